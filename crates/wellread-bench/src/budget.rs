@@ -13,23 +13,23 @@ use std::time::Duration;
 use wellread_store::words::counted;
 
 /// A benchmark gets so much of its even part at least, however late it is.
-const LEAST_PART: f64 = 0.25;
+const MIN_TIME_SHARE: f64 = 0.25;
 
 /// The time of the next of `left` benchmarks, of `all`, when `gone` of the `whole` budget is spent.
 pub fn share(whole: Duration, gone: Duration, left: usize, all: usize) -> Duration {
     let even = whole.div_f64(all.max(1) as f64);
-    whole.saturating_sub(gone).div_f64(left.max(1) as f64).max(even.mul_f64(LEAST_PART))
+    whole.saturating_sub(gone).div_f64(left.max(1) as f64).max(even.mul_f64(MIN_TIME_SHARE))
 }
 
 /// The time left of all benchmarks at most, when the running one has `current` left and `later` follow.
 pub fn left_of_all(whole: Duration, gone: Duration, current: Duration, later: usize, all: usize) -> Duration {
-    let least = whole.div_f64(all.max(1) as f64).mul_f64(LEAST_PART * later as f64);
+    let least = whole.div_f64(all.max(1) as f64).mul_f64(MIN_TIME_SHARE * later as f64);
     if later == 0 { current } else { whole.saturating_sub(gone).max(current + least) }
 }
 
 /// What the model loop is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asked {
+pub struct LoopRequest {
     /// Measured rounds.
     pub rounds: usize,
     /// Steps of a run.
@@ -44,7 +44,7 @@ pub struct Asked {
 
 /// What a set takes to be read, by a probe. It is fed to the model in every mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct ReadCost {
     /// Its format.
     pub format: &'static str,
     /// Seconds until it is open.
@@ -80,25 +80,25 @@ const STEPS: usize = 5;
 /// Steps of a warm-up turn.
 pub(crate) const WARM_UP_STEPS: usize = 2;
 /// Steps of a run by difference: a part of the others, and never fewer than these.
-const DIFFERENCE: (usize, usize) = (5, 2);
+const MIN_DIFFERENCE_STEPS: (usize, usize) = (5, 2);
 
 /// A set that is left out takes so many times what others take, at least.
-const FAR_SLOWER: f64 = 2.0;
+const SLOW_SET_FACTOR: f64 = 2.0;
 /// A run is cut when it has taken so many times what was planned.
-const GROSSLY: f64 = 3.0;
+const OVERRUN_FACTOR: f64 = 3.0;
 
 /// Steps of each run by difference, of so many steps of a run.
 pub(crate) fn steps_by_difference(steps: usize) -> usize {
-    (steps / DIFFERENCE.0).max(DIFFERENCE.1).min(steps)
+    (steps / MIN_DIFFERENCE_STEPS.0).max(MIN_DIFFERENCE_STEPS.1).min(steps)
 }
 
 /// A way to run the loop: rounds, steps, images of a batch, with waiting by difference or without.
 #[derive(Clone, Copy)]
-struct Way(usize, usize, usize, bool);
+struct LoopConfig(usize, usize, usize, bool);
 
-impl Way {
+impl LoopConfig {
     /// Images that go through the model in all rounds of one set in one mode.
-    fn images(self, asked: &Asked) -> f64 {
+    fn images(self, asked: &LoopRequest) -> f64 {
         let Self(rounds, steps, batch_size, differences) = self;
         let few = steps_by_difference(steps);
         // Full batches; decoded images, behind what is read ahead; cold files.
@@ -108,7 +108,7 @@ impl Way {
     }
 
     /// Images that are read for them. Of batches that are filled before, or kept in memory, each is read once.
-    fn images_read(self, asked: &Asked) -> f64 {
+    fn images_read(self, asked: &LoopRequest) -> f64 {
         let Self(rounds, steps, batch_size, differences) = self;
         let few = steps_by_difference(steps);
         let more = if differences { (2 + usize::from(asked.cold)) * few } else { 0 };
@@ -116,36 +116,43 @@ impl Way {
     }
 
     /// How often a set is opened for them.
-    fn openings(self, asked: &Asked) -> f64 {
+    fn openings(self, asked: &LoopRequest) -> f64 {
         let Self(rounds, _, _, differences) = self;
         let more = if differences { 2 + usize::from(asked.cold) } else { 0 };
         (1 + rounds * (1 + more)) as f64
     }
 
     /// Seconds of one set in one mode. A step takes no longer than computing and reading one after the other.
-    fn of(self, asked: &Asked, model_s: f64, set: &Reading) -> f64 {
+    fn of(self, asked: &LoopRequest, model_s: f64, set: &ReadCost) -> f64 {
         model_s * self.images(asked)
             + set.image_s * self.images_read(asked)
             + set.open_s * self.openings(asked)
     }
 
     /// Seconds of one set in these modes.
-    fn of_set(self, asked: &Asked, modes: &[(Mode, f64)], set: &Reading) -> f64 {
+    fn of_set(self, asked: &LoopRequest, modes: &[(Mode, f64)], set: &ReadCost) -> f64 {
         modes.iter().map(|(_, model_s)| self.of(asked, *model_s, set)).sum()
     }
 
     /// Seconds of these modes, of which the first set is measured twice in the first one.
-    fn seconds(self, asked: &Asked, modes: &[(Mode, f64)], sets: &[Reading]) -> f64 {
+    fn seconds(self, asked: &LoopRequest, modes: &[(Mode, f64)], sets: &[ReadCost]) -> f64 {
         let twin = modes.first().zip(sets.first());
         sets.iter().map(|set| self.of_set(asked, modes, set)).sum::<f64>()
             + twin.map_or(0.0, |((_, model_s), set)| self.of(asked, *model_s, set))
     }
 
     /// The sets that take more than their even part of `budget` and far more than most, where they are not most themselves.
-    fn slow(self, asked: &Asked, modes: &[(Mode, f64)], sets: &[Reading], budget: f64) -> Vec<Reading> {
+    fn slow(
+        self,
+        asked: &LoopRequest,
+        modes: &[(Mode, f64)],
+        sets: &[ReadCost],
+        budget: f64,
+    ) -> Vec<ReadCost> {
         let mut all: Vec<f64> = sets.iter().map(|set| self.of_set(asked, modes, set)).collect();
-        let is_slow =
-            |seconds: f64, usual: f64| seconds > budget / sets.len() as f64 && seconds > FAR_SLOWER * usual;
+        let is_slow = |seconds: f64, usual: f64| {
+            seconds > budget / sets.len() as f64 && seconds > SLOW_SET_FACTOR * usual
+        };
         let each = all.clone();
         all.sort_by(f64::total_cmp);
         // Of an even number the lower: of two sets one may be slow.
@@ -159,25 +166,26 @@ impl LoopPlan {
     /// takes to be read. What is cut first says least about a format: steps beyond a few, waiting by difference, rounds that give
     /// intervals, images of a batch, at last the dearest mode. Few sets that are far slower to read than the others are left out
     /// before more than waiting by difference is cut for all.
-    pub fn of(asked: &Asked, probe: &[(Mode, f64)], sets: &[Reading], budget: f64) -> Self {
-        let in_full = Way(asked.rounds, asked.steps, asked.batch_size, true).seconds(asked, probe, sets);
+    pub fn of(asked: &LoopRequest, probe: &[(Mode, f64)], sets: &[ReadCost], budget: f64) -> Self {
+        let in_full =
+            LoopConfig(asked.rounds, asked.steps, asked.batch_size, true).seconds(asked, probe, sets);
         let ways = ways(asked);
-        let last = Way(1, 1, 1, false);
+        let last = LoopConfig(1, 1, 1, false);
         let (mut modes, mut skipped) = (probe.to_vec(), Vec::new());
         // The sets to leave out, and the others.
-        let fits = |way: Way, modes: &[(Mode, f64)]| {
+        let fits = |way: LoopConfig, modes: &[(Mode, f64)]| {
             if way.seconds(asked, modes, sets) <= budget {
                 return Some((Vec::new(), sets.to_vec()));
             }
-            let Way(_, _, _, differences) = way;
+            let LoopConfig(_, _, _, differences) = way;
             let slow = if differences { Vec::new() } else { way.slow(asked, modes, sets, budget) };
-            let rest: Vec<Reading> = sets.iter().filter(|set| !slow.contains(set)).copied().collect();
+            let rest: Vec<ReadCost> = sets.iter().filter(|set| !slow.contains(set)).copied().collect();
             (!slow.is_empty() && way.seconds(asked, modes, &rest) <= budget).then_some((slow, rest))
         };
         while !modes.is_empty() {
             let found = ways.iter().find_map(|way| Some((*way, fits(*way, &modes)?)));
             if let Some((way, (slow, rest))) = found {
-                let Way(_, steps, batch_size, differences) = way;
+                let LoopConfig(_, steps, batch_size, differences) = way;
                 if slow.is_empty() {
                     let modes = modes.iter().map(|(mode, _)| *mode).collect();
                     return Self { modes, slow: vec![], skipped, steps, batch_size, differences, in_full };
@@ -190,20 +198,20 @@ impl LoopPlan {
             let gone = modes.remove(dearest.map_or(0, |(at, _)| at));
             skipped.push((gone.0, last.seconds(asked, &[gone], sets)));
         }
-        let Way(_, steps, batch_size, differences) = last;
+        let LoopConfig(_, steps, batch_size, differences) = last;
         Self { modes: vec![], slow: vec![], skipped, steps, batch_size, differences, in_full }
     }
 
     /// Seconds after which a run is cut: a few times what was planned for it where one image takes the model `model_s`, and no
     /// less than half of the part that one of so many configurations has of `budget`.
-    pub fn limit(&self, model_s: f64, set: &Reading, configurations: usize, budget: f64) -> f64 {
+    pub fn limit(&self, model_s: f64, set: &ReadCost, configurations: usize, budget: f64) -> f64 {
         let images = ((1 + self.steps) * self.batch_size) as f64;
         let planned = set.open_s + images * (model_s + set.image_s);
-        (GROSSLY * planned).max(budget / (2 * (configurations + 1)) as f64)
+        (OVERRUN_FACTOR * planned).max(budget / (2 * (configurations + 1)) as f64)
     }
 
     /// What was cut of what was asked for, in words; nothing where nothing was.
-    pub fn cut(&self, asked: &Asked, budget: f64) -> Option<String> {
+    pub fn cut(&self, asked: &LoopRequest, budget: f64) -> Option<String> {
         let mut cuts = Vec::new();
         if self.steps < asked.steps {
             cuts.push(format!("{} of {}", self.steps, counted(asked.steps, "step")));
@@ -230,21 +238,23 @@ impl LoopPlan {
 }
 
 /// Ways to run the loop, the fullest first, the shortest last.
-fn ways(asked: &Asked) -> Vec<Way> {
-    let Asked { steps, batch_size, rounds, .. } = *asked;
+fn ways(asked: &LoopRequest) -> Vec<LoopConfig> {
+    let LoopRequest { steps, batch_size, rounds, .. } = *asked;
     let halves = |from: usize, least: usize| {
         std::iter::successors(Some(from), move |n| (*n > least).then(|| (n / 2).max(least)))
             .collect::<Vec<_>>()
     };
     let few = steps.min(STEPS);
-    let mut ways: Vec<Way> = halves(steps, few)
+    let mut ways: Vec<LoopConfig> = halves(steps, few)
         .into_iter()
-        .map(|steps| Way(rounds.min(ROUNDS), steps, batch_size, true))
+        .map(|steps| LoopConfig(rounds.min(ROUNDS), steps, batch_size, true))
         .collect();
-    ways.push(Way(rounds.min(ROUNDS), few, batch_size, false));
-    ways.extend([3, 1].map(|most| Way(rounds.min(most), few, batch_size, false)));
-    ways.extend(halves(batch_size, 1).into_iter().map(|batch_size| Way(1, few.min(2), batch_size, false)));
-    ways.push(Way(1, 1, 1, false));
+    ways.push(LoopConfig(rounds.min(ROUNDS), few, batch_size, false));
+    ways.extend([3, 1].map(|most| LoopConfig(rounds.min(most), few, batch_size, false)));
+    ways.extend(
+        halves(batch_size, 1).into_iter().map(|batch_size| LoopConfig(1, few.min(2), batch_size, false)),
+    );
+    ways.push(LoopConfig(1, 1, 1, false));
     ways
 }
 

@@ -43,14 +43,14 @@ pub static BENCHMARK: Benchmark = Benchmark {
 };
 
 /// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 /// Fewest images of a turn, however slow they are.
-const LEAST_IMAGES: usize = 4;
+const MIN_IMAGES: usize = 4;
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
     let formats = session.own_sets().iter().filter(|set| set.error.is_none()).count();
-    let turns = (formats * TensorPath::ALL.len() * LEAST_ROUNDS).max(1);
+    let turns = (formats * TensorPath::ALL.len() * MIN_ROUNDS).max(1);
     let share = session.seconds() / turns as f64;
     let in_python = session.frameworks.of(BENCHMARK.name).next().is_some();
     for set in session.own_sets() {
@@ -104,7 +104,7 @@ fn convert(
     let (mut copied, mut verified) = (0usize, true);
     let whole = Stopwatch::start();
     for &row in &rows {
-        if array_s.len() >= LEAST_IMAGES && whole.elapsed() > share {
+        if array_s.len() >= MIN_IMAGES && whole.elapsed() > share {
             break;
         }
         let clock = Stopwatch::start();

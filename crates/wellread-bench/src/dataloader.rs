@@ -63,7 +63,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     let formats = session.own_sets().iter().filter(|set| set.error.is_none()).count();
     let configurations =
         formats * config.batch_sizes.len() * config.workers.len() * config.loader_caches.len();
-    let share = session.seconds() / (configurations * LEAST_ROUNDS).max(1) as f64;
+    let share = session.seconds() / (configurations * MIN_ROUNDS).max(1) as f64;
     for set in session.own_sets() {
         for &batch_size in &config.batch_sizes {
             let with_caches = |&workers| config.loader_caches.iter().map(move |cache| (workers, cache));
@@ -76,7 +76,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                 if config.loader_caches != [Cache::None] {
                     keys.push(("cache", Cell::from(cache.to_string())));
                 }
-                if let Some(reason) = set.error.clone().or_else(|| misfit(session, batch_size)) {
+                if let Some(reason) = set.error.clone().or_else(|| why_no_batches(session, batch_size)) {
                     unavailable.push(Unavailable { keys, reason });
                     continue;
                 }
@@ -118,7 +118,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
 }
 
 /// Why there are no batches of this size, if there are none.
-fn misfit(session: &Session<'_>, batch_size: usize) -> Option<String> {
+fn why_no_batches(session: &Session<'_>, batch_size: usize) -> Option<String> {
     let (images, crops) = (session.prepared.expected.len(), session.config.crops);
     if !batch_size.is_multiple_of(crops) {
         return Some(format!("a batch of {batch_size} does not hold {crops} crops of each image"));
@@ -154,13 +154,13 @@ struct Opened {
 }
 
 /// Epochs of a turn are repeated until this many seconds have gone by, so that small sets are not a matter of
-/// microseconds; a turn has [`MOST_EPOCHS`] at most.
-const TURN: f64 = 0.12;
-const MOST_EPOCHS: u64 = 50;
+/// microseconds; a turn has [`MAX_EPOCHS`] at most.
+const TURN_SECONDS: f64 = 0.12;
+const MAX_EPOCHS: u64 = 50;
 /// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 /// Fewest batches of an epoch, however slow they are.
-const LEAST_BATCHES: usize = 4;
+const MIN_BATCHES: usize = 4;
 
 /// One turn: an epoch, or as many as a turn lasts. Each opens anew, unless the loader is kept: then the first epoch is one that
 /// is made for its figure, before the one of warm-up, whose every pixel is compared.
@@ -176,15 +176,15 @@ fn epochs(
     let lasting = Stopwatch::start();
     let mut all: Vec<Measurement> = Vec::new();
     // Warm-up compares every pixel, once.
-    let long_enough = TURN.min(share);
+    let long_enough = TURN_SECONDS.min(share);
     if session.config.keep_open && kept.is_none() {
-        epoch(session, set, choices, kept, round * MOST_EPOCHS, false, share)?;
+        epoch(session, set, choices, kept, round * MAX_EPOCHS, false, share)?;
     }
-    while all.is_empty() || (!full && lasting.elapsed() < long_enough && (all.len() as u64) < MOST_EPOCHS) {
+    while all.is_empty() || (!full && lasting.elapsed() < long_enough && (all.len() as u64) < MAX_EPOCHS) {
         if !session.config.keep_open {
             *kept = None;
         }
-        let number = round * MOST_EPOCHS + all.len() as u64;
+        let number = round * MAX_EPOCHS + all.len() as u64;
         all.push(epoch(session, set, choices, kept, number, full, share)?);
     }
     if let Some(Opened { loader, .. }) = kept
@@ -217,7 +217,7 @@ fn epochs(
 }
 
 /// So long without a byte read is the end of reading ahead; or twice what the first batch took, where that is longer.
-const AT_REST: Duration = Duration::from_millis(100);
+const READ_AHEAD_IDLE_TIME: Duration = Duration::from_millis(100);
 
 /// Has a loader that is kept read as far ahead as it may while a batch is held. It takes memory as it needs it, and a
 /// consumer that looks at every pixel, or is as fast as the readers, needs less than others: a buffer of large images
@@ -229,7 +229,7 @@ fn read_ahead(loader: &Loader) -> Result<()> {
     let first = Stopwatch::start();
     let mut batches = loader.iter();
     let _held = batches.next().transpose()?;
-    let at_rest = AT_REST.max(Duration::from_secs_f64(2.0 * first.elapsed()));
+    let at_rest = READ_AHEAD_IDLE_TIME.max(Duration::from_secs_f64(2.0 * first.elapsed()));
     loop {
         let before = loader.traffic().used;
         std::thread::sleep(at_rest);
@@ -290,7 +290,7 @@ fn epoch(
     let whole = Stopwatch::start();
     let mut batches = opened.loader.iter();
     loop {
-        cut = items.len() >= LEAST_BATCHES && items.len() < opened.loader.len() && whole.elapsed() > share;
+        cut = items.len() >= MIN_BATCHES && items.len() < opened.loader.len() && whole.elapsed() > share;
         if cut {
             break;
         }

@@ -49,19 +49,19 @@ pub static BENCHMARK: Benchmark = Benchmark {
 };
 
 /// Images that follow each other and are looked at together for [`Spread`]: a batch of the defaults.
-const TOGETHER: usize = 16;
+const SPREAD_WINDOW: usize = 16;
 
 /// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 /// Fewest images of a turn, however slow they are.
-const LEAST_SAMPLES: usize = 8;
+const MIN_IMAGES: usize = 8;
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let config = session.config;
     let (mut variants, mut unavailable) = (Vec::new(), Vec::new());
     let sets = session.own_sets();
     let formats = sets.iter().filter(|set| set.error.is_none()).count();
-    let turns = formats * config.access.len() * config.transforms.len() * config.caches.len() * LEAST_ROUNDS;
+    let turns = formats * config.access.len() * config.transforms.len() * config.caches.len() * MIN_ROUNDS;
     // A format that decodes hundreds of images for one must not take the others' time.
     let share = session.seconds() / turns.max(1) as f64;
     for set in sets {
@@ -141,7 +141,7 @@ fn take_samples(
     if *cache != Cache::None {
         let filling = Stopwatch::start();
         let mut filled = 0;
-        while filled < rows.len() && (filled < LEAST_SAMPLES || filling.elapsed() < share) {
+        while filled < rows.len() && (filled < MIN_IMAGES || filling.elapsed() < share) {
             dataset.sample_into(rows[filled], &recipe, &mut out, &mut context)?;
             filled += 1;
         }
@@ -158,7 +158,7 @@ fn take_samples(
     let mut instructions = counter.as_ref().map(|_| 0);
     let whole = Stopwatch::start();
     for &row in &rows {
-        if items.len() >= LEAST_SAMPLES && whole.elapsed() > share {
+        if items.len() >= MIN_IMAGES && whole.elapsed() > share {
             break;
         }
         let before = executed();
@@ -177,7 +177,7 @@ fn take_samples(
     let disk = |row| dataset.store().row_hints(row).map_or(u64::MAX, RowHints::position);
     let extent = quality::extent(random.iter().copied(), disk);
     let spread = |rows: &[usize]| {
-        let batches: Vec<&[usize]> = rows.chunks(TOGETHER).collect();
+        let batches: Vec<&[usize]> = rows.chunks(SPREAD_WINDOW).collect();
         Spread::of(&batches, |row| row / session.config.block_rows, disk, extent)
     };
     let (order, shuffled) = (spread(&rows), spread(&random));

@@ -19,14 +19,14 @@ use wellread_store::checksum::{ImageChecksum, sha256_hex};
 use wellread_store::words::there_are;
 
 /// Values of each image that a timed run compares.
-const SAMPLED: usize = 8;
+const SAMPLED_VALUES: usize = 8;
 
 /// Hashes of one delivered image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowHash {
     /// Over every value.
     pub full: u64,
-    /// Over [`SAMPLED`] values.
+    /// Over [`SAMPLED_VALUES`] values.
     pub sampled: u64,
 }
 
@@ -38,18 +38,18 @@ impl RowHash {
 }
 
 fn sampled(row: usize, values: &[f32]) -> u64 {
-    let mut some = [0f32; SAMPLED];
+    let mut some = [0f32; SAMPLED_VALUES];
     if values.is_empty() {
         return 0;
     }
     for (i, v) in some.iter_mut().enumerate() {
-        *v = values[i * (values.len() - 1) / (SAMPLED - 1)];
+        *v = values[i * (values.len() - 1) / (SAMPLED_VALUES - 1)];
     }
     row_hash(row as u64, &some)
 }
 
 /// Bytes of pixels that are kept while they are transformed in several ways; images beyond are decoded again.
-const KEPT: usize = 1 << 28;
+const MAX_KEPT_BYTES: usize = 1 << 28;
 
 /// The pixels that every run must deliver, as hashes.
 #[derive(Debug, Default)]
@@ -77,7 +77,7 @@ impl ExpectedPixels {
         let ahead = store.hints().rows_per_read;
         let mut dataset = Dataset::from_store(store);
         if !transforms.is_empty() || ahead > 1 {
-            dataset = dataset.with_cache(&Cache::Memory { limit: KEPT })?;
+            dataset = dataset.with_cache(&Cache::Memory { limit: MAX_KEPT_BYTES })?;
         }
         if dataset.len() != expected.len() {
             bail!("{}, not {}", there_are(dataset.len(), "image"), expected.len());

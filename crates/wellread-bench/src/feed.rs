@@ -2,10 +2,10 @@
 //! batches that are full already.
 //!
 //! ```text
-//!  Place::Cold       pages of the files dropped, and that counted ─▶ read ─▶ decode ─▶ assemble ─▶ step
-//!  Place::Warm                              files in the page cache ─▶ decode ─▶ assemble ─▶ step
-//!  Place::Cached                               decoded images in the memory cache ─▶ assemble ─▶ step
-//!  Place::Synthetic                                          batches that were filled before ─▶ step
+//!  BatchSource::Cold       pages of the files dropped, and that counted ─▶ read ─▶ decode ─▶ assemble ─▶ step
+//!  BatchSource::Warm                              files in the page cache ─▶ decode ─▶ assemble ─▶ step
+//!  BatchSource::Cached                               decoded images in the memory cache ─▶ assemble ─▶ step
+//!  BatchSource::Synthetic                                          batches that were filled before ─▶ step
 //! ```
 //!
 //! What two neighbours differ by is what one stage adds to a step where nothing hides it: data wait by difference (Mohan et
@@ -23,7 +23,7 @@ use wellread_store::Store;
 
 /// Where batches come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum BatchSource {
     /// Files that are not in the page cache.
     Cold,
     /// Files in the page cache.
@@ -36,17 +36,17 @@ pub enum Place {
 
 /// How much of an iteration is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum RunLength {
     /// Every row once, from starting the threads on.
     Once,
     /// So many steps of an epoch without end, once what is read ahead has been: the rows come again and again. Of no use
-    /// with [`Place::Cold`].
+    /// with [`BatchSource::Cold`].
     Steady(usize),
 }
 
 /// How a loader is built.
 #[derive(Clone, Debug)]
-pub struct How {
+pub struct LoaderSettings {
     /// Images of a batch; no more than there are rows.
     pub batch_size: usize,
     /// Threads that read ahead.
@@ -55,7 +55,7 @@ pub struct How {
     pub seed: u64,
     /// What becomes of each image.
     pub transform: Transform,
-    /// What is kept of images, but for [`Place::Cached`], which keeps all.
+    /// What is kept of images, but for [`BatchSource::Cached`], which keeps all.
     pub cache: Cache,
     /// Bytes that the loader holds at most.
     pub memory: Option<u64>,
@@ -69,11 +69,11 @@ pub type Open<'a> = dyn Fn() -> Result<Box<dyn Store>> + 'a;
 /// What is done with each batch.
 pub type Step<'s> = dyn FnMut(&Batch) -> Result<()> + 's;
 
-/// Some rows of a set, delivered from any [`Place`].
+/// Some rows of a set, delivered from any [`BatchSource`].
 pub struct Feed<'a> {
     open: Box<Open<'a>>,
     rows: Vec<usize>,
-    how: How,
+    how: LoaderSettings,
     /// Whether the rows' files are in the page cache, as far as this feed has seen to it.
     warm: Cell<bool>,
     full: RefCell<Vec<Batch>>,
@@ -88,11 +88,11 @@ pub struct Pass {
     pub computes: Vec<f64>,
     /// Images of these batches.
     pub images: usize,
-    /// All of it; with [`Span::Once`] starting the threads too.
+    /// All of it; with [`RunLength::Once`] starting the threads too.
     pub seconds: f64,
     /// Why the files were not cold though they should have been.
     pub not_cold: Option<String>,
-    /// Bytes and images that the cache of [`How::cache`] keeps.
+    /// Bytes and images that the cache of [`LoaderSettings::cache`] keeps.
     pub kept: (usize, usize),
 }
 
@@ -113,7 +113,7 @@ impl Pass {
     }
 }
 
-/// Full batches that [`Place::Synthetic`] takes in turn, so that a model reads as much memory as from a loader's.
+/// Full batches that [`BatchSource::Synthetic`] takes in turn, so that a model reads as much memory as from a loader's.
 const FULL: usize = 4;
 
 /// Batches that a loader reads ahead and a little more, so that its queue is as it will be.
@@ -123,7 +123,7 @@ pub(crate) fn ahead(prefetch: Option<usize>, workers: usize) -> usize {
 
 impl<'a> Feed<'a> {
     /// These rows of the set that `open` opens. A row that is named twice comes twice.
-    pub fn new(open: Box<Open<'a>>, rows: Vec<usize>, how: How) -> Self {
+    pub fn new(open: Box<Open<'a>>, rows: Vec<usize>, how: LoaderSettings) -> Self {
         Self { open, rows, how, warm: Cell::new(false), full: RefCell::default() }
     }
 
@@ -136,14 +136,14 @@ impl<'a> Feed<'a> {
     ///
     /// # Errors
     /// What the set, the loader or `step` say. Files that stay in the page cache are none ([`Pass::not_cold`]).
-    pub fn pass(&self, place: Place, span: Span, epoch: u64, step: &mut Step<'_>) -> Result<Pass> {
-        if place == Place::Synthetic {
+    pub fn pass(&self, place: BatchSource, span: RunLength, epoch: u64, step: &mut Step<'_>) -> Result<Pass> {
+        if place == BatchSource::Synthetic {
             return self.synthetic(span, step);
         }
-        let not_cold = if place == Place::Cold { self.drop_pages()? } else { None };
-        let cache = if place == Place::Cached { &Cache::MEMORY } else { &self.how.cache };
+        let not_cold = if place == BatchSource::Cold { self.drop_pages()? } else { None };
+        let cache = if place == BatchSource::Cached { &Cache::MEMORY } else { &self.how.cache };
         let dataset = Dataset::from_store((self.open)()?).with_cache(cache)?;
-        if *cache != Cache::None || (place == Place::Warm && !self.warm.get()) {
+        if *cache != Cache::None || (place == BatchSource::Warm && !self.warm.get()) {
             let filling = self.loader(&dataset, self.rows.clone())?;
             for batch in filling.iter_at(epoch, 0) {
                 batch?;
@@ -151,14 +151,14 @@ impl<'a> Feed<'a> {
             self.warm.set(true);
         }
         let (rows, skipped) = match span {
-            Span::Once => (self.rows.clone(), 0),
-            Span::Steady(steps) => self.endless(steps),
+            RunLength::Once => (self.rows.clone(), 0),
+            RunLength::Steady(steps) => self.endless(steps),
         };
         let loader = self.loader(&dataset, rows)?;
         let before = dataset.cache_report();
         let wanted = match span {
-            Span::Once => self.steps(),
-            Span::Steady(steps) => steps,
+            RunLength::Once => self.steps(),
+            RunLength::Steady(steps) => steps,
         };
         let mut pass = Pass { not_cold, ..Pass::default() };
         let mut clock = Stopwatch::start();
@@ -187,7 +187,7 @@ impl<'a> Feed<'a> {
         }
         let after = dataset.cache_report();
         pass.kept = (after.bytes, after.images);
-        if place == Place::Cached && after.misses > before.misses {
+        if place == BatchSource::Cached && after.misses > before.misses {
             bail!("the memory cache did not keep all images of the sample");
         }
         self.warm.set(true);
@@ -213,7 +213,7 @@ impl<'a> Feed<'a> {
         Ok(crate::core::bounds::bounded(builder, how.memory, how.prefetch).build()?)
     }
 
-    fn synthetic(&self, span: Span, step: &mut Step<'_>) -> Result<Pass> {
+    fn synthetic(&self, span: RunLength, step: &mut Step<'_>) -> Result<Pass> {
         let mut full = self.full.borrow_mut();
         if full.is_empty() {
             let dataset = Dataset::from_store((self.open)()?);
@@ -222,8 +222,8 @@ impl<'a> Feed<'a> {
             }
         }
         let steps = match span {
-            Span::Once => self.steps(),
-            Span::Steady(steps) => steps,
+            RunLength::Once => self.steps(),
+            RunLength::Steady(steps) => steps,
         };
         let mut pass = Pass::default();
         let clock = Stopwatch::start();
@@ -259,14 +259,14 @@ impl<'a> Feed<'a> {
 }
 
 /// Time before the end of a stand-in from which on it watches the clock: sleeping ends late by about as much.
-const WATCHED: f64 = 2e-4;
+const SPIN_BEFORE_END: f64 = 2e-4;
 
 /// Stands in for a model on a device of its own: really takes `seconds`, and leaves the processor to the loader meanwhile
 /// (it sleeps, and watches the clock at the end).
-pub fn stand_in(seconds: f64) {
+pub fn simulate_step(seconds: f64) {
     let end = Instant::now() + Duration::from_secs_f64(seconds.max(0.0));
-    if seconds > 2.0 * WATCHED {
-        std::thread::sleep(Duration::from_secs_f64(seconds - WATCHED));
+    if seconds > 2.0 * SPIN_BEFORE_END {
+        std::thread::sleep(Duration::from_secs_f64(seconds - SPIN_BEFORE_END));
     }
     while Instant::now() < end {
         std::hint::spin_loop();
@@ -287,8 +287,8 @@ mod tests {
         Ok(TestStore::squares(12, 4)?)
     }
 
-    fn how(workers: usize) -> How {
-        How {
+    fn how(workers: usize) -> LoaderSettings {
+        LoaderSettings {
             batch_size: 4,
             workers,
             seed: 1,
@@ -319,10 +319,10 @@ mod tests {
     fn every_place_delivers_every_row_once_or_as_many_steps_as_asked() {
         for workers in [0, 2] {
             let feed = feed(workers);
-            for place in [Place::Cold, Place::Warm, Place::Cached, Place::Synthetic] {
+            for place in [BatchSource::Cold, BatchSource::Warm, BatchSource::Cached, BatchSource::Synthetic] {
                 let mut rows = vec![];
                 let once = feed
-                    .pass(place, Span::Once, 0, &mut |batch| {
+                    .pass(place, RunLength::Once, 0, &mut |batch| {
                         rows.extend_from_slice(batch.rows());
                         Ok(())
                     })
@@ -330,8 +330,8 @@ mod tests {
                 rows.sort_unstable();
                 assert_eq!(rows, (0..12).collect::<Vec<_>>(), "{place:?}");
                 assert_eq!((once.images, once.waits.len(), once.computes.len()), (12, 3, 3));
-                if place != Place::Cold {
-                    let steady = feed.pass(place, Span::Steady(10), 1, &mut |_| Ok(())).unwrap();
+                if place != BatchSource::Cold {
+                    let steady = feed.pass(place, RunLength::Steady(10), 1, &mut |_| Ok(())).unwrap();
                     assert_eq!((steady.images, steady.waits.len()), (40, 10), "{place:?}");
                 }
             }
@@ -341,14 +341,15 @@ mod tests {
     #[test]
     fn a_stand_in_takes_its_time_and_a_step_that_fails_ends_the_run() {
         let pass = feed(1)
-            .pass(Place::Synthetic, Span::Once, 0, &mut |_| {
-                stand_in(0.003);
+            .pass(BatchSource::Synthetic, RunLength::Once, 0, &mut |_| {
+                simulate_step(0.003);
                 Ok(())
             })
             .unwrap();
         assert!(pass.computes.iter().all(|seconds| *seconds >= 0.003 - 1e-6), "{:?}", pass.computes);
         assert!(pass.seconds >= 0.009 - 1e-5 && pass.step() >= pass.compute());
-        let error = feed(1).pass(Place::Warm, Span::Once, 0, &mut |_| bail!("out of memory")).unwrap_err();
+        let error =
+            feed(1).pass(BatchSource::Warm, RunLength::Once, 0, &mut |_| bail!("out of memory")).unwrap_err();
         assert_eq!(error.to_string(), "out of memory");
     }
 }

@@ -32,7 +32,7 @@
 //! | | [`sample`] | a bounded part of a user's own set |
 //! | | [`expected`] | what must be delivered: hashes computed by a second, simple way |
 //! | | [`budget`] | how a run keeps to its time budget |
-//! | | [`Watch`] | progress and current figures of a running benchmark |
+//! | | [`RunObserver`] | progress and current figures of a running benchmark |
 //! | | [`machine`] | the machine in words |
 
 pub mod advise;
@@ -69,6 +69,6 @@ mod written;
 pub use crate::core::{Benchmark, Session};
 pub use benchmarks::BENCHMARKS;
 pub use config::Config;
-pub use live::Watch;
+pub use live::RunObserver;
 pub use suite::run;
 pub use usage::WrongUsage;

@@ -1,7 +1,7 @@
 //! What a running benchmark has found so far, in one line for a terminal.
 //!
 //! ```text
-//!  variants::run, after each turn ─▶ Live::add(format, the other keys, figure) ─▶ line ─▶ Watch::current
+//!  variants::run, after each turn ─▶ LiveFigures::add(format, the other keys, figure) ─▶ line ─▶ RunObserver::current
 //! ```
 //!
 //! The figures are medians over the runs so far: they change until the benchmark ends, and stand in no result.
@@ -13,7 +13,7 @@ use wellread_store::words::counted;
 
 /// What a run tells while it goes on.
 #[derive(Clone, Copy)]
-pub struct Watch<'a> {
+pub struct RunObserver<'a> {
     /// Called with what is being done, steps done, steps in all.
     pub progress: &'a dyn Fn(&str, usize, usize),
     /// Called before it with the time left of all that is measured, at most, where that is known.
@@ -25,7 +25,7 @@ pub struct Watch<'a> {
 }
 
 /// The figures of a benchmark so far.
-pub(crate) struct Live {
+pub(crate) struct LiveFigures {
     quantity: Quantity,
     figures: Vec<Figure>,
 }
@@ -43,7 +43,7 @@ impl Figure {
     }
 }
 
-impl Live {
+impl LiveFigures {
     /// For figures of this column.
     pub fn new(column: &str) -> Self {
         Self { quantity: quantity(column), figures: Vec::new() }
@@ -91,11 +91,11 @@ impl Live {
 
 #[cfg(test)]
 mod tests {
-    use super::Live;
+    use super::LiveFigures;
 
     #[test]
     fn medians_so_far_and_the_best_of_a_kind() {
-        let mut live = Live::new("seconds");
+        let mut live = LiveFigures::new("seconds");
         assert_eq!(live.add("tiff", "open warm", 0.002), "tiff open warm: 2.00\u{a0}ms (1 run)");
         // Another kind is not compared with.
         assert_eq!(live.add("tiff", "write", 0.5), "tiff write: 500\u{a0}ms (1 run)");
@@ -104,7 +104,7 @@ mod tests {
         live.add("tiff", "open warm", 0.003);
         let again = live.add("tiff", "open warm", 0.9);
         assert_eq!(again, "tiff open warm: 3.00\u{a0}ms (3 runs); best so far");
-        let mut rates = Live::new("images_per_s");
+        let mut rates = LiveFigures::new("images_per_s");
         rates.add("tiff", "", 10.0);
         assert!(rates.add("lance", "", 5.0).ends_with("best so far: tiff 10.0/s"));
     }

@@ -36,14 +36,14 @@ use crate::core::sources::mark_own;
 use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;
-use crate::feed::{Feed, How, Place, Span};
+use crate::feed::{BatchSource, Feed, LoaderSettings, RunLength};
 use crate::roofline;
 use crate::traffic;
 use anyhow::Result;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use step::{Endless, Slot, built, loader, not_for_rust, run_model};
+use step::{EndlessBatches, Slot, built, loader, not_for_rust, run_model};
 use wellread_loader::{Batch, Cache};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
@@ -206,7 +206,7 @@ fn steps(
     let (round, full) = (turn.round as u64, turn.warmup);
     let opening = Stopwatch::start();
     let loader = loader(session, set, run.batch_size)?;
-    let mut batches = Endless::new(&loader, round * 1_000_000);
+    let mut batches = EndlessBatches::new(&loader, round * 1_000_000);
     // The batch that fills the pipeline and warms the model up; no step is counted yet.
     let batch = batches.next()?;
     let first_batch_s = opening.elapsed();
@@ -284,7 +284,7 @@ fn differences(
 ) -> Result<Differences> {
     let config = session.config;
     let images = session.prepared.expected.len();
-    let how = How {
+    let how = LoaderSettings {
         batch_size: run.batch_size.min(images),
         workers: config.loop_workers,
         seed: config.seed,
@@ -302,8 +302,8 @@ fn differences(
         run_model(&mut **built(config, model, shape[1])?, mode, batch.pixels(), shape, batch.rows())
             .map(|_| ())
     };
-    let synthetic = feed.pass(Place::Synthetic, Span::Steady(few), round, &mut step)?.step();
-    let cached = feed.pass(Place::Cached, Span::Steady(few), round, &mut step)?.step();
+    let synthetic = feed.pass(BatchSource::Synthetic, RunLength::Steady(few), round, &mut step)?.step();
+    let cached = feed.pass(BatchSource::Cached, RunLength::Steady(few), round, &mut step)?.step();
     let warm = warm.items.iter().sum::<f64>() / warm.items.len().max(1) as f64;
     let mut values = vec![
         ("wait_by_difference_fraction", 1.0 - synthetic / warm),
@@ -314,7 +314,7 @@ fn differences(
     if !config.cold {
         return Ok((values, None));
     }
-    let cold = feed.pass(Place::Cold, Span::Once, round, &mut step)?;
+    let cold = feed.pass(BatchSource::Cold, RunLength::Once, round, &mut step)?;
     if let Some(why) = cold.not_cold {
         return Ok((
             values,

@@ -5,14 +5,14 @@
 //! ```
 //!
 //! The first of these that calls for something decides. A share is told with its interval; where the runs do not tell what
-//! binds ([`Binds::Unclear`]), the sentence says why.
+//! binds ([`Bottleneck::Unclear`]), the sentence says why.
 
 use crate::choices::Mode;
 use crate::core::judge::{Judge, TOO_NOISY};
 use crate::core::series::{by_median, series, telling_batch_size};
 use crate::core::words::percent;
 use crate::model_loop::thresholds::LITTLE;
-use crate::model_loop::waiting::{self, Binds, Waiting};
+use crate::model_loop::waiting::{self, Bottleneck, Waiting};
 use crate::{conversion, dataloader, model_loop};
 use std::collections::BTreeMap;
 use wellread_report::{Finding, Severity, Table};
@@ -44,10 +44,11 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
         ));
     }
     let waiting = steps.and_then(|steps| waiting(steps, judge));
-    let told =
-        |wait: &Waiting| format!("with {} a step waits {} of its time for data", wait.format(), wait.told());
+    let told = |wait: &Waiting| {
+        format!("with {} a step waits {} of its time for data", wait.format(), wait.share_with_interval())
+    };
     let doubt = |wait: &Waiting| match &wait.binds {
-        Binds::Unclear(why) => format!("; {why}"),
+        Bottleneck::Unclear(why) => format!("; {why}"),
         _ => String::new(),
     };
     let (severity, text, detail) = match (waiting, loader) {
@@ -79,7 +80,7 @@ fn waiting(steps: &Table, judge: &Judge) -> Option<Waiting> {
 
 /// What to do where a step waits little, as far as was measured.
 fn enough(wait: &Waiting, told: &str) -> (Severity, String, String) {
-    if let Binds::Unclear(why) = &wait.binds {
+    if let Bottleneck::Unclear(why) = &wait.binds {
         return (
             Severity::Caution,
             format!("Next: measure loop again: {told}; {why}"),

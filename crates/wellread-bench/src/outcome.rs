@@ -189,15 +189,15 @@ fn listed(rounds: &[(&str, usize)]) -> String {
 }
 
 /// What a figure is a median over: all of them, and one.
-pub struct Over(pub &'static str, pub &'static str);
+pub struct Aggregation(pub &'static str, pub &'static str);
 
 /// Rounds of one process.
-const RUNS: Over = Over("interleaved runs", "run");
+const RUNS: Aggregation = Aggregation("interleaved runs", "run");
 /// Processes, each the median of its rounds.
-pub const PROCESSES: Over = Over("processes, each the median of its rounds,", "process");
+pub const PROCESSES: Aggregation = Aggregation("processes, each the median of its rounds,", "process");
 
 /// What was measured, and what the figures are that so many rounds, or processes, of each benchmark give.
-pub fn description(images: &str, rounds: &[(&str, usize)], over: &Over) -> String {
+pub fn description(images: &str, rounds: &[(&str, usize)], over: &Aggregation) -> String {
     if rounds.iter().all(|(_, rounds)| *rounds == 0) {
         return format!("Nothing was measured on {images}.");
     }
@@ -208,7 +208,7 @@ pub fn description(images: &str, rounds: &[(&str, usize)], over: &Over) -> Strin
 }
 
 /// What the figures are that so many rounds, or processes, of each benchmark give.
-fn what_figures_are(rounds: &[(&str, usize)], Over(all, one): &Over) -> String {
+fn what_figures_are(rounds: &[(&str, usize)], Aggregation(all, one): &Aggregation) -> String {
     // One that measured nothing has no figures.
     let measured: Vec<_> = rounds.iter().copied().filter(|(_, rounds)| *rounds > 0).collect();
     let (enough, few): (Vec<_>, Vec<_>) =

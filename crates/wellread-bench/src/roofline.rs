@@ -268,8 +268,8 @@ fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> R
 /// loader does, and does nothing with them. As with the loaders, one set stays open or each pass opens it anew, outside of its
 /// time: pages that a store keeps decompressed would not be there either.
 fn reading(session: &Session<'_>, set: &FormatSet) -> Result<f64> {
-    struct Nothing(u64);
-    impl PixelSink for Nothing {
+    struct DiscardSink(u64);
+    impl PixelSink for DiscardSink {
         fn put(&mut self, _: usize, block: &Block<'_>) -> wellread_store::Result<()> {
             self.0 += u64::from(*block.data.last().unwrap_or(&0));
             Ok(())
@@ -303,7 +303,7 @@ fn reading(session: &Session<'_>, set: &FormatSet) -> Result<f64> {
                 })
                 .collect::<Result<Vec<_>>>()?;
             requests.sort_by_key(|request| store.row_hints(request.row).map_or(u64::MAX, RowHints::position));
-            let mut nothing = Nothing(0);
+            let mut nothing = DiscardSink(0);
             store.read(&requests, &mut scratch, &mut nothing)?;
             black_box(nothing.0);
         }

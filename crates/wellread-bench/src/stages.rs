@@ -18,7 +18,7 @@ pub use diagnosis::{Diagnosis, Run, Stage};
 pub use figure::Figure;
 
 use crate::core::words::percent;
-use crate::feed::{Feed, How, Open, Pass, Place, Span};
+use crate::feed::{BatchSource, Feed, LoaderSettings, Open, Pass, RunLength};
 use crate::model_loop::UTILISATION_MARKS;
 use crate::sample::{Limits, Sample};
 use anyhow::{Context as _, Result, bail};
@@ -72,14 +72,14 @@ impl Default for Settings {
 
 /// Runs of a turn are repeated for this many seconds, so that small samples are no matter of microseconds, and at most so
 /// often.
-const TURN: (f64, usize) = (0.1, 25);
+const TURN_LIMITS: (f64, usize) = (0.1, 25);
 
 /// Places in the order of stages, and what the difference to the next is.
-const PLACES: [(Place, &str, &str, &str); 4] = [
-    (Place::Cold, "cold", "storage", "reading files that are not in memory"),
-    (Place::Warm, "warm", "decoding", "reading cached files, decompressing and decoding"),
-    (Place::Cached, "cached", "copying", "copying decoded images into batches, and starting threads"),
-    (Place::Synthetic, "synthetic", "model", "the step itself"),
+const PLACES: [(BatchSource, &str, &str, &str); 4] = [
+    (BatchSource::Cold, "cold", "storage", "reading files that are not in memory"),
+    (BatchSource::Warm, "warm", "decoding", "reading cached files, decompressing and decoding"),
+    (BatchSource::Cached, "cached", "copying", "copying decoded images into batches, and starting threads"),
+    (BatchSource::Synthetic, "synthetic", "model", "the step itself"),
 ];
 
 /// Finds out which stage binds the loop over the set that `open` opens.
@@ -104,7 +104,7 @@ pub fn diagnose(
     if let Some((height, width)) = crop {
         transform.crop = Crop::Center { height, width };
     }
-    let how = How {
+    let how = LoaderSettings {
         batch_size: sample.batch_size,
         workers: settings.workers,
         seed,
@@ -123,7 +123,7 @@ pub fn diagnose(
         notes.push(format!("storage was not measured: the files cannot be dropped from memory ({why})"));
     }
     let places: Vec<_> =
-        PLACES.iter().filter(|(place, ..)| *place != Place::Cold || not_cold.is_none()).collect();
+        PLACES.iter().filter(|(place, ..)| *place != BatchSource::Cold || not_cold.is_none()).collect();
     let mut plan =
         Plan::new(seed).rounds(settings.rounds).warmup(1).min_rounds(1).time_budget(settings.time_budget);
     for (place, name, ..) in &places {
@@ -201,7 +201,7 @@ pub fn diagnose(
 fn fitted<'o>(
     open: &'o Open<'o>,
     mut sample: Sample,
-    how: How,
+    how: LoaderSettings,
     settings: &Settings,
     step: &mut crate::feed::Step<'_>,
 ) -> Result<(Sample, Feed<'o>)> {
@@ -209,7 +209,7 @@ fn fitted<'o>(
     // What a run is made of, and from cold files if they are cold.
     let clock = Stopwatch::start();
     let probe = Feed::new(Box::new(open), sample.rows[..how.batch_size].to_vec(), how.clone());
-    probe.pass(Place::Cold, Span::Once, 0, step)?;
+    probe.pass(BatchSource::Cold, RunLength::Once, 0, step)?;
     let batch = clock.elapsed();
     // Each round runs four places, of which two fill what they read from first; one round is warm-up.
     let runs = 6.0 * (settings.rounds + 1) as f64;
@@ -234,12 +234,17 @@ struct Turn {
     not_cold: Option<String>,
 }
 
-fn repeated(feed: &Feed<'_>, place: Place, round: usize, step: &mut crate::feed::Step<'_>) -> Result<Turn> {
+fn repeated(
+    feed: &Feed<'_>,
+    place: BatchSource,
+    round: usize,
+    step: &mut crate::feed::Step<'_>,
+) -> Result<Turn> {
     let turn = Stopwatch::start();
     let mut passes: Vec<Pass> = Vec::new();
-    while passes.is_empty() || (turn.elapsed() < TURN.0 && passes.len() < TURN.1) {
-        let epoch = round * TURN.1 + passes.len();
-        passes.push(feed.pass(place, Span::Once, epoch as u64, step)?);
+    while passes.is_empty() || (turn.elapsed() < TURN_LIMITS.0 && passes.len() < TURN_LIMITS.1) {
+        let epoch = round * TURN_LIMITS.1 + passes.len();
+        passes.push(feed.pass(place, RunLength::Once, epoch as u64, step)?);
     }
     let seconds: f64 = passes.iter().map(|pass| pass.seconds).sum();
     let images: usize = passes.iter().map(|pass| pass.images).sum();

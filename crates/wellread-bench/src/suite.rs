@@ -6,12 +6,12 @@ pub use crate::outcome::Outcome;
 use crate::choices::Preset;
 use crate::config::Config;
 use crate::core::frameworks::Frameworks;
-use crate::core::session::{Pace, batch_shape};
+use crate::core::session::{TimeBudget, batch_shape};
 use crate::core::variants::{self, Results};
 use crate::core::{Benchmark, Session};
 use crate::data::{self, FormatSet, Prepared, Source};
 use crate::expected::ExpectedPixels;
-use crate::live::Watch;
+use crate::live::RunObserver;
 use crate::outcome;
 use crate::usage::{check_crop, check_shapes};
 use crate::{budget, conversion, dataset, histograms, model_loop, storage, sweep};
@@ -33,7 +33,7 @@ const TRACED: &str = "a timeline was recorded meanwhile (--trace), which makes l
 
 /// What the run that is going on leaves when it is interrupted.
 #[derive(Clone, Debug)]
-pub enum Kept {
+pub enum InterruptedState {
     /// This results folder, with the results of the benchmarks that are finished.
     Results(PathBuf),
     /// What this folder held before: images were being prepared in it. Sets that were begun are removed.
@@ -42,16 +42,16 @@ pub enum Kept {
     Images(PathBuf),
 }
 
-static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+static INTERRUPTED_STATE: Mutex<Option<InterruptedState>> = Mutex::new(None);
 
 /// Says what stays when the run that is going on is interrupted.
-pub fn keep(kept: Kept) {
-    *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+pub fn set_interrupted_state(state: InterruptedState) {
+    *INTERRUPTED_STATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
 }
 
 /// What the run that is going on leaves: what to say when it is interrupted.
-pub fn kept() -> Option<Kept> {
-    KEPT.try_lock().ok()?.clone()
+pub fn interrupted_state() -> Option<InterruptedState> {
+    INTERRUPTED_STATE.try_lock().ok()?.clone()
 }
 
 /// Prepares the sets, runs the benchmarks, writes tables, `summary.json`, plots and `report.html`.
@@ -59,7 +59,7 @@ pub fn kept() -> Option<Kept> {
 /// # Errors
 /// Wrong names, a source that cannot be read, a results folder that cannot be written. Formats that cannot be
 /// measured are results, not errors.
-pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
+pub fn run(config: &Config, watch: RunObserver<'_>) -> Result<Outcome> {
     let benchmarks = with_frameworks(config, select(&config.what)?)?;
     let sweeps = sweep::select(config, &benchmarks)?;
     check_out(config)?;
@@ -79,11 +79,11 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
     let preparing = labelled(Kind::Section, || "prepare images".to_owned());
     let data = config.data_folder();
     if !config.in_place {
-        keep(Kept::Begun(data.clone()));
+        set_interrupted_state(InterruptedState::Begun(data.clone()));
     }
     let mut prepared = prepare(config, &write_options, watch.progress)?;
     if !config.in_place {
-        keep(Kept::Images(data));
+        set_interrupted_state(InterruptedState::Images(data));
     }
     check_crop(config, &prepared.expected)?;
     check_shapes(config, &benchmarks, &prepared.expected)?;
@@ -114,7 +114,7 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
             }
         }
     }
-    session.pace = Pace::new(config.time_budget, all.len());
+    session.pace = TimeBudget::new(config.time_budget, all.len());
     let mut measured: Vec<(&'static str, Results)> = Vec::new();
     for (done, &benchmark) in all.iter().enumerate() {
         wellread_trace::section(all.len() - done);
@@ -130,13 +130,13 @@ pub fn run(config: &Config, watch: Watch<'_>) -> Result<Outcome> {
         measured.push((benchmark.name, results));
         let rest: Vec<&str> = all[done + 1..].iter().map(|benchmark| benchmark.name).collect();
         if done == 0 {
-            forget(&config.out, &all)?;
+            remove_earlier_results(&config.out, &all)?;
         }
         if !rest.is_empty() {
             outcome::assemble(config, &session, &environment, None, &measured, &rest)?
                 .report
                 .save(&config.out)?;
-            keep(Kept::Results(config.out.clone()));
+            set_interrupted_state(InterruptedState::Results(config.out.clone()));
         }
         (watch.phase)(&line);
     }
@@ -181,7 +181,7 @@ fn phase_line(name: &str, results: &Results, config: &Config, took: Duration) ->
 }
 
 /// Removes what an earlier run has left of these benchmarks, and its report: its figures are not those of this run.
-fn forget(out: &Path, benchmarks: &[&Benchmark]) -> Result<()> {
+fn remove_earlier_results(out: &Path, benchmarks: &[&Benchmark]) -> Result<()> {
     let kinds = ["", "_distribution", "_timeline"];
     let of = |benchmark: &&Benchmark| {
         let name = benchmark.name;
@@ -296,7 +296,7 @@ fn begin<'a>(
     write_options: WriteOptions,
     benchmarks: &[&Benchmark],
     frameworks: &'a Frameworks,
-    watch: Watch<'a>,
+    watch: RunObserver<'a>,
 ) -> Result<Session<'a>> {
     let mut session = Session {
         config,
@@ -307,7 +307,7 @@ fn begin<'a>(
         watch,
         notes: wellread_trace::is_recording().then(|| TRACED.to_owned()).into_iter().collect(),
         frameworks,
-        pace: Pace::new(config.time_budget, 1),
+        pace: TimeBudget::new(config.time_budget, 1),
     };
     let Some(first) = prepared.sets.iter().find(|s| s.error.is_none()) else {
         bail!("there is no set to measure");

@@ -10,9 +10,9 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 /// Most bytes that wait to be removed. Sets so large that they reach it have few files.
-const WAITING: u64 = 2 << 30;
+const MAX_PENDING_BYTES: u64 = 2 << 30;
 /// What an image is taken to need on disk at least: a file of its own in some formats.
-const BLOCK: u64 = 4096;
+const DISK_BLOCK_BYTES: u64 = 4096;
 
 /// A folder for sets that are written to be measured; removed when dropped.
 pub(crate) struct Written {
@@ -36,8 +36,8 @@ impl Written {
     /// # Errors
     /// Folders that cannot be made or removed.
     pub fn next(&self, images: usize, pixels: u64) -> Result<PathBuf> {
-        let size = pixels.saturating_add(images as u64 * BLOCK);
-        if self.bytes.get().saturating_add(size) > WAITING {
+        let size = pixels.saturating_add(images as u64 * DISK_BLOCK_BYTES);
+        if self.bytes.get().saturating_add(size) > MAX_PENDING_BYTES {
             remove(&self.folder)?;
             self.bytes.set(0);
         }
@@ -76,9 +76,12 @@ mod tests {
         std::fs::create_dir_all(folder.join("0/left-by-a-killed-run")).unwrap();
         let written = Written::new(folder.clone()).unwrap();
         assert!(!folder.exists());
-        let [a, b] = [written.next(10, WAITING / 3).unwrap(), written.next(10, WAITING / 3).unwrap()];
+        let [a, b] = [
+            written.next(10, MAX_PENDING_BYTES / 3).unwrap(),
+            written.next(10, MAX_PENDING_BYTES / 3).unwrap(),
+        ];
         assert!(a.is_dir() && b.is_dir() && a != b);
-        let c = written.next(10, WAITING / 3).unwrap();
+        let c = written.next(10, MAX_PENDING_BYTES / 3).unwrap();
         assert!(!a.exists() && !b.exists() && c.is_dir());
         // Larger than all that may wait: alone.
         let d = written.next(1, u64::MAX).unwrap();

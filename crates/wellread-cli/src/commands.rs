@@ -106,16 +106,16 @@ fn place_of(target: &Path) -> Option<PathBuf> {
 }
 
 /// Most leftovers that are named.
-const LEFTOVERS: usize = 5;
+const MAX_NAMED_LEFTOVERS: usize = 5;
 
 /// Says what killed runs have left directly in a folder, and what can be done with it.
 pub fn note_leftovers(folder: &Path, ui: Ui) {
     let left = staged::leftovers(folder);
     let named = |resumable: bool| -> Option<String> {
         let of_kind: Vec<&Leftover> = left.iter().filter(|one| one.resumable == resumable).collect();
-        let some = of_kind.iter().take(LEFTOVERS);
+        let some = of_kind.iter().take(MAX_NAMED_LEFTOVERS);
         let some: Vec<_> = some.map(|one| format!("{} ({})", one.path.display(), bytes(one.bytes))).collect();
-        let more = of_kind.len().saturating_sub(LEFTOVERS);
+        let more = of_kind.len().saturating_sub(MAX_NAMED_LEFTOVERS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!of_kind.is_empty()).then(|| some.join(", ") + &more)
     };
@@ -185,17 +185,17 @@ pub fn parse_positive(text: &str) -> Result<usize, String> {
 
 /// Parses a number of threads.
 pub fn parse_threads(text: &str) -> Result<usize, String> {
-    const MOST: usize = 1024;
-    let threads = text.trim().parse().ok().filter(|&n: &usize| n <= MOST);
-    threads.ok_or_else(|| format!("{text:?} is no number of threads from 0 to {MOST}"))
+    const MAX_THREADS: usize = 1024;
+    let threads = text.trim().parse().ok().filter(|&n: &usize| n <= MAX_THREADS);
+    threads.ok_or_else(|| format!("{text:?} is no number of threads from 0 to {MAX_THREADS}"))
 }
 
 /// Parses a time in seconds.
 pub fn parse_seconds(text: &str) -> Result<f64, String> {
     // As long as anybody's patience, and far from what a duration cannot hold.
-    const MOST: f64 = 1e7;
+    const MAX_SECONDS: f64 = 1e7;
     match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds.min(MOST)),
+        Ok(seconds) if seconds > 0.0 && seconds.is_finite() => Ok(seconds.min(MAX_SECONDS)),
         _ => Err(format!("{text:?} is no positive number of seconds")),
     }
 }

@@ -14,7 +14,7 @@ use wellread as _;
 use crate::commands::program::{Program, Run};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
-use wellread_bench::suite::Kept;
+use wellread_bench::suite::InterruptedState;
 
 /// Read microscopy images into models at memory speed, and measure every step honestly.
 #[derive(Parser)]
@@ -183,21 +183,21 @@ pub fn run() -> u8 {
         commands::processes::interrupt();
         let writing = !keeps_nothing && wellread_store::staged::is_writing();
         let resumable = wellread_store::staged::remove_unfinished();
-        let of_bench = wellread_bench::suite::kept().map(|kept| match kept {
-            Kept::Results(folder) => format!(
+        let of_bench = wellread_bench::suite::interrupted_state().map(|kept| match kept {
+            InterruptedState::Results(folder) => format!(
                 "interrupted; what was measured until now is in {0}: `wellread report {0}` shows it",
                 folder.display()
             ),
-            Kept::Begun(folder) => format!(
+            InterruptedState::Begun(folder) => format!(
                 "interrupted while images were prepared; unfinished sets were removed from {}, and the same command makes them again",
                 folder.display()
             ),
-            Kept::Images(folder) => format!(
+            InterruptedState::Images(folder) => format!(
                 "interrupted before a benchmark was finished; the images that were prepared stay in {}",
                 folder.display()
             ),
         });
-        let of_infer = wellread_infer::written::kept()
+        let of_infer = wellread_infer::written::interrupted_table()
             .map(|table| format!("interrupted; what was measured until now is in {}", table.display()));
         let kept = of_bench.or(of_infer);
         let said = if let Some(kept) = &kept {

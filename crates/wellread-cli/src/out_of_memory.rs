@@ -15,26 +15,26 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 /// The system's allocator, which notes what it did not give.
-struct Noting;
+struct RecordingAllocator;
 
 thread_local! {
     /// Bytes that this thread last asked for in vain.
-    static REFUSED: Cell<usize> = const { Cell::new(0) };
+    static FAILED_ALLOCATION_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 #[cold]
-fn refused(bytes: usize) {
+fn record_failed_allocation(bytes: usize) {
     // A thread that is ending has no place to note it any more.
-    let _ = REFUSED.try_with(|refused| refused.set(bytes));
+    let _ = FAILED_ALLOCATION_BYTES.try_with(|record_failed_allocation| record_failed_allocation.set(bytes));
 }
 
 // SAFETY: all is done by `System`.
-unsafe impl GlobalAlloc for Noting {
+unsafe impl GlobalAlloc for RecordingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller promises.
         let memory = unsafe { System.alloc(layout) };
         if memory.is_null() {
-            refused(layout.size());
+            record_failed_allocation(layout.size());
         }
         memory
     }
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Noting {
         // SAFETY: as the caller promises.
         let memory = unsafe { System.alloc_zeroed(layout) };
         if memory.is_null() {
-            refused(layout.size());
+            record_failed_allocation(layout.size());
         }
         memory
     }
@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for Noting {
         // SAFETY: as the caller promises.
         let memory = unsafe { System.realloc(memory, layout, size) };
         if memory.is_null() {
-            refused(size);
+            record_failed_allocation(size);
         }
         memory
     }
@@ -64,7 +64,7 @@ unsafe impl GlobalAlloc for Noting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Noting = Noting;
+static ALLOCATOR: RecordingAllocator = RecordingAllocator;
 
 /// Has the end of memory be an error. To be called first.
 pub fn prepare() {
@@ -74,7 +74,7 @@ pub fn prepare() {
 
 #[cfg(unix)]
 mod signals {
-    use super::REFUSED;
+    use super::FAILED_ALLOCATION_BYTES;
     use std::cell::Cell;
     use std::hint::black_box;
     use std::mem::MaybeUninit;
@@ -87,11 +87,11 @@ mod signals {
     /// Memory that is given up to have some for ending.
     static RESERVE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
     /// The thread that ends the process, once there is one.
-    static ENDING: AtomicUsize = AtomicUsize::new(0);
+    static ENDING_THREAD: AtomicUsize = AtomicUsize::new(0);
     /// What is said where there is no memory to say more.
-    const SHORT: &str = "error: not enough memory\n";
+    const FALLBACK_MESSAGE: &str = "error: not enough memory\n";
     /// Seconds that other threads leave to that one.
-    const PATIENCE: libc::c_uint = 10;
+    const EXIT_GRACE_SECONDS: libc::c_uint = 10;
 
     pub fn prepare() {
         if is_limited() {
@@ -136,7 +136,7 @@ mod signals {
     /// Called within `abort`, by the thread that aborts, after its last allocation has returned: no lock of the allocator is
     /// held, and what allocates may be called.
     extern "C" fn on_abort(signal: libc::c_int) {
-        let bytes = Some(REFUSED.try_with(Cell::get).unwrap_or(0)).filter(|&bytes| bytes > 0);
+        let bytes = Some(FAILED_ALLOCATION_BYTES.try_with(Cell::get).unwrap_or(0)).filter(|&bytes| bytes > 0);
         // A thread that the standard library begins maps a stack for signals, and panics where it cannot.
         if bytes.is_none() && !is_limited() {
             // Another reason: as without this handler.
@@ -150,15 +150,19 @@ mod signals {
         }
         // SAFETY: asks for a number.
         let this = unsafe { libc::pthread_self() } as usize;
-        if let Err(other) = ENDING.compare_exchange(0, this, Ordering::SeqCst, Ordering::SeqCst) {
+        if let Err(other) = ENDING_THREAD.compare_exchange(0, this, Ordering::SeqCst, Ordering::SeqCst) {
             // SAFETY: writes a constant, waits, ends the process.
             unsafe {
                 if other == this {
                     // This thread found no memory for more.
-                    let _ = libc::write(libc::STDERR_FILENO, SHORT.as_ptr().cast(), SHORT.len());
+                    let _ = libc::write(
+                        libc::STDERR_FILENO,
+                        FALLBACK_MESSAGE.as_ptr().cast(),
+                        FALLBACK_MESSAGE.len(),
+                    );
                 } else {
                     // Another thread is saying it, and ends the process when that is done.
-                    libc::sleep(PATIENCE);
+                    libc::sleep(EXIT_GRACE_SECONDS);
                 }
                 libc::_exit(1)
             }

@@ -109,11 +109,11 @@ impl Ui {
 }
 
 /// By what writing to stdout failed first; nothing is written after that.
-static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
+static STDOUT_ERROR: Mutex<Option<io::Error>> = Mutex::new(None);
 
 /// Has `write` write to stdout, unless that failed before.
 pub fn to_stdout(write: impl FnOnce() -> io::Result<()>) {
-    let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut lost = STDOUT_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
     if lost.is_none() {
         *lost = write().err();
     }
@@ -127,7 +127,7 @@ fn print_line(text: &str) {
 /// more: that is no failure.
 pub fn lost() -> Option<String> {
     to_stdout(|| io::stdout().flush());
-    let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+    let lost = STDOUT_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
     let error = lost.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)?;
     let words = error.to_string();
     let cause = words.split(" (os error").next().unwrap_or_default();
@@ -139,16 +139,16 @@ pub fn lost() -> Option<String> {
 }
 
 /// Widest lines that are printed for people, who find wider ones hard to read.
-pub const WIDEST: usize = 100;
+pub const MAX_LINE_WIDTH: usize = 100;
 
 /// Columns to fill with sentences; `None` where the output is no terminal, which gets them as they are.
 fn columns(terminal: &Term) -> Option<usize> {
-    terminal.size_checked().map(|(_, columns)| WIDEST.min(columns.into()))
+    terminal.size_checked().map(|(_, columns)| MAX_LINE_WIDTH.min(columns.into()))
 }
 
-/// The text in lines of at most [`WIDEST`] columns, wherever it goes.
+/// The text in lines of at most [`MAX_LINE_WIDTH`] columns, wherever it goes.
 pub fn filled(text: &str) -> String {
-    broken(text, Some(WIDEST))
+    broken(text, Some(MAX_LINE_WIDTH))
 }
 
 /// The text with its lines broken at spaces, so that they fit; what goes on is indented as its line is.
@@ -183,7 +183,7 @@ pub fn broken(text: &str, columns: Option<usize>) -> String {
 /// How progress is drawn: what is done, how far, how long still.
 const BAR: &str = "{prefix:24!} {bar:32} {pos}/{len} ({eta} left)";
 /// The same where the command itself knows how long.
-const TOLD_BAR: &str = "{prefix:24!} {bar:32} {pos}/{len} ({told} left)";
+const ESTIMATED_BAR: &str = "{prefix:24!} {bar:32} {pos}/{len} ({told} left)";
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -208,7 +208,7 @@ impl TimeLeft {
 
     /// Has a bar show it.
     pub fn show_on(&self, bar: &ProgressBar) {
-        bar.set_style(self.style(TOLD_BAR));
+        bar.set_style(self.style(ESTIMATED_BAR));
     }
 
     fn style(&self, template: &str) -> ProgressStyle {
@@ -236,7 +236,7 @@ pub fn shown_on(bar: &ProgressBar) -> impl Fn(&str, usize, usize) {
 pub fn figures_on<'a>(bar: &'a ProgressBar, left: &'a TimeLeft) -> impl Fn(&str) + 'a {
     move |line| {
         if bar.message().is_empty() {
-            bar.set_style(left.style(&format!("{TOLD_BAR}\n{{wide_msg}}")));
+            bar.set_style(left.style(&format!("{ESTIMATED_BAR}\n{{wide_msg}}")));
         }
         bar.set_message(line.to_owned());
     }

@@ -3,16 +3,16 @@
 //! What does not fit is left out in this order: keys that are the same everywhere (told above the table), lengths of the
 //! heads (broken at spaces), quantities from the right, and the ends of long texts. The report has all of it.
 
-use crate::output::{WIDEST as WIDTH, filled};
+use crate::output::{MAX_LINE_WIDTH as WIDTH, filled};
 use wellread_report::{Table, columns, figures};
 
 /// Lines of the heads at most.
-const HEADS: usize = 3;
+const MAX_HEAD_LINES: usize = 3;
 /// Between columns.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 
 /// Longest reason why something is missing.
-const REASON: usize = 75;
+const MAX_REASON_WIDTH: usize = 75;
 
 /// A configuration's line.
 struct Line {
@@ -75,7 +75,7 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
         (0..quantities.len()).map(|q| widest(&mut figures(q))).collect(),
     ));
     let width =
-        |columns: &[(Vec<String>, usize)]| columns.iter().map(|(_, width)| GAP + width).sum::<usize>();
+        |columns: &[(Vec<String>, usize)]| columns.iter().map(|(_, width)| COLUMN_GAP + width).sum::<usize>();
     while width(&columns) > WIDTH && columns.len() > left + 1 {
         columns.pop();
     }
@@ -108,15 +108,18 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
     }
     for (who, why) in missing {
         let why = why.replace('\n', " ");
-        let short =
-            if chars(&why) > REASON { why.chars().take(REASON - 1).chain(['…']).collect() } else { why };
+        let short = if chars(&why) > MAX_REASON_WIDTH {
+            why.chars().take(MAX_REASON_WIDTH - 1).chain(['…']).collect()
+        } else {
+            why
+        };
         out += &filled(&format!("  unavailable: {who}: {short}"));
         out.push('\n');
     }
     out
 }
 
-/// A head in up to [`HEADS`] lines, as narrow as its column's values where that can be.
+/// A head in up to [`MAX_HEAD_LINES`] lines, as narrow as its column's values where that can be.
 fn broken(head: &str, width: usize) -> Vec<String> {
     let words: Vec<&str> = head.split(' ').collect();
     let longest = words.iter().map(|word| chars(word)).max().unwrap_or(0);
@@ -133,7 +136,7 @@ fn broken(head: &str, width: usize) -> Vec<String> {
                 lines.push((*word).to_owned());
             }
         }
-        if lines.len() <= HEADS {
+        if lines.len() <= MAX_HEAD_LINES {
             return lines;
         }
     }

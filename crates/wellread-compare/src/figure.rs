@@ -8,22 +8,22 @@ use wellread_report::words::counted;
 use wellread_report::{Estimate, IntervalKind};
 
 /// Most panels.
-const PANELS: usize = 12;
+const MAX_PANELS: usize = 12;
 /// Most labels below a panel.
-const LABELS: usize = 8;
+const MAX_LABELS: usize = 8;
 /// Most runs that are shown: the last.
-const RUNS: usize = 120;
+const MAX_RUNS: usize = 120;
 
 /// The figure of a history; `None` when there is nothing to draw.
 pub fn history(name: &str, records: &[Record], all: &[Series]) -> Option<Figure> {
-    let first = records.len().saturating_sub(RUNS);
+    let first = records.len().saturating_sub(MAX_RUNS);
     let changed: Vec<&Series> = all.iter().filter(|s| !s.changes.is_empty()).collect();
     let shown: Vec<&Series> = if changed.is_empty() { all.iter().collect() } else { changed };
-    let shown = &shown[..shown.len().min(PANELS)];
+    let shown = &shown[..shown.len().min(MAX_PANELS)];
     if shown.is_empty() || records.len() < 2 {
         return None;
     }
-    let every = (records.len() - first).div_ceil(LABELS);
+    let every = (records.len() - first).div_ceil(MAX_LABELS);
     let label = |(i, record): (usize, &Record)| {
         if i % every == 0 { record.label.chars().take(9).collect() } else { String::new() }
     };
@@ -53,7 +53,7 @@ pub fn history(name: &str, records: &[Record], all: &[Series]) -> Option<Figure>
             format!("{} {}: {word} from {} on, ratio {:.3}.", s.table, s.name, change.label, change.ratio)
         })
     });
-    let notes: Vec<String> = notes.take(2 * PANELS).collect();
+    let notes: Vec<String> = notes.take(2 * MAX_PANELS).collect();
     // Summaries without their samples have no number.
     let behind = || shown.iter().flat_map(|s| &s.n).copied().filter(|n| *n > 0);
     let each = match (behind().min(), behind().max()) {

@@ -18,7 +18,7 @@ use wellread_report::words::counted;
 /// Version of the records that this writes; later ones are refused.
 const VERSION: u32 = 1;
 /// Longer files are no histories.
-const LARGEST: u64 = 1 << 30;
+const MAX_HISTORY_BYTES: u64 = 1 << 30;
 
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -143,7 +143,7 @@ pub fn record(results: &Results, label: &str, options: &judge::Options) -> Resul
 /// Unreadable file, or a line that is no record, with its number.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
     let size = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
-    ensure!(size <= LARGEST, "{}: {size} bytes are too many for a history", path.display());
+    ensure!(size <= MAX_HISTORY_BYTES, "{}: {size} bytes are too many for a history", path.display());
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut records = Vec::new();
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

@@ -13,7 +13,7 @@ use wellread_measure::{Bootstrap, Verdict};
 use wellread_report::Table;
 use wellread_report::columns::{Better, Quantity};
 
-pub use crate::verdict::{Comparison, Lone, Row, Scope, Word};
+pub use crate::verdict::{Comparison, Row, RowVerdict, Scope, UnmatchedRow};
 
 /// Most chance of even one false alarm in a table.
 pub const LEVEL: f64 = 0.05;
@@ -76,7 +76,7 @@ pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison
     }
     let asked =
         |table: &&Table| options.tables.is_empty() || options.tables.iter().any(|t| t == table.name());
-    let lone = |table: &Table| Lone { table: table.name().to_owned(), name: String::new() };
+    let lone = |table: &Table| UnmatchedRow { table: table.name().to_owned(), name: String::new() };
     let mut in_common = false;
     for table in a.tables.iter().filter(asked) {
         let Some(other) = b.tables.iter().find(|other| other.name() == table.name()) else {
@@ -130,7 +130,8 @@ fn one_table(
     for (i, quantity) in quantities.iter().enumerate() {
         for pair in series::pairs(table, other, &keys, quantity) {
             let (Some(of_a), Some(of_b)) = (&pair.a, &pair.b) else {
-                let lone = Lone { table: table.name().to_owned(), name: crate::verdict::name(&pair.key) };
+                let lone =
+                    UnmatchedRow { table: table.name().to_owned(), name: crate::verdict::name(&pair.key) };
                 // Once, not for every quantity.
                 match (i, pair.a.is_some()) {
                     (0, true) => out.only_in_a.push(lone),
@@ -150,7 +151,7 @@ fn one_table(
     for ((mut row, ratio, verdict), p) in rows.into_iter().zip(holm(&p_values)) {
         row.p_corrected = Some(p).filter(|p| !p.is_nan());
         let verdict = corrected(verdict, p, LEVEL);
-        row.verdict = word(verdict, ratio.as_ref(), options.threshold);
+        row.verdict = row_verdict(verdict, ratio.as_ref(), options.threshold);
         if !out.comparable {
             row.reason = Some("the pixels of A and B differ".to_owned());
         }
@@ -160,18 +161,20 @@ fn one_table(
             continue;
         }
         if row.reason.is_some() {
-            row.verdict = Word::Unclear;
-        } else if row.verdict == Word::Unclear {
+            row.verdict = RowVerdict::Unclear;
+        } else if row.verdict == RowVerdict::Unclear {
             row.reason = Some(doubt(ratio.as_ref(), row.noise_floor, options.threshold));
         }
         // An estimate above the threshold would find a slow-down of just that size in half of all cases.
         row.regression =
-            row.verdict == Word::Slower && row.high.is_some_and(|high| high >= 1.0 + options.threshold);
+            row.verdict == RowVerdict::Slower && row.high.is_some_and(|high| high >= 1.0 + options.threshold);
         out.rows.push(row);
     }
     if untold > 0 && out.rows.is_empty() {
-        out.only_in_a
-            .push(Lone { table: table.name().to_owned(), name: "(measured on neither side)".to_owned() });
+        out.only_in_a.push(UnmatchedRow {
+            table: table.name().to_owned(),
+            name: "(measured on neither side)".to_owned(),
+        });
     }
 }
 
@@ -208,7 +211,7 @@ fn one_row(
         p_corrected: None,
         noise_floor: floor.map(|floor| floor.fraction()),
         smallest_detectable: None,
-        verdict: Word::Unclear,
+        verdict: RowVerdict::Unclear,
         regression: false,
         reason: None,
     };
@@ -353,14 +356,14 @@ fn doubt(ratio: Option<&Interval>, floor: Option<f64>, threshold: f64) -> String
 }
 
 /// From the verdict and the interval to the word.
-fn word(verdict: Verdict, ratio: Option<&Interval>, threshold: f64) -> Word {
+fn row_verdict(verdict: Verdict, ratio: Option<&Interval>, threshold: f64) -> RowVerdict {
     let margin = threshold.ln_1p();
     match (verdict, ratio) {
-        (Verdict::Faster, _) => Word::Faster,
-        (Verdict::Slower, _) => Word::Slower,
+        (Verdict::Faster, _) => RowVerdict::Faster,
+        (Verdict::Slower, _) => RowVerdict::Slower,
         (Verdict::NoDifference, Some(ratio)) if ratio.low.ln() >= -margin && ratio.high.ln() <= margin => {
-            Word::Same
+            RowVerdict::Same
         }
-        _ => Word::Unclear,
+        _ => RowVerdict::Unclear,
     }
 }

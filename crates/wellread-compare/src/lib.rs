@@ -24,7 +24,7 @@
 //! | [`sides`] | several results as one side, their processes counted |
 //! | [`provenance`] | [`Difference`]: data, machine, versions, configuration, seed |
 //! | [`series`] | one configuration's samples of one quantity |
-//! | [`verdict`] | [`Comparison`], [`Row`], [`Word`] |
+//! | [`verdict`] | [`Comparison`], [`Row`], [`RowVerdict`] |
 //! | [`judge`] | [`compare`], [`Options`] |
 //! | [`text`] | for a terminal and as Markdown |
 //! | [`history`] | one record per run, changes over many |
@@ -48,4 +48,4 @@ pub use judge::{Options, compare};
 pub use provenance::Difference;
 pub use results::Results;
 pub use rounds::{append, condensed};
-pub use verdict::{Comparison, Row, Word};
+pub use verdict::{Comparison, Row, RowVerdict};

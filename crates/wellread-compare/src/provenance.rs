@@ -35,7 +35,7 @@ pub struct Difference {
 }
 
 /// What is compared: a name and the place in `summary.json`.
-const FACTS: &[(&str, &str, Weight)] = &[
+const COMPARED_FACTS: &[(&str, &str, Weight)] = &[
     ("checksum of the pixels", "/pixel_checksum", Weight::Fatal),
     ("processor", "/environment/cpu/model", Weight::Caution),
     ("processors to use", "/environment/cpu/available", Weight::Caution),
@@ -63,10 +63,10 @@ const FACTS: &[(&str, &str, Weight)] = &[
 
 /// Parts whose every value is a version or what was run on: storage engines, frameworks (with their device, such as a
 /// GPU), the commits of the branches of tasks.
-const VERSIONS: [&str; 3] = ["engines", "frameworks", "commits"];
+const VERSION_SECTIONS: [&str; 3] = ["engines", "frameworks", "commits"];
 
 /// Parts of the configuration that say where things are, or how long was measured; neither changes what is measured.
-const INCIDENTAL: &[&str] = &[
+const IGNORED_SETTINGS: &[&str] = &[
     "command",
     "out",
     "output",
@@ -118,7 +118,9 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
         push("what it was measured on", a, b, Weight::Caution);
     }
     let both = machines == [true; 2];
-    for (what, pointer, weight) in FACTS.iter().filter(|fact| both || !fact.1.starts_with("/environment/")) {
+    for (what, pointer, weight) in
+        COMPARED_FACTS.iter().filter(|fact| both || !fact.1.starts_with("/environment/"))
+    {
         let (a, b) = (a.detail(pointer), b.detail(pointer));
         if a != b {
             // A checksum that is missing cannot vouch, but does not say that the pixels are others either.
@@ -131,14 +133,14 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
         results.detail(&format!("/{name}")).and_then(Value::as_object).cloned()
     };
     if let (Some(a), Some(b)) = (part(a, "configuration"), part(b, "configuration")) {
-        for (key, value) in a.iter().filter(|(key, _)| !INCIDENTAL.contains(&key.as_str())) {
+        for (key, value) in a.iter().filter(|(key, _)| !IGNORED_SETTINGS.contains(&key.as_str())) {
             // What a version cannot be asked for yet is no difference.
             if let Some(other) = b.get(key).filter(|other| *other != value) {
                 push(&format!("configuration: {key}"), shown(value), shown(other), Weight::Caution);
             }
         }
     }
-    for name in VERSIONS {
+    for name in VERSION_SECTIONS {
         let (Some(a), Some(b)) = (part(a, name), part(b, name)) else { continue };
         let (mut of_a, mut of_b) = (BTreeMap::new(), BTreeMap::new());
         leaves(&a, "", &mut of_a);

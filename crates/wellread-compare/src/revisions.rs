@@ -240,23 +240,23 @@ fn last_lines(text: &[u8], n: usize) -> String {
 }
 
 /// A folder that goes when it is dropped.
-struct Scratch(PathBuf);
+struct TempFolder(PathBuf);
 
-impl Scratch {
+impl TempFolder {
     fn path(&self) -> &Path {
         &self.0
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-fn tempdir(cache: &Path) -> Result<Scratch> {
+fn tempdir(cache: &Path) -> Result<TempFolder> {
     let folder = cache.join(format!("run-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(Scratch(folder))
+    Ok(TempFolder(folder))
 }

@@ -12,7 +12,7 @@ use wellread_report::{Cell, Table};
 const NOT_KEYS: &[&str] = &["backend", "device_name", "processors", "reference", "wellread", "data_dir"];
 
 /// What is compared of a table unless something else is asked for: the first of these that it has.
-const HEADLINES: &[&str] = &[
+const DEFAULT_QUANTITIES: &[&str] = &[
     "seconds",
     "latency_p50_s",
     "step_p50_s",
@@ -97,7 +97,7 @@ pub fn quantities(a: &Table, b: &Table, wanted: &[String]) -> Result<Vec<Quantit
         return Ok(both.iter().filter(judged).cloned().collect());
     }
     if wanted.is_empty() {
-        let headline = HEADLINES.iter().find_map(|name| both.iter().find(|q| q.column == *name));
+        let headline = DEFAULT_QUANTITIES.iter().find_map(|name| both.iter().find(|q| q.column == *name));
         return Ok(headline.or_else(|| both.iter().find(judged)).cloned().into_iter().collect());
     }
     if let Some(neither) = both.iter().find(|q| wanted.contains(&q.column) && q.better == Better::Neither) {

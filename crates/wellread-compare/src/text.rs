@@ -2,7 +2,7 @@
 
 use crate::judge::percent;
 use crate::provenance::Weight;
-use crate::verdict::{Comparison, Lone, Row, Scope, Word};
+use crate::verdict::{Comparison, Row, RowVerdict, Scope, UnmatchedRow};
 use std::fmt::Write as _;
 use wellread_measure::nested::MIN_PROCESSES;
 use wellread_report::columns::{self, Quantity};
@@ -10,16 +10,16 @@ use wellread_report::number::significant;
 use wellread_report::words::counted;
 
 /// Rows of the same that Markdown shows; the others are counted.
-const MOST_SAME: usize = 10;
+const MAX_SAME_ROWS: usize = 10;
 /// Rows of a table in Markdown: what hosts of pull requests still show.
-const MOST_ROWS: usize = 200;
+const MAX_ROWS: usize = 200;
 
 /// One sentence: what came out.
 pub fn verdict(c: &Comparison) -> String {
     if !c.comparable {
         return "The two cannot be compared: their pixels differ".to_owned();
     }
-    let counts: Vec<String> = [Word::Slower, Word::Faster, Word::Same, Word::Unclear]
+    let counts: Vec<String> = [RowVerdict::Slower, RowVerdict::Faster, RowVerdict::Same, RowVerdict::Unclear]
         .into_iter()
         .filter(|word| c.count(*word) > 0)
         .map(|word| format!("{} {word}", c.count(word)))
@@ -107,7 +107,7 @@ fn is_within(c: &Comparison) -> bool {
 
 /// Whether nothing can be told of any row.
 fn is_unclear(c: &Comparison) -> bool {
-    c.count(Word::Unclear) == c.rows.len()
+    c.count(RowVerdict::Unclear) == c.rows.len()
 }
 
 /// The comparison as Markdown.
@@ -130,13 +130,15 @@ pub fn markdown(c: &Comparison) -> String {
         out.push('\n');
     }
     for table in tables(c) {
-        let of = |word: Word| c.rows.iter().filter(move |row| row.table == table && row.verdict == word);
-        let mut rows: Vec<&Row> = of(Word::Slower).chain(of(Word::Faster)).chain(of(Word::Unclear)).collect();
-        let shown = rows.len().min(MOST_ROWS);
+        let of =
+            |word: RowVerdict| c.rows.iter().filter(move |row| row.table == table && row.verdict == word);
+        let mut rows: Vec<&Row> =
+            of(RowVerdict::Slower).chain(of(RowVerdict::Faster)).chain(of(RowVerdict::Unclear)).collect();
+        let shown = rows.len().min(MAX_ROWS);
         let mut left_out = rows.len() - shown;
         rows.truncate(shown);
-        let same: Vec<&Row> = of(Word::Same).collect();
-        let room = MOST_SAME.min(MOST_ROWS - shown);
+        let same: Vec<&Row> = of(RowVerdict::Same).collect();
+        let room = MAX_SAME_ROWS.min(MAX_ROWS - shown);
         left_out += same.len().saturating_sub(room);
         rows.extend(same.into_iter().take(room));
         let _ = writeln!(out, "#### {}\n", escaped(table));
@@ -233,7 +235,7 @@ fn reasons(rows: &[&Row]) -> Vec<(String, usize)> {
 }
 
 /// Lone configurations by table, a few named.
-fn grouped(lone: &[Lone]) -> Vec<(&str, String)> {
+fn grouped(lone: &[UnmatchedRow]) -> Vec<(&str, String)> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in lone {
         match found.iter_mut().find(|(table, _)| *table == one.table) {

@@ -19,7 +19,7 @@ pub enum Scope {
 /// The verdict on a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Word {
+pub enum RowVerdict {
     /// B takes less (of rates: gives more), beyond chance and noise.
     Faster,
     /// B takes more.
@@ -30,7 +30,7 @@ pub enum Word {
     Unclear,
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for RowVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Faster => "faster",
@@ -80,7 +80,7 @@ pub struct Row {
     /// Smallest slow-down, as a share, that would be called one in nine of ten repetitions.
     pub smallest_detectable: Option<f64>,
     /// The word.
-    pub verdict: Word,
+    pub verdict: RowVerdict,
     /// Slower, and by as much as the threshold as far as the interval tells.
     pub regression: bool,
     /// Why the verdict is unclear.
@@ -106,7 +106,7 @@ pub(crate) fn name(key: &[(String, String)]) -> String {
 
 /// A configuration that only one side has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Lone {
+pub struct UnmatchedRow {
     /// The table.
     pub table: String,
     /// The configuration; empty for a whole table.
@@ -127,9 +127,9 @@ pub struct Comparison {
     /// The rows.
     pub rows: Vec<Row>,
     /// What only A has.
-    pub only_in_a: Vec<Lone>,
+    pub only_in_a: Vec<UnmatchedRow>,
     /// What only B has.
-    pub only_in_b: Vec<Lone>,
+    pub only_in_b: Vec<UnmatchedRow>,
     /// Number of regressions.
     pub regressions: usize,
     /// Whether the pixels of both were the same, as far as is known. If not, no verdict is given.
@@ -138,7 +138,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// Number of rows with a verdict.
-    pub fn count(&self, word: Word) -> usize {
+    pub fn count(&self, word: RowVerdict) -> usize {
         self.rows.iter().filter(|row| row.verdict == word).count()
     }
 }

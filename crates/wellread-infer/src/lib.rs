@@ -2,7 +2,7 @@
 //! models with the same weights on the same images.
 //!
 //! ```text
-//!  Config ─▶ models (one seeded weights file each) ─▶ a process per framework: Contender
+//!  Config ─▶ models (one seeded weights file each) ─▶ a process per framework: FrameworkRunner
 //!                                                        │ images and logits in shared memory
 //!  source (synthetic, or a set through the loader) ──────┤
 //!                                                        ▼
@@ -22,7 +22,7 @@
 //! | [`models`] | what is run: an architecture with its files, or a user's ONNX file |
 //! | [`protocol`] | requests and answers |
 //! | [`serve`] | the worker's side of it for backends in Rust |
-//! | [`contender`] | a framework's process, asked |
+//! | [`runner`] | a framework's process, asked |
 //! | `colors` | grey pictures among coloured ones |
 //! | [`source`] | images: synthetic, or any set of images with the model's preprocessing |
 //! | [`measure`] | warm-up and rounds of one configuration |
@@ -41,7 +41,6 @@ pub mod check;
 mod choices;
 mod colors;
 pub mod config;
-pub mod contender;
 mod launch;
 pub mod measure;
 pub mod models;
@@ -49,6 +48,7 @@ pub mod protocol;
 mod record;
 pub mod report;
 pub mod results;
+pub mod runner;
 pub mod serve;
 mod shared;
 pub mod source;

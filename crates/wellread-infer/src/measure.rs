@@ -5,11 +5,11 @@
 //! framework that runs by itself, and whatever else the machine does meanwhile falls on all alike.
 
 use crate::config::Config;
-use crate::contender::Contender;
 use crate::protocol::Prepared;
 use crate::results::{FedStep, Round};
+use crate::runner::FrameworkRunner;
 use crate::shared::Shared;
-use crate::source::{AHEAD, Source};
+use crate::source::{PREFETCH_BATCHES, Source};
 use crate::statistics::{steady, window};
 use anyhow::Result;
 use std::cell::RefCell;
@@ -19,13 +19,13 @@ use wellread_measure::interleave::{Plan, Progress, Turn};
 use wellread_measure::memory::PeakGuard;
 
 /// Most rounds: more would spend the time on going from one framework to the next.
-const ROUNDS: usize = 10;
+const MAX_ROUNDS: usize = 10;
 /// Most warm-up, in passes beyond those asked for and in time.
-const MOST_WARMUP: usize = 10;
-/// See [`MOST_WARMUP`].
-const LONGEST_WARMUP: Duration = Duration::from_secs(20);
+const MAX_WARMUP_PASSES: usize = 10;
+/// See [`MAX_WARMUP_PASSES`].
+const MAX_WARMUP_TIME: Duration = Duration::from_secs(20);
 /// Passes shorter than this are run once before those that are counted.
-const SHORT: Duration = Duration::from_secs(1);
+const MIN_LONG_PASS: Duration = Duration::from_secs(1);
 
 /// A batch, and where it comes from.
 pub(crate) struct Batch<'b> {
@@ -39,7 +39,7 @@ pub(crate) struct Batch<'b> {
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub prepared: Prepared,
-    pub warm: Warm,
+    pub warm: WarmupResult,
     pub rounds: Vec<Round>,
     pub peak: Peak,
 }
@@ -60,7 +60,7 @@ impl Peak {
 
 /// What the warm-up found.
 #[derive(Debug, Default)]
-pub(crate) struct Warm {
+pub(crate) struct WarmupResult {
     pub samples_ns: Vec<u64>,
     /// `None` where nothing was asked for that could tell.
     pub steady: Option<bool>,
@@ -68,38 +68,38 @@ pub(crate) struct Warm {
 }
 
 /// What a turn gives.
-enum Turned {
-    Warm(Warm, Peak),
+enum TurnResult {
+    Warmup(WarmupResult, Peak),
     Round(Round, Peak),
 }
 
-/// Measures all contenders; one that fails is a message in its place.
+/// Measures all runners; one that fails is a message in its place.
 pub(crate) fn measure(
-    contenders: &mut [Contender],
+    runners: &mut [FrameworkRunner],
     batch: &Batch<'_>,
     config: &Config,
     progress: &dyn Fn(&Progress<'_>),
 ) -> Result<Vec<Result<Measured, String>>> {
     let [c, h, w] = batch.input;
-    let prepared: Vec<Result<(Prepared, Peak), String>> = contenders
+    let prepared: Vec<Result<(Prepared, Peak), String>> = runners
         .iter_mut()
-        .map(|contender| {
-            if let Err(reason) = &contender.opened {
+        .map(|runner| {
+            if let Err(reason) = &runner.opened {
                 return Err(reason.clone());
             }
             let shared = batch.shared.borrow();
-            let (prepared, host) = contender.prepare(&shared, [batch.size, c, h, w]);
+            let (prepared, host) = runner.prepare(&shared, [batch.size, c, h, w]);
             prepared.map(|prepared| (prepared, Peak { host, device: None })).map_err(|e| format!("{e:#}"))
         })
         .collect();
-    let rounds = config.iterations.min(ROUNDS);
+    let rounds = config.iterations.min(MAX_ROUNDS);
     let mut plan = Plan::new(config.seed ^ batch.size as u64).rounds(rounds).warmup(1);
-    let names: Vec<String> = contenders.iter().map(Contender::name).collect();
+    let names: Vec<String> = runners.iter().map(FrameworkRunner::name).collect();
     let mut any = false;
-    for ((contender, prepared), name) in contenders.iter_mut().zip(&prepared).zip(&names) {
+    for ((runner, prepared), name) in runners.iter_mut().zip(&prepared).zip(&names) {
         if prepared.is_ok() {
             any = true;
-            plan = plan.add_with_turn(name, move |turn| take(contender, batch, config, rounds, turn));
+            plan = plan.add_with_turn(name, move |turn| take(runner, batch, config, rounds, turn));
         }
     }
     let mut variants = if any { plan.run(|p| progress(p))?.variants } else { Vec::new() }.into_iter();
@@ -111,14 +111,14 @@ pub(crate) fn measure(
             if let Some(failure) = variant.failure {
                 return Err(failure.message);
             }
-            let mut measured = Measured { prepared, warm: Warm::default(), rounds: Vec::new(), peak };
+            let mut measured = Measured { prepared, warm: WarmupResult::default(), rounds: Vec::new(), peak };
             for run in variant.warmup.into_iter().chain(variant.runs) {
                 match run.value {
-                    Turned::Warm(warm, peak) => {
+                    TurnResult::Warmup(warm, peak) => {
                         measured.warm = warm;
                         measured.peak.include(peak);
                     }
-                    Turned::Round(round, peak) => {
+                    TurnResult::Round(round, peak) => {
                         measured.rounds.push(Round { position: run.position, ..round });
                         measured.peak.include(peak);
                     }
@@ -130,63 +130,74 @@ pub(crate) fn measure(
 }
 
 fn take(
-    contender: &mut Contender,
+    runner: &mut FrameworkRunner,
     batch: &Batch<'_>,
     config: &Config,
     rounds: usize,
     turn: Turn,
-) -> Result<Turned> {
+) -> Result<TurnResult> {
     if turn.warmup {
-        let guard = contender.watch();
-        let warmed = warm_up(contender, batch, config);
+        let guard = runner.watch();
+        let warmed = warm_up(runner, batch, config);
         let host = guard.map(PeakGuard::stop).and_then(|peak| peak.bytes);
         let (warm, device) = warmed?;
-        return Ok(Turned::Warm(warm, Peak { host, device }));
+        return Ok(TurnResult::Warmup(warm, Peak { host, device }));
     }
     // Numbered from 0, without the round of warm-up.
     let round = turn.round - 1;
     let count = config.iterations * (round + 1) / rounds - config.iterations * round / rounds;
-    if contender.pass().is_some_and(|pass| pass < SHORT) {
-        contender.passes(1)?;
+    if runner.pass().is_some_and(|pass| pass < MIN_LONG_PASS) {
+        runner.passes(1)?;
     }
-    let passes = contender.passes(count)?;
-    let steps = fed(contender, batch, config, count)?;
+    let passes = runner.passes(count)?;
+    let steps = run_fed_steps(runner, batch, config, count)?;
     // One look, when nothing is timed.
-    let peak = Peak { host: contender.memory(), device: passes.device_peak_bytes };
+    let peak = Peak { host: runner.memory(), device: passes.device_peak_bytes };
     let round = Round { round, position: 0, samples_ns: passes.samples_ns, wall_ns: passes.wall_ns, steps };
-    Ok(Turned::Round(round, peak))
+    Ok(TurnResult::Round(round, peak))
 }
 
 /// At least the passes asked for, then more until two windows agree, within limits.
-fn warm_up(contender: &mut Contender, batch: &Batch<'_>, config: &Config) -> Result<(Warm, Option<u64>)> {
+fn warm_up(
+    runner: &mut FrameworkRunner,
+    batch: &Batch<'_>,
+    config: &Config,
+) -> Result<(WarmupResult, Option<u64>)> {
     let begin = Stopwatch::start();
     let window = window(config.warmup);
-    let most = config.warmup.saturating_mul(MOST_WARMUP).max(2 * window);
+    let most = config.warmup.saturating_mul(MAX_WARMUP_PASSES).max(2 * window);
     // One at least, so that there are outputs to compare.
-    let mut passes = contender.passes(config.warmup.max(1))?;
+    let mut passes = runner.passes(config.warmup.max(1))?;
     while config.warmup > 0
         && !steady(&passes.samples_ns, window)
         && passes.samples_ns.len() < most
-        && begin.elapsed() < LONGEST_WARMUP.as_secs_f64()
+        && begin.elapsed() < MAX_WARMUP_TIME.as_secs_f64()
     {
-        let more = contender.passes(window)?;
+        let more = runner.passes(window)?;
         passes.samples_ns.extend(more.samples_ns);
         passes.device_peak_bytes = passes.device_peak_bytes.max(more.device_peak_bytes);
     }
-    let logits = contender.logits(&mut batch.shared.borrow_mut())?;
+    let logits = runner.logits(&mut batch.shared.borrow_mut())?;
     let steady = (config.warmup > 0).then(|| steady(&passes.samples_ns, window));
-    let warm = Warm { steady, samples_ns: passes.samples_ns, logits };
+    let warm = WarmupResult { steady, samples_ns: passes.samples_ns, logits };
     Ok((warm, passes.device_peak_bytes))
 }
 
 /// As many steps with images through the loader; none for synthetic ones. The loader is there for the turn only, so that
 /// it reads nothing while another framework is measured. As many batches as it reads ahead are taken before the clock runs,
 /// and as many are left at the end: what is counted was read while the clock ran.
-fn fed(contender: &mut Contender, batch: &Batch<'_>, config: &Config, count: usize) -> Result<Vec<FedStep>> {
-    let Some(mut feed) = batch.source.feed(batch.size, batch.input, count + 1 + 2 * AHEAD, config)? else {
+fn run_fed_steps(
+    runner: &mut FrameworkRunner,
+    batch: &Batch<'_>,
+    config: &Config,
+    count: usize,
+) -> Result<Vec<FedStep>> {
+    let Some(mut feed) =
+        batch.source.feed(batch.size, batch.input, count + 1 + 2 * PREFETCH_BATCHES, config)?
+    else {
         return Ok(Vec::new());
     };
-    for _ in 0..=AHEAD {
+    for _ in 0..=PREFETCH_BATCHES {
         feed.next()?;
     }
     (0..count)
@@ -195,7 +206,7 @@ fn fed(contender: &mut Contender, batch: &Batch<'_>, config: &Config, count: usi
             let images = feed.next()?;
             let wait_ns = begin.elapsed_ns();
             batch.shared.borrow_mut().put(images)?;
-            let step = contender.step()?;
+            let step = runner.step()?;
             let whole_ns = begin.elapsed_ns();
             Ok(FedStep { wait_ns, fetch_ns: step.fetch_ns, forward_ns: step.forward_ns, whole_ns })
         })

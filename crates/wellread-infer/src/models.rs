@@ -9,7 +9,7 @@ use wellread_model::infer::{self, Architecture, Dtype};
 use wellread_worker::Worker;
 
 /// Where a model in a user's ONNX file takes images that nobody gave the shape of.
-const USUAL: [usize; 3] = [3, 224, 224];
+const DEFAULT_INPUT_SHAPE: [usize; 3] = [3, 224, 224];
 
 /// A model. Its files are made when a backend first asks for them.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Model {
     pub fn find(name: &str, config: &Config) -> Result<Self> {
         if is_onnx(name) {
             let path = Path::new(name);
-            let input = input_of(path, config)?.or(config.input_shape).unwrap_or(USUAL);
+            let input = input_of(path, config)?.or(config.input_shape).unwrap_or(DEFAULT_INPUT_SHAPE);
             return Ok(Self::File { path: path.to_owned(), name: name.to_owned(), input });
         }
         let (seed, folder) = (config.seed, config.model_dir.clone());

@@ -1,17 +1,17 @@
 //! From what was measured of a configuration to its row, and the record of all samples behind it.
 
 use crate::config::Config;
-use crate::contender::Contender;
 use crate::measure::Measured;
 use crate::protocol::Opened;
 use crate::results::{Record, Row, Status};
+use crate::runner::FrameworkRunner;
 use crate::statistics;
 use wellread_measure::environment::GitState;
 use wellread_measure::process;
 use wellread_measure::samples::median;
 
 /// What a row is about.
-pub(crate) struct About<'a> {
+pub(crate) struct RowSubject<'a> {
     /// Name of the framework.
     pub framework: &'static str,
     /// The way it is run.
@@ -30,13 +30,13 @@ pub(crate) struct About<'a> {
     pub config: &'a Config,
 }
 
-impl<'a> About<'a> {
-    /// A contender and a batch size.
-    pub fn contender(contender: &'a Contender, of: &About<'a>) -> Self {
-        About {
-            framework: contender.backend.name(),
-            variant: &contender.variant,
-            opened: contender.opened.as_ref().ok(),
+impl<'a> RowSubject<'a> {
+    /// A runner and a batch size.
+    pub fn runner(runner: &'a FrameworkRunner, of: &RowSubject<'a>) -> Self {
+        RowSubject {
+            framework: runner.backend.name(),
+            variant: &runner.variant,
+            opened: runner.opened.as_ref().ok(),
             ..*of
         }
     }
@@ -142,13 +142,13 @@ fn listed(processors: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Peak, Warm};
+    use crate::measure::{Peak, WarmupResult};
     use crate::protocol::Prepared;
     use crate::results::Round;
 
     fn measured(peak: Peak) -> Measured {
         let round = Round { samples_ns: vec![2_000_000; 3], wall_ns: 8_000_000, ..Round::default() };
-        let warm = Warm { samples_ns: vec![1, 2], steady: Some(true), logits: vec![] };
+        let warm = WarmupResult { samples_ns: vec![1, 2], steady: Some(true), logits: vec![] };
         Measured { prepared: Prepared { compilation_time_ms: None }, warm, rounds: vec![round], peak }
     }
 

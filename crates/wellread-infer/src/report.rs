@@ -161,7 +161,7 @@ fn thumbnails(run: &Run) -> Vec<Thumbnail> {
 
 /// The framework, and the way it was run where there are several.
 fn name(row: &Row) -> String {
-    crate::contender::name(&row.framework, &row.variant)
+    crate::runner::name(&row.framework, &row.variant)
 }
 
 /// What tells a configuration apart.

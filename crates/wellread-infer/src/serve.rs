@@ -1,4 +1,4 @@
-//! The worker's side of the protocol for backends in Rust: `wellread infer-worker`, started by [`crate::contender`].
+//! The worker's side of the protocol for backends in Rust: `wellread infer-worker`, started by [`crate::runner`].
 //!
 //! ```text
 //! stdin ── a request per line ──▶ Server ── an answer per line ──▶ stdout      images, logits: files

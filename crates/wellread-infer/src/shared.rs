@@ -8,14 +8,14 @@ use std::path::PathBuf;
 
 /// Where files are in memory.
 #[cfg(target_os = "linux")]
-const SHARED: &str = "/dev/shm";
+const SHARED_MEMORY_FOLDER: &str = "/dev/shm";
 /// Outputs per image that there is room for, where the model does not say how many it has.
-const MOST_CLASSES: usize = 1 << 16;
+const DEFAULT_CLASSES: usize = 1 << 16;
 
 /// The two files of a batch size. They go when this is dropped.
 pub(crate) struct Shared {
-    images: Place,
-    logits: Place,
+    images: SharedFile,
+    logits: SharedFile,
 }
 
 impl Shared {
@@ -28,7 +28,7 @@ impl Shared {
         this.put(images)?;
         // Zeros, so that the room is there when the worker writes.
         let zeros = vec![0u8; 4 << 10];
-        let mut left = batch.saturating_mul(classes.unwrap_or(MOST_CLASSES)).saturating_mul(4);
+        let mut left = batch.saturating_mul(classes.unwrap_or(DEFAULT_CLASSES)).saturating_mul(4);
         while left > 0 {
             let part = left.min(zeros.len());
             this.logits.file().write_all(&zeros[..part]).with_context(full)?;
@@ -71,7 +71,7 @@ impl Shared {
 }
 
 /// A file that goes with this process, however it ends.
-enum Place {
+enum SharedFile {
     /// Without a name: others find it among this process's files.
     #[cfg(target_os = "linux")]
     Unnamed(File),
@@ -80,7 +80,7 @@ enum Place {
     Named(tempfile::NamedTempFile),
 }
 
-impl Place {
+impl SharedFile {
     fn file(&mut self) -> &mut File {
         match self {
             #[cfg(target_os = "linux")]
@@ -108,15 +108,15 @@ fn full() -> String {
 }
 
 #[cfg(target_os = "linux")]
-fn file() -> Result<Place> {
-    let in_memory = tempfile::tempfile_in(SHARED).or_else(|_| tempfile::tempfile());
-    in_memory.map(Place::Unnamed).context("cannot make a temporary file for images")
+fn file() -> Result<SharedFile> {
+    let in_memory = tempfile::tempfile_in(SHARED_MEMORY_FOLDER).or_else(|_| tempfile::tempfile());
+    in_memory.map(SharedFile::Unnamed).context("cannot make a temporary file for images")
 }
 
 #[cfg(not(target_os = "linux"))]
-fn file() -> Result<Place> {
+fn file() -> Result<SharedFile> {
     let file = tempfile::Builder::new().prefix("wellread-infer-").tempfile();
-    file.map(Place::Named).context("cannot make a temporary file for images")
+    file.map(SharedFile::Named).context("cannot make a temporary file for images")
 }
 
 #[cfg(test)]

@@ -16,15 +16,15 @@ use wellread_measure::rng::Rng;
 use wellread_store::{OpenOptions, RowInfo};
 
 /// What is left of the shorter side.
-const SHARE: f32 = 224.0 / 256.0;
+const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
 /// Means and deviations of ImageNet, red, green and blue.
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 /// See [`MEAN`].
 const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
 /// Batches that are read ahead.
-pub(crate) const AHEAD: usize = 4;
+pub(crate) const PREFETCH_BATCHES: usize = 4;
 /// Copies of a batch that are there at once at least: here, in shared memory, and in the framework.
-const COPIES: u64 = 3;
+const MIN_BATCH_COPIES: u64 = 3;
 
 /// Where images come from.
 pub enum Source {
@@ -115,7 +115,7 @@ impl Source {
     pub(crate) fn batch(&self, batch: usize, input: [usize; 3], config: &Config) -> Result<Vec<f32>> {
         let count = input.iter().try_fold(batch, |n, &axis| n.checked_mul(axis));
         let bytes = count.and_then(|n| n.checked_mul(4));
-        let needed = bytes.and_then(|n| (n as u64).checked_mul(COPIES));
+        let needed = bytes.and_then(|n| (n as u64).checked_mul(MIN_BATCH_COPIES));
         let there = Environment::capture::<&std::path::Path>(&[]).memory.available.unwrap_or(u64::MAX);
         let Some(count) = count.filter(|_| needed.is_some_and(|needed| needed < there)) else {
             let gib = |n: u64| n as f64 / f64::from(1 << 30);
@@ -151,7 +151,7 @@ impl Source {
     ) -> Result<Option<Feed<'s>>> {
         let Self::Stored(stored) = self else { return Ok(None) };
         let transform = preprocessing(stored, input, config.channels.as_deref())?;
-        let loader = LoaderOf { stored, transform, batch, batches, config };
+        let loader = LoaderParts { stored, transform, batch, batches, config };
         let first = loader.from(0)?;
         let wanted = input.iter().product::<usize>() * batch;
         Ok(Some(Feed {
@@ -167,7 +167,7 @@ impl Source {
 }
 
 /// What loaders of a feed are made of.
-struct LoaderOf<'s> {
+struct LoaderParts<'s> {
     stored: &'s Stored,
     transform: Transform,
     batch: usize,
@@ -175,7 +175,7 @@ struct LoaderOf<'s> {
     config: &'s Config,
 }
 
-impl LoaderOf<'_> {
+impl LoaderParts<'_> {
     /// A loader of so many batches from a row on.
     fn from(&self, first: usize) -> Result<(Batches, Loader)> {
         // Sets that are smaller than a run begin again.
@@ -187,7 +187,7 @@ impl LoaderOf<'_> {
             .rows(rows)
             .transform(self.transform.clone())
             .workers(self.config.loader_workers)
-            .prefetch(AHEAD)
+            .prefetch(PREFETCH_BATCHES)
             .on_error(on_error)
             .build()?;
         Ok((loader.iter(), loader))
@@ -196,7 +196,7 @@ impl LoaderOf<'_> {
 
 /// Batches that come, each whole: where images are left out, the next ones take their place.
 pub(crate) struct Feed<'s> {
-    loader: LoaderOf<'s>,
+    loader: LoaderParts<'s>,
     reading: (Batches, Loader),
     /// The row after those that are being read.
     next_row: usize,
@@ -276,7 +276,7 @@ fn preprocessing(stored: &Stored, input: [usize; 3], channels: Option<&[usize]>)
     );
     let transform = Transform::default()
         .channels(channels)
-        .crop_square(SHARE)
+        .crop_square(CENTER_CROP_SHARE)
         .resize_with(Resize { height, width, filter: Filter::Antialias })
         .scale_to_unit();
     Ok(if wanted == MEAN.len() { transform.normalize(MEAN, DEVIATION) } else { transform })

@@ -8,9 +8,9 @@ use wellread_measure::steady::windows_agree;
 use wellread_measure::{Bootstrap, Interval};
 
 /// How far the medians of two windows of warm-up may differ for the passes to be steady.
-const STEADY: f64 = 0.02;
+const MAX_STEADY_DIFFERENCE: f64 = 0.02;
 /// Fewest passes of a window.
-const LEAST_WINDOW: usize = 3;
+const MIN_WINDOW: usize = 3;
 
 /// Latency of a configuration, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,14 +69,14 @@ pub fn interval(rounds_ns: &[Vec<u64>], seed: u64) -> Option<Interval> {
 
 /// Passes of a window of warm-up.
 pub fn window(warmup: usize) -> usize {
-    (warmup / 2).max(LEAST_WINDOW)
+    (warmup / 2).max(MIN_WINDOW)
 }
 
 /// Whether the medians of the last two windows agree.
 pub fn steady(samples_ns: &[u64], window: usize) -> bool {
     // Older ones are looked at no more.
     let recent = &samples_ns[samples_ns.len().saturating_sub(2 * window)..];
-    windows_agree(&recent.iter().map(|&ns| ns as f64).collect::<Vec<_>>(), window, STEADY)
+    windows_agree(&recent.iter().map(|&ns| ns as f64).collect::<Vec<_>>(), window, MAX_STEADY_DIFFERENCE)
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use crate::check::{self, Outputs};
 use crate::config::{Config, is_onnx};
-use crate::contender::{Contender, lacked_memory};
 use crate::measure::{Batch, Measured, measure};
 use crate::models::Model;
 use crate::protocol::Opened;
-use crate::record::About;
+use crate::record::RowSubject;
 use crate::results::{Record, Row, Run, Status};
+use crate::runner::{FrameworkRunner, lacked_memory};
 use crate::shared::Shared;
 use crate::source::Source;
 use crate::written;
@@ -69,27 +69,32 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Run> {
             Err(error) => {
                 let new = run.records.len();
                 run.records.extend(unusable(name, &format!("{error:#}"), &run)?);
-                keep(&run, new, &mut written, tell)?;
+                write_results(&run, new, &mut written, tell)?;
                 continue;
             }
         };
-        let mut contenders = start(&model, config, tell)?;
+        let mut runners = start(&model, config, tell)?;
         for &size in &config.batch_sizes {
             let new = run.records.len();
-            let mut records = configuration(&mut contenders, &model, size, &source, &run, tell)?;
+            let mut records = configuration(&mut runners, &model, size, &source, &run, tell)?;
             run.unreadable = source.unreadable();
             for Record { row, .. } in &mut records {
                 row.images_skipped = config.data.is_some().then_some(run.unreadable.len());
             }
             run.records.extend(records);
-            keep(&run, new, &mut written, tell)?;
+            write_results(&run, new, &mut written, tell)?;
         }
     }
     Ok(run)
 }
 
 /// Writes what there is and tells what is new.
-fn keep(run: &Run, new: usize, written: &mut written::Files, tell: &dyn Fn(&Event<'_>)) -> Result<()> {
+fn write_results(
+    run: &Run,
+    new: usize,
+    written: &mut written::Files,
+    tell: &dyn Fn(&Event<'_>),
+) -> Result<()> {
     written.write(run)?;
     for Record { row, .. } in &run.records[new..] {
         tell(&Event::Row { name: label(&row.framework, &row.variant), row });
@@ -104,8 +109,11 @@ fn unusable(model: &str, reason: &str, run: &Run) -> Result<Vec<Record>> {
     for &size in &config.batch_sizes {
         for backend in config.backends()? {
             for variant in backend.variants(config) {
-                let about =
-                    About { framework: backend.name(), variant: &variant, ..about(model, None, size, run) };
+                let about = RowSubject {
+                    framework: backend.name(),
+                    variant: &variant,
+                    ..about(model, None, size, run)
+                };
                 records.push(about.record(Err(reason.to_owned())));
             }
         }
@@ -114,39 +122,39 @@ fn unusable(model: &str, reason: &str, run: &Run) -> Result<Vec<Record>> {
 }
 
 /// What the rows of a model and batch size have in common.
-fn about<'a>(model: &'a str, input: Option<[usize; 3]>, size: usize, run: &'a Run) -> About<'a> {
+fn about<'a>(model: &'a str, input: Option<[usize; 3]>, size: usize, run: &'a Run) -> RowSubject<'a> {
     let git = run.environment.git.as_ref();
-    About { framework: "", variant: "", model, input, size, opened: None, git, config: &run.config }
+    RowSubject { framework: "", variant: "", model, input, size, opened: None, git, config: &run.config }
 }
 
 /// Starts every framework in every way asked for.
-fn start(model: &Model, config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Vec<Contender>> {
-    let mut contenders: Vec<Contender> = Vec::new();
+fn start(model: &Model, config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Vec<FrameworkRunner>> {
+    let mut runners: Vec<FrameworkRunner> = Vec::new();
     for backend in config.backends()? {
         for variant in backend.variants(config) {
             tell(&Event::Progress { what: &format!("starting {}", backend.label()), done: 0, of: 1 });
-            let contender = Contender::start(backend, variant, model, config);
+            let runner = FrameworkRunner::start(backend, variant, model, config);
             // The same framework twice would be one name for two.
-            if contenders.iter().any(|other| other.name() == contender.name()) {
+            if runners.iter().any(|other| other.name() == runner.name()) {
                 continue;
             }
-            let name = label(backend.name(), &contender.variant);
-            tell(&Event::Opened { name, model: model.name(), opened: &contender.opened });
-            contenders.push(contender);
+            let name = label(backend.name(), &runner.variant);
+            tell(&Event::Opened { name, model: model.name(), opened: &runner.opened });
+            runners.push(runner);
         }
     }
-    Ok(contenders)
+    Ok(runners)
 }
 
 /// Name for people: the framework's, and the way it is run.
 fn label(framework: &str, variant: &str) -> String {
     let known = crate::backend::named(framework).map_or(framework, |backend| backend.label());
-    crate::contender::name(framework, variant).replacen(framework, known, 1)
+    crate::runner::name(framework, variant).replacen(framework, known, 1)
 }
 
 /// One batch size of a model, in all frameworks: a record for each.
 fn configuration(
-    contenders: &mut [Contender],
+    runners: &mut [FrameworkRunner],
     model: &Model,
     size: usize,
     source: &Source,
@@ -161,11 +169,11 @@ fn configuration(
         Ok(shared) => RefCell::new(shared),
         Err(error) => {
             let reason = format!("{error:#}");
-            let failed = |contender: &Contender| {
-                let why = contender.opened.clone().err().unwrap_or(reason.clone());
-                About::contender(contender, &about).record(Err(why))
+            let failed = |runner: &FrameworkRunner| {
+                let why = runner.opened.clone().err().unwrap_or(reason.clone());
+                RowSubject::runner(runner, &about).record(Err(why))
             };
-            return Ok(contenders.iter().map(failed).collect());
+            return Ok(runners.iter().map(failed).collect());
         }
     };
     let batch = Batch { size, input, source, shared: &shared };
@@ -173,10 +181,10 @@ fn configuration(
         let what = format!("{} {} x{size}", progress.variant, model.name());
         tell(&Event::Progress { what: &what, done: progress.turns_done, of: progress.turns });
     };
-    let mut measured = measure(contenders, &batch, config, &progress)?;
-    let alone = alone(contenders, &mut measured, &batch, config, &progress)?;
+    let mut measured = measure(runners, &batch, config, &progress)?;
+    let alone = measure_alone(runners, &mut measured, &batch, config, &progress)?;
     let dtype = config.dtype()?;
-    let outputs: Vec<Outputs> = contenders
+    let outputs: Vec<Outputs> = runners
         .iter()
         .zip(&measured)
         .filter_map(|(c, m)| {
@@ -188,8 +196,8 @@ fn configuration(
     let (verdicts, reference) = check::compare(&outputs);
     let mut verdicts = verdicts.into_iter();
     let mut records = Vec::new();
-    for ((contender, measured), alone) in contenders.iter().zip(measured).zip(alone) {
-        let mut record = About::contender(contender, &about).record(measured);
+    for ((runner, measured), alone) in runners.iter().zip(measured).zip(alone) {
+        let mut record = RowSubject::runner(runner, &about).record(measured);
         if record.row.status == Status::Ok {
             record.row.note = alone.then(|| ALONE.to_owned());
             let verdict = verdicts.next().context("every outputs have a verdict")?;
@@ -206,13 +214,13 @@ fn configuration(
     Ok(records)
 }
 
-/// See [`alone`].
+/// See [`measure_alone`].
 const ALONE: &str = "measured alone, since memory did not suffice for all frameworks at once";
 
 /// While one framework is measured the others hold their memory. Those that lacked it try again with nobody else there;
 /// tells for each whether that was so.
-fn alone(
-    contenders: &mut [Contender],
+fn measure_alone(
+    runners: &mut [FrameworkRunner],
     measured: &mut [Result<Measured, String>],
     batch: &Batch<'_>,
     config: &Config,
@@ -220,12 +228,12 @@ fn alone(
 ) -> Result<Vec<bool>> {
     let lacked = |m: &Result<Measured, String>| m.as_ref().is_err_and(|reason| lacked_memory(reason));
     let lacked: Vec<bool> = measured.iter().map(lacked).collect();
-    if contenders.iter().filter(|contender| contender.opened.is_ok()).count() < 2 {
+    if runners.iter().filter(|runner| runner.opened.is_ok()).count() < 2 {
         return Ok(vec![false; lacked.len()]);
     }
     for at in (0..lacked.len()).filter(|&at| lacked[at]) {
-        contenders.iter_mut().for_each(Contender::stop);
-        let again = measure(&mut contenders[at..=at], batch, config, progress)?;
+        runners.iter_mut().for_each(FrameworkRunner::stop);
+        let again = measure(&mut runners[at..=at], batch, config, progress)?;
         if let Some(again) = again.into_iter().next() {
             measured[at] = again;
         }

@@ -11,11 +11,11 @@ use wellread_report::staged;
 use wellread_store::staged::{MadeFolder, Reserved};
 
 /// The table of the run that is going on, once it has a row.
-static KEPT: Mutex<Option<PathBuf>> = Mutex::new(None);
+static INTERRUPTED_TABLE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// The table of the run that is going on, if it has a row: what to say when it is interrupted.
-pub fn kept() -> Option<PathBuf> {
-    KEPT.try_lock().ok()?.clone()
+pub fn interrupted_table() -> Option<PathBuf> {
+    INTERRUPTED_TABLE.try_lock().ok()?.clone()
 }
 
 /// The two files of a run. Without a row they go again, also when the program is interrupted.
@@ -74,7 +74,7 @@ impl Files {
     pub fn write(&mut self, run: &Run) -> Result<()> {
         staged::write(&self.csv, &table(run.rows())?)?;
         self.reserved.keep();
-        *KEPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.csv.clone());
+        *INTERRUPTED_TABLE.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.csv.clone());
         staged::write(&self.json, &serde_json::to_vec(run)?)?;
         Ok(())
     }

@@ -43,7 +43,7 @@ impl Batch {
         let [t, c, z, y, x] = each.0;
         let (shape, axes) =
             if t == 1 && z == 1 { ([images, c, y, x, 1, 1], 4) } else { ([images, t, c, z, y, x], 6) };
-        buffer.pixels.delivered();
+        buffer.pixels.allow_fork_access();
         Self { buffer: Some(buffer), pool, shape, axes, dtype, index, epoch }
     }
 

@@ -17,21 +17,21 @@ use std::ops::Range;
 use wellread_image::Region;
 
 /// Rows and columns of a crop.
-pub(crate) type Box2 = [Range<usize>; 2];
+pub(crate) type Rectangle = [Range<usize>; 2];
 
 /// Lists that are reused from image to image.
 #[derive(Debug, Default)]
 pub(crate) struct Cover {
-    widened: Vec<Box2>,
+    widened: Vec<Rectangle>,
     edges: Vec<usize>,
     columns: Vec<Range<usize>>,
     /// What to ask for.
-    pub(crate) boxes: Vec<Box2>,
+    pub(crate) boxes: Vec<Rectangle>,
 }
 
 impl Cover {
     /// Finds the boxes for `crops`, none of them empty. Without a grid it is one, which holds them all.
-    pub(crate) fn find(&mut self, crops: impl Iterator<Item = Box2>, grid: Option<[usize; 2]>) {
+    pub(crate) fn find(&mut self, crops: impl Iterator<Item = Rectangle>, grid: Option<[usize; 2]>) {
         let Self { widened, edges, columns, boxes } = self;
         widened.clear();
         widened.extend(crops);
@@ -62,7 +62,7 @@ impl Cover {
         for band in edges.windows(2) {
             let rows = band[0]..band[1];
             columns.clear();
-            let inside = |crop: &&Box2| crop[0].start <= rows.start && rows.end <= crop[0].end;
+            let inside = |crop: &&Rectangle| crop[0].start <= rows.start && rows.end <= crop[0].end;
             columns.extend(widened.iter().filter(inside).map(|crop| crop[1].clone()));
             columns.sort_unstable_by_key(|range| range.start);
             let mut joined: Option<Range<usize>> = None;
@@ -101,7 +101,7 @@ mod tests {
             crops in prop::collection::vec((0usize..40, 0usize..40, 1usize..20, 1usize..20), 1..7),
             grid in prop::option::of((1usize..12, 1usize..12)),
         ) {
-            let crops: Vec<Box2> = crops.into_iter().map(|(y, x, h, w)| [y..y + h, x..x + w]).collect();
+            let crops: Vec<Rectangle> = crops.into_iter().map(|(y, x, h, w)| [y..y + h, x..x + w]).collect();
             let mut cover = Cover::default();
             cover.find(crops.iter().cloned(), grid.map(|(y, x)| [y, x]));
             let mut asked = [[0u8; 60]; 60];

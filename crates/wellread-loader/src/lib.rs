@@ -19,7 +19,7 @@
 //!
 //! ```text
 //!  builder ─▶ loader ─▶ pipeline ─▶ ring ─▶ plan ─▶ item ─▶ budget ─▶ dataset ─▶ cache, order
-//!                          └▶ batch ─▶ pool          └▶ recipe ─▶ finish ─▶ transform ─▶ kernels ─▶ orientation, simd
+//!                          └▶ batch ─▶ pool          └▶ recipe ─▶ postprocess ─▶ transform ─▶ kernels ─▶ orientation, simd
 //!                                                                  stats ──────┘
 //! ```
 //!
@@ -51,11 +51,9 @@ mod budget;
 mod builder;
 pub mod cache;
 mod cover;
-mod crew;
 pub mod dataset;
 mod draw;
 pub mod dtype;
-mod finish;
 mod item;
 pub mod kernels;
 pub mod loader;
@@ -63,21 +61,23 @@ mod math;
 pub mod memory;
 pub mod order;
 mod orientation;
+mod percentiles;
 pub mod pipeline;
 mod plan;
 mod pool;
-mod ranks;
+mod postprocess;
 mod recipe;
 mod resample;
 mod ring;
 pub mod simd;
 mod sink;
 pub mod skip;
-mod standby;
 pub mod state;
 pub mod stats;
+mod thread_pool;
 pub mod traffic;
 pub mod transform;
+mod worker_scaling;
 
 pub use batch::Batch;
 pub use budget::MemoryUse;

@@ -50,7 +50,7 @@ pub(crate) fn pow(x: f32, exponent: f32) -> f32 {
 pub(crate) struct Stream([u32; 2]);
 
 /// Normal deviates that are made together.
-pub(crate) const DEVIATES: usize = 32;
+pub(crate) const NORMALS_PER_BLOCK: usize = 32;
 
 impl Stream {
     pub(crate) const fn new(key: u64) -> Self {
@@ -74,12 +74,12 @@ impl Stream {
 
     /// Standard normal deviates number `32 * block` to `32 * block + 31`, by the method of Box and Muller.
     #[inline(always)]
-    pub(crate) fn normals(self, block: u64) -> [f32; DEVIATES] {
-        const HALF: usize = DEVIATES / 2;
+    pub(crate) fn normals(self, block: u64) -> [f32; NORMALS_PER_BLOCK] {
+        const HALF: usize = NORMALS_PER_BLOCK / 2;
         // Blocks beyond 2^26 (images of 2^31 pixels) repeat the numbers under another key.
         let stream = Self([self.0[0] ^ (block >> 26) as u32, self.0[1]]);
-        let first = (block as u32).wrapping_mul(DEVIATES as u32);
-        let mut out = [0f32; DEVIATES];
+        let first = (block as u32).wrapping_mul(NORMALS_PER_BLOCK as u32);
+        let mut out = [0f32; NORMALS_PER_BLOCK];
         let (cosines, sines) = out.split_at_mut(HALF);
         for i in 0..HALF {
             let number = first.wrapping_add(2 * i as u32);
@@ -143,7 +143,7 @@ mod tests {
                 before = v;
             }
         }
-        let total = (n * DEVIATES as u64) as f64;
+        let total = (n * NORMALS_PER_BLOCK as u64) as f64;
         // Six standard errors of each.
         let bound = |variance: f64| 6.0 * (variance / total).sqrt();
         assert!((moments[0] / total).abs() < bound(1.0), "{moments:?}");

@@ -32,16 +32,16 @@ pub struct Batches {
     /// The batch delivered next, from where the iteration began.
     next: usize,
     /// An error that ends the iteration, delivered first.
-    failed: Option<Error>,
+    start_error: Option<Error>,
     ended: bool,
     skipped: Skipped,
     /// Images in a row that could not be read; those of a batch that is delivered though short are forgiven.
-    barren: usize,
+    consecutive_failed: usize,
     delivered: bool,
 }
 
-/// So many images in a row that cannot be read are no longer a matter of rows.
-const BARREN: usize = 1000;
+/// After so many consecutive images that cannot be read the iteration ends: it is no longer a matter of rows.
+const MAX_CONSECUTIVE_FAILED: usize = 1000;
 
 impl Batches {
     fn of(shared: Shared) -> Self {
@@ -50,10 +50,10 @@ impl Batches {
             context: None,
             ready: VecDeque::new(),
             next: 0,
-            failed: None,
+            start_error: None,
             ended: false,
             skipped: Skipped::default(),
-            barren: 0,
+            consecutive_failed: 0,
             delivered: false,
         }
     }
@@ -62,27 +62,27 @@ impl Batches {
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps) -> Self {
         let mut this = Self::of(Shared::new(loader, epoch, steps));
         let workers = this.workers();
-        if workers == 0 || this.shared.loader.plan.ahead.helps {
+        if workers == 0 || this.shared.loader.plan.read_ahead.consumer_reads {
             this.context = Some(this.shared.loader.take_context());
         }
         let _start = (workers > 0).then(|| span(Kind::StartWorkers).with(workers as u64, 0));
         if workers > 0 {
-            this.failed = this.shared.begin().err();
+            this.start_error = this.shared.start_workers().err();
         }
         this
     }
 
     /// An iteration that cannot begin.
-    pub(crate) fn failed(loader: Arc<Inner>, epoch: u64, error: Error) -> Self {
+    pub(crate) fn start_failed(loader: Arc<Inner>, epoch: u64, error: Error) -> Self {
         let steps = loader.plan.steps(0);
         let mut this = Self::of(Shared::new(loader, epoch, steps));
-        this.failed = Some(error);
+        this.start_error = Some(error);
         this
     }
 
     /// Threads beside the caller's.
     fn workers(&self) -> usize {
-        if self.shared.batches == 0 { 0 } else { self.shared.loader.plan.ahead.workers }
+        if self.shared.batches == 0 { 0 } else { self.shared.loader.plan.read_ahead.workers }
     }
 
     /// The epoch that is run.
@@ -123,7 +123,7 @@ impl Batches {
     /// Reads the next batch in this thread, and those that belong to the same read.
     fn read(&mut self) -> Result<Filled> {
         if self.ready.is_empty() {
-            let joined = self.shared.loader.plan.ahead.joined;
+            let joined = self.shared.loader.plan.read_ahead.joined;
             let run = self.next..(self.next + joined).min(self.shared.batches);
             if run.len() > 1
                 && let Some(buffers) = self.read_joined(run)
@@ -205,18 +205,18 @@ impl Batches {
             }
         }
         if left == 0 {
-            self.barren += images;
+            self.consecutive_failed += images;
             pool.give(buffer);
             return None;
         }
-        (self.barren, self.delivered) = (0, true);
+        (self.consecutive_failed, self.delivered) = (0, true);
         let number = self.shared.steps.number(index);
         let each = (plan.reference.output, plan.dtype());
         Some(Batch::new(buffer, Arc::clone(pool), [left, plan.crops], each, number, self.shared.epoch))
     }
 
     /// The error for a batch of which no image is left, where other ranks wait for this one's.
-    fn one_step_less(&self, index: usize) -> Error {
+    fn fewer_batches_error(&self, index: usize) -> Error {
         let path = self.shared.loader.dataset.store().path();
         let (number, world) = (self.shared.steps.number(index), self.shared.steps.world);
         let cause = format_args!(
@@ -229,9 +229,9 @@ impl Batches {
     }
 
     /// Whether so much failed that it is no matter of single rows.
-    fn is_hopeless(&self) -> bool {
+    fn nothing_is_readable(&self) -> bool {
         let nothing = self.next == self.shared.batches && self.shared.steps.first == 0 && !self.delivered;
-        self.barren >= BARREN || nothing
+        self.consecutive_failed >= MAX_CONSECUTIVE_FAILED || nothing
     }
 }
 
@@ -262,14 +262,14 @@ impl Batches {
     /// the next call goes on waiting. For callers that have to look after something else meanwhile, such as signals.
     /// Without workers the batch is read however long that takes, or until it is [stopped](Self::stopper).
     pub fn next_timeout(&mut self, timeout: Duration) -> Poll<Option<Result<Batch>>> {
-        self.advance(Some(Instant::now() + timeout))
+        self.poll_next(Some(Instant::now() + timeout))
     }
 
-    /// [`Self::step`], seen in a trace: also where the batch is not there yet, with no rows then.
-    fn advance(&mut self, until: Option<Instant>) -> Poll<Option<Result<Batch>>> {
+    /// [`Self::poll_untraced`], seen in a trace: also where the batch is not there yet, with no rows then.
+    fn poll_next(&mut self, until: Option<Instant>) -> Poll<Option<Result<Batch>>> {
         let mut waiting = span(Kind::Batch);
         let number = self.shared.number_of(self.next);
-        let polled = self.step(until);
+        let polled = self.poll_untraced(until);
         match &polled {
             Poll::Ready(None) => waiting.cancel(),
             Poll::Ready(Some(Ok(batch))) => waiting.set(number, batch.len() as u64),
@@ -278,8 +278,8 @@ impl Batches {
         polled
     }
 
-    fn step(&mut self, until: Option<Instant>) -> Poll<Option<Result<Batch>>> {
-        if let Some(error) = self.failed.take() {
+    fn poll_untraced(&mut self, until: Option<Instant>) -> Poll<Option<Result<Batch>>> {
+        if let Some(error) = self.start_error.take() {
             self.ended = true;
             return Poll::Ready(Some(Err(error)));
         }
@@ -311,14 +311,18 @@ impl Batches {
                     }
                     if self.shared.steps.world > 1 {
                         self.ended = true;
-                        return Poll::Ready(Some(Err(self.one_step_less(index))));
+                        return Poll::Ready(Some(Err(self.fewer_batches_error(index))));
                     }
                 }
             }
-            if self.is_hopeless() {
+            if self.nothing_is_readable() {
                 self.ended = true;
-                let (barren, path) = (self.barren, self.shared.loader.dataset.store().path());
-                let cause = format_args!("none of {barren} images in a row can be read; {}", self.skipped);
+                let (consecutive_failed, path) =
+                    (self.consecutive_failed, self.shared.loader.dataset.store().path());
+                let cause = format_args!(
+                    "none of {consecutive_failed} images in a row can be read; {}",
+                    self.skipped
+                );
                 let error = Error::new(path, cause).hint("check that the set is there and complete");
                 return Poll::Ready(Some(Err(error)));
             }
@@ -331,7 +335,7 @@ impl Iterator for Batches {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.advance(None) {
+        match self.poll_next(None) {
             Poll::Ready(batch) => batch,
             Poll::Pending => unreachable!("nothing ends a wait without a deadline"),
         }
@@ -356,7 +360,7 @@ impl Drop for Batches {
         let workers = self.workers();
         let _stop = (workers > 0).then(|| span(Kind::StopWorkers).with(workers as u64, 0));
         self.shared.stop();
-        self.shared.wait();
+        self.shared.join_workers();
         if let Some(context) = self.context.take() {
             self.shared.loader.give_context(context);
         }
@@ -364,7 +368,7 @@ impl Drop for Batches {
         for buffer in self.ready.drain(..) {
             self.shared.loader.pool.give(buffer);
         }
-        self.shared.clear();
+        self.shared.release_buffers();
     }
 }
 

@@ -5,8 +5,7 @@
 //!                            └──▶ Inner of a forked one
 //! ```
 
-use crate::budget::{Ahead, MemoryUse, Working};
-use crate::crew::Crew;
+use crate::budget::{MemoryUse, ReadAhead, WorkingMemory};
 use crate::dataset::Dataset;
 use crate::draw::{Digest, key};
 use crate::dtype::DType;
@@ -16,6 +15,7 @@ use crate::pool::{BatchMemory, BufferPool};
 use crate::recipe::Recipe;
 use crate::skip::OnError;
 use crate::state::Identity;
+use crate::thread_pool::ThreadPool;
 use crate::traffic::Counters;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     pub(crate) crops: usize,
     pub(crate) on_error: OnError,
     /// What is read ahead, and by how many threads.
-    pub(crate) ahead: Ahead,
+    pub(crate) read_ahead: ReadAhead,
     /// Rows of a batch that one thread takes at a time. Depends on sizes only, so that which error is
     /// reported does not depend on the number of workers.
     pub(crate) slice_rows: usize,
@@ -71,8 +71,8 @@ impl Plan {
             let mut digest = Digest::new(key([0x72, 0x6f, 0x77]));
             digest.number(store.len() as u64);
             // All names would have to be read; these tell sets apart that are as large.
-            for i in 0..NAMES.min(store.len()) {
-                let row = (i as u128 * (store.len() - 1) as u128 / (NAMES - 1) as u128) as usize;
+            for i in 0..FINGERPRINT_NAMES.min(store.len()) {
+                let row = (i as u128 * (store.len() - 1) as u128 / (FINGERPRINT_NAMES - 1) as u128) as usize;
                 digest.text(&store.name(row).unwrap_or_default());
             }
             digest.finish()
@@ -96,7 +96,7 @@ impl Plan {
 }
 
 /// Names that tell a set from another.
-const NAMES: usize = 8;
+const FINGERPRINT_NAMES: usize = 8;
 
 /// What the epochs and threads of one process share.
 pub(crate) struct Inner {
@@ -105,12 +105,12 @@ pub(crate) struct Inner {
     pub(crate) pool: Arc<BufferPool>,
     /// Contexts of threads of earlier epochs, for reuse.
     contexts: Mutex<Vec<ItemContext>>,
-    pub(crate) crew: Crew,
-    /// Whether the last iteration needed more workers than there are processors: [`crate::standby`].
-    pub(crate) called: AtomicBool,
+    pub(crate) thread_pool: ThreadPool,
+    /// Whether the last iteration needed more workers than there are processors: [`crate::worker_scaling`].
+    pub(crate) start_all_workers: AtomicBool,
     pub(crate) traffic: Counters,
     /// What threads may use for reading, where that is bounded.
-    pub(crate) working: Option<Working>,
+    pub(crate) working: Option<WorkingMemory>,
     /// The process that it was made in. Another one, forked from it, must not touch its locks: a thread that exists
     /// only here may hold them.
     pub(crate) process: u32,
@@ -122,23 +122,23 @@ impl Inner {
         let keep = plan
             .memory
             .as_ref()
-            .map_or(plan.ahead.prefetch.min(plan.steps.len()) + 2, |memory| memory.batches);
-        let working = plan.memory.as_ref().map(Working::new);
+            .map_or(plan.read_ahead.prefetch.min(plan.steps.len()) + 2, |memory| memory.batches);
+        let working = plan.memory.as_ref().map(WorkingMemory::new);
         if let Some(memory) = &plan.memory {
             // A set that was opened anew has a cache of its own.
             dataset.store().hints().limit_page_cache(memory.pages);
         }
         let bytes = plan.largest * plan.row_bytes();
         let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep, plan.source.clone()));
-        let contexts = Mutex::new(Vec::with_capacity(plan.ahead.readers().clamp(1, 64)));
+        let contexts = Mutex::new(Vec::with_capacity(plan.read_ahead.readers().clamp(1, 64)));
         let (traffic, process) = (Counters::default(), wellread_store::process::id());
         Self {
             plan,
             dataset,
             pool,
             contexts,
-            crew: Crew::new(),
-            called: AtomicBool::new(false),
+            thread_pool: ThreadPool::new(),
+            start_all_workers: AtomicBool::new(false),
             traffic,
             working,
             process,
@@ -151,7 +151,7 @@ impl Inner {
 
     pub(crate) fn give_context(&self, context: ItemContext) {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
-        if contexts.len() < self.plan.ahead.readers() {
+        if contexts.len() < self.plan.read_ahead.readers() {
             contexts.push(context);
         }
     }

@@ -2,8 +2,8 @@
 //! what is left to do with the image's floats.
 
 use crate::dtype::Output;
-use crate::finish::{Finish, Last};
 use crate::kernels::Affine;
+use crate::postprocess::{FinalNormalize, PostProcess};
 use crate::transform::affine::{affine, first_affine, is_between, is_clipped, mean_and_std};
 use crate::transform::{Normalize, Scale, Transform};
 use wellread_image::{PixelType, Shape};
@@ -32,9 +32,9 @@ pub(crate) struct Recipe {
     /// brightness 1.
     pub(crate) affine: Vec<Affine>,
     /// Whether the factors differ from image to image.
-    pub(crate) bright: bool,
+    pub(crate) per_image_brightness: bool,
     /// What comes after the pass.
-    pub(crate) finish: Option<Finish>,
+    pub(crate) post_process: Option<PostProcess>,
     pub(crate) runs: Vec<ChannelRun>,
 }
 
@@ -56,8 +56,9 @@ impl Recipe {
             dtype: info.dtype,
             stored_channels: info.shape.c(),
             affine,
-            bright: transform.jitter.brightness > 0.0 && !is_clipped(transform),
-            finish: is_finished_late(transform).then(|| finish(transform, info.dtype, &channels)),
+            per_image_brightness: transform.jitter.brightness > 0.0 && !is_clipped(transform),
+            post_process: needs_post_process(transform)
+                .then(|| post_process(transform, info.dtype, &channels)),
             transform: transform.clone(),
             channels,
             runs,
@@ -74,14 +75,14 @@ impl Recipe {
     }
 }
 
-fn is_finished_late(transform: &Transform) -> bool {
+fn needs_post_process(transform: &Transform) -> bool {
     is_between(transform) || transform.normalize == Some(Normalize::PerImage)
 }
 
-fn finish(transform: &Transform, dtype: PixelType, channels: &[usize]) -> Finish {
+fn post_process(transform: &Transform, dtype: PixelType, channels: &[usize]) -> PostProcess {
     let clipped = is_clipped(transform);
     let jitter = transform.jitter;
-    Finish {
+    PostProcess {
         percentiles: match transform.scale {
             Scale::Percentiles { low, high } => Some([low, high].map(f64::from)),
             _ => None,
@@ -91,14 +92,14 @@ fn finish(transform: &Transform, dtype: PixelType, channels: &[usize]) -> Finish
         jitter,
         noise: transform.noise,
         last: match &transform.normalize {
-            None => Last::Nothing,
-            Some(Normalize::PerImage) => Last::PerImage,
+            None => FinalNormalize::Nothing,
+            Some(Normalize::PerImage) => FinalNormalize::PerImage,
             Some(_) => {
                 let each = channels.iter().enumerate().map(|(c, &stored)| {
                     let (mean, std) = mean_and_std(transform, dtype, c, stored).unwrap_or((0.0, 1.0));
                     affine(1.0 / std, -mean / std)
                 });
-                Last::Affine(each.collect())
+                FinalNormalize::Affine(each.collect())
             }
         },
     }

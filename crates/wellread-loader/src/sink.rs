@@ -19,11 +19,11 @@ use wellread_trace::{Kind, span};
 
 /// Bytes of a block from which on a trace shows its transform by itself. Smaller ones take less than a microsecond; they
 /// are a part of what is around them.
-const SEEN: usize = 4 << 10;
+const TRACED_BYTES: usize = 4 << 10;
 
 /// In what form pixels are put down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Via {
+pub(crate) enum PixelDestination {
     /// At their place in the batch, part `part` of several, image from byte `start` on.
     Out { part: usize, start: usize },
     /// In the intermediate buffer, turned and scaled, from float `start` on.
@@ -41,7 +41,7 @@ pub(crate) struct Target {
     pub(crate) info: RowInfo,
     /// The part of the image that it takes.
     pub(crate) region: Region,
-    pub(crate) via: Via,
+    pub(crate) via: PixelDestination,
     /// Output channels of the image, and the one that the region's first channel becomes.
     pub(crate) channels: usize,
     pub(crate) first_channel: usize,
@@ -100,13 +100,19 @@ impl FusedSink<'_, '_> {
         let skipped = (y0 - block.region.start[3]) * block_x + (x0 - block.region.start[4]);
         let straight = Orientation { first: 0, row_step: region.size[4] as isize, column_step: 1 };
         let (memory, start, output, to) = match via {
-            Via::Out { part, start } => (&mut *self.out[part], start, self.output, orientation),
-            Via::Turned { start } => (bytes_of(self.intermediate), start * 4, Output::F32, orientation),
-            Via::Straight { start } => (bytes_of(self.intermediate), start * 4, Output::F32, straight),
-            Via::Maximum { start } => (bytes_of(self.intermediate), start * 4, Output::Stored, straight),
+            PixelDestination::Out { part, start } => (&mut *self.out[part], start, self.output, orientation),
+            PixelDestination::Turned { start } => {
+                (bytes_of(self.intermediate), start * 4, Output::F32, orientation)
+            }
+            PixelDestination::Straight { start } => {
+                (bytes_of(self.intermediate), start * 4, Output::F32, straight)
+            }
+            PixelDestination::Maximum { start } => {
+                (bytes_of(self.intermediate), start * 4, Output::Stored, straight)
+            }
         };
         let plane_bytes = region.size[3] * region.size[4] * output.dtype(block.dtype).size();
-        let depth = if matches!(via, Via::Maximum { .. }) { 1 } else { region.size[2] };
+        let depth = if matches!(via, PixelDestination::Maximum { .. }) { 1 } else { region.size[2] };
         for t in t0..t0 + shared.size[0] {
             for c in c0..c0 + shared.size[1] {
                 let channel = first_channel + c - region.start[1];
@@ -125,14 +131,14 @@ impl FusedSink<'_, '_> {
                     };
                     let plane = &mut memory[start + number * plane_bytes..][..plane_bytes];
                     match via {
-                        Via::Maximum { .. } => {
+                        PixelDestination::Maximum { .. } => {
                             plane::maximum(self.level, &patch, at, region.size[4], plane);
                         }
-                        Via::Out { .. } | Via::Turned { .. } => {
+                        PixelDestination::Out { .. } | PixelDestination::Turned { .. } => {
                             let affine = self.affine[affine + channel];
                             convert_patch(self.level, &patch, to.at(at[0], at[1]), affine, output, plane);
                         }
-                        Via::Straight { .. } => {
+                        PixelDestination::Straight { .. } => {
                             let to = to.at(at[0], at[1]);
                             convert_patch(self.level, &patch, to, Affine::IDENTITY, output, plane);
                         }
@@ -166,7 +172,7 @@ impl PixelSink for FusedSink<'_, '_> {
         }
         // Blocks may exceed the request; what another request asks for comes with that.
         let Some(part) = intersection(&block.region, &region) else { return Ok(()) };
-        let _transform = (block.data.len() >= SEEN)
+        let _transform = (block.data.len() >= TRACED_BYTES)
             .then(|| span(Kind::Transform).with(row as u64, block.data.len() as u64));
         served.for_each(|target| self.put_part(target, block, &part));
         Ok(())

@@ -38,7 +38,7 @@ impl LoaderState {
     /// Raised when the record changes, and when what a seed means does.
     const VERSION: u32 = 1;
     /// Longer texts are no states; a state has less than 250 bytes.
-    const LONGEST: usize = 4096;
+    const MAX_STATE_BYTES: usize = 4096;
 
     pub(crate) fn new(identity: &Identity, epoch: u64, position: usize) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl LoaderState {
         let error = |cause: &dyn std::fmt::Display| {
             Error::new("loader state", cause).hint("give the JSON that an iteration's state was saved as")
         };
-        if text.len() > Self::LONGEST {
+        if text.len() > Self::MAX_STATE_BYTES {
             return Err(error(&format_args!("{} bytes are too long for a state", text.len())));
         }
         let value: serde_json::Value =

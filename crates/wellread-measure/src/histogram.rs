@@ -23,9 +23,9 @@ use crate::error::{Error, Result};
 /// Significant decimal digits that are kept of each value.
 pub const DIGITS: u8 = 3;
 /// Longest time that is told apart from longer ones: a day, in nanoseconds.
-const MOST: u64 = 86_400_000_000_000;
+const MAX_NANOSECONDS: u64 = 86_400_000_000_000;
 /// Questions that one answer can have kept waiting.
-const MOST_MISSED: usize = 1_000_000;
+const MAX_MISSED: usize = 1_000_000;
 
 /// Counts of times, from a nanosecond to a day, each to 3 significant digits.
 ///
@@ -51,7 +51,7 @@ impl Default for Histogram {
 impl Histogram {
     /// An empty one.
     pub fn new() -> Self {
-        let counts = hdrhistogram::Histogram::new_with_max(MOST, DIGITS);
+        let counts = hdrhistogram::Histogram::new_with_max(MAX_NANOSECONDS, DIGITS);
         Self { counts: counts.expect("bounds and digits are in range"), refused: 0 }
     }
 
@@ -69,7 +69,7 @@ impl Histogram {
     pub fn record_at_rate(&mut self, seconds: f64, interval: f64) {
         self.record(seconds);
         let (Some(whole), Some(interval)) = (nanoseconds(seconds), nanoseconds(interval)) else { return };
-        for missed in (1..whole / interval).rev().take(MOST_MISSED) {
+        for missed in (1..whole / interval).rev().take(MAX_MISSED) {
             self.counts.saturating_record(whole - missed * interval);
         }
     }
@@ -112,7 +112,7 @@ impl FromIterator<f64> for Histogram {
 
 fn nanoseconds(seconds: f64) -> Option<u64> {
     // The cast saturates.
-    (seconds >= 0.0).then(|| ((seconds * 1e9).round() as u64).clamp(1, MOST))
+    (seconds >= 0.0).then(|| ((seconds * 1e9).round() as u64).clamp(1, MAX_NANOSECONDS))
 }
 
 /// Writes histograms as an interval log (`.hlog`): each under a tag, all of the same interval, times in nanoseconds and

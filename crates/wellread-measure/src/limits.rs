@@ -103,14 +103,14 @@ pub fn measure_copy(settings: &LimitSettings) -> CopyLimits {
 }
 
 /// Least bytes of a buffer on a machine too slow for more: above the caches of most.
-const LEAST_BUFFER: usize = 64 << 20;
+const MIN_BUFFER_BYTES: usize = 64 << 20;
 
 /// A buffer whose every page exists, as large as asked for or as can be made within the time.
 fn touched(bytes: usize, value: u8, budget: Duration) -> Vec<u8> {
     let begin = Instant::now();
     let bytes = bytes.max(1 << 16);
     let mut buffer = Vec::with_capacity(bytes);
-    while buffer.len() < bytes && (buffer.len() < LEAST_BUFFER || begin.elapsed() < budget) {
+    while buffer.len() < bytes && (buffer.len() < MIN_BUFFER_BYTES || begin.elapsed() < budget) {
         buffer.resize((buffer.len() + (8 << 20)).min(bytes), value);
     }
     buffer

@@ -228,7 +228,7 @@ const ATTEMPTS: u32 = 5;
 /// Asks for a file's pages to be dropped until none is left. Only clean pages can be forgotten: what stays the first time is
 /// written out before the next one. An inner error is that the pages cannot be counted: they are written out and asked for once
 /// more all the same.
-fn forget(
+fn evict_file_pages(
     attempts: u32,
     mut ask: impl FnMut() -> Result<Result<Residency>>,
     mut write_out: impl FnMut() -> Result<()>,
@@ -264,7 +264,7 @@ fn drop_file(path: &Path) -> Result<Dropped> {
         sys::advise_dont_need(&file).map_err(Error::io("drop the cached pages of", path))?;
         Ok(residency_of(&file, path))
     };
-    let after = forget(attempts, ask, || file.sync_all().map_err(Error::io("write out", path)))?;
+    let after = evict_file_pages(attempts, ask, || file.sync_all().map_err(Error::io("write out", path)))?;
     Ok(match (before, after) {
         (Ok(before), Ok(after)) => {
             let problem = (after.resident_bytes > 0).then(|| {

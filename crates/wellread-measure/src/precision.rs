@@ -2,13 +2,13 @@
 //!
 //! [`Precision::is_reached`] is asked while a plan runs ([`crate::interleave::Plan::stop_when`]). To look after every
 //! round and stop at the first success would favour intervals that are narrow by luck. So it looks only when the
-//! number of samples has grown by a quarter since the last look, beginning at [`LEAST`], and the first two thirds of
+//! number of samples has grown by a quarter since the last look, beginning at [`MIN_SAMPLES`], and the first two thirds of
 //! the samples must be enough too: 95 % intervals then still cover about 93 % (simulated in `tests/it`).
 
 use crate::bootstrap::{Bootstrap, Interval};
 
 /// Fewest samples that are ever enough.
-pub const LEAST: usize = 10;
+pub const MIN_SAMPLES: usize = 10;
 
 /// A wanted precision.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Precision {
 impl Precision {
     /// Whether `n` samples are a number at which to look.
     pub fn looks_at(n: usize) -> bool {
-        let mut look = LEAST;
+        let mut look = MIN_SAMPLES;
         while look < n {
             look += look.div_ceil(4);
         }
@@ -46,7 +46,7 @@ impl Precision {
         let interval = settings.median(samples)?;
         let factor = (Self::of(&interval) / self.share).powi(2);
         let needed = (samples.len() as f64 * factor).ceil();
-        (needed.is_finite() && needed < 1e9).then_some((needed as usize).max(LEAST))
+        (needed.is_finite() && needed < 1e9).then_some((needed as usize).max(MIN_SAMPLES))
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
             samples.len()
         };
         let (quiet, noisy) = (run(0.005), run(0.05));
-        assert_eq!(quiet, LEAST);
+        assert_eq!(quiet, MIN_SAMPLES);
         assert!((80..800).contains(&noisy), "{noisy}");
         let mut rng = Rng::seed(9);
         let few: Vec<f64> = (0..20).map(|_| (0.05 * rng.normal()).exp()).collect();

@@ -19,8 +19,8 @@ pub fn first_processors(count: usize) -> Option<Vec<usize>> {
 /// Does something with the calling thread kept to these processors, as is whatever it starts meanwhile; afterwards the
 /// thread may run where it might before. Where the system has no such call, the thread runs where it likes.
 pub fn on_processors<T>(processors: &[usize], work: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Vec<usize>>);
-    impl Drop for Restore {
+    struct RestoreAffinity(Option<Vec<usize>>);
+    impl Drop for RestoreAffinity {
         fn drop(&mut self) {
             if let Some(before) = &self.0 {
                 // It was possible a moment ago.
@@ -29,7 +29,7 @@ pub fn on_processors<T>(processors: &[usize], work: impl FnOnce() -> T) -> T {
         }
     }
     let before = sys::affinity().ok().filter(|_| sys::set_affinity(processors).is_ok());
-    let _restore = Restore(before);
+    let _restore = RestoreAffinity(before);
     work()
 }
 
@@ -55,7 +55,7 @@ pub fn end_marked(name: &str, value: &OsStr) {
     const ROUNDS: usize = 8;
     let mark = [name.as_bytes(), b"=", value.as_encoded_bytes()].concat();
     for _ in 0..ROUNDS {
-        let marked = having(&mark);
+        let marked = processes_with_environment_entry(&mark);
         if marked.is_empty() {
             return;
         }
@@ -65,7 +65,7 @@ pub fn end_marked(name: &str, value: &OsStr) {
 }
 
 /// The other processes with this entry in their environment.
-fn having(mark: &[u8]) -> Vec<u32> {
+fn processes_with_environment_entry(mark: &[u8]) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let marked = processes.filter(|pid| *pid != std::process::id()).filter(|pid| {

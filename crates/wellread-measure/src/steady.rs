@@ -7,7 +7,7 @@
 //! out, is one rank. Where there is a change, both parts are searched again (binary segmentation). Last, changes
 //! smaller than a tolerance are taken out: with enough values a test finds changes that matter to nobody.
 //!
-//! [`course`] says of a series whether and from where on it is steady, as Barrett et al. 2017 classify virtual
+//! [`steady_state`] says of a series whether and from where on it is steady, as Barrett et al. 2017 classify virtual
 //! machines (<https://doi.org/10.1145/3133876>): flat, warming up, slowing down, or unsteady to the end.
 //!
 //! [`windows_agree`] is for deciding while it runs: with a handful of values no test has the power to say anything.
@@ -23,7 +23,7 @@ use crate::rng::Rng;
 use crate::samples::{median, median_in_place};
 
 /// Longer series are condensed to so many medians of neighbours first.
-const LONGEST: usize = 2_000;
+const MAX_SERIES_LEN: usize = 2_000;
 
 /// How to look for changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ impl ChangePoints {
         if values.iter().any(|value| !value.is_finite()) {
             return Vec::new();
         }
-        let block = values.len().div_ceil(LONGEST).max(1);
+        let block = values.len().div_ceil(MAX_SERIES_LEN).max(1);
         let condensed: Vec<f64> = values.chunks(block).filter_map(median).collect();
         let mut rng = Rng::seed(self.seed);
         let mut cuts: Vec<(usize, f64)> = Vec::new();
@@ -181,7 +181,7 @@ pub enum Shape {
 
 /// Whether, and from where on, a series is steady.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Course {
+pub struct SteadyState {
     /// In a word.
     pub shape: Shape,
     /// Index of the first steady value; `None` when it is unsteady.
@@ -190,8 +190,8 @@ pub struct Course {
     pub changes: Vec<ChangePoint>,
 }
 
-/// The course of a series of times: its last level is the steady state if it holds a quarter of the values at least.
-pub fn course(values: &[f64], settings: &ChangePoints) -> Course {
+/// Whether, and from where on, a series of times is steady: its last level is the steady state if it holds a quarter of the values at least.
+pub fn steady_state(values: &[f64], settings: &ChangePoints) -> SteadyState {
     let changes = settings.find(values);
     let (shape, steady_from) = match (changes.first(), changes.last()) {
         (Some(_), Some(last)) if (values.len() - last.at) * 4 < values.len() => (Shape::Unsteady, None),
@@ -199,7 +199,7 @@ pub fn course(values: &[f64], settings: &ChangePoints) -> Course {
         (Some(_), Some(last)) => (Shape::SlowDown, Some(last.at)),
         _ => (Shape::Flat, Some(0)),
     };
-    Course { shape, steady_from, changes }
+    SteadyState { shape, steady_from, changes }
 }
 
 /// Whether the medians of the last two windows of `window` values agree within `tolerance`, a share.
@@ -227,16 +227,16 @@ mod tests {
         let right = (0..100)
             .filter(|&trial| {
                 let values = noisy(&mut rng, &[(12, 3.0), (8, 1.5), (80, 1.0)]);
-                let found = course(&values, &ChangePoints::seeded(trial));
+                let found = steady_state(&values, &ChangePoints::seeded(trial));
                 found.shape == Shape::WarmUp && found.steady_from.is_some_and(|n| (18..=24).contains(&n))
             })
             .count();
         // Chance finds a further change in one of a hundred series.
         assert!(right >= 93, "{right} of 100");
         let late = noisy(&mut rng, &[(80, 1.0), (20, 2.0)]);
-        assert_eq!(course(&late, &ChangePoints::default()).shape, Shape::Unsteady);
+        assert_eq!(steady_state(&late, &ChangePoints::default()).shape, Shape::Unsteady);
         let slower = noisy(&mut rng, &[(40, 1.0), (60, 1.2)]);
-        let slower = course(&slower, &ChangePoints::default());
+        let slower = steady_state(&slower, &ChangePoints::default());
         assert_eq!(slower.shape, Shape::SlowDown);
         assert!((slower.changes[0].ratio() - 1.2).abs() < 0.05, "{slower:?}");
     }
@@ -293,7 +293,7 @@ mod tests {
         let broken: Vec<f64> = long.iter().take(100).copied().chain([f64::NAN]).collect();
         assert!(ChangePoints::default().find(&broken).is_empty());
         assert!(ChangePoints::default().find(&[7.0; 50]).is_empty());
-        assert_eq!(course(&[], &ChangePoints::default()).shape, Shape::Flat);
+        assert_eq!(steady_state(&[], &ChangePoints::default()).shape, Shape::Flat);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html), which pyarrow, polars, DuckDB and others
 //! make and take without a copy.
 
-use crate::errors::{While, abandonable, detached};
+use crate::errors::{Activity, abandonable, detached};
 use crate::opened::Opened;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -85,7 +85,7 @@ pub(crate) fn column<'py>(py: Python<'py>, dataset: &Opened, name: &str) -> PyRe
     let names = dataset.column_names();
     let table = if names.iter().any(|other| other == name) {
         let wanted = [name.to_owned()];
-        dataset.long(py, While::Opening, move |dataset, _| dataset.store().hints().features(&wanted))?
+        dataset.long(py, Activity::Opening, move |dataset, _| dataset.store().hints().features(&wanted))?
     } else {
         None
     };
@@ -127,7 +127,7 @@ impl RecordBatchReader for Rows {
 
 /// A stream of all rows: the row's number, the image as an OME-Arrow struct, the columns beside it.
 pub(crate) fn export<'py>(py: Python<'py>, dataset: &Opened) -> PyResult<Bound<'py, PyAny>> {
-    let rows = detached(py, While::Reading, || {
+    let rows = detached(py, Activity::Reading, || {
         let dataset = dataset.here()?;
         let batches = RecordBatches::new(dataset.store())?;
         Ok(Rows { dataset, batches })
@@ -160,7 +160,7 @@ pub(crate) fn import(
     // SAFETY: a capsule of this name holds a stream; taking it leaves a released one in its place.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream) };
     // Whoever makes the stream may take long, and cannot be told to stop.
-    abandonable(py, While::Opening, move |_| {
+    abandonable(py, Activity::Opening, move |_| {
         let refuse = |why: ArrowError| Error::new("arrow", why);
         let (mut schema, mut batches) = crate::stream::read(stream).map_err(refuse)?;
         // Of the schema alone where there is no batch.

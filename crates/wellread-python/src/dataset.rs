@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::choices::grouping;
-use crate::errors::{While, abandonable};
+use crate::errors::{Activity, abandonable};
 use crate::opened::Opened;
 use crate::pixels::{AlignedVec, Pixels};
 use pyo3::prelude::*;
@@ -14,9 +14,9 @@ use wellread::{Cache, DType, Error, OpenOptions, Output, Region, Result};
 
 /// Images of more bytes are read in a thread of their own, so that Ctrl-C is answered meanwhile; a thread costs more than
 /// an image of a tenth of that.
-const LARGE: usize = 4 << 20;
+const DETACHED_READ_BYTES: usize = 4 << 20;
 /// Looking up so many rows may take long.
-const MANY: usize = 256;
+const DETACHED_LOOKUP_ROWS: usize = 256;
 
 /// A set of images. Rows are checked by the package.
 #[pyclass(frozen, module = "wellread._native")]
@@ -47,13 +47,13 @@ fn shown(size: [usize; 5]) -> Vec<usize> {
 }
 
 /// Takes blocks until it is told to stop.
-struct Stoppable<'a, S> {
+struct StoppableSink<'a, S> {
     sink: S,
     path: &'a Path,
     stop: &'a AtomicBool,
 }
 
-impl<S: PixelSink> PixelSink for Stoppable<'_, S> {
+impl<S: PixelSink> PixelSink for StoppableSink<'_, S> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         go_on(self.stop, self.path)?;
         self.sink.put(request, block)
@@ -78,10 +78,10 @@ fn are_alike(dataset: &wellread::Dataset, rows: &[usize], stop: &AtomicBool) -> 
     Ok(true)
 }
 
-/// Whether a row is no larger than [`LARGE`], whatever part of it is read: pieces may be as large as the image.
+/// Whether a row is no larger than [`DETACHED_READ_BYTES`], whatever part of it is read: pieces may be as large as the image.
 fn is_small(dataset: &wellread::Dataset, row: usize) -> Result<bool> {
     let info = dataset.row_info(row)?;
-    Ok(info.shape.checked_bytes(info.dtype).is_ok_and(|bytes| bytes <= LARGE))
+    Ok(info.shape.checked_bytes(info.dtype).is_ok_and(|bytes| bytes <= DETACHED_READ_BYTES))
 }
 
 /// A box of each of some images of the same shape and type.
@@ -122,7 +122,7 @@ fn read(
     store.read(
         &requests,
         &mut Scratch::default(),
-        &mut Stoppable { sink: copied, path: store.path(), stop },
+        &mut StoppableSink { sink: copied, path: store.path(), stop },
     )?;
     let mut shape = vec![rows.len()];
     shape.extend(shown(region.size));
@@ -149,7 +149,7 @@ impl Dataset {
         let open = move |_: &AtomicBool| wellread::Dataset::open_with(&path, &options)?.with_cache(&cache);
         // Here, where the process may still have but this thread.
         wellread::store::file_table::expect_many();
-        let home = abandonable(py, While::Opening, open)?;
+        let home = abandonable(py, Activity::Opening, open)?;
         Ok(Self::new(home))
     }
 
@@ -178,23 +178,23 @@ impl Dataset {
     /// A mask among the images and its image, by the names of folders and files alone.
     fn mask_among_files(&self, py: Python<'_>) -> PyResult<Option<(String, String)>> {
         self.opened
-            .with(py, While::Opening, |dataset| Ok(wellread::store::masks::among_files(dataset.store())))
+            .with(py, Activity::Opening, |dataset| Ok(wellread::store::masks::among_files(dataset.store())))
     }
 
     /// Shape (T, C, Z, Y, X) and type of a row.
     fn info(&self, py: Python<'_>, row: usize) -> PyResult<([usize; 5], &'static str)> {
-        let info = self.opened.with(py, While::Reading, |dataset| dataset.row_info(row))?;
+        let info = self.opened.with(py, Activity::Reading, |dataset| dataset.row_info(row))?;
         Ok((info.shape.0, stored(info).name()))
     }
 
     /// Whether all these rows have the shape and type of the first.
     fn alike(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<bool> {
-        if rows.len() < MANY {
+        if rows.len() < DETACHED_LOOKUP_ROWS {
             return self
                 .opened
-                .with(py, While::Reading, |dataset| are_alike(dataset, &rows, &AtomicBool::new(false)));
+                .with(py, Activity::Reading, |dataset| are_alike(dataset, &rows, &AtomicBool::new(false)));
         }
-        self.opened.long(py, While::Reading, move |dataset, stop| are_alike(dataset, &rows, stop))
+        self.opened.long(py, Activity::Reading, move |dataset, stop| are_alike(dataset, &rows, stop))
     }
 
     /// Rows in parts of about these fractions, by a hash of names, or of columns or keys.
@@ -208,17 +208,18 @@ impl Dataset {
         seed: u64,
     ) -> PyResult<Vec<Vec<usize>>> {
         let by = grouping(columns, keys);
-        self.opened.long(py, While::Choosing, move |dataset, _| dataset.split(&fractions, by.as_ref(), seed))
+        self.opened
+            .long(py, Activity::Choosing, move |dataset, _| dataset.split(&fractions, by.as_ref(), seed))
     }
 
     /// Name of a row.
     fn name(&self, py: Python<'_>, row: usize) -> PyResult<String> {
-        self.opened.with(py, While::Reading, |dataset| dataset.name(row))
+        self.opened.with(py, Activity::Reading, |dataset| dataset.name(row))
     }
 
     /// What is known about a row beside its pixels, as JSON.
     fn metadata(&self, py: Python<'_>, row: usize) -> PyResult<String> {
-        self.opened.with(py, While::Reading, |dataset| {
+        self.opened.with(py, Activity::Reading, |dataset| {
             let metadata = dataset.metadata(row)?;
             serde_json::to_string(&metadata).map_err(|e| Error::new(dataset.store().path(), e).row(row))
         })
@@ -236,7 +237,7 @@ impl Dataset {
         let region = region.map(|(start, size)| Region { start, size });
         if let [row] = rows[..] {
             // One small image is not worth a thread.
-            let small = self.opened.with(py, While::Reading, |dataset| {
+            let small = self.opened.with(py, Activity::Reading, |dataset| {
                 is_small(dataset, row)?
                     .then(|| read(dataset, &rows, region, &AtomicBool::new(false)))
                     .transpose()
@@ -246,13 +247,13 @@ impl Dataset {
             }
         }
         self.opened
-            .long(py, While::Reading, move |dataset, stop| read(dataset, &rows, region, stop))
+            .long(py, Activity::Reading, move |dataset, stop| read(dataset, &rows, region, stop))
             .map(Batch::new)
     }
 
     /// How the set is kept: words for people.
     fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (layout, bytes) = self.opened.with(py, While::Opening, |dataset| {
+        let (layout, bytes) = self.opened.with(py, Activity::Opening, |dataset| {
             Ok((dataset.store().layout()?, dataset.store().bytes_on_disk()?))
         })?;
         let dict = PyDict::new(py);
@@ -265,7 +266,7 @@ impl Dataset {
 
     /// What the cache holds and has served.
     fn cache_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let report = self.opened.with(py, While::Opening, |dataset| Ok(dataset.cache_report()))?;
+        let report = self.opened.with(py, Activity::Opening, |dataset| Ok(dataset.cache_report()))?;
         let dict = PyDict::new(py);
         dict.set_item("bytes", report.bytes)?;
         dict.set_item("images", report.images)?;

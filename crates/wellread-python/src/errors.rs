@@ -12,14 +12,14 @@ use std::time::Duration;
 use wellread::Error;
 
 /// How long to wait before signals are looked for: Ctrl-C is answered that late at most.
-pub(crate) const TICK: Duration = Duration::from_millis(50);
+pub(crate) const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Stack of threads that do what was asked of the main thread: as much as that usually has.
 const STACK: usize = 8 << 20;
 
 /// What was being done when an error came up, which says what kind it is.
 #[derive(Clone, Copy)]
-pub(crate) enum While {
+pub(crate) enum Activity {
     /// Opening a set, or looking something up in it.
     Opening,
     /// Reading an image that is there.
@@ -29,15 +29,15 @@ pub(crate) enum While {
 }
 
 /// The exception for an error.
-pub(crate) fn exception(py: Python<'_>, error: &Error, doing: While) -> PyErr {
+pub(crate) fn exception(py: Python<'_>, error: &Error, doing: Activity) -> PyErr {
     let name = match doing {
         _ if error.is_missing() => "MissingError",
         _ if error.is_unsupported() => "UnsupportedImageError",
-        While::Choosing if error.is_unreadable() => "CorruptImageError",
-        While::Choosing => "ChoiceError",
-        While::Opening | While::Reading if error.is_choice() => "ChoiceError",
-        While::Reading if error.row_index().is_some() => "CorruptImageError",
-        While::Opening | While::Reading => "Error",
+        Activity::Choosing if error.is_unreadable() => "CorruptImageError",
+        Activity::Choosing => "ChoiceError",
+        Activity::Opening | Activity::Reading if error.is_choice() => "ChoiceError",
+        Activity::Reading if error.row_index().is_some() => "CorruptImageError",
+        Activity::Opening | Activity::Reading => "Error",
     };
     let make = || -> PyResult<PyErr> {
         let keywords = PyDict::new(py);
@@ -60,10 +60,10 @@ fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
 /// `except Exception` catches.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
-    doing: While,
+    doing: Activity,
     work: impl FnOnce() -> wellread::Result<T> + Send,
 ) -> PyResult<T> {
-    told(py, py.detach(|| catch_unwind(AssertUnwindSafe(work))), doing)
+    into_python_result(py, py.detach(|| catch_unwind(AssertUnwindSafe(work))), doing)
 }
 
 /// As [`detached`], in a thread beside this one, which looks for signals meanwhile: Python sees them in this one only. At
@@ -71,7 +71,7 @@ pub(crate) fn detached<T: Send>(
 /// whether it is to stop belongs in [`abandonable`].
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
-    doing: While,
+    doing: Activity,
     stop: impl FnOnce(),
     work: impl FnOnce() -> wellread::Result<T> + Send,
 ) -> PyResult<T> {
@@ -94,7 +94,7 @@ pub(crate) fn interruptible<T: Send>(
 /// its thread ends when it looks, or is done, and drops there what it made.
 pub(crate) fn abandonable<T: Send + 'static>(
     py: Python<'_>,
-    doing: While,
+    doing: Activity,
     work: impl FnOnce(&AtomicBool) -> wellread::Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let (send, receive) = crossbeam_channel::bounded(1);
@@ -108,7 +108,7 @@ pub(crate) fn abandonable<T: Send + 'static>(
     awaited(py, &receive, doing, || stop.store(true, Ordering::Relaxed))
 }
 
-fn no_thread(py: Python<'_>, error: &std::io::Error, doing: While) -> PyErr {
+fn no_thread(py: Python<'_>, error: &std::io::Error, doing: Activity) -> PyErr {
     let error = Error::new("wellread", format_args!("cannot start a thread: {error}"));
     exception(py, &error.hint("end some threads or processes"), doing)
 }
@@ -118,12 +118,12 @@ fn no_thread(py: Python<'_>, error: &std::io::Error, doing: While) -> PyErr {
 fn awaited<T: Send>(
     py: Python<'_>,
     receive: &Receiver<std::thread::Result<wellread::Result<T>>>,
-    doing: While,
+    doing: Activity,
     interrupted: impl FnOnce(),
 ) -> PyResult<T> {
     loop {
-        match py.detach(|| receive.recv_timeout(TICK)) {
-            Ok(done) => return told(py, done, doing),
+        match py.detach(|| receive.recv_timeout(SIGNAL_POLL_INTERVAL)) {
+            Ok(done) => return into_python_result(py, done, doing),
             Err(RecvTimeoutError::Disconnected) => return Err(defect(&"a thread ended without a word")),
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(signal) = py.check_signals() {
@@ -135,7 +135,11 @@ fn awaited<T: Send>(
     }
 }
 
-fn told<T>(py: Python<'_>, done: std::thread::Result<wellread::Result<T>>, doing: While) -> PyResult<T> {
+fn into_python_result<T>(
+    py: Python<'_>,
+    done: std::thread::Result<wellread::Result<T>>,
+    doing: Activity,
+) -> PyResult<T> {
     match done {
         Ok(result) => result.map_err(|error| exception(py, &error, doing)),
         Err(panic) => Err(defect(&*panic)),

@@ -14,16 +14,16 @@ use wellread::BatchMemory;
 
 /// Memory of equal size that is waiting for a batch. Its owner keeps what it lends alive.
 #[pyclass(frozen, module = "wellread._native")]
-pub(crate) struct Lent(pub(crate) Arc<Shelf>);
+pub(crate) struct Lent(pub(crate) Arc<FreeBuffers>);
 
 /// What is free of it.
-pub(crate) struct Shelf {
+pub(crate) struct FreeBuffers {
     free: Mutex<Vec<usize>>,
 }
 
 // SAFETY: an address is on the shelf once, is aligned, and is as large as its owner says, who promised that it is kept
 // and initialised (`Lent::lend`).
-unsafe impl BatchMemory for Shelf {
+unsafe impl BatchMemory for FreeBuffers {
     fn take(&self, _: usize) -> Option<NonNull<u8>> {
         let address = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
         NonNull::new(std::ptr::with_exposed_provenance_mut(address))
@@ -39,7 +39,7 @@ unsafe impl BatchMemory for Shelf {
 impl Lent {
     #[new]
     fn new() -> Self {
-        Self(Arc::new(Shelf { free: Mutex::default() }))
+        Self(Arc::new(FreeBuffers { free: Mutex::default() }))
     }
 
     /// Takes back memory that is free, for at most so many batches: the addresses.

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::choices::Choices;
 use crate::dataset::Dataset;
-use crate::errors::{TICK, While, abandonable, detached, exception, interruptible};
+use crate::errors::{Activity, SIGNAL_POLL_INTERVAL, abandonable, detached, exception, interruptible};
 use crate::pixels::Pixels;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use wellread::{Error, LoaderState};
 
 /// Reads that take longer are made interruptible.
-const SLOW: Duration = Duration::from_millis(20);
+const INTERRUPTIBLE_AFTER: Duration = Duration::from_millis(20);
 /// Lists of more rows are made in a thread of their own, so that Ctrl-C is answered meanwhile.
-const LONG: usize = 1 << 20;
+const DETACHED_LIST_ROWS: usize = 1 << 20;
 /// Rows that become Python's between two looks for signals.
-const PART: usize = 1 << 16;
+const LIST_CHUNK_ROWS: usize = 1 << 16;
 
 type Next = Option<wellread::Result<wellread::Batch>>;
 
@@ -38,11 +38,11 @@ impl Loader {
         let is_lent = choices.is_lent();
         let (row, skips) = (choices.first_row(), choices.skips());
         // A first image that cannot be read is no wrong choice.
-        dataset.opened().long(py, While::Reading, move |set, _| {
+        dataset.opened().long(py, Activity::Reading, move |set, _| {
             if row < set.len() && !skips { set.row_info(row).map(drop) } else { Ok(()) }
         })?;
         // Names, columns, and files of fields and statistics may take long to read.
-        let loader = dataset.opened().long(py, While::Choosing, move |set, _| {
+        let loader = dataset.opened().long(py, Activity::Choosing, move |set, _| {
             choices.apply(wellread::Loader::builder(set))?.build().map(Arc::new)
         })?;
         Ok(Self { loader, is_lent })
@@ -126,14 +126,14 @@ impl Loader {
 
     /// Rows of an epoch in the order of delivery, of this rank.
     fn rows<'py>(&self, py: Python<'py>, epoch: u64) -> PyResult<Bound<'py, PyList>> {
-        let rows = if self.loader.images() < LONG {
+        let rows = if self.loader.images() < DETACHED_LIST_ROWS {
             py.detach(|| self.loader.rows(epoch))
         } else {
             let loader = Arc::clone(&self.loader);
-            abandonable(py, While::Reading, move |_| Ok(loader.rows(epoch)))?
+            abandonable(py, Activity::Reading, move |_| Ok(loader.rows(epoch)))?
         };
         let list = PyList::empty(py);
-        for part in rows.chunks(PART) {
+        for part in rows.chunks(LIST_CHUNK_ROWS) {
             py.check_signals()?;
             part.iter().try_for_each(|row| list.append(row))?;
         }
@@ -142,18 +142,18 @@ impl Loader {
 
     /// Runs the next epoch.
     fn run(&self, py: Python<'_>) -> PyResult<Batches> {
-        detached(py, While::Reading, || Ok(self.loader.iter())).map(|batches| Batches::new(batches, self))
+        detached(py, Activity::Reading, || Ok(self.loader.iter())).map(|batches| Batches::new(batches, self))
     }
 
     /// The state of an iteration that has come this far ([`Batches::progress`]), as JSON.
     fn state(&self, py: Python<'_>, epoch: u64, position: usize) -> PyResult<String> {
-        detached(py, While::Reading, || self.loader.state_at(epoch, position).map(|state| state.to_json()))
+        detached(py, Activity::Reading, || self.loader.state_at(epoch, position).map(|state| state.to_json()))
     }
 
     /// Goes on from a state of [`Self::state`]: one of several processes that take turns.
     #[pyo3(signature = (state, turn=0, turns=1))]
     fn resume(&self, py: Python<'_>, state: &str, turn: usize, turns: usize) -> PyResult<Batches> {
-        detached(py, While::Choosing, || {
+        detached(py, Activity::Choosing, || {
             self.loader.resume_turn(&LoaderState::from_json(state)?, turn, turns)
         })
         .map(|batches| Batches::new(batches, self))
@@ -201,7 +201,7 @@ impl Batches {
         let start = Instant::now();
         let next = || self.with(py, |batches| Poll::Ready(batches.next()));
         let read = if self.is_slow.load(Ordering::Relaxed) { self.read_beside(py) } else { next() };
-        self.is_slow.store(start.elapsed() > SLOW, Ordering::Relaxed);
+        self.is_slow.store(start.elapsed() > INTERRUPTIBLE_AFTER, Ordering::Relaxed);
         read
     }
 
@@ -210,7 +210,7 @@ impl Batches {
         // The thread ends at its next block.
         interruptible(
             py,
-            While::Reading,
+            Activity::Reading,
             || stopper.stop(),
             || {
                 let mut batches = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -231,9 +231,9 @@ impl Batches {
                 "this iteration was begun in process {own}, and process {process} is a fork of it without its threads"
             );
             let error = Error::new("loader", cause).hint("begin an iteration in the forked process");
-            return Err(exception(py, &error, While::Reading));
+            return Err(exception(py, &error, Activity::Reading));
         }
-        detached(py, While::Reading, || {
+        detached(py, Activity::Reading, || {
             Ok(self.running.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work))
         })
     }
@@ -244,12 +244,12 @@ impl Batches {
             let next = if self.reads {
                 self.read(py)?
             } else {
-                self.with(py, |batches| batches.next_timeout(TICK))?
+                self.with(py, |batches| batches.next_timeout(SIGNAL_POLL_INTERVAL))?
             };
             match next {
                 None | Some(Poll::Ready(None)) => return Ok(None),
                 Some(Poll::Ready(Some(Ok(batch)))) => return Ok(Some(batch)),
-                Some(Poll::Ready(Some(Err(error)))) => return Err(exception(py, &error, While::Reading)),
+                Some(Poll::Ready(Some(Err(error)))) => return Err(exception(py, &error, Activity::Reading)),
                 Some(Poll::Pending) => py.check_signals()?,
             }
         }

@@ -1,6 +1,6 @@
 //! A set of images, opened anew by itself in forked processes.
 
-use crate::errors::{While, abandonable, detached};
+use crate::errors::{Activity, abandonable, detached};
 use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -55,7 +55,7 @@ impl Opened {
     pub(crate) fn with<T: Send>(
         &self,
         py: Python<'_>,
-        doing: While,
+        doing: Activity,
         work: impl FnOnce(&wellread::Dataset) -> Result<T> + Send,
     ) -> PyResult<T> {
         detached(py, doing, || work(&self.here()?))
@@ -65,7 +65,7 @@ impl Opened {
     pub(crate) fn long<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        doing: While,
+        doing: Activity,
         work: impl FnOnce(&wellread::Dataset, &AtomicBool) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
         let dataset = detached(py, doing, || self.here())?;

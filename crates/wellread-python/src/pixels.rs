@@ -6,11 +6,11 @@ use wellread::DType;
 /// Memory in pieces of a cache line, which aligns it.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([u8; 64]);
+struct CacheLine([u8; 64]);
 
 /// Bytes aligned as those of batches are, to 64 bytes.
 pub(crate) struct AlignedVec {
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     bytes: usize,
 }
 
@@ -19,7 +19,7 @@ impl AlignedVec {
     pub(crate) fn zeroed(bytes: usize) -> Option<Self> {
         let mut lines = Vec::new();
         lines.try_reserve_exact(bytes.div_ceil(64)).ok()?;
-        lines.resize(bytes.div_ceil(64), Line([0; 64]));
+        lines.resize(bytes.div_ceil(64), CacheLine([0; 64]));
         Some(Self { lines, bytes })
     }
 

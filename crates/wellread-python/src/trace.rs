@@ -1,6 +1,6 @@
 //! Timelines: what `wellread.trace` is made of.
 
-use crate::errors::{While, detached};
+use crate::errors::{Activity, detached};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use wellread::trace;
@@ -8,13 +8,13 @@ use wellread::trace;
 /// Begins to record what threads do, for [`trace_finish`] to write to `path`.
 #[pyfunction]
 pub(crate) fn trace_start(py: Python<'_>, path: PathBuf, about: String) -> PyResult<()> {
-    detached(py, While::Choosing, || trace::start(&path, &about))
+    detached(py, Activity::Choosing, || trace::start(&path, &about))
 }
 
 /// Ends the recording and writes its file: the number of spans, and of those that were not kept. `None` without one.
 #[pyfunction]
 pub(crate) fn trace_finish(py: Python<'_>) -> PyResult<Option<(usize, u64)>> {
-    let written = detached(py, While::Reading, trace::finish)?;
+    let written = detached(py, Activity::Reading, trace::finish)?;
     Ok(written.map(|written| (written.spans, written.dropped)))
 }
 

@@ -101,7 +101,7 @@ pub struct Quantity {
 
 /// Names that their endings do not explain: column, label, unit, better.
 #[rustfmt::skip]
-const KNOWN: &[(&str, &str, Unit, Better)] = &[
+const NAMED_QUANTITIES: &[(&str, &str, Unit, Better)] = &[
     ("seconds", "time", Unit::Seconds, Better::Lower),
     ("images_per_s", "throughput", Unit::PerSecond("images"), Better::Higher),
     ("images_per_sec", "throughput", Unit::PerSecond("images"), Better::Higher),
@@ -170,7 +170,7 @@ const KNOWN: &[(&str, &str, Unit, Better)] = &[
 
 /// How a column of measurements is called and in which unit.
 pub fn quantity(column: &str) -> Quantity {
-    if let Some(&(_, label, unit, better)) = KNOWN.iter().find(|k| k.0 == column) {
+    if let Some(&(_, label, unit, better)) = NAMED_QUANTITIES.iter().find(|k| k.0 == column) {
         return Quantity { column: column.into(), label: label.into(), unit, better };
     }
     #[rustfmt::skip]

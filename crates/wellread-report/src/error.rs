@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What to do where a disk is full.
-const FULL: &str = "free some space or choose another --out folder";
+const DISK_FULL_HINT: &str = "free some space or choose another --out folder";
 
 /// What went wrong with a result file, and what to do about it.
 ///
@@ -32,7 +32,7 @@ impl Error {
         match error.kind() {
             K::NotFound => e.hint("check the path; `wellread bench` writes the results"),
             K::PermissionDenied => e.hint("check the permissions of the file and of its folder"),
-            K::StorageFull | K::QuotaExceeded => e.hint(FULL),
+            K::StorageFull | K::QuotaExceeded => e.hint(DISK_FULL_HINT),
             _ => e,
         }
     }
@@ -41,7 +41,7 @@ impl Error {
     pub(crate) fn writing(path: impl AsRef<Path>, cause: &str) -> Self {
         let e = Self::new(path, format_args!("cannot write: {}", cause.trim_start_matches("External: ")));
         let is_full = ["No space left", "quota exceeded"].iter().any(|words| cause.contains(words));
-        if is_full { e.hint(FULL) } else { e }
+        if is_full { e.hint(DISK_FULL_HINT) } else { e }
     }
 
     /// Says what to do.

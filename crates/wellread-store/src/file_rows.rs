@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 /// One image: its file or folder below the opened path (empty for the path itself) and its name.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ImageLocation {
     /// Name of the image.
     pub name: String,
     /// Path below the opened one.
@@ -23,14 +23,14 @@ pub(crate) struct FileRows<T> {
 /// One row of [`FileRows`].
 #[derive(Debug)]
 pub(crate) struct FileRow<T> {
-    pub place: Place,
+    pub place: ImageLocation,
     /// What was read of it.
     pub loaded: OnceLock<T>,
 }
 
 impl<T> FileRows<T> {
     /// Rows at `places` below `root`.
-    pub fn new(root: &Path, places: Vec<Place>) -> Self {
+    pub fn new(root: &Path, places: Vec<ImageLocation>) -> Self {
         let rows = places.into_iter().map(|place| FileRow { place, loaded: OnceLock::new() }).collect();
         Self { root: root.to_owned(), rows }
     }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn loads_once_and_names_the_row() {
-        let place = |name: &str| Place { name: name.into(), below: name.into() };
+        let place = |name: &str| ImageLocation { name: name.into(), below: name.into() };
         let rows: FileRows<u32> = FileRows::new(Path::new("set"), vec![place("a"), place("b")]);
         let failed = rows.get(1, |path| Err(Error::new(path, "broken"))).unwrap_err();
         assert_eq!(failed.to_string(), "set/b: row 1: broken");

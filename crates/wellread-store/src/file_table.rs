@@ -5,24 +5,24 @@
 //! quarters went by like that. [`expect_many`] makes it large enough once, before there are threads or beside them.
 
 /// Share of the files a process may have open that are kept.
-const SHARE: usize = 4;
+const KEPT_SHARE: usize = 4;
 /// Most files that are kept, whatever the process may have.
-const MOST: usize = 1 << 16;
+const MAX_KEPT_FILES: usize = 1 << 16;
 
 /// Makes the process's table of open files large enough for all that may be kept, once: at once where there is no other thread to
 /// wait for, else by a thread that waits. To be called before opening a set of many files, and before starting threads.
 pub fn expect_many() {
     #[cfg(target_os = "linux")]
-    table::make_room(most_kept());
+    table::make_room(max_kept_files());
 }
 
 /// How many files are kept at most: a share of those that the process may have open (`ulimit -n`).
-pub(crate) fn most_kept() -> usize {
-    (most_open() / SHARE).min(MOST)
+pub(crate) fn max_kept_files() -> usize {
+    (max_open_files() / KEPT_SHARE).min(MAX_KEPT_FILES)
 }
 
 #[cfg(unix)]
-fn most_open() -> usize {
+fn max_open_files() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writes of an rlimit.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
@@ -31,7 +31,7 @@ fn most_open() -> usize {
 
 /// Open files cannot be moved or removed there: none is kept.
 #[cfg(not(unix))]
-fn most_open() -> usize {
+fn max_open_files() -> usize {
     0
 }
 
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_process_keeps_a_share_of_the_files_it_may_have() {
-        assert!(most_kept() <= MOST && most_kept() <= most_open() / SHARE);
+        assert!(max_kept_files() <= MAX_KEPT_FILES && max_kept_files() <= max_open_files() / KEPT_SHARE);
     }
 
     #[test]
@@ -93,11 +93,11 @@ mod tests {
         expect_many();
         // A thread does it, since tests are run by several.
         for _ in 0..6000 {
-            if size() > most_kept() {
+            if size() > max_kept_files() {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        panic!("a table of {} files, of {} that may be kept", size(), most_kept());
+        panic!("a table of {} files, of {} that may be kept", size(), max_kept_files());
     }
 }

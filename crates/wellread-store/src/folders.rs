@@ -25,7 +25,7 @@ fn identity(folder: &Path) -> io::Result<Identity> {
 
 /// A folder found in a listing.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Found {
+pub(crate) struct FolderEntry {
     /// Sorts first: a folder that lies there goes before a link to it, whichever was listed first.
     pub is_link: bool,
     /// Its path, relative to wherever the listing began.
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn folders_that_lie_there_come_before_links() {
-        let found = |is_link, name: &str| Found { is_link, path: name.into() };
+        let found = |is_link, name: &str| FolderEntry { is_link, path: name.into() };
         let mut all = [found(true, "a"), found(false, "c"), found(false, "b")];
         all.sort();
         assert_eq!(all, [found(false, "b"), found(false, "c"), found(true, "a")]);

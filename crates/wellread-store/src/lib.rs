@@ -58,8 +58,6 @@
 //! | [`words`] | numbers of things in sentences |
 
 pub mod bare_codec;
-#[cfg(any(feature = "ome-zarr", feature = "tiff"))]
-mod by_text;
 pub mod checksum;
 pub mod convert;
 pub mod direct;
@@ -105,6 +103,8 @@ pub mod staged;
 pub mod store;
 pub mod subset;
 pub mod table;
+#[cfg(any(feature = "ome-zarr", feature = "tiff"))]
+mod text_cache;
 pub mod threads;
 #[cfg(feature = "tiff")]
 pub mod tiff;

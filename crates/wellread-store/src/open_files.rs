@@ -8,10 +8,10 @@
 //! ```text
 //! read ─▶ kept? ─yes─▶ pread
 //!            └─no──▶ open ─▶ pread ─▶ room? ─yes─▶ kept until the store is dropped
-//!                                       └─no──▶ a miss: a store that was idle for IDLE of them gives its files up
+//!                                       └─no──▶ a miss: a store that was idle for IDLE_MISSES of them gives its files up
 //! ```
 //!
-//! Stores share the room: those of a training and a validation set, or of a benchmark's variants. One that is not read,
+//! Stores share one budget: those of a training and a validation set, or of a benchmark's variants. One that is not read,
 //! because all that it had is in a cache, say, must not hold what others could use.
 //!
 //! A kept file goes on being what it was when it was opened, also when another is put in its place meanwhile. No lock is
@@ -26,66 +26,67 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, RwLock, Weak};
 
 /// Parts of a store's files, each with a lock of its own.
-const PARTS: usize = 16;
+const SHARDS: usize = 16;
 /// Misses of others after which a store that was not asked for a file gives up those that it keeps.
-const IDLE: usize = 512;
+const IDLE_MISSES: usize = 512;
 
-/// The room of this process.
-static ROOM: LazyLock<Room> = LazyLock::new(|| Room::new(file_table::most_kept()));
+/// The budget of this process.
+static PROCESS_BUDGET: LazyLock<OpenFileBudget> =
+    LazyLock::new(|| OpenFileBudget::new(file_table::max_kept_files()));
 
-/// How many files may be kept, and who keeps them.
+/// How many files may be kept open, and which stores keep some.
 #[derive(Debug)]
-struct Room {
+struct OpenFileBudget {
     limit: usize,
     /// Files that are kept, in all stores.
     open: AtomicUsize,
     /// Reads, in all stores, of a file for which there was no room.
     misses: AtomicUsize,
-    stores: RwLock<Vec<Weak<dyn Keeper>>>,
+    stores: RwLock<Vec<Weak<dyn EvictableFiles>>>,
 }
 
-/// What stores know of each other.
-trait Keeper: std::fmt::Debug + Send + Sync {
-    /// [`Room::misses`] when a file was asked for last.
+/// What stores know of each other: which was used last, and that it can close its files.
+trait EvictableFiles: std::fmt::Debug + Send + Sync {
+    /// [`OpenFileBudget::misses`] when a file was asked for last.
     fn used(&self) -> usize;
 
     /// Closes all files but those that somebody reads at the moment; whether there were any.
-    fn give_up(&self) -> bool;
+    fn evict_all(&self) -> bool;
 }
 
-impl Room {
+impl OpenFileBudget {
     fn new(limit: usize) -> Self {
         let (open, misses) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { limit, open, misses, stores: RwLock::default() }
     }
 
     /// Counts one more file, if there is room for it.
-    fn take(&'static self) -> Option<Place> {
+    fn take(&'static self) -> Option<BudgetSlot> {
         let more = |open| (open < self.limit).then_some(open + 1);
-        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Place(self))
+        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| BudgetSlot(self))
     }
 
     /// Counts a miss. Now and then the store that was idle longest gives up its files.
     fn miss(&self) {
         let misses = self.misses.fetch_add(1, Ordering::Relaxed) + 1;
-        if !misses.is_multiple_of(IDLE) {
+        if !misses.is_multiple_of(IDLE_MISSES) {
             return;
         }
         let Ok(stores) = self.stores.try_read() else { return };
-        let idle = |store: &Arc<dyn Keeper>| misses.wrapping_sub(store.used());
+        let idle = |store: &Arc<dyn EvictableFiles>| misses.wrapping_sub(store.used());
         let mut stores: Vec<_> =
-            stores.iter().filter_map(Weak::upgrade).filter(|s| idle(s) >= IDLE).collect();
+            stores.iter().filter_map(Weak::upgrade).filter(|s| idle(s) >= IDLE_MISSES).collect();
         stores.sort_by_key(|store| std::cmp::Reverse(idle(store)));
         // Those without files are passed over.
-        let _ = stores.iter().find(|store| store.give_up());
+        let _ = stores.iter().find(|store| store.evict_all());
     }
 }
 
-/// A kept file's place in the room.
+/// A kept file's place in the budget.
 #[derive(Debug)]
-struct Place(&'static Room);
+struct BudgetSlot(&'static OpenFileBudget);
 
-impl Drop for Place {
+impl Drop for BudgetSlot {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }
@@ -97,29 +98,29 @@ pub(crate) struct OpenFile {
     pub file: File,
     pub length: u64,
     /// There where it is kept.
-    _place: Option<Place>,
+    _place: Option<BudgetSlot>,
 }
 
 /// Files of a store by what tells them apart.
 #[derive(Debug)]
 pub(crate) struct OpenFiles<K> {
-    kept: Arc<Kept<K>>,
+    kept: Arc<CachedFiles<K>>,
     state: RandomState,
-    room: &'static Room,
+    budget: &'static OpenFileBudget,
 }
 
 #[derive(Debug)]
-struct Kept<K> {
-    parts: [RwLock<HashMap<K, Arc<OpenFile>>>; PARTS],
+struct CachedFiles<K> {
+    parts: [RwLock<HashMap<K, Arc<OpenFile>>>; SHARDS],
     used: AtomicUsize,
 }
 
-impl<K: std::fmt::Debug + Send + Sync> Keeper for Kept<K> {
+impl<K: std::fmt::Debug + Send + Sync> EvictableFiles for CachedFiles<K> {
     fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    fn give_up(&self) -> bool {
+    fn evict_all(&self) -> bool {
         let parts = self.parts.iter().filter_map(|part| part.try_write().ok());
         parts.map(|mut part| std::mem::take(&mut *part).len()).sum::<usize>() > 0
     }
@@ -127,21 +128,21 @@ impl<K: std::fmt::Debug + Send + Sync> Keeper for Kept<K> {
 
 impl<K: std::fmt::Debug + Send + Sync + 'static> Default for OpenFiles<K> {
     fn default() -> Self {
-        Self::within(&ROOM)
+        Self::within(&PROCESS_BUDGET)
     }
 }
 
 impl<K: std::fmt::Debug + Send + Sync + 'static> OpenFiles<K> {
-    fn within(room: &'static Room) -> Self {
-        let used = AtomicUsize::new(room.misses.load(Ordering::Relaxed));
-        let kept = Arc::new(Kept { parts: std::array::from_fn(|_| RwLock::default()), used });
+    fn within(budget: &'static OpenFileBudget) -> Self {
+        let used = AtomicUsize::new(budget.misses.load(Ordering::Relaxed));
+        let kept = Arc::new(CachedFiles { parts: std::array::from_fn(|_| RwLock::default()), used });
         // One that is not among them gives nothing up.
-        if let Ok(mut stores) = room.stores.try_write() {
+        if let Ok(mut stores) = budget.stores.try_write() {
             stores.retain(|store| store.strong_count() > 0);
-            let weak: Weak<Kept<K>> = Arc::downgrade(&kept);
+            let weak: Weak<CachedFiles<K>> = Arc::downgrade(&kept);
             stores.push(weak);
         }
-        Self { kept, state: RandomState::new(), room }
+        Self { kept, state: RandomState::new(), budget }
     }
 }
 
@@ -151,23 +152,23 @@ impl<K: Eq + Hash> OpenFiles<K> {
     /// # Errors
     /// What `open` says.
     pub fn get(&self, key: K, open: impl FnOnce() -> io::Result<(File, u64)>) -> io::Result<Arc<OpenFile>> {
-        let Self { kept, room, .. } = self;
-        let misses = room.misses.load(Ordering::Relaxed);
+        let Self { kept, budget, .. } = self;
+        let misses = budget.misses.load(Ordering::Relaxed);
         // Only where it changes, which it does not once all have what they need: threads would wait for its cache line.
         if kept.used.load(Ordering::Relaxed) != misses {
             kept.used.store(misses, Ordering::Relaxed);
         }
-        let part = &kept.parts[self.state.hash_one(&key) as usize % PARTS];
+        let part = &kept.parts[self.state.hash_one(&key) as usize % SHARDS];
         if let Ok(files) = part.try_read()
             && let Some(file) = files.get(&key)
         {
             return Ok(file.clone());
         }
         let (file, length) = open()?;
-        let place = room.take();
+        let place = budget.take();
         let (is_kept, file) = (place.is_some(), Arc::new(OpenFile { file, length, _place: place }));
         if !is_kept {
-            room.miss();
+            budget.miss();
         } else if let Ok(mut files) = part.try_write() {
             files.insert(key, file.clone());
         }
@@ -180,8 +181,8 @@ mod tests {
     use super::*;
     use crate::regular;
 
-    fn room(limit: usize) -> &'static Room {
-        Box::leak(Box::new(Room::new(limit)))
+    fn budget(limit: usize) -> &'static OpenFileBudget {
+        Box::leak(Box::new(OpenFileBudget::new(limit)))
     }
 
     #[test]
@@ -189,8 +190,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         std::fs::write(&path, b"12345").unwrap();
-        let room = room(10);
-        let files = OpenFiles::within(room);
+        let budget = budget(10);
+        let files = OpenFiles::within(budget);
         let (mut opened, mut seen) = (0, Vec::new());
         for _ in 0..3 {
             let file = files.get((7, 0), || {
@@ -199,11 +200,11 @@ mod tests {
             });
             seen.push(file.unwrap());
         }
-        assert_eq!((seen[2].length, opened, room.open.load(Ordering::Relaxed)), (5, 1, 1));
+        assert_eq!((seen[2].length, opened, budget.open.load(Ordering::Relaxed)), (5, 1, 1));
         drop(files);
         assert_eq!(Arc::strong_count(&seen[0]), 3);
         drop(seen);
-        assert_eq!(room.open.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.open.load(Ordering::Relaxed), 0);
         let missing = OpenFiles::default().get(1, || regular::open(&dir.path().join("b")));
         assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
@@ -213,8 +214,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         std::fs::write(&path, b"12345").unwrap();
-        let room = room(4);
-        let [first, idle, busy] = [(); 3].map(|()| OpenFiles::within(room));
+        let budget = budget(4);
+        let [first, idle, busy] = [(); 3].map(|()| OpenFiles::within(budget));
         // How many of four files are opened.
         let read = |files: &OpenFiles<usize>| {
             let mut opened = 0;
@@ -233,19 +234,19 @@ mod tests {
         while read(&busy) > 0 {
             turns += 1;
             assert_eq!(read(&first), 0, "it is in use, and keeps its files");
-            assert!(room.open.load(Ordering::Relaxed) <= 4);
-            if turns > IDLE {
+            assert!(budget.open.load(Ordering::Relaxed) <= 4);
+            if turns > IDLE_MISSES {
                 break;
             }
         }
-        assert!(turns > IDLE, "there was nobody to give up files");
+        assert!(turns > IDLE_MISSES, "there was nobody to give up files");
         while read(&busy) > 0 {
             turns += 1;
-            assert!(turns < 3 * IDLE, "nobody reads the first any more");
+            assert!(turns < 3 * IDLE_MISSES, "nobody reads the first any more");
         }
-        assert_eq!(room.open.load(Ordering::Relaxed), 4);
+        assert_eq!(budget.open.load(Ordering::Relaxed), 4);
         assert_eq!(read(&first), 4);
         drop((first, idle, busy));
-        assert_eq!(room.open.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.open.load(Ordering::Relaxed), 0);
     }
 }

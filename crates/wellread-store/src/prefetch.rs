@@ -5,14 +5,14 @@
 //! images first asks for them all, and copies them then.
 
 /// Bytes that are asked for of each image: of what follows, the processor notices by itself that it is wanted.
-const MOST: usize = 1024;
+const MAX_PREFETCH_BYTES: usize = 1024;
 /// Bytes that the processor fetches at once.
-const LINE: usize = 64;
+const CACHE_LINE_BYTES: usize = 64;
 
 /// Has the first bytes of `values` fetched, as a hint: nothing is waited for, and nothing changes.
 #[inline]
 pub fn prefetch<T>(values: &[T]) {
-    for at in (0..size_of_val(values).min(MOST)).step_by(LINE) {
+    for at in (0..size_of_val(values).min(MAX_PREFETCH_BYTES)).step_by(CACHE_LINE_BYTES) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: SSE is part of x86-64, and the hint reads nothing, whatever the address is.
         unsafe {

@@ -12,33 +12,35 @@ use std::thread::{Builder, JoinHandle, ThreadId};
 static ID: AtomicU32 = AtomicU32::new(0);
 
 /// Whether forked processes forget it: 0 not yet, 1 not (yet), for it is being arranged or could not be, 2 yes.
-static FORKS: AtomicU8 = AtomicU8::new(0);
+static FORK_HANDLER_STATE: AtomicU8 = AtomicU8::new(0);
 
 /// The process's number. A process that was forked by the system's library has its own; one that was made past the library
 /// (a bare `clone`) has that of its parent, as with all that the library keeps of a process.
 #[inline]
 pub fn id() -> u32 {
     match ID.load(Ordering::Relaxed) {
-        0 => asked(),
+        0 => query_id(),
         id => id,
     }
 }
 
 #[cold]
-fn asked() -> u32 {
+fn query_id() -> u32 {
     let id = std::process::id();
     // No lock, which another thread might hold where this process is forked.
-    if FORKS.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() && heeds_forks() {
-        FORKS.store(2, Ordering::Relaxed);
+    if FORK_HANDLER_STATE.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        && register_fork_handler()
+    {
+        FORK_HANDLER_STATE.store(2, Ordering::Relaxed);
     }
-    if FORKS.load(Ordering::Relaxed) == 2 {
+    if FORK_HANDLER_STATE.load(Ordering::Relaxed) == 2 {
         ID.store(id, Ordering::Relaxed);
     }
     id
 }
 
 #[cfg(unix)]
-fn heeds_forks() -> bool {
+fn register_fork_handler() -> bool {
     extern "C" fn forked() {
         ID.store(0, Ordering::Relaxed);
     }
@@ -47,7 +49,7 @@ fn heeds_forks() -> bool {
 }
 
 #[cfg(not(unix))]
-fn heeds_forks() -> bool {
+fn register_fork_handler() -> bool {
     true
 }
 

@@ -88,7 +88,7 @@ pub fn join(
         let at = if let Some([full, other]) = namesakes.images.get(&image) {
             let at = whole.of(&base, &full_parts(full));
             if at == Ok(None)
-                && let Ok(Some(Place { row, .. })) | Err([row, _]) = loose.of(&base, &parts(name))
+                && let Ok(Some(ProfileMatch { row, .. })) | Err([row, _]) = loose.of(&base, &parts(name))
             {
                 let cause = format_args!("row {row} fits two images, {full} and {other}");
                 return Err(Error::new(profiles, cause)
@@ -171,7 +171,7 @@ struct Profiles {
 
 /// The row of an image's profile.
 #[derive(Clone, Debug, PartialEq)]
-struct Place {
+struct ProfileMatch {
     row: usize,
     /// How many folders of the image's name the profile's name has.
     folders: usize,
@@ -201,12 +201,14 @@ impl Profiles {
     }
 
     /// The profile of an image of this name in a set in the folders `base`; both rows where there are two.
-    fn of(&self, base: &[&str], name: &[&str]) -> std::result::Result<Option<Place>, [usize; 2]> {
+    fn of(&self, base: &[&str], name: &[&str]) -> std::result::Result<Option<ProfileMatch>, [usize; 2]> {
         let full = [base, name].concat();
         let own = name.len() - 1;
         let exact = |name: &[&str], folders: usize| match self.whole.get(&end(name, folders))? {
             [Some(first), Some(second)] => Some(Err([*first, *second])),
-            [first, _] => first.map(|row| Ok(Place { row, folders: folders.min(own), unconfirmed: None })),
+            [first, _] => {
+                first.map(|row| Ok(ProfileMatch { row, folders: folders.min(own), unconfirmed: None }))
+            }
         };
         (own..full.len())
             .rev()
@@ -218,7 +220,7 @@ impl Profiles {
 
     /// Of profiles whose names have more folders than the image's, the one that has most in common with the set's. A set in a
     /// folder that other profiles name has none of these.
-    fn longer(&self, base: &[&str], name: &[&str]) -> Option<std::result::Result<Place, [usize; 2]>> {
+    fn longer(&self, base: &[&str], name: &[&str]) -> Option<std::result::Result<ProfileMatch, [usize; 2]>> {
         let candidates = self.ends.get(&name.join("/"))?;
         let in_common = |folders: &str| {
             folders.rsplit('/').zip(base.iter().rev()).take_while(|(one, other)| one == *other).count()
@@ -232,7 +234,7 @@ impl Profiles {
         let unconfirmed = (most == 0 && !base.is_empty()).then(|| folders.clone());
         match best.find(|(other, _)| other != row) {
             Some((other, _)) => Some(Err([*row, *other])),
-            None => Some(Ok(Place { row: *row, folders: name.len() - 1, unconfirmed })),
+            None => Some(Ok(ProfileMatch { row: *row, folders: name.len() - 1, unconfirmed })),
         }
     }
 }
@@ -282,11 +284,11 @@ fn chosen(
 }
 
 /// Most names that are suggested in place of one that is not there.
-const SUGGESTED: usize = 3;
+const MAX_SUGGESTED: usize = 3;
 /// Letters of a word that tells which column was meant, at least.
-const WORD: usize = 4;
+const MIN_WORD_LETTERS: usize = 4;
 /// Most names that a message lists.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// The error of a column that the profiles have not, which names those it may have been meant for.
 fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[String], name: &str, purpose: &str) -> Error {
@@ -300,7 +302,7 @@ fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[String], name: &s
     let is_part = |part: &str, of: &str| part.len() > 2 && of.contains(part);
     // `FileName_DNA` and `Image_FileName_DAPI` have a word in common.
     let words = |text: &str| -> BTreeSet<String> {
-        text.split('_').filter(|word| word.len() >= WORD).map(str::to_owned).collect()
+        text.split('_').filter(|word| word.len() >= MIN_WORD_LETTERS).map(str::to_owned).collect()
     };
     let of_wanted = words(&wanted);
     let mut near: Vec<(u8, usize, &str)> = names
@@ -321,9 +323,9 @@ fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[String], name: &s
         })
         .collect();
     near.sort_unstable();
-    let near: Vec<String> = near.iter().take(SUGGESTED).map(|(.., other)| format!("{other:?}")).collect();
-    let some = names[..names.len().min(LISTED)].join(", ");
-    let more = if names.len() > LISTED { " …" } else { "" };
+    let near: Vec<String> = near.iter().take(MAX_SUGGESTED).map(|(.., other)| format!("{other:?}")).collect();
+    let some = names[..names.len().min(MAX_LISTED)].join(", ");
+    let more = if names.len() > MAX_LISTED { " …" } else { "" };
     let there = format!("it has {}: {some}{more}", counted(names.len(), "column"));
     let hint = if near.is_empty() { there } else { format!("is it {}? {there}", near.join(" or ")) };
     Error::new(profiles, format_args!("has no column {name:?}{purpose}")).choice().hint(hint)

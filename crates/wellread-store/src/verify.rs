@@ -12,7 +12,7 @@ pub use pixels::PixelDifference;
 use crate::checksum::{self, ImageChecksum};
 use crate::words::counted;
 use crate::{Error, Result, Store, name_index};
-use pairs::{Found, Pair};
+use pairs::{CheckedRow, Pair};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
@@ -186,11 +186,11 @@ pub fn verify(
         match result {
             Ok(sum) => {
                 outcome.bytes_of_pixels += sum.bytes();
-                found.push(Found { name: Some(sum.name.clone()), sum: Some(sum) });
+                found.push(CheckedRow { name: Some(sum.name.clone()), sum: Some(sum) });
             }
             Err(e) => {
                 let name = store.name(row).ok();
-                found.push(Found { name: name.clone(), sum: None });
+                found.push(CheckedRow { name: name.clone(), sum: None });
                 outcome.problems.push(Problem {
                     row: Some(row),
                     name,
@@ -248,14 +248,14 @@ fn locate(store: &dyn Store, other: &dyn Store, problems: &mut [Problem]) {
 }
 
 /// What differs between the images of a set and the expected ones.
-fn compare(found: &[Found], expected: Expected<'_>) -> Vec<Problem> {
+fn compare(found: &[CheckedRow], expected: Expected<'_>) -> Vec<Problem> {
     let Expected { images, any_order, any_names, .. } = expected;
     let pairs = pairs::pair(found, images, any_names);
     let places = pairs::moved(&pairs, found.len(), images.len());
     let mut problems = vec![];
     let mut paired = vec![false; images.len()];
     for (row, pair) in pairs.iter().enumerate() {
-        let Found { name, sum } = &found[row];
+        let CheckedRow { name, sum } = &found[row];
         let mut add = |kind, expected_row, problem| {
             problems.push(Problem {
                 row: Some(row),

@@ -26,16 +26,16 @@ pub use sentence::words;
 pub use verdict::{Comparison, PhaseComparison, Ratio};
 
 use crate::results::{Entry, Repeat};
-use sentence::{BETWEEN_PROCESSES, PHASES, RESAMPLED, detail, sentence};
+use sentence::{BETWEEN_PROCESSES, MIN_RUNS_FOR_BOOTSTRAP, PHASES, detail, sentence};
 use wellread_measure::compare::{self, NoiseFloor, Verdict, compare};
 use wellread_measure::hypothesis::{holm, welch, yuen, yuen_paired};
 use wellread_measure::samples::median;
 use wellread_measure::{Bootstrap, Pairing};
 
 /// Fewest runs of each that a verdict on a single phase needs.
-const FEWEST: usize = 3;
+const MIN_RUNS: usize = 3;
 /// Fewest samples of each that a verdict within single processes needs.
-const FEWEST_SAMPLES: usize = 6;
+const MIN_SAMPLES_WITHIN_PROCESS: usize = 6;
 /// Probability of a false alarm in the whole table.
 const LEVEL: f64 = 0.05;
 
@@ -128,12 +128,12 @@ fn phase(name: &str, repeated: bool, a: &Entry, b: &Entry, settings: &Bootstrap)
     let without = (Ratio { estimate, low: None, high: None }, Verdict::TooFewData);
     let rounds = |values: &[(usize, f64)]| values.iter().map(|(round, _)| *round).collect::<Vec<_>>();
     let paired = rounds(&of_a) == rounds(&of_b);
-    let ((ratio, verdict), test) = if fewest >= RESAMPLED {
+    let ((ratio, verdict), test) = if fewest >= MIN_RUNS_FOR_BOOTSTRAP {
         let pairing = if paired { Pairing::Paired } else { Pairing::Unpaired };
         let test = if paired { yuen_paired(&new, &base) } else { yuen(&new, &base) };
         (found(&compare(&new, &base, pairing, None, settings)).unwrap_or(without), test)
     } else if fewest >= 2 {
-        let enough = repeated || fewest >= FEWEST;
+        let enough = repeated || fewest >= MIN_RUNS;
         let compared = welch(&new, &base, settings.confidence).map(|interval| {
             let ratio = Ratio::from(interval);
             let verdict = if enough { word(&ratio) } else { Verdict::TooFewData };
@@ -159,7 +159,7 @@ fn phase(name: &str, repeated: bool, a: &Entry, b: &Entry, settings: &Bootstrap)
 fn single(base: &[f64], new: &[f64], settings: &Bootstrap) -> Option<(Ratio, Verdict)> {
     let floor = NoiseFloor { ln_ratio: BETWEEN_PROCESSES.ln_1p(), n: 1 };
     let (ratio, verdict) = found(&compare(new, base, Pairing::Unpaired, Some(floor), settings))?;
-    let enough = base.len().min(new.len()) >= FEWEST_SAMPLES;
+    let enough = base.len().min(new.len()) >= MIN_SAMPLES_WITHIN_PROCESS;
     Some((ratio, if enough { verdict } else { Verdict::TooFewData }))
 }
 

@@ -12,20 +12,20 @@
 //! runs the other's code. Where the branch would be installed too (requirements that name a folder of it; pip, which cannot
 //! leave it out), the environment is the commit's alone.
 
+mod requirements;
 mod tools;
-mod wanted;
 
 use crate::adapter::Adapter;
-use crate::process::{self, End};
+use crate::process::{self, ExitReason};
 use crate::repository::{self, Branch};
 use crate::stop;
 use anyhow::{Context as _, Result, bail};
+use requirements::Requirements;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tools::{Tools, interpreter};
-use wanted::Wanted;
 
 /// Written into an environment when it is complete.
 const COMPLETE: &str = ".wellread-complete";
@@ -83,7 +83,7 @@ impl Pythons {
         if let Some(python) = &self.given {
             return Ok(format!("{} as given; no environment is made", python.display()));
         }
-        let wanted = Wanted::of(branch)?;
+        let wanted = Requirements::of(branch)?;
         let unread = wanted.unread(self.tools());
         Ok(match wanted.key(self.tools()) {
             None => format!("python3; {}", nothing_read(unread.as_deref())),
@@ -119,7 +119,7 @@ impl Pythons {
                 made: false,
             }
         } else {
-            let wanted = Wanted::of(branch)?;
+            let wanted = Requirements::of(branch)?;
             let unread = wanted.unread(self.tools());
             if let Some(unread) = &unread {
                 let note = format!("branch {:?} has {unread}", branch.name);
@@ -154,7 +154,7 @@ impl Pythons {
     fn make(
         &self,
         key: &str,
-        wanted: &Wanted,
+        wanted: &Requirements,
         branch: &Branch,
         worktree: &Path,
         say: &dyn Fn(&str),
@@ -178,7 +178,7 @@ impl Pythons {
         let log = self.cache.join(format!("{key}.log"));
         for command in wanted.commands(self.tools(), &folder, worktree) {
             if let Err(error) = run(command, worktree, &log) {
-                stop::forget(&folder);
+                stop::unregister(&folder);
                 let _ = std::fs::remove_dir_all(&folder);
                 return Err(error.context(format!(
                     "cannot make the Python environment of branch {:?} (--python names one)",
@@ -186,7 +186,7 @@ impl Pythons {
                 )));
             }
         }
-        stop::forget(&folder);
+        stop::unregister(&folder);
         std::fs::write(folder.join(COMPLETE), wanted.names())
             .with_context(|| format!("cannot write in {}", folder.display()))?;
         Ok(Python { path, about, made: true })
@@ -214,7 +214,7 @@ fn run(mut command: Command, worktree: &Path, log: &Path) -> Result<()> {
     let ran = process::run(command, log, log, None);
     stop::wait_if_interrupted();
     let ran = ran?;
-    if ran.end == End::Success {
+    if ran.end == ExitReason::Success {
         return Ok(());
     }
     let said = process::tail(log);
@@ -228,12 +228,12 @@ fn run(mut command: Command, worktree: &Path, log: &Path) -> Result<()> {
 
 /// Whether a Python runs and finds these modules, seen from the worktree.
 fn check(python: &Python, worktree: &Path, modules: &[&str]) -> Result<()> {
-    const LOOK: &str = "\
+    const PROBE_SCRIPT: &str = "\
 import importlib.util, sys
 print(','.join(m for m in sys.argv[1:] if importlib.util.find_spec(m) is None))";
     let path = python.path.display();
     let mut command = Command::new(&python.path);
-    command.args(["-c", LOOK]).args(modules).current_dir(worktree).stdin(Stdio::null());
+    command.args(["-c", PROBE_SCRIPT]).args(modules).current_dir(worktree).stdin(Stdio::null());
     let output = command.output().with_context(|| {
         format!("cannot start the Python {path} (--python PATH or WELLREAD_PYTHON names one)")
     })?;

@@ -7,11 +7,11 @@ use std::time::Duration;
 use wellread_measure::environment::{CpuTimes, Environment, own_ticks};
 
 /// How long is looked who is at work before a task begins.
-const LOOK: Duration = Duration::from_millis(250);
+const LOAD_PROBE_TIME: Duration = Duration::from_millis(250);
 /// Share of the processors' time that others may take before that is worth a warning.
-const BUSY: f64 = 0.15;
+const MAX_BUSY_SHARE: f64 = 0.15;
 /// Share of the processors' time that the host may give to other machines.
-const STEAL: f64 = 0.02;
+const MAX_STEAL_SHARE: f64 = 0.02;
 
 /// The state of the machine; `None` is what it does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl State {
     /// The state now, before a task; takes a quarter of a second.
     pub fn before() -> Self {
         let earlier = CpuTimes::now();
-        std::thread::sleep(LOOK);
+        std::thread::sleep(LOAD_PROBE_TIME);
         let shares = CpuTimes::now().zip(earlier).and_then(|(now, earlier)| now.since(&earlier));
         Self { busy_before: shares.map(|shares| shares.busy), ..Self::now() }
     }
@@ -74,21 +74,21 @@ impl State {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let percent = |share: f64| 100.0 * share;
-        if let Some(busy) = self.busy_before.filter(|busy| *busy > BUSY) {
+        if let Some(busy) = self.busy_before.filter(|busy| *busy > MAX_BUSY_SHARE) {
             warnings.push(format!(
                 "other programs used {:.0} % of the processors just before it began",
                 percent(busy)
             ));
         }
-        if let Some(busy) = self.busy_by_others.filter(|busy| *busy > BUSY) {
+        if let Some(busy) = self.busy_by_others.filter(|busy| *busy > MAX_BUSY_SHARE) {
             warnings
                 .push(format!("other programs used {:.0} % of the processors while it ran", percent(busy)));
         }
-        if let Some(steal) = self.steal.filter(|steal| *steal > STEAL) {
+        if let Some(steal) = self.steal.filter(|steal| *steal > MAX_STEAL_SHARE) {
             warnings.push(format!("other machines took {:.1} % of the processors (steal)", percent(steal)));
         }
         for gpu in &self.gpus {
-            if let Some(busy) = gpu.busy.filter(|busy| *busy > BUSY) {
+            if let Some(busy) = gpu.busy.filter(|busy| *busy > MAX_BUSY_SHARE) {
                 warnings.push(format!(
                     "other programs used the GPU {} {:.0} % of the time just before it began",
                     gpu.name,
@@ -101,9 +101,9 @@ impl State {
 }
 
 /// Counts what the processors do from now on.
-pub struct Watch(Option<(CpuTimes, u64)>);
+pub struct CpuMonitor(Option<(CpuTimes, u64)>);
 
-impl Watch {
+impl CpuMonitor {
     /// Begins.
     pub fn start() -> Self {
         Self(CpuTimes::now().zip(own_ticks()))
@@ -266,7 +266,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn what_a_child_used_is_not_by_others() {
         let mut state = State::default();
-        let (before, watch) = (own_ticks().unwrap(), Watch::start());
+        let (before, watch) = (own_ticks().unwrap(), CpuMonitor::start());
         let used =
             Command::new("sh").args(["-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done"]).status();
         assert!(used.unwrap().success());

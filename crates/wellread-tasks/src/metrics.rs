@@ -7,8 +7,8 @@
 //! **Throughput**, alike for every adapter, is images by the time of one pass over the data, and the time per batch is that
 //! time by its batches: see [`pass`].
 
-use crate::phases::{Phase, Said};
-use crate::process::Ran;
+use crate::phases::{Phase, PhaseReport};
+use crate::process::FinishedProcess;
 use crate::task::Mode;
 use serde_json::{Map, Value, json};
 use wellread_measure::samples::median;
@@ -25,7 +25,12 @@ const OF_FIRST_BATCH: [&str; 4] =
 const OF_EVERY_BATCH: [&str; 4] = ["batch_step", "batch_forward", "batch_loading", "batch_postprocess"];
 
 /// The `metrics` of one run; `epochs` is what the table says.
-pub fn metrics(mode: Mode, epochs: Option<u32>, said: &Said, ran: &Ran) -> Map<String, Value> {
+pub fn metrics(
+    mode: Mode,
+    epochs: Option<u32>,
+    said: &PhaseReport,
+    ran: &FinishedProcess,
+) -> Map<String, Value> {
     let mut metrics = Map::new();
     let peak = ran.peak.bytes.map(|bytes| bytes as f64 / MEGABYTE);
     let (total, measured_by) = match said.phase(mode.total()) {
@@ -78,7 +83,7 @@ pub fn metrics(mode: Mode, epochs: Option<u32>, said: &Said, ran: &Ran) -> Map<S
 
 /// What the task said of its batches, and what follows from that. What a program says itself of its throughput counts where
 /// nothing follows.
-fn info(mode: Mode, epochs: Option<u32>, said: &Said) -> Map<String, Value> {
+fn info(mode: Mode, epochs: Option<u32>, said: &PhaseReport) -> Map<String, Value> {
     let mut info = said.info.clone();
     let number =
         |name: &str| said.info.get(name).and_then(Value::as_f64).filter(|n| n.is_finite() && *n > 0.0);
@@ -114,7 +119,7 @@ fn info(mode: Mode, epochs: Option<u32>, said: &Said) -> Map<String, Value> {
 ///
 /// An epoch is without validation where the task tells epochs one by one, and it is the median of those after the warm-up; a
 /// single one counts too. Of a task that tells less it is the training divided by its epochs.
-fn pass(mode: Mode, epochs: Option<f64>, said: &Said) -> Option<(f64, &'static str)> {
+fn pass(mode: Mode, epochs: Option<f64>, said: &PhaseReport) -> Option<(f64, &'static str)> {
     let phase = |name: &'static str| Some((said.phase(name)?.elapsed_seconds, name));
     let found = match mode {
         Mode::Inference => phase(mode.full()).or_else(|| phase(mode.total())),
@@ -135,7 +140,7 @@ fn pass(mode: Mode, epochs: Option<f64>, said: &Said) -> Option<(f64, &'static s
 }
 
 /// Batches of a pass, counted by what was timed of each.
-fn counted(mode: Mode, epochs: Option<f64>, said: &Said) -> Option<f64> {
+fn counted(mode: Mode, epochs: Option<f64>, said: &PhaseReport) -> Option<f64> {
     let samples = OF_EVERY_BATCH.iter().find_map(|name| said.samples(name))?;
     let batches = samples.seconds.len() as f64;
     let passes = match mode {
@@ -177,19 +182,19 @@ fn put(into: &mut Map<String, Value>, name: &str, group: Map<String, Value>) {
 mod tests {
     use super::*;
     use crate::phases::Samples;
-    use crate::process::End;
+    use crate::process::ExitReason;
     use wellread_measure::PeakMemory;
     use wellread_measure::memory::PeakSource;
 
-    fn ran() -> Ran {
+    fn ran() -> FinishedProcess {
         let source = PeakSource::TreeSamples { samples: 1, processes: 1, resident_instead: 0 };
         let peak = PeakMemory { bytes: Some(50_000_000), at_start: Some(0), source };
-        Ran { end: End::Success, wall_seconds: 9.5, peak, lack_of_memory: false }
+        FinishedProcess { end: ExitReason::Success, wall_seconds: 9.5, peak, lack_of_memory: false }
     }
 
     #[test]
     fn the_names_are_upstreams() {
-        let mut said = Said::default();
+        let mut said = PhaseReport::default();
         for name in [
             "model_initialization",
             "data_setup",
@@ -235,7 +240,7 @@ mod tests {
 
     #[test]
     fn of_a_silent_program_wall_time_and_memory_are_known() {
-        let m = Value::from(metrics(Mode::Inference, None, &Said::default(), &ran()));
+        let m = Value::from(metrics(Mode::Inference, None, &PhaseReport::default(), &ran()));
         assert_eq!(m["total_inference"]["elapsed_seconds"], 9.5);
         assert_eq!(m["total_inference"]["measured_by"], "wall time of the process");
         assert_eq!(m["process"]["peak_memory_mb"], 50.0);
@@ -247,7 +252,7 @@ mod tests {
 
     #[test]
     fn inference_has_its_throughput_from_the_whole_prediction() {
-        let mut said = Said::default();
+        let mut said = PhaseReport::default();
         said.phases.push(("full_prediction".into(), elapsed(2.0)));
         said.info.insert("num_samples".into(), 30.into());
         said.info.insert("avg_time_per_batch".into(), 7.into());
@@ -264,7 +269,7 @@ mod tests {
     /// Key by key, the examples of upstream's cytodl-benchmarks.md and what it lists as metrics.
     #[test]
     fn every_key_of_upstreams_results_is_there_with_its_value() {
-        let mut said = Said::default();
+        let mut said = PhaseReport::default();
         let phase = |name: &str, seconds: f64| {
             let phase =
                 Phase { peak_memory_mb: Some(900.0), peak_gpu_memory_mb: Some(4096.2), ..elapsed(seconds) };
@@ -301,7 +306,7 @@ mod tests {
         ] {
             assert_eq!(m.pointer(path).and_then(Value::as_f64), Some(value), "{path}");
         }
-        let mut said = Said::default();
+        let mut said = PhaseReport::default();
         for (name, seconds) in [
             ("total_inference", 20.0),
             ("model_initialization", 1.0),
@@ -339,9 +344,9 @@ mod tests {
 
     #[test]
     fn a_pass_is_a_steady_epoch_or_what_is_told_of_one() {
-        let mut said = Said::default();
+        let mut said = PhaseReport::default();
         said.info.insert("num_samples".into(), 12.into());
-        let of = |said: &Said, epochs| {
+        let of = |said: &PhaseReport, epochs| {
             let info = info(Mode::Train, epochs, said);
             (info["throughput_samples_per_sec"].as_f64(), info["measured_over"].as_str().map(str::to_owned))
         };

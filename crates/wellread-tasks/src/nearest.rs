@@ -1,7 +1,7 @@
 //! Names that resemble one that is not there.
 
 /// Most names that a message lists.
-const MOST: usize = 8;
+const MAX_LISTED_NAMES: usize = 8;
 
 /// The names that resemble `name` most, nearest first: at most `most`, none that is altogether different.
 pub fn nearest<'n>(name: &str, names: &'n [String], most: usize) -> Vec<&'n str> {
@@ -21,14 +21,14 @@ pub fn nearest<'n>(name: &str, names: &'n [String], most: usize) -> Vec<&'n str>
 
 /// The names for a message: all when they are few, else the nearest and how many more there are.
 pub fn listed(name: &str, names: &[String]) -> String {
-    if names.len() <= MOST {
+    if names.len() <= MAX_LISTED_NAMES {
         return names.join(", ");
     }
-    let mut shown = nearest(name, names, MOST);
+    let mut shown = nearest(name, names, MAX_LISTED_NAMES);
     shown.extend(names.iter().map(String::as_str));
     let mut distinct: Vec<&str> = Vec::new();
     for one in shown {
-        if distinct.len() < MOST && !distinct.contains(&one) {
+        if distinct.len() < MAX_LISTED_NAMES && !distinct.contains(&one) {
             distinct.push(one);
         }
     }

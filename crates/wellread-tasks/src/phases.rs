@@ -16,11 +16,11 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 /// Most bytes of the file that are read.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 /// Longest line.
-const MOST_LINE: usize = 32 << 20;
+const MAX_LINE_BYTES: usize = 32 << 20;
 /// Most notes about lines that are not understood.
-const MOST_NOTES: usize = 5;
+const MAX_NOTES: usize = 5;
 
 /// The variable that names the file.
 pub const VARIABLE: &str = "WELLREAD_PHASES";
@@ -69,7 +69,7 @@ pub struct Artifact {
 /// Everything that was said.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Said {
+pub struct PhaseReport {
     /// Phases by name, in the order in which they ended.
     pub phases: Vec<(String, Phase)>,
     /// Repeated phases by name.
@@ -86,7 +86,7 @@ pub struct Said {
     pub notes: Vec<String>,
 }
 
-impl Said {
+impl PhaseReport {
     /// A phase by name.
     pub fn phase(&self, name: &str) -> Option<&Phase> {
         self.phases.iter().find(|(known, _)| known == name).map(|(_, phase)| phase)
@@ -106,11 +106,11 @@ impl Said {
     pub fn read(path: &Path) -> Self {
         let mut said = Self::default();
         let Ok(file) = std::fs::File::open(path) else { return said };
-        let mut reader = BufReader::new(file.take(MOST_BYTES));
+        let mut reader = BufReader::new(file.take(MAX_BYTES));
         let mut missed = 0;
         for number in 1.. {
             let mut line = Vec::new();
-            let read = (&mut reader).take(MOST_LINE as u64).read_until(b'\n', &mut line);
+            let read = (&mut reader).take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line);
             let whole = line.last() == Some(&b'\n');
             match read {
                 Ok(0) => break,
@@ -126,14 +126,14 @@ impl Said {
             }
             if let Err(why) = said.line(text.trim()) {
                 missed += 1;
-                if missed <= MOST_NOTES {
+                if missed <= MAX_NOTES {
                     let torn =
                         if whole { "" } else { " (the last line is torn: the program ended while it wrote)" };
                     said.notes.push(format!("line {number} of the phases was left out: {why}{torn}"));
                 }
             }
         }
-        if missed > MOST_NOTES {
+        if missed > MAX_NOTES {
             said.notes.push(format!("{missed} lines of the phases were left out in all"));
         }
         said
@@ -205,10 +205,10 @@ fn is_time(seconds: f64) -> bool {
 mod tests {
     use super::*;
 
-    fn said(text: &[u8]) -> Said {
+    fn said(text: &[u8]) -> PhaseReport {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        Said::read(file.path())
+        PhaseReport::read(file.path())
     }
 
     #[test]
@@ -240,11 +240,11 @@ mod tests {
         );
         assert_eq!(said.phases.len(), 1);
         assert!(said.samples.is_empty());
-        assert!(said.notes.len() == MOST_NOTES + 1, "{:?}", said.notes);
+        assert!(said.notes.len() == MAX_NOTES + 1, "{:?}", said.notes);
         assert!(said.notes.last().unwrap().starts_with("7 lines"), "{:?}", said.notes);
         let torn = self::said(b"{\"phase\":\"torn\",\"elapsed_sec");
         assert!(torn.notes[0].contains("line 1") && torn.notes[0].contains("torn"), "{:?}", torn.notes);
-        assert_eq!(Said::read(Path::new("/nowhere/at/all")), Said::default());
+        assert_eq!(PhaseReport::read(Path::new("/nowhere/at/all")), PhaseReport::default());
     }
 
     #[test]

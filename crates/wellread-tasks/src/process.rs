@@ -4,7 +4,7 @@
 //!  Command ─▶ process group ── log.txt ◀ stdout, stderr
 //!     │           │ peak memory of the tree, time limit, interrupt
 //!     ▼           ▼
-//!  watchdog     End: success, exit code, signal, out of memory, time limit
+//!  watchdog     ExitReason: success, exit code, signal, out of memory, time limit
 //! ```
 //!
 //! A process that leaves its group (torchrun's workers do) is found by the variable [`phases::VARIABLE`] that it has
@@ -24,18 +24,18 @@ use std::time::{Duration, Instant};
 use wellread_measure::{PeakGuard, PeakMemory, process};
 
 /// How often is looked whether the process has ended: as exact as wall time can be.
-const LOOK: Duration = Duration::from_millis(3);
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(3);
 /// How often the memory of the tree is read: that takes the kernel milliseconds for large processes.
-const SAMPLE: Duration = Duration::from_millis(200);
+const MEMORY_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Lines of a log that are shown with an error.
-const TAIL_LINES: usize = 12;
+const LOG_TAIL_LINES: usize = 12;
 /// Bytes of a log that are looked at for them.
-const TAIL_BYTES: u64 = 16 << 10;
+const LOG_TAIL_BYTES: u64 = 16 << 10;
 
 /// How a process ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum ExitReason {
     /// Exit code 0.
     Success,
     /// Another exit code.
@@ -48,7 +48,7 @@ pub enum End {
     Timeout(f64),
 }
 
-impl End {
+impl ExitReason {
     /// What happened, in words; `None` of a success.
     pub fn problem(&self) -> Option<String> {
         Some(match self {
@@ -78,9 +78,9 @@ impl End {
 
 /// A run that has ended.
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct FinishedProcess {
     /// How it ended.
-    pub end: End,
+    pub end: ExitReason,
     /// From its start to its end, in seconds.
     pub wall_seconds: f64,
     /// Peak memory of the process and all it started.
@@ -89,12 +89,12 @@ pub struct Ran {
     pub lack_of_memory: bool,
 }
 
-impl Ran {
+impl FinishedProcess {
     /// What happened, in words; `None` of a success. A worker or rank that the kernel has killed ends the others by an
     /// exit code or a hang, which do not tell why.
     pub fn problem(&self) -> Option<String> {
         let problem = self.end.problem()?;
-        if self.lack_of_memory && self.end != End::OutOfMemory {
+        if self.lack_of_memory && self.end != ExitReason::OutOfMemory {
             return Some(format!(
                 "{problem}; the kernel ended a process for lack of memory during this run: a smaller batch_size or \
                  fewer workers need less"
@@ -108,7 +108,12 @@ impl Ran {
 ///
 /// # Errors
 /// It cannot be started, or this program is about to end.
-pub fn run(command: Command, log: &Path, marked: &Path, timeout: Option<Duration>) -> Result<Ran> {
+pub fn run(
+    command: Command,
+    log: &Path,
+    marked: &Path,
+    timeout: Option<Duration>,
+) -> Result<FinishedProcess> {
     run_counting(command, log, marked, timeout, &killed_for_memory)
 }
 
@@ -119,7 +124,7 @@ fn run_counting(
     marked: &Path,
     timeout: Option<Duration>,
     killed: &dyn Fn() -> u64,
-) -> Result<Ran> {
+) -> Result<FinishedProcess> {
     let out = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
     let err = out.try_clone().with_context(|| format!("cannot write {}", log.display()))?;
     command.env(phases::VARIABLE, marked).stdin(Stdio::null()).stdout(out).stderr(err);
@@ -145,16 +150,16 @@ fn run_counting(
     };
     let _watchdog = Watchdog::over(running.child.id(), &running.marked);
     wellread_worker::process::prefer_to_lose(running.child.id());
-    let peak = PeakGuard::of_tree(running.child.id(), SAMPLE);
+    let peak = PeakGuard::of_tree(running.child.id(), MEMORY_POLL_INTERVAL);
     let (status, wall) = wait(&mut running.child, begin, timeout)?;
     let peak = peak.stop();
     drop(running);
     let lack_of_memory = killed() > killed_before;
     let end = match status {
-        None => End::Timeout(timeout.unwrap_or_default().as_secs_f64()),
-        Some(status) => end_of(status, lack_of_memory),
+        None => ExitReason::Timeout(timeout.unwrap_or_default().as_secs_f64()),
+        Some(status) => exit_reason(status, lack_of_memory),
     };
-    Ok(Ran { end, wall_seconds: wall.as_secs_f64(), peak, lack_of_memory })
+    Ok(FinishedProcess { end, wall_seconds: wall.as_secs_f64(), peak, lack_of_memory })
 }
 
 /// Waits for the end, or until the time is over: then there is no status.
@@ -172,16 +177,16 @@ fn wait(
         if timeout.is_some_and(|limit| wall >= limit) {
             return Ok((None, wall));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(EXIT_POLL_INTERVAL);
     }
 }
 
-fn end_of(status: ExitStatus, killed_for_memory: bool) -> End {
+fn exit_reason(status: ExitStatus, killed_for_memory: bool) -> ExitReason {
     match (status.code(), signal(status)) {
-        (Some(0), _) => End::Success,
-        (Some(137), _) | (None, Some(9)) if killed_for_memory => End::OutOfMemory,
-        (Some(code), _) => End::Exit(code),
-        (None, number) => End::Signal(number.unwrap_or(0)),
+        (Some(0), _) => ExitReason::Success,
+        (Some(137), _) | (None, Some(9)) if killed_for_memory => ExitReason::OutOfMemory,
+        (Some(code), _) => ExitReason::Exit(code),
+        (None, number) => ExitReason::Signal(number.unwrap_or(0)),
     }
 }
 
@@ -287,9 +292,9 @@ pub fn tail(log: &Path) -> Vec<String> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(log)?;
         let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES)))?;
         let mut bytes = Vec::new();
-        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        file.take(LOG_TAIL_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
     let bytes = read().unwrap_or_default();
@@ -298,7 +303,7 @@ pub fn tail(log: &Path) -> Vec<String> {
     let shown = |line: &str| line.trim_end().rsplit('\r').next().unwrap_or_default().trim_end().to_owned();
     let lines: Vec<String> = text.lines().map(shown).filter(|line| !line.trim().is_empty()).collect();
     let plain = |line: &String| line.chars().filter(|c| !c.is_control() || *c == '\t').take(500).collect();
-    lines[lines.len().saturating_sub(TAIL_LINES)..].iter().map(plain).collect()
+    lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].iter().map(plain).collect()
 }
 
 #[cfg(all(test, target_os = "linux"))]

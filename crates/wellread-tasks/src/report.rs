@@ -19,11 +19,11 @@ use wellread_measure::samples::median;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Row, Samples, Severity, Table, Thumbnail, row};
 
 /// Largest picture that is put into a report.
-const MOST_PICTURE: u64 = 8 << 20;
+const MAX_PICTURE_BYTES: u64 = 8 << 20;
 /// Largest loss curve that is read.
-const MOST_CURVE: u64 = 16 << 20;
+const MAX_CURVE_BYTES: u64 = 16 << 20;
 /// Most points of a loss curve that are drawn.
-const MOST_POINTS: usize = 200;
+const MAX_CURVE_POINTS: usize = 200;
 
 /// Every task compared with the baseline of its experiment.
 pub fn comparisons(config: &Config, outcome: &Outcome) -> Vec<Comparison> {
@@ -267,7 +267,7 @@ fn losses(outcome: &Outcome) -> Table {
         for artifact in repeat.said.artifacts.iter().filter(|a| a.kind == "loss_curve") {
             // A file that is damaged is no reason to have no report.
             let Some(curve) = curve(Path::new(&artifact.path)) else { continue };
-            let step = curve.len().div_ceil(MOST_POINTS).max(1);
+            let step = curve.len().div_ceil(MAX_CURVE_POINTS).max(1);
             let last = curve.len().saturating_sub(1);
             for (_, point) in curve.into_iter().enumerate().filter(|(at, _)| at % step == 0 || *at == last) {
                 let mut measured = row![("experiment", &entry.experiment), ("branch", &task.label)];
@@ -281,7 +281,7 @@ fn losses(outcome: &Outcome) -> Table {
 
 /// The rows of a loss curve that have an epoch and some value.
 fn curve(path: &Path) -> Option<Vec<Row>> {
-    if path.metadata().ok()?.len() > MOST_CURVE {
+    if path.metadata().ok()?.len() > MAX_CURVE_BYTES {
         return None;
     }
     let text = std::fs::read_to_string(path).ok()?;
@@ -313,7 +313,8 @@ fn overlays(label: &str, entry: &Entry) -> Vec<Thumbnail> {
     shown
         .filter_map(|artifact| {
             let path = Path::new(&artifact.path);
-            let small = path.metadata().is_ok_and(|about| about.is_file() && about.len() <= MOST_PICTURE);
+            let small =
+                path.metadata().is_ok_and(|about| about.is_file() && about.len() <= MAX_PICTURE_BYTES);
             let bytes = if small { std::fs::read(path).ok()? } else { return None };
             let is_png = bytes.starts_with(b"\x89PNG\r\n\x1a\n");
             is_png.then(|| Thumbnail::from_png(format!("{label}: {}", entry.experiment), &bytes))

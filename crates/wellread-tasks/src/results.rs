@@ -5,8 +5,8 @@
 
 use crate::hardware::State;
 use crate::metrics;
-use crate::phases::Said;
-use crate::process::{End, Ran};
+use crate::phases::PhaseReport;
+use crate::process::{ExitReason, FinishedProcess};
 use crate::task::{Mode, Trainer};
 use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -65,13 +65,13 @@ pub struct Repeat {
     /// What went wrong, with the last lines of the log.
     pub error: Option<String>,
     /// How the process ended; `None` when it was not started.
-    pub end: Option<End>,
+    pub end: Option<ExitReason>,
     /// Wall time of the process in seconds.
     pub wall_seconds: Option<f64>,
     /// What came out, by upstream's names.
     pub metrics: Map<String, Value>,
     /// Everything that the process said: phases, all samples.
-    pub said: Said,
+    pub said: PhaseReport,
     /// Folder of its log and other files.
     pub output_dir: PathBuf,
     /// State of the machine before it, and what others used of it meanwhile.
@@ -88,7 +88,7 @@ impl Repeat {
     }
 
     /// A run that has ended; `epochs` is what the table says.
-    pub fn ended(&mut self, mode: Mode, epochs: Option<u32>, ran: &Ran, tail: &[String]) {
+    pub fn ended(&mut self, mode: Mode, epochs: Option<u32>, ran: &FinishedProcess, tail: &[String]) {
         self.metrics = metrics::metrics(mode, epochs, &self.said, ran);
         self.wall_seconds = Some(ran.wall_seconds);
         let last = || {
@@ -100,7 +100,7 @@ impl Repeat {
         };
         self.error = ran.problem().map(|problem| match &self.said.error {
             // What the kernel or the time limit did the program cannot know.
-            Some(own) if matches!(ran.end, End::Exit(_)) => format!("{own} ({problem}); {}", last()),
+            Some(own) if matches!(ran.end, ExitReason::Exit(_)) => format!("{own} ({problem}); {}", last()),
             _ => format!("{problem}; {}", last()),
         });
         if let (None, Some(own)) = (&self.error, &self.said.error) {

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Something that ends the processes of a task.
-type End = Box<dyn Fn() + Send>;
+type StopProcesses = Box<dyn Fn() + Send>;
 
 struct Running {
     interrupted: bool,
     folders: Vec<(PathBuf, Vec<&'static str>)>,
-    end: Option<End>,
+    end: Option<StopProcesses>,
 }
 
 static RUNNING: Mutex<Running> = Mutex::new(Running { interrupted: false, folders: Vec::new(), end: None });
@@ -51,12 +51,12 @@ pub(crate) fn remove_at_end(folder: &Path, but: &[&'static str]) {
 }
 
 /// The folder was removed.
-pub(crate) fn forget(folder: &Path) {
+pub(crate) fn unregister(folder: &Path) {
     running().folders.retain(|(known, _)| known != folder);
 }
 
 /// Starts something and says how it is ended, unless the program is about to end: then `None`.
-pub(crate) fn start<T>(start: impl FnOnce() -> (T, End)) -> Option<T> {
+pub(crate) fn start<T>(start: impl FnOnce() -> (T, StopProcesses)) -> Option<T> {
     let mut running = running();
     if running.interrupted {
         return None;

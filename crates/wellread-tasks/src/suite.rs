@@ -5,17 +5,17 @@ mod claimed;
 use crate::adapter::Site;
 use crate::config::Config;
 use crate::environment::{Python, Pythons};
-use crate::hardware::{State, Watch};
-use crate::phases::Said;
+use crate::hardware::{CpuMonitor, State};
+use crate::phases::PhaseReport;
 use crate::places::Places;
 use crate::plan::{self, Planned, Ready};
-use crate::process::{self, Ran};
+use crate::process::{self, FinishedProcess};
 use crate::repository::{self, Repository};
 use crate::results::{self, Entry, Repeat};
 use crate::task::{TASK, Task};
 use crate::{stop, table};
 use anyhow::{Context as _, Result, bail};
-use claimed::Claimed;
+use claimed::OutputClaim;
 use serde_json::Map;
 use std::path::{Path, PathBuf};
 use wellread_measure::Environment;
@@ -69,7 +69,7 @@ pub struct Outcome {
 /// one that cannot run, whatever the reason.
 pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
     let rows = table::read(&config.table)?;
-    let mut output = Claimed::default();
+    let mut output = OutputClaim::default();
     output.claim(config)?;
     let mut pythons = Pythons::new(config.python.as_deref(), &config.cache);
     let (repository, planned) = match Repository::open(&config.repository, &config.cache) {
@@ -276,7 +276,7 @@ impl Suite<'_> {
             end: None,
             wall_seconds: None,
             metrics: Map::new(),
-            said: Said::default(),
+            said: PhaseReport::default(),
             output_dir: PathBuf::new(),
             hardware: State::before(),
             hardware_after: None,
@@ -319,13 +319,13 @@ impl Suite<'_> {
             output_dir,
         };
         repeat.hardware = State::before();
-        let watch = Watch::start();
+        let watch = CpuMonitor::start();
         let ran = self.start(&task, ready, python.as_ref());
         watch.stop(&mut repeat.hardware);
         // Nothing is recorded of a run that was cut off.
         stop::wait_if_interrupted();
         repeat.hardware_after = Some(State::now());
-        repeat.said = Said::read(&task.output_dir.join(PHASES));
+        repeat.said = PhaseReport::read(&task.output_dir.join(PHASES));
         for artifact in &mut repeat.said.artifacts {
             artifact.path = task.output_dir.join(&artifact.path).to_string_lossy().into_owned();
         }
@@ -333,7 +333,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    fn start(&self, task: &Task, ready: &Ready, python: Option<&Python>) -> Result<Ran> {
+    fn start(&self, task: &Task, ready: &Ready, python: Option<&Python>) -> Result<FinishedProcess> {
         let file = task.output_dir.join("task.json");
         std::fs::write(&file, serde_json::to_vec_pretty(task)?)
             .with_context(|| format!("cannot write {}", file.display()))?;

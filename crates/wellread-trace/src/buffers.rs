@@ -136,7 +136,7 @@ fn heed_forks() {
 }
 
 /// What a thread has.
-struct Local {
+struct ThreadState {
     recording: u64,
     /// Its lane in that recording.
     lane: Option<usize>,
@@ -144,16 +144,16 @@ struct Local {
 }
 
 thread_local! {
-    static LOCAL: RefCell<Local> = const { RefCell::new(Local::NEW) };
+    static LOCAL: RefCell<ThreadState> = const { RefCell::new(ThreadState::NEW) };
 }
 
 /// Leaves the calling thread's line of the timeline to the next thread of its name, as a thread that ends does: for one
 /// that is kept for other work.
 pub fn leave() {
-    let _ = LOCAL.try_with(|local| drop(local.replace(Local::NEW)));
+    let _ = LOCAL.try_with(|local| drop(local.replace(ThreadState::NEW)));
 }
 
-impl Drop for Local {
+impl Drop for ThreadState {
     fn drop(&mut self) {
         let (Some(lane), chunk) = (self.lane, self.chunk.take()) else { return };
         let Some(mut current) = current() else { return };
@@ -164,7 +164,7 @@ impl Drop for Local {
     }
 }
 
-impl Local {
+impl ThreadState {
     const NEW: Self = Self { recording: 0, lane: None, chunk: None };
 
     /// Takes a lane of the present recording that no thread has had since a tick, unless it has one: when the first span

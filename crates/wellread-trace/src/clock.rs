@@ -16,7 +16,7 @@ static COUNTER: AtomicBool = AtomicBool::new(false);
 static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
 /// Below this a tick's length is not known well enough.
-const LEAST: Duration = Duration::from_millis(2);
+const MIN_CALIBRATION_TIME: Duration = Duration::from_millis(2);
 
 /// Now; never 0.
 #[inline]
@@ -49,14 +49,14 @@ pub(crate) fn name() -> &'static str {
 
 /// Nanoseconds that a look at the clock takes: the least over some hundreds of looks, at the start of a recording.
 pub(crate) fn cost() -> f64 {
-    const LOOKS: u32 = 64;
+    const CLOCK_READS: u32 = 64;
     let mut least = f64::INFINITY;
     for _ in 0..16 {
         let begin = Instant::now();
-        for _ in 0..LOOKS {
+        for _ in 0..CLOCK_READS {
             std::hint::black_box(ticks());
         }
-        least = least.min(begin.elapsed().as_nanos() as f64 / f64::from(LOOKS));
+        least = least.min(begin.elapsed().as_nanos() as f64 / f64::from(CLOCK_READS));
     }
     least
 }
@@ -82,7 +82,7 @@ impl Anchor {
     /// As [`Self::now`], long enough after `self` to tell a tick's length.
     pub(crate) fn later(self) -> Self {
         let since = Duration::from_nanos(nanoseconds().saturating_sub(self.nanoseconds));
-        if let Some(left) = LEAST.checked_sub(since) {
+        if let Some(left) = MIN_CALIBRATION_TIME.checked_sub(since) {
             std::thread::sleep(left);
         }
         Self::now()

@@ -25,15 +25,15 @@ use tempfile::TempDir;
 use wellread_measure::process;
 
 /// Messages that wait to be looked at; behind them the worker waits.
-const WAITING: usize = 4;
+const QUEUE_LENGTH: usize = 4;
 /// Lines of stderr that are kept.
-const LINES: usize = 30;
+const STDERR_LINES: usize = 30;
 /// Least time that importing a framework and the peers is given.
-const IMPORTING: Duration = Duration::from_mins(5);
+const MIN_IMPORT_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long the threads of a worker that has ended may take to hand over its last words.
-const LAST_WORDS: Duration = Duration::from_millis(300);
+const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long a worker whose output is closed may take to end.
-const ENDING: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pixels that a worker delivered, to be compared with what must be.
 #[derive(Debug, Deserialize)]
@@ -184,7 +184,7 @@ impl Worker {
             bail!("{} has no streams", launch.worker());
         };
         prefer_to_lose(child.id());
-        let (sender, events) = sync_channel(WAITING);
+        let (sender, events) = sync_channel(QUEUE_LENGTH);
         let said = Arc::new(Mutex::new(VecDeque::new()));
         let last = Arc::clone(&said);
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
@@ -212,7 +212,7 @@ impl Worker {
     /// As [`Self::ask`].
     pub fn introduce(&mut self, request: &Value) -> Result<Value> {
         let limit = self.limit;
-        self.limit = limit.max(IMPORTING);
+        self.limit = limit.max(MIN_IMPORT_TIMEOUT);
         let answer = self.ask(request, |_| ());
         self.limit = limit;
         answer
@@ -226,7 +226,7 @@ impl Worker {
         let mut line = request.to_string();
         line.push('\n');
         if self.stdin.write_all(line.as_bytes()).and_then(|()| self.stdin.flush()).is_err() {
-            return Err(self.gone());
+            return Err(self.exit_error());
         }
         let begin = Instant::now();
         loop {
@@ -239,7 +239,7 @@ impl Worker {
                     self.end();
                     bail!("{} said what is not understood: {e}", self.name);
                 }
-                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
+                Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(self.exit_error()),
                 Err(RecvTimeoutError::Timeout) => {
                     self.end();
                     bail!(
@@ -252,13 +252,13 @@ impl Worker {
     }
 
     /// That it ended, how, and its last words.
-    fn gone(&mut self) -> anyhow::Error {
+    fn exit_error(&mut self) -> anyhow::Error {
         let begin = Instant::now();
-        std::thread::sleep(LAST_WORDS);
+        std::thread::sleep(OUTPUT_DRAIN_TIMEOUT);
         let mut status = self.child.try_wait().ok().flatten();
         // Its output is closed before it has ended; a busy machine takes its time in between.
-        while status.is_none() && begin.elapsed() < ENDING {
-            std::thread::sleep(LAST_WORDS / 10);
+        while status.is_none() && begin.elapsed() < SHUTDOWN_TIMEOUT {
+            std::thread::sleep(OUTPUT_DRAIN_TIMEOUT / 10);
             status = self.child.try_wait().ok().flatten();
         }
         let status = status.map(|status| format!(" ({status})"));
@@ -328,7 +328,7 @@ fn read_event(stdout: &mut impl BufRead) -> io::Result<Event> {
 fn keep_last(stderr: impl BufRead, lines: &Mutex<VecDeque<String>>) {
     for line in stderr.split(b'\n').map_while(Result::ok) {
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == LINES {
+        if lines.len() == STDERR_LINES {
             lines.pop_front();
         }
         lines.push_back(String::from_utf8_lossy(&line).into_owned());

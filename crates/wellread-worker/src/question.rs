@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a Python may take to say what it has: on a busy machine it starts slowly.
-const STARTING: Duration = Duration::from_mins(1);
+const PYTHON_START_TIMEOUT: Duration = Duration::from_mins(1);
 /// Time between two looks whether the program has ended.
-const LOOK: Duration = Duration::from_millis(10);
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Runs a program for `limit` at most; what it printed, or in words why there is nothing.
 ///
@@ -49,7 +49,7 @@ fn answer(command: &mut Command, limit: Duration) -> Result<String, String> {
                 let _ = child.wait();
                 return Err(format!("no answer within {} seconds", limit.as_secs()));
             }
-            None => std::thread::sleep(LOOK),
+            None => std::thread::sleep(EXIT_POLL_INTERVAL),
         }
     }
     let mut out = String::new();
@@ -63,7 +63,7 @@ fn answer(command: &mut Command, limit: Duration) -> Result<String, String> {
 pub fn lacks(python: &Path, module: &str) -> Option<String> {
     const CODE: &str =
         "import importlib.util; print('no' if importlib.util.find_spec(sys.argv[1]) is None else 'yes')";
-    match ask_python(python, CODE, &[module], STARTING) {
+    match ask_python(python, CODE, &[module], PYTHON_START_TIMEOUT) {
         Ok(said) if said.trim() == "yes" => None,
         Ok(_) => Some(format!("{} has no {module}", python.display())),
         Err(why) => Some(format!("{}: {why}", python.display())),
@@ -76,9 +76,11 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_the_answer_and_what_fails_says_why() {
-        assert_eq!(ask("echo", &["a", "b"], STARTING).unwrap(), "a b\n");
-        assert_eq!(ask("no-such-program", &[], STARTING).unwrap_err(), "not found");
-        assert!(ask("false", &[], STARTING).unwrap_err().starts_with("false failed: exit status: 1"));
+        assert_eq!(ask("echo", &["a", "b"], PYTHON_START_TIMEOUT).unwrap(), "a b\n");
+        assert_eq!(ask("no-such-program", &[], PYTHON_START_TIMEOUT).unwrap_err(), "not found");
+        assert!(
+            ask("false", &[], PYTHON_START_TIMEOUT).unwrap_err().starts_with("false failed: exit status: 1")
+        );
         let none = ask("sleep", &["600"], Duration::ZERO).unwrap_err();
         assert_eq!(none, "no answer within 0 seconds");
     }
@@ -87,7 +89,7 @@ mod tests {
     fn a_python_without_the_module_and_none_at_all_are_told_apart() {
         assert_eq!(lacks(Path::new("no-such-python"), "torch").unwrap(), "no-such-python: not found");
         let python = Path::new("python3");
-        if ask(python, &["--version"], STARTING).is_ok() {
+        if ask(python, &["--version"], PYTHON_START_TIMEOUT).is_ok() {
             assert_eq!(lacks(python, "json"), None);
             assert_eq!(lacks(python, "no_such_module").unwrap(), "python3 has no no_such_module");
         }

@@ -10,7 +10,7 @@ use wellread_measure::compare::Verdict;
 
 /// One candidate with its figures.
 #[derive(Clone, Debug, Serialize)]
-pub struct Tried {
+pub struct CandidateResult {
     /// What it is.
     #[serde(flatten)]
     pub candidate: Candidate,
@@ -36,7 +36,7 @@ pub struct Tried {
 
 /// One setting of the loader with its figure.
 #[derive(Clone, Debug, Serialize)]
-pub struct SettingTried {
+pub struct SettingResult {
     /// The value.
     pub value: String,
     /// Milliseconds: a step with its wait, or where no step time is given the shortest step without wait (workers);
@@ -76,13 +76,13 @@ pub struct Advice {
     /// The images.
     pub sample: Sample,
     /// Every way that was tried, the set as it is first.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<CandidateResult>,
     /// Numbers of workers that were tried.
-    pub workers: Vec<SettingTried>,
+    pub workers: Vec<SettingResult>,
     /// Batch sizes that were tried; none where one was asked for.
-    pub batch_sizes: Vec<SettingTried>,
+    pub batch_sizes: Vec<SettingResult>,
     /// Caches that were tried.
-    pub caches: Vec<SettingTried>,
+    pub caches: Vec<SettingResult>,
     /// What to do.
     pub recommendation: Recommendation,
     /// What a model will wait.

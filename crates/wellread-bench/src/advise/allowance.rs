@@ -4,7 +4,7 @@
 //! counted a step. Where images are few and large, one such run may take longer than a section has, so that fewer rounds are of
 //! no help: batches and the sample become smaller, and whole sections are left out.
 
-use super::predict::{FEWEST, steps_of};
+use super::predict::{MIN_STEPS, steps_of};
 use crate::feed::ahead;
 use wellread_measure::clock::Stopwatch;
 use wellread_store::{Scratch, Store, read_region};
@@ -12,9 +12,9 @@ use wellread_store::{Scratch, Store, read_region};
 /// Steady runs that the shortest study of all sections consists of.
 const RUNS: f64 = 20.0;
 /// Share of the time that these may take; the rest is for writing and for images that are read one by one.
-const RUNNING: f64 = 0.6;
+const RUNNING_SHARE: f64 = 0.6;
 /// Share of the time that reading the sample may take.
-const LOADING: f64 = 0.1;
+const LOADING_SHARE: f64 = 0.1;
 /// How often the first image is read to tell how long one takes, and the share of the time from which on no more.
 const PROBES: (usize, f64) = (3, 0.03);
 
@@ -76,7 +76,7 @@ impl Allowance {
 
     /// Images of a batch with which the shortest study is done in time: `usual`, or fewer.
     pub fn batch_size(&self, usual: usize, workers: usize) -> usize {
-        let fitting = RUNNING * self.budget / (RUNS * self.run(1, workers));
+        let fitting = RUNNING_SHARE * self.budget / (RUNS * self.run(1, workers));
         (fitting as usize).min(usual).max(1)
     }
 
@@ -89,13 +89,13 @@ impl Allowance {
 
     /// Images of a sample that is read in time: `usual`, or fewer, and a batch in any case.
     pub fn images(&self, usual: usize, batch_size: usize) -> usize {
-        ((LOADING * self.budget / self.image) as usize).min(usual).max(batch_size)
+        ((LOADING_SHARE * self.budget / self.image) as usize).min(usual).max(batch_size)
     }
 }
 
 /// Batches that the shortest steady run reads.
 pub fn batches_of_run(workers: usize) -> f64 {
-    (FEWEST + 2 * ahead(None, workers)) as f64
+    (MIN_STEPS + 2 * ahead(None, workers)) as f64
 }
 
 /// Batches that a real loop reads whose step takes so many seconds.

@@ -24,7 +24,7 @@ const TILE: usize = 256;
 /// Share of the time budget that writing may take.
 const WRITING_SHARE: f64 = 0.3;
 /// What stays free on the disk in any case.
-const SPARE: u64 = 256 << 20;
+const MIN_FREE_BYTES: u64 = 256 << 20;
 
 /// One way of writing the sample, or the set as it is.
 #[derive(Clone, Debug, Serialize)]
@@ -99,7 +99,7 @@ pub fn stop_writing() {
 }
 
 /// What came of writing.
-pub struct Written {
+pub struct WriteOutcome {
     /// Those that were written.
     pub candidates: Vec<Candidate>,
     /// What was left out, and why.
@@ -120,21 +120,21 @@ pub(crate) fn load(store: Box<dyn Store>, sample: &Sample) -> Result<Vec<InMemor
     Ok(images)
 }
 
-/// The ways to be tried, formats in the order of the registry: each codec, and tiles where images are large.
-fn ways(
+/// The ways of writing to be tried, formats in the order of the registry: each codec, and tiles where images are large.
+fn write_variants(
     formats: &[&'static Format],
     shape: Shape,
 ) -> Vec<(&'static Format, Compression, Option<[usize; 5]>)> {
-    let mut ways = Vec::new();
+    let mut write_variants = Vec::new();
     for &format in formats {
-        ways.extend(CODECS.map(|codec| (format, codec, None)));
+        write_variants.extend(CODECS.map(|codec| (format, codec, None)));
         let [_, _, z, y, x] = shape.0;
         if y > TILE || x > TILE {
-            ways.push((format, Compression::Default, Some([1, 1, 1, y.min(TILE), x.min(TILE)])));
+            write_variants.push((format, Compression::Default, Some([1, 1, 1, y.min(TILE), x.min(TILE)])));
         }
         if z > 1 {
             // A volume at once.
-            ways.push((format, Compression::Default, Some([1, 1, z, y, x])));
+            write_variants.push((format, Compression::Default, Some([1, 1, z, y, x])));
         }
     }
     ways
@@ -161,27 +161,27 @@ pub(crate) fn write(
     folder: &Path,
     shape: Shape,
     progress: &dyn Fn(usize, usize),
-) -> Result<Written> {
+) -> Result<WriteOutcome> {
     let pixels: u64 = images.iter().map(|image| image.pixels.len() as u64).sum();
-    let ways = ways(&formats(&settings.formats)?, shape);
+    let write_variants = write_variants(&formats(&settings.formats)?, shape);
     let (mut candidates, mut notes) = (Vec::<Candidate>::new(), Vec::<String>::new());
     let clock = Stopwatch::start();
     let budget = settings.time_budget.as_secs_f64() * WRITING_SHARE;
     let mut slowest: f64 = 0.0;
-    for (number, (format, compression, chunk)) in ways.iter().enumerate() {
-        progress(number, ways.len());
+    for (number, (format, compression, chunk)) in write_variants.iter().enumerate() {
+        progress(number, write_variants.len());
         if clock.elapsed() + slowest > budget && !candidates.is_empty() {
-            let left: Vec<_> = ways[number..].iter().map(way_name).collect();
+            let left: Vec<_> = write_variants[number..].iter().map(write_variant_name).collect();
             notes.push(format!("not tried within the time (--time-budget): {}", left.join(", ")));
             break;
         }
         let free = Storage::of(folder).and_then(|storage| storage.free_bytes);
-        if let Some(free) = free.filter(|free| *free < 2 * pixels + SPARE) {
-            let were = if ways.len() - number == 1 { "was" } else { "were" };
+        if let Some(free) = free.filter(|free| *free < 2 * pixels + MIN_FREE_BYTES) {
+            let were = if write_variants.len() - number == 1 { "was" } else { "were" };
             notes.push(format!(
                 "{} of writing {were} not tried: {:.1} MB are free on the disk of {} (hint: --scratch FOLDER on another \
                  disk)",
-                counted(ways.len() - number, "way"),
+                counted(write_variants.len() - number, "way"),
                 free as f64 / 1e6,
                 folder.display()
             ));
@@ -216,12 +216,14 @@ pub(crate) fn write(
             let _ = std::fs::remove_dir_all(&place);
         }
     }
-    progress(ways.len(), ways.len());
-    Ok(Written { candidates, notes })
+    progress(write_variants.len(), write_variants.len());
+    Ok(WriteOutcome { candidates, notes })
 }
 
 /// A way of writing in words; ways that differ differ in it.
-fn way_name((format, compression, chunk): &(&'static Format, Compression, Option<[usize; 5]>)) -> String {
+fn write_variant_name(
+    (format, compression, chunk): &(&'static Format, Compression, Option<[usize; 5]>),
+) -> String {
     let chunk = chunk.map_or(String::new(), |[_, _, z, y, x]| format!(" in chunks {z}x{y}x{x}"));
     format!("{} {compression}{chunk}", format.name)
 }
@@ -298,9 +300,10 @@ mod tests {
     #[test]
     fn tiles_and_volumes_are_tried_where_there_is_something_to_cut() {
         let format = registry::formats()[..1].to_vec();
-        let chunks =
-            |shape| ways(&format, Shape(shape)).into_iter().filter_map(|way| way.2).collect::<Vec<_>>();
-        assert_eq!(ways(&format, Shape::plane(100, 100)).len(), CODECS.len());
+        let chunks = |shape| {
+            write_variants(&format, Shape(shape)).into_iter().filter_map(|way| way.2).collect::<Vec<_>>()
+        };
+        assert_eq!(write_variants(&format, Shape::plane(100, 100)).len(), CODECS.len());
         assert_eq!(chunks([1, 1, 1, 1000, 200]), [[1, 1, 1, 256, 200]]);
         assert_eq!(chunks([1, 2, 16, 64, 64]), [[1, 1, 16, 64, 64]]);
     }
@@ -308,8 +311,8 @@ mod tests {
     #[test]
     fn no_two_ways_have_one_name() {
         let formats = registry::formats()[..2].to_vec();
-        let ways = ways(&formats, Shape([1, 1, 4, 1080, 1080]));
-        let names: Vec<String> = ways.iter().map(way_name).collect();
+        let write_variants = write_variants(&formats, Shape([1, 1, 4, 1080, 1080]));
+        let names: Vec<String> = write_variants.iter().map(write_variant_name).collect();
         let distinct: std::collections::HashSet<&String> = names.iter().collect();
         assert_eq!((names.len(), distinct.len()), (2 * (CODECS.len() + 2), names.len()), "{names:?}");
         let chunks = format!("{} default in chunks 1x256x256", formats[0].name);

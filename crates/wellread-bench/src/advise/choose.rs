@@ -1,7 +1,7 @@
 //! The rules by which figures become a recommendation, and its reasons.
 //!
 //! * **Format, codec, chunks.** Eligible is what is as fast as the fastest as far as the intervals tell, and, where a step time
-//!   is given, what is read within it anyway. Of these, the set as it is stays unless another needs less than [`WORTH`] of
+//!   is given, what is read within it anyway. Of these, the set as it is stays unless another needs less than [`MAX_COPY_SIZE_SHARE`] of
 //!   its bytes; else the smallest. A set that does not fit into memory is judged by batches from cold files.
 //! * **Workers.** The fewest with which a step is not clearly longer than with the best; without a step time, with which not
 //!   clearly fewer batches are read in the background. Of what has no median, as every step waited in half of the rounds or more,
@@ -10,7 +10,7 @@
 //! * **Cache.** None, unless another is clearly faster, fits, and there is something to gain at the step time.
 
 use super::candidates::Candidate;
-use super::measure::{Figures, Series, Versus};
+use super::measure::{Figures, PairedComparison, Series};
 use super::predict::Speed;
 use crate::core::words::{number, percent};
 use crate::stages::Figure;
@@ -20,7 +20,7 @@ use wellread_measure::samples::median;
 use wellread_store::words::counted;
 
 /// A copy must need less than this share of the bytes of a set that is fast enough as it is, to be worth making.
-pub const WORTH: f64 = 0.7;
+pub const MAX_COPY_SIZE_SHARE: f64 = 0.7;
 /// Differences in time that are not worth a choice.
 const NEGLIGIBLE: f64 = 0.02;
 /// Share of waiting below which there is nothing to gain.
@@ -39,7 +39,7 @@ pub struct Choice {
 
 /// What a choice depends on beside the figures.
 #[derive(Clone, Copy, Debug)]
-pub struct Need {
+pub struct ChoiceContext {
     /// Images of the whole set.
     pub images: usize,
     /// Bytes of memory that may hold files or pixels.
@@ -49,7 +49,7 @@ pub struct Need {
 }
 
 /// `1.9 (1.8 to 2.1) times as fast as`, of a ratio of times.
-fn times(versus: &Versus) -> String {
+fn times(versus: &PairedComparison) -> String {
     let Some(ratio) = versus.ratio else { return "of unknown speed beside".to_owned() };
     let ends = ratio.low.zip(ratio.high);
     let ends = ends
@@ -58,7 +58,7 @@ fn times(versus: &Versus) -> String {
 }
 
 /// Chooses among candidates; the first is the set as it is.
-pub fn format(candidates: &[&Candidate], figures: &Figures, need: Need) -> Option<Choice> {
+pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext) -> Option<Choice> {
     let bytes = |i: usize| candidates[i].bytes_per_image * need.images as f64;
     let mut reasons = Vec::new();
     let cold = judged_cold(candidates, figures, need);
@@ -82,7 +82,7 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: Need) -> Optio
     let small = eligible.iter().copied().filter(|&i| bytes(i) <= SAME_SIZE * bytes(smallest));
     let median = |i: usize| series.figure(i, |s| s).value;
     let small = small.min_by(|&a, &b| median(a).total_cmp(&median(b)))?;
-    let stays = eligible.contains(&0) && bytes(small) > WORTH * bytes(0);
+    let stays = eligible.contains(&0) && bytes(small) > MAX_COPY_SIZE_SHARE * bytes(0);
     // A copy is work and takes room: where the rounds do not tell that it is better, nothing is copied.
     let measured = !series.values[0].is_empty();
     let too_few = measured && series.versus(small, 0).verdict == Verdict::TooFewData;
@@ -137,7 +137,7 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: Need) -> Optio
             name(small),
             percent(bytes(small) / bytes(0)),
             number(bytes(0) / 1e6),
-            percent(WORTH)
+            percent(MAX_COPY_SIZE_SHARE)
         )
     } else {
         format!(
@@ -158,7 +158,7 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: Need) -> Optio
 }
 
 /// Whether cold files decide.
-fn judged_cold(candidates: &[&Candidate], figures: &Figures, need: Need) -> bool {
+fn judged_cold(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext) -> bool {
     let all = candidates[0].bytes_per_image * need.images as f64;
     let too_large = need.memory.is_some_and(|memory| all > memory as f64 / 2.0);
     too_large && figures.cold.values.iter().all(|values| !values.is_empty())

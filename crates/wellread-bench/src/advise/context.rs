@@ -2,9 +2,9 @@
 
 use super::allowance::Batches;
 use super::candidates::Candidate;
-use super::measure::{self, Figures, Pace};
+use super::measure::{self, Figures, MeasureBudget};
 use super::settings::Settings;
-use crate::feed::{Feed, How, Open};
+use crate::feed::{Feed, LoaderSettings, Open};
 use crate::sample::Sample;
 use anyhow::Result;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(super) struct Study<'s> {
     pub(super) own: &'s Open<'s>,
     pub(super) settings: &'s Settings,
     pub(super) sample: Sample,
-    pub(super) how: How,
+    pub(super) how: LoaderSettings,
     pub(super) progress: &'s dyn Fn(&str, usize, usize),
     pub(super) clock: Stopwatch,
     /// What step times are of, and what is measured.
@@ -41,9 +41,13 @@ impl Study<'_> {
     }
 
     /// The time of a section: its share, and no more than half of what is left.
-    pub(super) fn pace(&self, share: f64, rounds: usize) -> Pace {
+    pub(super) fn pace(&self, share: f64, rounds: usize) -> MeasureBudget {
         let left = Duration::from_secs_f64(0.5 * self.left());
-        Pace { rounds, budget: self.settings.time_budget.mul_f64(share).min(left), seed: self.settings.seed }
+        MeasureBudget {
+            rounds,
+            budget: self.settings.time_budget.mul_f64(share).min(left),
+            seed: self.settings.seed,
+        }
     }
 
     /// Whether there is time for so many steady runs of so many seconds, and for predicting after them.
@@ -57,7 +61,7 @@ impl Study<'_> {
     }
 
     /// A candidate's sample, loaded like this.
-    pub(super) fn feed<'c>(&'c self, candidate: &'c Candidate, how: How) -> Feed<'c> {
+    pub(super) fn feed<'c>(&'c self, candidate: &'c Candidate, how: LoaderSettings) -> Feed<'c> {
         Feed::new(Box::new(|| candidate.open(self.own)), self.rows(candidate), how)
     }
 
@@ -67,7 +71,7 @@ impl Study<'_> {
         (what, left): (&str, usize),
         candidates: &[&Candidate],
         cold: bool,
-        pace: Pace,
+        pace: MeasureBudget,
     ) -> Result<Figures> {
         let rows: Vec<_> = candidates.iter().map(|c| (*c, self.rows(c))).collect();
         let report = |n, of| (self.progress)(what, n, of);

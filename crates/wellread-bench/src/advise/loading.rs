@@ -1,21 +1,21 @@
 //! How to load what is kept as was chosen: workers, then a batch size, then a cache, each measured with what was chosen before.
 
-use super::advice::SettingTried;
+use super::advice::SettingResult;
 use super::candidates::Candidate;
 use super::choose::{self, Choice};
 use super::context::{NO_TIME, ROUNDS, Study, section};
 use super::measure::{self, Series};
 use super::predict::Speed;
-use crate::feed::How;
+use crate::feed::LoaderSettings;
 use anyhow::{Context as _, Result};
 use wellread_loader::Cache;
 use wellread_measure::samples::median;
 use wellread_store::words::counted;
 
 /// Shares of the time budget.
-const WORKERS: f64 = 0.08;
-const BATCHES: f64 = 0.05;
-const CACHES: f64 = 0.05;
+const WORKERS_SHARE: f64 = 0.08;
+const BATCH_SIZE_SHARE: f64 = 0.05;
+const CACHES_SHARE: f64 = 0.05;
 /// Steady runs of a loader that a section consists of at least: two numbers of workers, one batch size, caches.
 const RUNS_OF_WORKERS: f64 = 12.0;
 const RUNS_OF_A_SIZE: f64 = 6.0;
@@ -24,16 +24,16 @@ const RUNS_OF_CACHES: f64 = 12.0;
 /// How to load, and what was tried for it.
 pub(super) struct LoaderChoice {
     pub workers: Choice,
-    pub workers_tried: Vec<SettingTried>,
+    pub workers_tried: Vec<SettingResult>,
     /// Images of a batch, as is recommended.
     pub batch_size: usize,
     pub batch_reasons: Vec<String>,
-    pub batches_tried: Vec<SettingTried>,
+    pub batches_tried: Vec<SettingResult>,
     /// Share of a step that waits with these workers and no cache, where a step time is given.
     pub wait: Option<f64>,
     pub cache: Cache,
     pub cache_reasons: Vec<String>,
-    pub caches_tried: Vec<SettingTried>,
+    pub caches_tried: Vec<SettingResult>,
     /// What there was no time for.
     pub notes: Vec<String>,
 }
@@ -45,7 +45,7 @@ pub(super) fn loader(
     best: &Candidate,
     memory: Option<u64>,
     run: f64,
-) -> Result<(LoaderChoice, How)> {
+) -> Result<(LoaderChoice, LoaderSettings)> {
     let (mut how, mut notes) = (study.how.clone(), Vec::new());
     let (workers, workers_tried, waits) = workers(study, best, &mut how, run, &mut notes)?;
     let (batch_size, batch_reasons, batches_tried) = batch_size(study, best, &mut how, run, &mut notes)?;
@@ -71,10 +71,10 @@ pub(super) fn loader(
 fn workers(
     study: &Study<'_>,
     best: &Candidate,
-    how: &mut How,
+    how: &mut LoaderSettings,
     run: f64,
     notes: &mut Vec<String>,
-) -> Result<(Choice, Vec<SettingTried>, Vec<f64>)> {
+) -> Result<(Choice, Vec<SettingResult>, Vec<f64>)> {
     let step = study.settings.step;
     if !study.has_time_for(RUNS_OF_WORKERS, run) {
         notes.push(format!("other numbers of workers: {NO_TIME}"));
@@ -89,9 +89,9 @@ fn workers(
         counts.retain(|&n| n > 0);
     }
     let usual = how.clone();
-    let with_workers = |n: usize| study.feed(best, How { workers: n, ..usual.clone() });
+    let with_workers = |n: usize| study.feed(best, LoaderSettings { workers: n, ..usual.clone() });
     let report = |n, of| (study.progress)("trying workers", n, of);
-    let pace = study.pace(WORKERS, ROUNDS.1);
+    let pace = study.pace(WORKERS_SHARE, ROUNDS.1);
     let measured = section("trying workers", 4, || {
         measure::workers(with_workers, &counts, usual.workers, pace, &report)
     })?;
@@ -116,10 +116,10 @@ fn workers(
 fn batch_size(
     study: &Study<'_>,
     best: &Candidate,
-    how: &mut How,
+    how: &mut LoaderSettings,
     run: f64,
     notes: &mut Vec<String>,
-) -> Result<(usize, Vec<String>, Vec<SettingTried>)> {
+) -> Result<(usize, Vec<String>, Vec<SettingResult>)> {
     let Study { settings, sample, batches, .. } = study;
     // A step time is one of a batch: it belongs to its size.
     let asked = settings.batch_size.is_some() || settings.step.is_some();
@@ -139,9 +139,9 @@ fn batch_size(
         return Ok((batches.meant, vec![format!("batches of {}: {why}", batches.meant)], vec![]));
     }
     let usual = how.clone();
-    let with_size = |n: usize| study.feed(best, How { batch_size: n, ..usual.clone() });
+    let with_size = |n: usize| study.feed(best, LoaderSettings { batch_size: n, ..usual.clone() });
     let report = |n, of| (study.progress)("trying batch sizes", n, of);
-    let pace = study.pace(BATCHES, ROUNDS.1);
+    let pace = study.pace(BATCH_SIZE_SHARE, ROUNDS.1);
     let series = section("trying batch sizes", 3, || {
         measure::batch_sizes(with_size, &sizes, usual.workers, pace, &report)
     })?;
@@ -160,20 +160,20 @@ fn batch_size(
 fn cache(
     study: &Study<'_>,
     best: &Candidate,
-    how: &How,
+    how: &LoaderSettings,
     run: f64,
     (memory, wait): (Option<u64>, Option<f64>),
     notes: &mut Vec<String>,
-) -> Result<(Cache, Vec<String>, Vec<SettingTried>)> {
+) -> Result<(Cache, Vec<String>, Vec<SettingResult>)> {
     let sample = &study.sample;
     if !study.has_time_for(RUNS_OF_CACHES * how.batch_size as f64 / sample.batch_size as f64, run) {
         notes.push(format!("caches: {NO_TIME}"));
         return Ok((Cache::None, vec![format!("no cache: caches were {NO_TIME}")], vec![]));
     }
     let caches = [Cache::None, Cache::MEMORY, Cache::Compressed { limit: usize::MAX }];
-    let with_cache = |cache: &Cache| study.feed(best, How { cache: cache.clone(), ..how.clone() });
+    let with_cache = |cache: &Cache| study.feed(best, LoaderSettings { cache: cache.clone(), ..how.clone() });
     let report = |n, of| (study.progress)("trying caches", n, of);
-    let pace = study.pace(CACHES, ROUNDS.1);
+    let pace = study.pace(CACHES_SHARE, ROUNDS.1);
     let (series, kept) =
         section("trying caches", 2, || measure::caches(with_cache, &caches, how.batch_size, pace, &report))?;
     let bytes: Vec<f64> = kept.iter().map(|each| each * sample.of as f64).collect();
@@ -188,10 +188,10 @@ fn cache(
 }
 
 /// Those of the values that were measured, with their times in a unit of which a second has `scale`.
-fn named(values: &[String], series: &Series, scale: f64) -> Vec<SettingTried> {
+fn named(values: &[String], series: &Series, scale: f64) -> Vec<SettingResult> {
     let tried = values.iter().enumerate().filter(|(i, _)| !series.values[*i].is_empty());
     tried
-        .map(|(i, value)| SettingTried { value: value.clone(), time: series.figure(i, |s| scale * s) })
+        .map(|(i, value)| SettingResult { value: value.clone(), time: series.figure(i, |s| scale * s) })
         .collect()
 }
 

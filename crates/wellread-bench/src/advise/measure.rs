@@ -2,7 +2,7 @@
 
 use super::candidates::Candidate;
 use super::predict::{Probe, Speed, steps_of};
-use crate::feed::{Feed, How, Open, Place, Span};
+use crate::feed::{BatchSource, Feed, LoaderSettings, Open, RunLength};
 use crate::stages::Figure;
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -24,7 +24,7 @@ const FEW: f64 = 0.1;
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct MeasureBudget {
     /// Measured rounds.
     pub rounds: usize,
     /// Begin no further round after this time.
@@ -45,7 +45,7 @@ pub struct Series {
 
 /// One alternative beside the best.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Versus {
+pub struct PairedComparison {
     /// Its time over that of the best, with the interval.
     pub ratio: Option<Figure>,
     /// Slower than the best, no difference, too few data.
@@ -72,9 +72,9 @@ impl Series {
     }
 
     /// One alternative against another, round by round. Of "never" there is no ratio.
-    pub fn versus(&self, one: usize, other: usize) -> Versus {
+    pub fn versus(&self, one: usize, other: usize) -> PairedComparison {
         if !self.is_in_numbers(one) || !self.is_in_numbers(other) {
-            return Versus { ratio: None, verdict: Verdict::TooFewData };
+            return PairedComparison { ratio: None, verdict: Verdict::TooFewData };
         }
         let compared = compare(
             &self.values[one],
@@ -85,7 +85,7 @@ impl Series {
         );
         let ratio =
             compared.ratio.map(|r| Figure { value: r.estimate, low: Some(r.low), high: Some(r.high) });
-        Versus { ratio, verdict: compared.verdict }
+        PairedComparison { ratio, verdict: compared.verdict }
     }
 
     /// Whether an alternative is as good as the best as far as can be told, or worse by less than `negligible`.
@@ -168,9 +168,9 @@ pub type Rows<'c> = (&'c Candidate, Vec<usize>);
 pub fn candidates(
     candidates: &[Rows<'_>],
     own: &Open<'_>,
-    how: &How,
+    how: &LoaderSettings,
     cold: bool,
-    pace: Pace,
+    pace: MeasureBudget,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Figures> {
     // What there is no time for is left out, the last ones first; the user's own set never.
@@ -182,7 +182,8 @@ pub fn candidates(
             let single = single(&*candidate.open(own)?, rows, pace.seed, turn.round as u64)?;
             let mut from_cold = f64::NAN;
             if drops {
-                let pass = feed.pass(Place::Cold, Span::Once, turn.round as u64, &mut |_| Ok(()))?;
+                let pass =
+                    feed.pass(BatchSource::Cold, RunLength::Once, turn.round as u64, &mut |_| Ok(()))?;
                 drops = pass.not_cold.is_none();
                 if drops {
                     from_cold = pass.image();
@@ -244,7 +245,7 @@ pub fn workers<'a>(
     feed: impl Fn(usize) -> Feed<'a>,
     counts: &[usize],
     usual: usize,
-    pace: Pace,
+    pace: MeasureBudget,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Vec<Vec<Speed>>> {
     let feeds: Vec<_> = counts.iter().map(|&n| (feed(n), n)).collect();
@@ -261,7 +262,7 @@ pub fn batch_sizes<'a>(
     feed: impl Fn(usize) -> Feed<'a>,
     sizes: &[usize],
     workers: usize,
-    pace: Pace,
+    pace: MeasureBudget,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Series> {
     let feeds: Vec<_> = sizes.iter().map(|&size| (feed(size), size)).collect();
@@ -278,14 +279,15 @@ pub fn caches<'a>(
     feed: impl Fn(&Cache) -> Feed<'a>,
     caches: &[Cache],
     batch_size: usize,
-    pace: Pace,
+    pace: MeasureBudget,
     progress: &dyn Fn(usize, usize),
 ) -> Result<(Series, Vec<f64>)> {
     let feeds: Vec<_> = caches.iter().map(|cache| (feed(cache), ())).collect();
     let measure = |feed: &Feed<'a>, (): &(), round| {
         let mut nothing = |_: &wellread_loader::Batch| Ok(());
-        let few = feed.pass(Place::Warm, Span::Steady(2), round, &mut nothing)?;
-        let pass = feed.pass(Place::Warm, Span::Steady(steps_of(few.step())), round, &mut nothing)?;
+        let few = feed.pass(BatchSource::Warm, RunLength::Steady(2), round, &mut nothing)?;
+        let pass =
+            feed.pass(BatchSource::Warm, RunLength::Steady(steps_of(few.step())), round, &mut nothing)?;
         Ok((pass.step() / batch_size as f64, pass.kept.0 as f64 / pass.kept.1.max(1) as f64))
     };
     let ranks: Vec<usize> = (0..caches.len()).collect();
@@ -302,7 +304,7 @@ fn by<'a, A, M: Clone>(
     alternatives: &[(Feed<'a>, A)],
     ranks: &[usize],
     measure: impl Fn(&Feed<'a>, &A, u64) -> Result<M>,
-    pace: Pace,
+    pace: MeasureBudget,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Vec<Vec<M>>> {
     let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).time_budget(pace.budget).fit();

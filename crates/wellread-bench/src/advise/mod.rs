@@ -33,6 +33,6 @@ pub mod predict;
 mod settings;
 pub mod study;
 
-pub use advice::{Advice, Recommendation, SettingTried, Tried};
+pub use advice::{Advice, CandidateResult, Recommendation, SettingResult};
 pub use settings::Settings;
 pub use study::study;

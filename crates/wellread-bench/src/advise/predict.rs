@@ -15,7 +15,7 @@
 //! What the equation leaves out: the start of an epoch (threads start, nothing is read ahead), batches that differ much in
 //! what they cost (the queue of batches ahead evens out the rest), and a model that takes processors from the workers.
 
-use crate::feed::{Feed, Place, Span, stand_in};
+use crate::feed::{BatchSource, Feed, RunLength, simulate_step};
 use crate::stages::Figure;
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -73,13 +73,13 @@ impl Speed {
 }
 
 /// Steps of a turn at least.
-pub(super) const FEWEST: usize = 3;
+pub(super) const MIN_STEPS: usize = 3;
 /// Turns of about this many seconds, of no more and no fewer steps than these.
-const TURN: (f64, usize, usize) = (0.15, FEWEST, 200);
+const TURN_LIMITS: (f64, usize, usize) = (0.15, MIN_STEPS, 200);
 
 /// How many steps of so many seconds a turn has.
 pub fn steps_of(seconds: f64) -> usize {
-    ((TURN.0 / seconds.max(1e-7)) as usize).clamp(TURN.1, TURN.2)
+    ((TURN_LIMITS.0 / seconds.max(1e-7)) as usize).clamp(TURN_LIMITS.1, TURN_LIMITS.2)
 }
 
 /// The loop without a model, and the loaded one: the two measurements behind a [`Speed`].
@@ -100,12 +100,12 @@ impl<'f, 'a> Probe<'f, 'a> {
     /// As [`Feed::pass`].
     pub fn batch(&self, epoch: u64) -> Result<f64> {
         let mut nothing = |_: &wellread_loader::Batch| Ok(());
-        let few = self.feed.pass(Place::Warm, Span::Steady(TURN.1), epoch, &mut nothing)?;
+        let few = self.feed.pass(BatchSource::Warm, RunLength::Steady(TURN_LIMITS.1), epoch, &mut nothing)?;
         let steps = steps_of(few.step());
-        if steps <= TURN.1 {
+        if steps <= TURN_LIMITS.1 {
             return Ok(few.step());
         }
-        Ok(self.feed.pass(Place::Warm, Span::Steady(steps), epoch, &mut nothing)?.step())
+        Ok(self.feed.pass(BatchSource::Warm, RunLength::Steady(steps), epoch, &mut nothing)?.step())
     }
 
     /// Both measurements, one after the other.
@@ -124,14 +124,14 @@ impl<'f, 'a> Probe<'f, 'a> {
 
 /// Means of the steps of a loop, seconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Looped {
+pub struct LoopTimes {
     /// What a step computed.
     pub compute: f64,
     /// All of the step but that.
     pub wait: f64,
 }
 
-impl Looped {
+impl LoopTimes {
     /// The same of batches that are so many of these in one.
     fn joined(&self, parts: f64) -> Self {
         Self { compute: self.compute * parts, wait: self.wait * parts }
@@ -147,13 +147,13 @@ impl Looped {
 ///
 /// # Errors
 /// As [`Feed::pass`].
-pub fn run_loop(feed: &Feed<'_>, step: f64, epoch: u64) -> Result<Looped> {
-    let pass = feed.pass(Place::Warm, Span::Steady(steps_of(step)), epoch, &mut |_| {
-        stand_in(step);
+pub fn run_loop(feed: &Feed<'_>, step: f64, epoch: u64) -> Result<LoopTimes> {
+    let pass = feed.pass(BatchSource::Warm, RunLength::Steady(steps_of(step)), epoch, &mut |_| {
+        simulate_step(step);
         Ok(())
     })?;
     let compute = pass.compute();
-    Ok(Looped { compute, wait: (pass.step() - compute).max(0.0) })
+    Ok(LoopTimes { compute, wait: (pass.step() - compute).max(0.0) })
 }
 
 /// What a step of some time waits, as predicted, and as a loop found it where one was run.
@@ -201,7 +201,7 @@ pub fn agrees(ratio: &Figure) -> Option<bool> {
 /// What one round of predicting measured.
 struct Round {
     speed: Speed,
-    looped: Option<Looped>,
+    looped: Option<LoopTimes>,
 }
 
 /// Predicts the wait of steps of these times (seconds), each of a batch that is `parts` of those of the feed; with `check`, a real
@@ -249,8 +249,8 @@ pub fn predict(
         |of: &dyn Fn(&Speed) -> f64| Figure::of(&speeds.iter().map(of).collect::<Vec<_>>(), &bootstrap);
     let predictions = steps.iter().enumerate().map(|(i, &step)| {
         let checked = outcome.variants.get(i + 1).filter(|_| check).map(|variant| {
-            let loops: Vec<Looped> = variant.runs.iter().filter_map(|run| run.value.looped).collect();
-            let of = |of: &dyn Fn(&Looped) -> f64| {
+            let loops: Vec<LoopTimes> = variant.runs.iter().filter_map(|run| run.value.looped).collect();
+            let of = |of: &dyn Fn(&LoopTimes) -> f64| {
                 Figure::of(&loops.iter().map(of).collect::<Vec<_>>(), &bootstrap)
             };
             // At the time that the stand-in really took.
@@ -261,7 +261,7 @@ pub fn predict(
                 .collect();
             let ratio = Figure::of(&ratios, &bootstrap);
             Checked {
-                data_wait_fraction: of(&Looped::wait_share),
+                data_wait_fraction: of(&LoopTimes::wait_share),
                 whole_step_ms: of(&|l| 1e3 * (l.compute + l.wait)),
                 ratio,
                 agrees: agrees(&ratio),

@@ -4,17 +4,17 @@
 //!  Settings ─▶ Allowance ─▶ Sample ─▶ candidates ─▶ Figures ─▶ choose::format ─▶ loading::loader ─▶ predict ─▶ Advice
 //! ```
 
-use super::advice::{Advice, Recommendation, Tried};
+use super::advice::{Advice, CandidateResult, Recommendation};
 use super::allowance::{Allowance, batches_of_loop, batches_of_run};
 use super::candidates::{self, Candidate};
-use super::choose::{self, Need};
+use super::choose::{self, ChoiceContext};
 use super::context::{NO_TIME, ROUNDS, RUNS_OF_PREDICTING, Study, section};
 use super::loading;
 use super::measure::Figures;
 use super::predict;
 use super::settings::Settings;
 use crate::core::words::{number, percent};
-use crate::feed::{How, Open};
+use crate::feed::{LoaderSettings, Open};
 use crate::roofline::share_of_copy;
 use crate::sample::{Limits, Sample};
 use anyhow::{Context as _, Result};
@@ -29,9 +29,9 @@ use wellread_store::staged::Staged;
 use wellread_store::words::counted;
 
 /// Shares of the time budget: screening, measuring candidates, predicting; those of the loader are in [`super::loading`].
-const SCREENING: f64 = 0.2;
-const MEASURING: f64 = 0.2;
-const PREDICTING: f64 = 0.12;
+const SCREENING_SHARE: f64 = 0.2;
+const MEASURING_SHARE: f64 = 0.2;
+const PREDICTING_SHARE: f64 = 0.12;
 /// Steady runs of a loader that measuring candidates consists of at least.
 const RUNS_OF_MEASURING: f64 = 6.0;
 /// Candidates that are measured after screening: the fastest ones, beside the set as it is and the smallest.
@@ -95,7 +95,7 @@ pub fn study(
     if let Some((height, width)) = settings.crop {
         transform.crop = Crop::Center { height, width };
     }
-    let how = How {
+    let how = LoaderSettings {
         batch_size: sample.batch_size,
         workers,
         seed: settings.seed,
@@ -123,7 +123,8 @@ pub fn study(
 
     // Candidates: all of them briefly, the promising ones at length.
     let refs: Vec<&Candidate> = all.iter().collect();
-    let screened = study.measure(("screening formats", 6), &refs, false, study.pace(SCREENING, ROUNDS.0))?;
+    let screened =
+        study.measure(("screening formats", 6), &refs, false, study.pace(SCREENING_SHARE, ROUNDS.0))?;
     for (candidate, why) in all.iter().zip(&screened.batches.failures) {
         notes.extend(why.as_ref().map(|why| format!("{}: {why}", candidate.name())));
     }
@@ -151,7 +152,7 @@ pub fn study(
         None
     } else {
         let chosen: Vec<&Candidate> = finalists.iter().map(|&i| &all[i]).collect();
-        let pace = study.pace(MEASURING, ROUNDS.1);
+        let pace = study.pace(MEASURING_SHARE, ROUNDS.1);
         Some(study.measure(("measuring formats", 5), &chosen, true, pace)?)
     };
     // Without more rounds, those of screening must do.
@@ -170,7 +171,7 @@ pub fn study(
         let workers = study.how.workers as f64;
         step / study.batches.meant as f64 * workers / (workers + 1.0)
     });
-    let need = Need { images: study.sample.of, memory, enough };
+    let need = ChoiceContext { images: study.sample.of, memory, enough };
     let format = choose::format(&chosen, figures, need).context("no candidate could be measured")?;
     let best = chosen[format.index];
 
@@ -184,7 +185,7 @@ pub fn study(
         None => STEPS_MS.iter().map(|ms| ms / 1e3).collect(),
     };
     let feed = study.feed(best, how.clone());
-    let mut predicting = study.pace(PREDICTING, ROUNDS.1);
+    let mut predicting = study.pace(PREDICTING_SHARE, ROUNDS.1);
     let parts = batches.parts();
     // A loop waits for steps that it does not count, too.
     let of_step = |step: f64| batches_of_loop(step / parts, how.workers) * step / parts;
@@ -297,7 +298,7 @@ fn tried(
     screened: &Figures,
     finalists: &[usize],
     figures: &Figures,
-) -> Vec<Tried> {
+) -> Vec<CandidateResult> {
     let copy = measure_copy(&LimitSettings::default());
     let delivered = study.sample.delivered_bytes(study.settings.crop);
     let best = figures.batches.best();
@@ -308,7 +309,7 @@ fn tried(
         let (from, at) = place.map_or((screened, i), |at| (figures, at));
         let images_per_s = from.batches.figure(at, |s| 1.0 / s);
         let versus = place.zip(best).map(|(at, best)| figures.batches.versus(at, best));
-        Tried {
+        CandidateResult {
             name: candidate.name(),
             bytes_of_set: candidate.bytes_per_image * study.sample.of as f64,
             images_per_s,

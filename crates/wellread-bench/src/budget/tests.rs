@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn asked() -> Asked {
-    Asked { rounds: 7, steps: 50, batch_size: 16, ahead: 6, cold: true }
+fn asked() -> LoopRequest {
+    LoopRequest { rounds: 7, steps: 50, batch_size: 16, ahead: 6, cold: true }
 }
 
 /// Five sets whose images take so long to be read.
-fn sets(image_s: f64) -> Vec<Reading> {
+fn sets(image_s: f64) -> Vec<ReadCost> {
     ["tiff", "ome-zarr", "parquet", "lance", "vortex"]
-        .map(|format| Reading { format, open_s: 0.0, image_s })
+        .map(|format| ReadCost { format, open_s: 0.0, image_s })
         .to_vec()
 }
 
@@ -56,7 +56,7 @@ fn the_longer_an_image_takes_the_more_is_cut_and_what_is_planned_fits() {
         let probe = [(Mode::Train, train), (Mode::Inference, 0.3 * train)];
         let plan = LoopPlan::of(&asked(), &probe, &sets(0.0), 4.0);
         let left: Vec<_> = probe.iter().filter(|(mode, _)| plan.modes.contains(mode)).copied().collect();
-        let way = Way(1, plan.steps, plan.batch_size, plan.differences);
+        let way = LoopConfig(1, plan.steps, plan.batch_size, plan.differences);
         assert!(way.seconds(&asked(), &left, &sets(0.0)) <= 4.0);
         assert!(plan.slow.is_empty(), "a slow model is no set's fault");
         let now = (plan.steps, plan.batch_size, plan.differences, plan.modes.len());
@@ -99,12 +99,12 @@ fn slow_loading_is_planned_for_as_a_slow_model_is() {
     let train = [(Mode::Train, 1e-6)];
     let plan = LoopPlan::of(&asked(), &train, &sets(1.0 / 500.0), 9.0);
     assert!(plan.steps < 50 && plan.slow.is_empty(), "{plan:?}");
-    let way = Way(1, plan.steps, plan.batch_size, plan.differences);
+    let way = LoopConfig(1, plan.steps, plan.batch_size, plan.differences);
     assert!(way.seconds(&asked(), &train, &sets(1.0 / 500.0)) <= 9.0);
     let said = plan.cut(&asked(), 9.0).unwrap();
     assert!(said.contains("cut to fit") && said.contains("of 50 steps"), "{said}");
     // Nor does opening come for nothing.
-    let slow_to_open: Vec<_> = sets(0.0).iter().map(|set| Reading { open_s: 2.0, ..*set }).collect();
+    let slow_to_open: Vec<_> = sets(0.0).iter().map(|set| ReadCost { open_s: 2.0, ..*set }).collect();
     let full = LoopPlan::of(&asked(), &train, &slow_to_open, 1e6);
     assert!(full.in_full > 6.0 * 2.0 * 29.0 - 1e-9, "{}", full.in_full);
 }
@@ -113,7 +113,7 @@ fn slow_loading_is_planned_for_as_a_slow_model_is() {
 fn a_set_that_is_too_slow_alone_is_left_out_and_the_others_keep_what_they_have() {
     let train = [(Mode::Train, 1e-5)];
     let mut all = sets(1e-4);
-    all.push(Reading { format: "parquet-duckdb", open_s: 0.01, image_s: 1.0 / 47.0 });
+    all.push(ReadCost { format: "parquet-duckdb", open_s: 0.01, image_s: 1.0 / 47.0 });
     let plan = LoopPlan::of(&asked(), &train, &all, 9.0);
     let names: Vec<_> = plan.slow.iter().map(|(format, _)| *format).collect();
     assert_eq!((names, plan.batch_size, plan.modes.len()), (vec!["parquet-duckdb"], 16, 1));
@@ -131,7 +131,7 @@ fn a_set_that_is_too_slow_alone_is_left_out_and_the_others_keep_what_they_have()
 #[test]
 fn a_run_is_cut_when_it_grossly_exceeds_what_was_planned_and_its_part() {
     let plan = LoopPlan::of(&asked(), &[(Mode::Train, 1e-3)], &sets(0.0), 1e6);
-    let set = Reading { format: "tiff", open_s: 0.1, image_s: 1e-3 };
+    let set = ReadCost { format: "tiff", open_s: 0.1, image_s: 1e-3 };
     // 51 batches of 16 images, 2 ms each.
     assert!((plan.limit(1e-3, &set, 6, 7.0) - 3.0 * (0.1 + 51.0 * 16.0 * 2e-3)).abs() < 1e-9);
     assert_eq!(plan.limit(1e-3, &set, 6, 1400.0), 100.0);

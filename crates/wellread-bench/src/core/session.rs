@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Config, Prepared, ExpectedPixels, Frameworks ─▶ Session ─▶ a benchmark: sets to open, transforms, what must be delivered
-//!                              time budget ─▶ Pace ─▶ the time it has, and what is left of that
+//!                              time budget ─▶ TimeBudget ─▶ the time it has, and what is left of that
 //! ```
 
 use super::frameworks::Frameworks;
@@ -11,7 +11,7 @@ use crate::choices::Preset;
 use crate::config::Config;
 use crate::data::{self, FormatSet, Prepared};
 use crate::expected::ExpectedPixels;
-use crate::live::Watch;
+use crate::live::RunObserver;
 use anyhow::{Context as _, Result};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -33,23 +33,23 @@ pub struct Session<'a> {
     /// Options the sets are opened with.
     pub open_options: OpenOptions,
     /// Told the benchmark's name, turns done, turns in all; and current figures.
-    pub watch: Watch<'a>,
+    pub watch: RunObserver<'a>,
     /// Remarks to be printed beside every benchmark's figures.
     pub notes: Vec<String>,
     /// Frameworks in Python that are measured.
     pub frameworks: &'a Frameworks,
     /// How far the run is.
-    pub pace: Pace,
+    pub pace: TimeBudget,
 }
 
 /// So much of its time a benchmark has for measuring, whatever came before.
-const LEAST_LEFT: f64 = 0.25;
+const MIN_TIME_LEFT: f64 = 0.25;
 
 /// A benchmark is late from so much of its time on.
 const LATE: f64 = 1.25;
 
 /// How far a run is, and what time its benchmarks have.
-pub struct Pace {
+pub struct TimeBudget {
     /// The time budget of all benchmarks.
     whole: Duration,
     /// When the first benchmark began.
@@ -62,7 +62,7 @@ pub struct Pace {
     since: Cell<Instant>,
 }
 
-impl Pace {
+impl TimeBudget {
     /// For so many benchmarks from now on.
     pub(crate) fn new(whole: Duration, all: usize) -> Self {
         let current = Cell::new(budget::share(whole, Duration::ZERO, all, all));
@@ -95,7 +95,7 @@ impl Session<'_> {
     /// that took.
     pub fn remaining(&self) -> Duration {
         let budget = self.budget();
-        budget.saturating_sub(self.pace.since.get().elapsed()).max(budget.mul_f64(LEAST_LEFT))
+        budget.saturating_sub(self.pace.since.get().elapsed()).max(budget.mul_f64(MIN_TIME_LEFT))
     }
 
     /// Whether the running benchmark has taken more than that: what only stands beside its figures is left out then.
@@ -110,7 +110,7 @@ impl Session<'_> {
 
     /// The time left of all benchmarks at most, when the running one needs so much.
     pub fn left(&self, current: Duration) -> Duration {
-        let Pace { whole, began, all, later, .. } = &self.pace;
+        let TimeBudget { whole, began, all, later, .. } = &self.pace;
         budget::left_of_all(*whole, began.elapsed(), current, later.get(), *all)
     }
 

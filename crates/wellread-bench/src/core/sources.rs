@@ -19,13 +19,13 @@ use wellread_report::Cell;
 use wellread_worker::Pixels;
 
 /// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
-const LEAST_ROUNDS: usize = 3;
+const MIN_ROUNDS: usize = 3;
 /// Fewest seconds that a turn is given, so that a loader's processes can start.
-const LEAST_SHARE: f64 = 0.4;
+const MIN_TURN_SECONDS: f64 = 0.4;
 /// Seconds that a peer is given to have all its pixels compared, at least.
-const LEAST_FULL: f64 = 10.0;
+const MIN_FULL_CHECK_SECONDS: f64 = 10.0;
 /// Fewest images or steps of a turn, however slow they are.
-const LEAST: usize = 4;
+const MIN_ITEMS: usize = 4;
 
 /// What a benchmark is made of: variants that are measured, and what cannot be.
 pub(crate) type Lists<'l, 's> = (&'l mut Vec<Variant<'s>>, &'l mut Vec<Unavailable>);
@@ -43,7 +43,7 @@ pub(crate) fn mark_own(session: &Session<'_>, (variants, unavailable): Lists<'_,
 
 /// Seconds that each of so many variants may take in a turn.
 pub(crate) fn share(session: &Session<'_>, variants: usize) -> f64 {
-    (session.seconds() / (variants * LEAST_ROUNDS).max(1) as f64).max(LEAST_SHARE)
+    (session.seconds() / (variants * MIN_ROUNDS).max(1) as f64).max(MIN_TURN_SECONDS)
 }
 
 /// A framework, a set and a reader of it.
@@ -74,8 +74,8 @@ impl<'s> Source<'s> {
         let common = json!({
             "do": track, "format": self.set.format, "path": self.set.path, "reader": self.reader.name,
             "crop": config.crop, "scale": config.scale, "dtype": self.session.expected.pixel_type(), "seed": config.seed, "full": full, "share_s": share_s,
-            "full_s": (!self.reader.is_own()).then(|| (share_s * LEAST_ROUNDS as f64).max(LEAST_FULL)),
-            "least": LEAST,
+            "full_s": (!self.reader.is_own()).then(|| (share_s * MIN_ROUNDS as f64).max(MIN_FULL_CHECK_SECONDS)),
+            "least": MIN_ITEMS,
         });
         for part in [common, more] {
             if let Value::Object(part) = part {
@@ -94,7 +94,7 @@ impl<'s> Source<'s> {
         measure: impl FnOnce(&Value) -> Result<Measurement>,
     ) -> Result<(Measurement, Check<'s>)> {
         let mut check = Check::new(self.session, preset);
-        let measured = self.python.turn(turn, request, |pixels| check.look(pixels), measure)?;
+        let measured = self.python.turn(turn, request, |pixels| check.compare(pixels), measure)?;
         Ok((Measurement { verified: check.verified, ..measured }, check))
     }
 
@@ -156,7 +156,7 @@ impl<'s> Check<'s> {
         Self { session, preset, verified: true, seen: vec![0; session.prepared.expected.len()] }
     }
 
-    fn look(&mut self, pixels: &Pixels) {
+    fn compare(&mut self, pixels: &Pixels) {
         let each = pixels.values.len() / pixels.rows.len().max(1);
         self.verified &= each * pixels.rows.len() == pixels.values.len();
         for (&row, values) in pixels.rows.iter().zip(pixels.values.chunks(each.max(1))) {

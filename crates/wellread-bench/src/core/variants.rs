@@ -16,7 +16,7 @@ use super::ranks::ranks;
 use super::session::Session;
 use super::table::{Stamp, intervals};
 use crate::budget;
-use crate::live::Live;
+use crate::live::LiveFigures;
 use anyhow::{Context as _, Result};
 use std::cell::RefCell;
 use wellread_measure::bootstrap::Bootstrap;
@@ -24,7 +24,7 @@ use wellread_measure::interleave::{Event, Outcome, Plan, Run, Stopped, Turn, Var
 use wellread_measure::memory::{PeakGuard, PeakMemory, PeakSource, Scope, release_free_heap};
 use wellread_measure::precision::Precision;
 use wellread_measure::samples::median_in_place;
-use wellread_measure::steady::{ChangePoints, Shape, course};
+use wellread_measure::steady::{ChangePoints, Shape, steady_state};
 use wellread_report::columns::{Better, quantity};
 use wellread_report::table::samples::{BATCHES, medians_tell};
 use wellread_report::{Cell, Row, Samples as RawSamples, Table};
@@ -34,9 +34,9 @@ use wellread_trace::{Kind, labelled};
 pub use super::measurement::{Keys, LEFT_OUT, Measurement, Results, Settings, Unavailable, Variant, name_of};
 
 /// Most rounds of a benchmark that measures until a precision is reached.
-const MOST_ROUNDS: usize = 1_000;
+const MAX_ROUNDS: usize = 1_000;
 /// Changes within a run that are told: smaller shares matter to nobody.
-const NOTABLE: f64 = 0.1;
+const MIN_CHANGE: f64 = 0.1;
 /// Configurations that a remark names.
 const NAMED: usize = 3;
 
@@ -63,7 +63,7 @@ pub fn run(
     };
     let mut stamp = Stamp { session, table: &mut table };
     if !variants.is_empty() {
-        let live = RefCell::new(Live::new(settings.noise_figure));
+        let live = RefCell::new(LiveFigures::new(settings.noise_figure));
         let mut plan =
             Plan::new(config.seed).rounds(config.repeats).warmup(1).time_budget(session.remaining()).fit();
         let ranks = ranks(&keys);
@@ -80,7 +80,7 @@ pub fn run(
                 let part = wellread_trace::part(turns.get());
                 turns.set(turns.get().saturating_sub(1).max(1));
                 let mut span = labelled(Kind::Turn, || label.clone());
-                let measured = watched(&mut variant, turn);
+                let measured = run_watching_memory(&mut variant, turn);
                 span.set(turn.round as u64, part.dropped());
                 drop(span);
                 let figure = measured.as_ref().ok().filter(|_| !turn.warmup && !turn.twin);
@@ -94,7 +94,7 @@ pub fn run(
         if let Some(share) = config.precision {
             let wanted = Precision { share };
             let by = Bootstrap::seeded(config.seed);
-            plan = plan.rounds(MOST_ROUNDS).stop_when(move |variants| {
+            plan = plan.rounds(MAX_ROUNDS).stop_when(move |variants| {
                 // Those that failed get no further turns.
                 let measured = variants.iter().filter(|v| v.twin_of.is_none() && v.failure.is_none());
                 let enough =
@@ -123,7 +123,7 @@ pub fn run(
         let figure = |measured: &Measurement| value(measured, settings).unwrap_or(f64::NAN);
         // What was not measured for want of time, and what turns out to be warm-up, are two things.
         let in_time = outcome.measured_rounds();
-        results.notes.extend(settle(&mut outcome, settings, config.seed));
+        results.notes.extend(trim_warmup(&mut outcome, settings, config.seed));
         results.noise_floor = outcome.noise_floor(figure, &bootstrap).map(|n| n.fraction());
         results.detectable = outcome.smallest_detectable(figure, &bootstrap);
         results.rounds = outcome.measured_rounds();
@@ -208,7 +208,7 @@ pub fn run(
 
 /// Takes the rounds that turn out to be warm-up out of the measured ones, and says so; says too where the runs of a
 /// configuration begin slower than they go on.
-fn settle(outcome: &mut Outcome<Measurement>, settings: &Settings<'_>, seed: u64) -> Vec<String> {
+fn trim_warmup(outcome: &mut Outcome<Measurement>, settings: &Settings<'_>, seed: u64) -> Vec<String> {
     let more_is_better = quantity(settings.noise_figure).better == Better::Higher;
     let cost = |measured: &Measurement| {
         let figure = value(measured, settings).unwrap_or(f64::NAN);
@@ -252,7 +252,7 @@ fn slow_begin(variant: &VariantResult<Measurement>, seed: u64) -> Option<String>
         median_in_place(&mut variant.runs.iter().map(|run| run.value.items[i]).collect::<Vec<_>>())
     };
     let series: Vec<f64> = (0..items).filter_map(at).collect();
-    let found = course(&series, &ChangePoints { tolerance: NOTABLE, ..ChangePoints::seeded(seed) });
+    let found = steady_state(&series, &ChangePoints { tolerance: MIN_CHANGE, ..ChangePoints::seeded(seed) });
     let (from, first) = (found.steady_from?, found.changes.first()?);
     let steady = found.changes.last()?.after;
     // A clock's steps may make a steady time nothing at all.
@@ -292,7 +292,7 @@ fn not_reached(
 }
 
 /// Runs a turn, and watches its memory when it is warm-up.
-fn watched(variant: &mut Variant<'_>, turn: Turn) -> Result<Measurement> {
+fn run_watching_memory(variant: &mut Variant<'_>, turn: Turn) -> Result<Measurement> {
     if !turn.warmup {
         return (variant.job)(turn);
     }

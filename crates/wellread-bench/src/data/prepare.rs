@@ -7,7 +7,7 @@
 //! forgotten as soon as it is mended.
 
 use super::formats::{FormatSet, set_name};
-use super::record::{EXPECTED, RECORD, SetRecord, forget, write_expected};
+use super::record::{EXPECTED, RECORD, SetRecord, remove_record, write_expected};
 use super::source::{SetSpec, Source, open_checked};
 use super::write::{Writers, synthesize};
 use crate::sample::delivered_bytes;
@@ -74,7 +74,7 @@ pub fn prepare(
     if let Some(chunk) = options.chunk {
         made_from += &format!(", chunks of {}", wellread_image::Shape(chunk));
     }
-    let (mut held, known) = held(folder, &made_from, formats).unwrap_or_default();
+    let (mut held, known) = formats_present(folder, &made_from, formats).unwrap_or_default();
     let missing: Vec<&'static Format> =
         formats.iter().copied().filter(|f| !held.iter().any(|name| name == f.name)).collect();
     let mut written = Vec::new();
@@ -95,7 +95,7 @@ pub fn prepare(
             expected = sums;
         } else if !expected.starts_with(&sums) {
             // The same source gives other images now: what is held is stale after all.
-            forget(folder)?;
+            remove_record(folder)?;
             SetRecord::of(&made_from, Vec::new()).write(folder)?;
             return prepare(folder, source, formats, &options, progress);
         }
@@ -163,7 +163,7 @@ fn claim(folder: &Path) -> Result<MadeFolder> {
 
 /// The formats that hold the set already, and its checksums; `None` when there is no record or it is of
 /// something else. Formats that nobody asks for keep their place in the record unseen.
-fn held(
+fn formats_present(
     folder: &Path,
     made_from: &str,
     formats: &[&'static Format],

@@ -32,7 +32,7 @@ impl SetRecord {
 }
 
 /// Removes the record of a folder whose sets are about to become something else.
-pub(super) fn forget(folder: &Path) -> Result<()> {
+pub(super) fn remove_record(folder: &Path) -> Result<()> {
     let record = folder.join(RECORD);
     match std::fs::remove_file(&record) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {

@@ -1,7 +1,7 @@
 //! Writing the same images in several formats at once.
 
 use super::formats::{FormatSet, set_name};
-use super::record::{EXPECTED, forget, write_expected};
+use super::record::{EXPECTED, remove_record, write_expected};
 use super::source::SetSpec;
 use anyhow::{Context as _, Result, bail};
 use std::ops::ControlFlow;
@@ -43,7 +43,7 @@ pub fn generate(
             .into());
     }
     // Should a benchmark have prepared this folder, what it noted down is true no longer.
-    forget(out)?;
+    remove_record(out)?;
     let mut mask_writer = if masks {
         let options = WriteOptions { compression: wellread_store::Compression::Zstd(3), ..options.clone() };
         Some(registry::create(&mask_folder, "tiff", &options)?)

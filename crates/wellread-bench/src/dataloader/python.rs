@@ -18,7 +18,7 @@ use wellread_report::Cell;
 use wellread_store::words::counted;
 
 /// Epochs of a turn are repeated until so many seconds have gone by; most epochs of a turn.
-const TURN: (f64, u64) = (0.12, 50);
+const TURN_LIMITS: (f64, u64) = (0.12, 50);
 
 /// One epoch of track 2. What a kept loader did not do again is missing.
 #[derive(Deserialize)]
@@ -55,7 +55,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
                 variants.push(source.variant(keys, move |source, turn| {
                     let request = source.request("dataloader", share, turn.warmup, json!({
                         "key": key, "keep": config.keep_open, "batch_size": batch_size, "workers": workers,
-                        "first_epoch": turn.round as u64 * TURN.1, "turn_s": TURN.0, "most_epochs": TURN.1,
+                        "first_epoch": turn.round as u64 * TURN_LIMITS.1, "turn_s": TURN_LIMITS.0, "most_epochs": TURN_LIMITS.1,
                     }));
                     let (measured, check) = source
                         .turn(turn, Preset::None, &request, |answer| epochs(session, answer, &first))?;

@@ -5,8 +5,8 @@
 //!  a few batches of each set ─▶ seconds to open, and of an image ┴─▶ LoopPlan::of ─▶ Planned: steps, rounds, limits of runs
 //! ```
 
-use super::step::{Endless, built, loader, model_shape, not_for_rust, run_model};
-use crate::budget::{self, Asked, LoopPlan, Reading};
+use super::step::{EndlessBatches, built, loader, model_shape, not_for_rust, run_model};
+use crate::budget::{self, LoopPlan, LoopRequest, ReadCost};
 use crate::choices::Mode;
 use crate::config::Config;
 use crate::core::Session;
@@ -30,11 +30,11 @@ const FIRST_SIDE: usize = 32;
 /// What fits into the time budget, and the seconds that it was told from.
 pub(super) struct Planned {
     pub(super) plan: LoopPlan,
-    pub(super) asked: Asked,
+    pub(super) asked: LoopRequest,
     /// Seconds that an image takes the model.
     modes: Vec<(Mode, f64)>,
     /// And to be read.
-    sets: Vec<Reading>,
+    sets: Vec<ReadCost>,
     /// Seconds that there are for all of it.
     seconds: f64,
 }
@@ -68,7 +68,7 @@ pub(super) fn plan(session: &Session<'_>) -> Result<Option<Planned>> {
     if sets.is_empty() || not_for_rust(&config.model).is_some() {
         return Ok(None);
     }
-    let asked = Asked {
+    let asked = LoopRequest {
         rounds: config.repeats,
         steps: config.steps,
         batch_size: config.batch_size.min(session.prepared.expected.len()),
@@ -86,11 +86,11 @@ pub(super) fn plan(session: &Session<'_>) -> Result<Option<Planned>> {
     let batch_size =
         if asked.batch_size * c * h * w * size_of::<f32>() > PROBED_BYTES { 1 } else { asked.batch_size };
     // A set that cannot be read says so when it is measured.
-    let sets: Vec<Reading> = sets
+    let sets: Vec<ReadCost> = sets
         .iter()
         .map(|set| {
             reading(session, set, batch_size, enough)
-                .unwrap_or(Reading { format: set.format, ..Reading::default() })
+                .unwrap_or(ReadCost { format: set.format, ..ReadCost::default() })
         })
         .collect();
     let seconds = session.remaining().as_secs_f64();
@@ -98,11 +98,11 @@ pub(super) fn plan(session: &Session<'_>) -> Result<Option<Planned>> {
 }
 
 /// What a set takes to be read: its batches after the first, as many as are read in `enough` seconds and one at least.
-fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f64) -> Result<Reading> {
+fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f64) -> Result<ReadCost> {
     let opening = Stopwatch::start();
     let loader = loader(session, set, batch_size)?;
     let open_s = opening.elapsed();
-    let mut batches = Endless::new(&loader, 0);
+    let mut batches = EndlessBatches::new(&loader, 0);
     // Starting threads and what a set keeps from its first read on are no part of a later batch.
     batches.next()?;
     let (mut images, clock) = (0, Stopwatch::start());
@@ -114,7 +114,7 @@ fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f6
         }
     }
     let image_s = clock.elapsed() / images.max(1) as f64;
-    Ok(Reading { format: set.format, open_s, image_s })
+    Ok(ReadCost { format: set.format, open_s, image_s })
 }
 
 /// Seconds that the model takes for an image of a batch of this shape: from steps on a small part of one image, then on

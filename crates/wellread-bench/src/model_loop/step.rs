@@ -1,7 +1,7 @@
 //! What a step is made of: the loader's batches without end, the model, and a run of the one on the other.
 //!
 //! ```text
-//!  set ─▶ loader ─▶ Endless::next: a batch ─▶ model_shape ─▶ run_model: inference, or a step of training and its loss
+//!  set ─▶ loader ─▶ EndlessBatches::next: a batch ─▶ model_shape ─▶ run_model: inference, or a step of training and its loss
 //! ```
 
 use crate::choices::{Mode, Preset};
@@ -29,13 +29,13 @@ pub(super) fn loader(session: &Session<'_>, set: &FormatSet, batch_size: usize) 
 
 /// Batches without end: epoch after epoch. Before each the set forgets the pixels that it keeps decoded, as if it were opened
 /// anew: a set of another format decodes them in every epoch.
-pub(super) struct Endless<'l> {
+pub(super) struct EndlessBatches<'l> {
     loader: &'l Loader,
     epoch: u64,
     batches: Batches,
 }
 
-impl<'l> Endless<'l> {
+impl<'l> EndlessBatches<'l> {
     pub(super) fn new(loader: &'l Loader, epoch: u64) -> Self {
         loader.set_epoch(epoch);
         Self { loader, epoch, batches: loader.iter() }

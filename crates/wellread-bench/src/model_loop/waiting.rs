@@ -1,7 +1,7 @@
 //! What a step waits for data, format by format, and whether the runs are enough to say what binds.
 //!
 //! ```text
-//!  rows of one mode ─▶ [`Waiting`] of each format, the fastest first ─▶ [`Binds`] ─▶ what the answer says
+//!  rows of one mode ─▶ [`Waiting`] of each format, the fastest first ─▶ [`Bottleneck`] ─▶ what the answer says
 //! ```
 //!
 //! A share is small for two reasons: loading is fast, or the loader had read the batches before the first step was counted.
@@ -21,7 +21,7 @@ const NAMED: usize = 3;
 
 /// What binds a step.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Binds {
+pub(crate) enum Bottleneck {
     /// The model: waiting is below 30 %.
     Model,
     /// Waiting takes 30 to 50 %.
@@ -32,7 +32,7 @@ pub(crate) enum Binds {
     Unclear(String),
 }
 
-impl Binds {
+impl Bottleneck {
     /// What a share of waiting says by itself.
     fn of(share: f64) -> Self {
         match share {
@@ -60,7 +60,7 @@ pub(crate) struct Waiting {
     /// Median throughput.
     images_per_sec: f64,
     /// What the runs say.
-    pub(crate) binds: Binds,
+    pub(crate) binds: Bottleneck,
 }
 
 impl Waiting {
@@ -75,7 +75,7 @@ impl Waiting {
     }
 
     /// The share in words, with its interval.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn share_with_interval(&self) -> String {
         let interval = self.interval.as_ref();
         let range =
             interval.map_or(String::new(), |i| format!(" ({} to {})", percent(i.low), percent(i.high)));
@@ -106,21 +106,21 @@ pub(crate) fn by_speed(table: &Table, mode: Mode, judge: &Judge) -> Vec<Waiting>
     all
 }
 
-fn binds(shares: &Series, interval: Option<&Interval>, ahead: Option<String>, judge: &Judge) -> Binds {
+fn binds(shares: &Series, interval: Option<&Interval>, ahead: Option<String>, judge: &Judge) -> Bottleneck {
     let Some(interval) = interval else {
-        return Binds::Unclear(judge.too_few(shares.values.len()));
+        return Bottleneck::Unclear(judge.too_few(shares.values.len()));
     };
     if let Some(why) = judge.too_noisy() {
-        return Binds::Unclear(why);
+        return Bottleneck::Unclear(why);
     }
-    let (low, high) = (Binds::of(interval.low), Binds::of(interval.high));
+    let (low, high) = (Bottleneck::of(interval.low), Bottleneck::of(interval.high));
     match ahead {
         // What was read ahead makes a share smaller, never larger.
-        Some(why) if low != Binds::Loading => Binds::Unclear(why),
+        Some(why) if low != Bottleneck::Loading => Bottleneck::Unclear(why),
         _ if low == high => low,
         _ => {
-            let limit = if low == Binds::Model { LITTLE } else { MUCH };
-            Binds::Unclear(format!("the interval reaches beyond {:.0} % {}", 100.0 * limit, MORE_ROUNDS))
+            let limit = if low == Bottleneck::Model { LITTLE } else { MUCH };
+            Bottleneck::Unclear(format!("the interval reaches beyond {:.0} % {}", 100.0 * limit, MORE_ROUNDS))
         }
     }
 }
@@ -146,17 +146,17 @@ pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Findin
     let (best, others) = all.split_first()?;
     let verb = if mode == Mode::Train { "training" } else { "inference" };
     let begin = match &best.binds {
-        Binds::Model => "The model binds here, not loading",
-        Binds::Both => "Loading takes a part that matters",
-        Binds::Loading => "Loading binds here",
-        Binds::Unclear(_) => "It is too early to say whether the model or loading binds here",
+        Bottleneck::Model => "The model binds here, not loading",
+        Bottleneck::Both => "Loading takes a part that matters",
+        Bottleneck::Loading => "Loading binds here",
+        Bottleneck::Unclear(_) => "It is too early to say whether the model or loading binds here",
     };
     let why = match &best.binds {
-        Binds::Unclear(why) => format!("; {why}"),
+        Bottleneck::Unclear(why) => format!("; {why}"),
         _ => String::new(),
     };
     let slow: Vec<&Waiting> = others.iter().filter(|w| is_worse(&w.binds, &best.binds)).collect();
-    let with = |w: &Waiting| format!("{} with {}", w.told(), w.format());
+    let with = |w: &Waiting| format!("{} with {}", w.share_with_interval(), w.format());
     let shares = match others.last() {
         Some(slowest) if slow.is_empty() => format!("{}, {}", with(best), with(slowest)),
         _ => with(best),
@@ -168,7 +168,7 @@ pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Findin
     );
     let is = |row: usize| table.cell("mode", row) == mode.into();
     let rate = number(best.images_per_sec);
-    let detail = if let Binds::Unclear(_) = best.binds {
+    let detail = if let Bottleneck::Unclear(_) = best.binds {
         format!("With {}: {rate} images/s so far; no verdict yet.", best.format())
     } else {
         let fastest = if others.is_empty() { "" } else { ", the fastest format by its median" };
@@ -187,10 +187,10 @@ pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Findin
 }
 
 /// Whether loading matters more with a format than with the best one, beyond doubt.
-fn is_worse(format: &Binds, best: &Binds) -> bool {
+fn is_worse(format: &Bottleneck, best: &Bottleneck) -> bool {
     match format {
-        Binds::Loading => *best != Binds::Loading,
-        Binds::Both => *best == Binds::Model,
+        Bottleneck::Loading => *best != Bottleneck::Loading,
+        Bottleneck::Both => *best == Bottleneck::Model,
         _ => false,
     }
 }
@@ -200,10 +200,10 @@ fn would_bind(mut slow: Vec<&Waiting>) -> String {
     slow.sort_by(|a, b| b.share().total_cmp(&a.share()));
     let Some(slowest) = slow.first() else { return String::new() };
     let most = slowest.binds.clone();
-    let verb = if most == Binds::Loading { "bind" } else { "take a part that matters" };
+    let verb = if most == Bottleneck::Loading { "bind" } else { "take a part that matters" };
     slow.retain(|w| w.binds == most);
     let named: Vec<String> =
-        slow.iter().take(NAMED).map(|w| format!("with {} {}", w.format(), w.told())).collect();
+        slow.iter().take(NAMED).map(|w| format!("with {} {}", w.format(), w.share_with_interval())).collect();
     let more = slow.len().saturating_sub(NAMED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
     format!("; loading would {verb} {}{more}", named.join(", "))

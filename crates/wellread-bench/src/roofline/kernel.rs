@@ -18,11 +18,11 @@ use wellread_loader::kernels::{Affine, convert};
 use wellread_measure::clock::Stopwatch;
 
 /// Passes last so long at least, each thread's by itself: a fraction of a batch is below the clock.
-const PASS: f64 = 2e-3;
+const MIN_PASS_SECONDS: f64 = 2e-3;
 /// This limit has so small a part of a limit's time: each size of batch and number of threads has one of its own.
 const PARTS: u32 = 6;
 /// Bytes of all buffers at most, where a batch is small enough.
-const MOST_BYTES: usize = 1 << 30;
+const MAX_BUFFER_BYTES: usize = 1 << 30;
 /// The factor and the summand; any will do.
 const AFFINE: Affine = Affine { scale: 1.0 / 255.0, offset: -0.0 };
 
@@ -49,7 +49,7 @@ impl Batches {
         if pixels == 0 {
             return f64::NAN;
         }
-        let room = MOST_BYTES / (pixels * size_of::<f32>() * threads);
+        let room = MAX_BUFFER_BYTES / (pixels * size_of::<f32>() * threads);
         let buffers = buffers.div_ceil(threads).min(room).max(1);
         // How many threads begin together is known when all that there are have been started.
         let start = OnceLock::<Barrier>::new();
@@ -69,7 +69,7 @@ impl Batches {
             };
             // Buffers come into being.
             batches(buffers);
-            let count = (PASS / batches(1)).ceil() as usize;
+            let count = (MIN_PASS_SECONDS / batches(1)).ceil() as usize;
             start.wait().wait();
             let ends = Instant::now() + BUDGET / PARTS;
             let (mut fastest, mut passes) = (0.0_f64, 0);

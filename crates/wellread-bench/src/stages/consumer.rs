@@ -1,7 +1,7 @@
 //! What takes the batches: nothing, a stand-in that takes its time, or a model.
 
 use crate::core::words::number;
-use crate::feed::stand_in;
+use crate::feed::simulate_step;
 use crate::model_loop::{model_shape, trained};
 use anyhow::{Context as _, Result};
 use wellread_loader::Batch;
@@ -44,7 +44,7 @@ impl Step {
             Self::Nothing => {
                 std::hint::black_box(batch.pixels().last());
             }
-            Self::StandIn(seconds) => stand_in(*seconds),
+            Self::StandIn(seconds) => simulate_step(*seconds),
             Self::Model { name, seed, model } => {
                 let shape = model_shape(batch.shape())?;
                 if model.is_none() {

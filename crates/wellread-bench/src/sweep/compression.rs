@@ -115,8 +115,8 @@ fn run(session: &Session<'_>) -> Result<Results> {
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
     let found = [
-        ranked(61, places(table, judge)),
-        ranked(62, price(table, judge)),
+        ranked(61, containers_of_chunks(table, judge)),
+        ranked(62, codec_read_costs(table, judge)),
         ranked(63, smallest(table)),
         ranked(64, lacking(table, "compression", "Codecs")),
     ];
@@ -132,7 +132,7 @@ fn random_reads(table: &Table, compression: Compression) -> Vec<Series> {
 }
 
 /// The same codec in chunks, by the container, in files: the fastest format of each place.
-fn places(table: &Table, judge: &Judge) -> Option<Finding> {
+fn containers_of_chunks(table: &Table, judge: &Judge) -> Option<Finding> {
     let sorted = by_median(random_reads(table, COMPARED));
     let first = sorted.first()?;
     let second = sorted.iter().find(|s| s.label != first.label)?;
@@ -158,7 +158,7 @@ fn places(table: &Table, judge: &Judge) -> Option<Finding> {
 }
 
 /// What a codec costs or gains in reading, per format.
-fn price(table: &Table, judge: &Judge) -> Option<Finding> {
+fn codec_read_costs(table: &Table, judge: &Judge) -> Option<Finding> {
     let (plain, packed) = (random_reads(table, Compression::None), random_reads(table, COMPARED));
     let (mut clear, mut open, mut doubt) = (Vec::new(), Vec::new(), String::new());
     for without in &plain {

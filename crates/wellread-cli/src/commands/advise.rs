@@ -8,7 +8,7 @@ use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::PathBuf;
 use std::time::Duration;
 use wellread_bench::advise::choose::{is_never, no_wait};
-use wellread_bench::advise::{Advice, SettingTried, Settings, Tried, candidates, study};
+use wellread_bench::advise::{Advice, CandidateResult, SettingResult, Settings, candidates, study};
 use wellread_bench::data::no_masks;
 use wellread_bench::model_loop::utilisation_mark;
 use wellread_bench::stages::Figure;
@@ -149,7 +149,7 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
         "  {:<46} {:>9} {:>10}  {:<24} {:>8} {:>9} {:>10}  versus the fastest",
         "kept as", "MB of set", "write ms/i", "images/s in batches", "of copy", "single us", "cold im/s"
     ));
-    let mut order: Vec<&Tried> = advice.tried.iter().collect();
+    let mut order: Vec<&CandidateResult> = advice.tried.iter().collect();
     order.sort_by(|a, b| b.images_per_s.value.total_cmp(&a.images_per_s.value));
     for tried in order {
         let write = tried.candidate.write_s.map(|s| 1e3 * s / tried.candidate.images.max(1) as f64);
@@ -165,7 +165,7 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
             versus(tried)
         ));
     }
-    let settings = |what: &str, unit: &str, tried: &[SettingTried]| {
+    let settings = |what: &str, unit: &str, tried: &[SettingResult]| {
         if !tried.is_empty() {
             let each = tried.iter().map(|t| {
                 // Of a step that waits however long it is.
@@ -242,7 +242,7 @@ fn agreement(agrees: Option<bool>) -> &'static str {
 }
 
 /// How one candidate compares, in words.
-fn versus(tried: &Tried) -> String {
+fn versus(tried: &CandidateResult) -> String {
     use wellread_measure::Verdict;
     if !tried.finalist {
         return "screened only".to_owned();

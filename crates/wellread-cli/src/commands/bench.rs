@@ -8,20 +8,20 @@ use super::program::Program;
 use super::{note_leftovers, recipe};
 use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::text_table;
-use wellread_bench::{Config, Watch, WrongUsage, suite};
+use wellread_bench::{Config, RunObserver, WrongUsage, suite};
 use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity};
 
 /// Processes of a comparison at most.
-const MOST_PROCESSES: usize = 1_000;
+const MAX_PROCESSES: usize = 1_000;
 
 pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
     if let Some(path) = &args.recipe {
         return recipe::run(path, &args.out, program, ui);
     }
-    if args.processes > MOST_PROCESSES {
+    if args.processes > MAX_PROCESSES {
         return Err(Failure::Usage(format!(
-            "--processes {} are too many: {MOST_PROCESSES} at most",
+            "--processes {} are too many: {MAX_PROCESSES} at most",
             args.processes
         )));
     }
@@ -32,7 +32,7 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
     let bar = ui.progress(0, "preparing images");
     let left = TimeLeft::default();
     left.show_on(&bar);
-    let watch = Watch {
+    let watch = RunObserver {
         progress: &shown_on(&bar),
         left: &|time| left.set(time),
         phase: &|line| ui.phase(line),

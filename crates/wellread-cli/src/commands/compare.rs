@@ -68,7 +68,7 @@ pub struct Args {
 }
 
 /// What A and B are.
-enum Given<'a> {
+enum ComparedInputs<'a> {
     /// Files and folders of each side.
     Results(Vec<&'a str>, Vec<&'a str>),
     /// A commit of each.
@@ -106,11 +106,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         },
         _ => {
             let [first, second] = match given(args)? {
-                Given::Results(a, b) => {
+                ComparedInputs::Results(a, b) => {
                     on_one_side(&a, &b)?;
                     [open(&a)?, open(&b)?]
                 }
-                Given::Revisions(names) => measure(args, names, &mut options, ui)?,
+                ComparedInputs::Revisions(names) => measure(args, names, &mut options, ui)?,
             };
             let found = compare(&first, &second, &options).map_err(|e| failed(&e))?;
             let kept = match &args.history {
@@ -129,7 +129,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 }
 
 /// Files and folders before commits of the same name; both sides alike.
-fn given(args: &Args) -> Outcome<Given<'_>> {
+fn given(args: &Args) -> Outcome<ComparedInputs<'_>> {
     fn all(names: &[String]) -> Vec<&str> {
         names.iter().map(String::as_str).collect()
     }
@@ -137,14 +137,16 @@ fn given(args: &Args) -> Outcome<Given<'_>> {
     let is_commit = |name: &str| revisions::commit(Path::new("."), name).is_some();
     let (before, after) = (all(&args.given), all(&args.after));
     match before.as_slice() {
-        [a, b] if after.is_empty() && is_path(a) && is_path(b) => Ok(Given::Results(vec![a], vec![b])),
+        [a, b] if after.is_empty() && is_path(a) && is_path(b) => {
+            Ok(ComparedInputs::Results(vec![a], vec![b]))
+        }
         [a, b] if !is_path(a) && !is_path(b) && is_commit(a) && is_commit(b) => {
             if after.is_empty() {
                 return Err(Failure::Usage(format!(
                     "{a} and {b} are commits; say what to measure, such as: wellread compare {a} {b} -- dataloader --images 200"
                 )));
             }
-            Ok(Given::Revisions([a, b]))
+            Ok(ComparedInputs::Revisions([a, b]))
         }
         _ => {
             // The first that is of another kind than it should be.
@@ -167,7 +169,7 @@ fn given(args: &Args) -> Outcome<Given<'_>> {
                     "of several results, -- says where those of B begin: wellread compare A1 A2 A3 -- B1 B2 B3".to_owned(),
                 ));
             }
-            Ok(Given::Results(before, after))
+            Ok(ComparedInputs::Results(before, after))
         }
     }
 }

@@ -67,13 +67,13 @@ impl Args {
 }
 
 /// Milliseconds of a step from which on each turn is told.
-const LONG_MS: f64 = 1e3;
+const LONG_STEP_MS: f64 = 1e3;
 
 /// Milliseconds of a step: an hour at most, since a run has several and none ends before its last.
 pub(super) fn parse_step(text: &str) -> Result<f64, String> {
-    const MOST: f64 = 3.6e6;
+    const MAX_STEP_MS: f64 = 3.6e6;
     match text.parse::<f64>() {
-        Ok(ms) if ms > MOST => Err(format!("{text} ms are more than an hour for one step")),
+        Ok(ms) if ms > MAX_STEP_MS => Err(format!("{text} ms are more than an hour for one step")),
         Ok(ms) if ms > 0.0 => Ok(ms),
         _ => Err(format!("{text:?} is no positive number of milliseconds")),
     }
@@ -113,7 +113,7 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
     note_leftovers_beside(data, ui);
     let bar = ui.progress(0, "measuring");
     // Of long steps each turn takes so long that a user wants to know where it is.
-    let is_slow = args.step_ms.is_some_and(|ms| ms >= LONG_MS);
+    let is_slow = args.step_ms.is_some_and(|ms| ms >= LONG_STEP_MS);
     if is_slow {
         ui.phase("measuring: a turn takes several steps at least");
     }

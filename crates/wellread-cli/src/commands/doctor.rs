@@ -24,7 +24,7 @@ pub struct Args {
 }
 
 /// How long a program that is asked may take.
-const ANSWER: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds).
 const PACKAGES: &str = r#"
@@ -54,12 +54,15 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         wellread_model::models().iter().map(|m| json!({ "name": m.name, "about": m.about })).collect();
     let program = wellread_worker::python(args.python.as_deref());
     let program = program.to_string_lossy();
-    let python = ask_python(&*program, PACKAGES, &[], ANSWER)
+    let python = ask_python(&*program, PACKAGES, &[], PROBE_TIMEOUT)
         .and_then(|text| serde_json::from_str::<Value>(&text).map_err(|e| e.to_string()));
     let library = wellread_infer::backend::onnxruntime::find(None, args.python.as_deref())
         .map_err(|e| format!("{e:#}"));
-    let gpu =
-        ask("nvidia-smi", &["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"], ANSWER);
+    let gpu = ask(
+        "nvidia-smi",
+        &["--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
+        PROBE_TIMEOUT,
+    );
     if ui.json {
         return ui.document(&json!({
             "wellread": env!("CARGO_PKG_VERSION"),

@@ -8,7 +8,7 @@ use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use text::{LINE, Missing, shared_conditions, tell};
+use text::{Missing, RULE_LINE, shared_conditions, tell};
 use wellread_bench::machine;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::report;
@@ -19,7 +19,7 @@ use wellread_report::Fact;
 use wellread_store::words::{counted, counted_with};
 
 /// Most passes.
-const MOST_PASSES: usize = 1_000_000;
+const MAX_PASSES: usize = 1_000_000;
 /// Measures latency, throughput and memory of inference; writes a table (CSV) and all samples (JSON).
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -167,10 +167,10 @@ fn parse_warmup(text: &str) -> Result<usize, String> {
 }
 
 fn at_most_all(passes: usize) -> Result<usize, String> {
-    if passes <= MOST_PASSES {
+    if passes <= MAX_PASSES {
         Ok(passes)
     } else {
-        Err(format!("{passes} are too many: {MOST_PASSES} at most"))
+        Err(format!("{passes} are too many: {MAX_PASSES} at most"))
     }
 }
 
@@ -206,7 +206,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     let run = wellread_infer::run(&config, &|event| tell(event, &missing, &bar, ui));
     bar.finish_and_clear();
     let run = run.map_err(|e| Failure::Failed(format!("{e:#}")))?;
-    ui.say(format!("\n{LINE}\nBenchmark Suite Complete\n{LINE}"));
+    ui.say(format!("\n{RULE_LINE}\nBenchmark Suite Complete\n{RULE_LINE}"));
     ui.say(format!("Total configurations: {}", run.records.len()));
     ui.say(format!("Results saved to: {}", run.csv.display()));
     ui.hint(format!("All samples: {}", run.json.display()));

@@ -16,8 +16,8 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use wellread_bench::outcome::{PROCESSES, description};
-use wellread_bench::suite::{self, Kept};
-use wellread_bench::{Config, Watch, budget, findings};
+use wellread_bench::suite::{self, InterruptedState};
+use wellread_bench::{Config, RunObserver, budget, findings};
 use wellread_compare::{append, condensed};
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
@@ -25,26 +25,26 @@ use wellread_report::{Cell, Fact, ReportInput, Samples, Table, columns};
 use wellread_store::staged::{MadeFolder, Staged};
 
 /// Options that a child is given by its parent, each with a value.
-const TAKEN: [&str; 5] = ["processes", "out", "output", "data-dir", "trace"];
+const CHILD_OPTIONS: [&str; 5] = ["processes", "out", "output", "data-dir", "trace"];
 
 /// The process that is measured, 0 for none.
-static RUNNING: AtomicU32 = AtomicU32::new(0);
+static CHILD_PID: AtomicU32 = AtomicU32::new(0);
 /// Whether this program is about to end: the handler of the signal says so, and ends it.
-static ENDING: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// So long a process that was asked to end may take.
-const TO_END: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks the process that is measured to end, and waits until it has: what it writes is removed afterwards.
 pub fn interrupt() {
-    ENDING.store(true, Ordering::SeqCst);
-    let pid = RUNNING.load(Ordering::SeqCst);
+    INTERRUPTED.store(true, Ordering::SeqCst);
+    let pid = CHILD_PID.load(Ordering::SeqCst);
     #[cfg(unix)]
     if let Ok(pid @ 2..) = i32::try_from(pid) {
         // SAFETY: kill has no preconditions; the process is a child that was not waited for yet, so the number is its own.
         unsafe { libc::kill(pid, libc::SIGTERM) };
     }
     let asked = Instant::now();
-    while pid != 0 && RUNNING.load(Ordering::SeqCst) == pid && asked.elapsed() < TO_END {
+    while pid != 0 && CHILD_PID.load(Ordering::SeqCst) == pid && asked.elapsed() < SHUTDOWN_TIMEOUT {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -53,16 +53,16 @@ pub fn interrupt() {
 fn output_of(command: &mut Command) -> Result<Output> {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.context("cannot start a process")?;
-    RUNNING.store(child.id(), Ordering::SeqCst);
+    CHILD_PID.store(child.id(), Ordering::SeqCst);
     let output = child.wait_with_output();
-    RUNNING.store(0, Ordering::SeqCst);
+    CHILD_PID.store(0, Ordering::SeqCst);
     let output = output.context("cannot wait for a process")?;
     // A terminal interrupts both, and the child may be the first to end.
     if !output.status.success() && matches!(output.status.code(), None | Some(130)) {
         std::thread::sleep(Duration::from_millis(500));
     }
-    while ENDING.load(Ordering::SeqCst) {
-        std::thread::sleep(TO_END);
+    while INTERRUPTED.load(Ordering::SeqCst) {
+        std::thread::sleep(SHUTDOWN_TIMEOUT);
     }
     Ok(output)
 }
@@ -71,14 +71,19 @@ fn output_of(command: &mut Command) -> Result<Output> {
 ///
 /// # Errors
 /// A process that fails, with what it said; a results folder that cannot be written.
-pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>) -> Result<ReportInput> {
+pub fn run(
+    config: &Config,
+    count: usize,
+    program: &[OsString],
+    watch: RunObserver<'_>,
+) -> Result<ReportInput> {
     suite::check_out(config)?;
     let _made = MadeFolder::new(&config.out)
         .with_context(|| format!("cannot make the results folder {}", config.out.display()))?;
     let data = config.data_folder();
     let mut words = split(&config.command).map_err(anyhow::Error::msg)?;
     words.remove(0);
-    for option in TAKEN {
+    for option in CHILD_OPTIONS {
         remove(&mut words, option);
     }
     words.retain(|word| !["--json", "--quiet", "-q"].contains(&word.as_str()));
@@ -87,7 +92,7 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
     let folder = scratch.create_dir()?;
     let (mut inputs, mut report): (Vec<ReportInput>, Option<ReportInput>) = (Vec::new(), None);
     if !config.in_place {
-        suite::keep(Kept::Images(data.clone()));
+        suite::set_interrupted_state(InterruptedState::Images(data.clone()));
     }
     for child in 0..count {
         (watch.progress)("fresh processes", child, count);
@@ -110,7 +115,7 @@ pub fn run(config: &Config, count: usize, program: &[OsString], watch: Watch<'_>
         // What is finished stays when this is interrupted.
         let so_far = report.insert(joined(&inputs, config)?);
         so_far.save(&config.out)?;
-        suite::keep(Kept::Results(config.out.clone()));
+        suite::set_interrupted_state(InterruptedState::Results(config.out.clone()));
         let took = budget::words(begun.elapsed().as_secs_f64());
         (watch.phase)(&format!("process {} of {count} in {took}", child + 1));
     }
@@ -200,14 +205,14 @@ fn append_samples(all: &mut Vec<Samples>, of: &Samples, process: usize) {
         let mut run: Vec<(String, Cell)> =
             columns.map(|c| (c.name().to_owned(), of.runs().cell(c.name(), row))).collect();
         let within = of.runs().f64("run", row).unwrap_or(0.0) as usize;
-        run.push(("run".into(), Cell::from(process * MOST_RUNS + within)));
+        run.push(("run".into(), Cell::from(process * MAX_RUNS + within)));
         run.push(("process".into(), Cell::from(process)));
         all[at].push(run, seconds.clone());
     }
 }
 
 /// Runs of a process at most, as far as numbers of runs are concerned.
-const MOST_RUNS: usize = 10_000;
+const MAX_RUNS: usize = 10_000;
 
 /// The table with the 95 % interval of each configuration's median over processes, where there are enough of them.
 fn with_intervals(table: &Table, settings: &Bootstrap) -> Table {

@@ -16,7 +16,7 @@ use wellread_tasks::task::Mode;
 use wellread_tasks::{adapter, report, text};
 
 /// Most runs of a task.
-const MOST_REPEATS: usize = 1000;
+const MAX_REPEATS: usize = 1000;
 
 /// Measures training or inference across git branches, phase by phase; writes JSON and a report.
 #[derive(clap::Args)]
@@ -108,7 +108,7 @@ impl Args {
 
 fn parse_repeats(text: &str) -> Result<usize, String> {
     parse_positive(text).and_then(|n| {
-        if n <= MOST_REPEATS { Ok(n) } else { Err(format!("{n} are too many: {MOST_REPEATS} at most")) }
+        if n <= MAX_REPEATS { Ok(n) } else { Err(format!("{n} are too many: {MAX_REPEATS} at most")) }
     })
 }
 

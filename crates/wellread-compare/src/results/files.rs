@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use wellread_report::{ReportInput, Table, columns, summary};
 
 /// Files longer than this are no results: nothing of the kind that is read here reaches a hundredth of it.
-const LARGEST: u64 = 1 << 30;
+const MAX_RESULT_BYTES: u64 = 1 << 30;
 
 impl Results {
     /// Reads results from a file or folder.
@@ -83,19 +83,19 @@ fn folder(path: &Path) -> Result<Results> {
         );
     }
     let tables = tables.into_iter().map(|table| Ok(latency::in_seconds(Table::read_csv(table)?)));
-    Ok(Results { tables: tables.collect::<Result<_>>()?, ..beside(path)? })
+    Ok(Results { tables: tables.collect::<Result<_>>()?, ..summary_details(path)? })
 }
 
 fn file(path: &Path) -> Result<Results> {
     let size = std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?.len();
-    if size > LARGEST {
+    if size > MAX_RESULT_BYTES {
         bail!("{}: {size} bytes are too many for results", path.display());
     }
     let parent = path.parent().unwrap_or(Path::new(""));
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("parquet") => {
             let table = latency::in_seconds(Table::read_parquet(path)?);
-            Ok(Results { tables: vec![table], ..beside(parent)? })
+            Ok(Results { tables: vec![table], ..summary_details(parent)? })
         }
         Some("csv") => {
             let samples = path.with_extension("json");
@@ -103,7 +103,7 @@ fn file(path: &Path) -> Result<Results> {
                 return json::read(&samples);
             }
             let table = latency::in_seconds(Table::read_csv(path)?);
-            Ok(Results { tables: vec![table], ..beside(parent)? })
+            Ok(Results { tables: vec![table], ..summary_details(parent)? })
         }
         Some("json") if path.file_name().is_some_and(|name| name == summary::FILE_NAME) => {
             // The tables beside it hold every run, the summary their medians only.
@@ -121,7 +121,7 @@ fn file(path: &Path) -> Result<Results> {
 }
 
 /// What the `summary.json` of a folder tells, without its tables.
-fn beside(folder: &Path) -> Result<Results> {
+fn summary_details(folder: &Path) -> Result<Results> {
     let path = folder.join(summary::FILE_NAME);
     if !path.is_file() {
         return Ok(Results::default());

@@ -4,14 +4,14 @@ use crate::folder;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
-use wellread_compare::{Options, Results, Word, compare};
+use wellread_compare::{Options, Results, RowVerdict, compare};
 
 /// Rounds of one process a side, judged as they are.
 fn of_runs() -> Options {
     Options { same_conditions: true, ..Options::default() }
 }
 
-fn ratio(a: &Path, b: &Path) -> (f64, Word) {
+fn ratio(a: &Path, b: &Path) -> (f64, RowVerdict) {
     let c = compare(&Results::open(a).unwrap(), &Results::open(b).unwrap(), &of_runs()).unwrap();
     (c.rows[0].ratio.unwrap(), c.rows[0].verdict)
 }
@@ -23,7 +23,7 @@ fn folders_tables_and_summaries_give_the_same_ratio() {
     folder(&x, &[("tiff", 1.0)], 1, &[]);
     folder(&y, &[("tiff", 1.3)], 2, &[]);
     let whole = ratio(&x, &y);
-    assert_eq!(whole.1, Word::Slower);
+    assert_eq!(whole.1, RowVerdict::Slower);
     for file in ["dataset.parquet", "dataset.csv", "summary.json"] {
         assert_eq!(ratio(&x.join(file), &y.join(file)), whole, "{file}");
         assert_eq!(ratio(&x.join(file), &y), whole, "{file} and a folder");
@@ -38,7 +38,7 @@ fn folders_tables_and_summaries_give_the_same_ratio() {
         &of_runs(),
     );
     let c = c.unwrap();
-    assert_eq!((c.rows[0].verdict, c.regressions), (Word::Unclear, 0));
+    assert_eq!((c.rows[0].verdict, c.regressions), (RowVerdict::Unclear, 0));
     assert!((c.rows[0].ratio.unwrap() - whole.0).abs() < 0.01, "{c:?}");
     // CSV alone in a folder.
     let text = dir.path().join("text");
@@ -64,9 +64,9 @@ fn inference_is_compared_by_its_samples_or_else_its_intervals() {
     fs::write(at("a.csv"), infer_csv(10.0, "")).unwrap();
     fs::write(at("b.csv"), infer_csv(12.0, "")).unwrap();
     let (found, word) = ratio(&at("a.csv"), &at("b.csv"));
-    assert!((found - 1.2).abs() < 1e-9 && word == Word::Slower, "{found} {word:?}");
+    assert!((found - 1.2).abs() < 1e-9 && word == RowVerdict::Slower, "{found} {word:?}");
     fs::write(at("c.csv"), infer_csv(10.05, "")).unwrap();
-    assert_eq!(ratio(&at("a.csv"), &at("c.csv")).1, Word::Same);
+    assert_eq!(ratio(&at("a.csv"), &at("c.csv")).1, RowVerdict::Same);
     // With samples beside it, in nanoseconds.
     let run = |ms: f64| {
         let round = |i: i64| {
@@ -83,10 +83,10 @@ fn inference_is_compared_by_its_samples_or_else_its_intervals() {
     let results = Results::open(&at("a.csv")).unwrap();
     assert_eq!((results.tables[0].rows(), results.tables[0].name()), (10, "inference"));
     let (found, word) = ratio(&at("a.csv"), &at("d.json"));
-    assert!((found - 1.3).abs() < 1e-3 && word == Word::Slower, "{found} {word:?}");
+    assert!((found - 1.3).abs() < 1e-3 && word == RowVerdict::Slower, "{found} {word:?}");
     // Samples in seconds against a table in milliseconds.
     let (found, word) = ratio(&at("d.json"), &at("b.csv"));
-    assert!((found - 12.0 / 13.0).abs() < 1e-3 && word == Word::Faster, "{found} {word:?}");
+    assert!((found - 12.0 / 13.0).abs() < 1e-3 && word == RowVerdict::Faster, "{found} {word:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::folder;
 use serde_json::json;
 use wellread_compare::judge::Scope;
-use wellread_compare::{Comparison, Options, Results, Word, compare, rounds, sides, text};
+use wellread_compare::{Comparison, Options, Results, RowVerdict, compare, rounds, sides, text};
 use wellread_measure::bootstrap::Pairing;
 use wellread_measure::rng::Rng;
 use wellread_report::{Table, row};
@@ -21,7 +21,7 @@ fn of_runs() -> Options {
     Options { same_conditions: true, ..Options::default() }
 }
 
-fn word(c: &Comparison, name: &str) -> Word {
+fn word(c: &Comparison, name: &str) -> RowVerdict {
     c.rows.iter().find(|row| row.name().starts_with(name)).unwrap().verdict
 }
 
@@ -32,11 +32,11 @@ fn every_word_where_it_belongs() {
         &[("tiff", 1.2), ("parquet", 0.8), ("vortex", 1.0), ("small", 1.03), ("duckdb", 1.0)],
         &[],
     );
-    assert_eq!(word(&c, "tiff"), Word::Slower);
-    assert_eq!(word(&c, "parquet"), Word::Faster);
-    assert_eq!(word(&c, "vortex"), Word::Same);
+    assert_eq!(word(&c, "tiff"), RowVerdict::Slower);
+    assert_eq!(word(&c, "parquet"), RowVerdict::Faster);
+    assert_eq!(word(&c, "vortex"), RowVerdict::Same);
     // Slower beyond doubt, and within the threshold.
-    assert_eq!(word(&c, "small"), Word::Slower);
+    assert_eq!(word(&c, "small"), RowVerdict::Slower);
     assert_eq!(c.regressions, 1);
     let tiff = &c.rows[0];
     assert_eq!((tiff.quantity.as_str(), tiff.n_a, tiff.regression), ("samples_per_sec", 10, true));
@@ -56,7 +56,7 @@ fn every_word_where_it_belongs() {
 fn the_same_results_twice_are_no_regression() {
     let same = [("tiff", 1.0), ("parquet", 2.0), ("vortex", 3.0)];
     let c = run(&same, &same, &[]);
-    assert_eq!((c.regressions, c.count(Word::Slower), c.count(Word::Faster)), (0, 0, 0));
+    assert_eq!((c.regressions, c.count(RowVerdict::Slower), c.count(RowVerdict::Faster)), (0, 0, 0));
     assert!(c.comparable && c.differences.is_empty(), "{:?}", c.differences);
 }
 
@@ -77,10 +77,10 @@ fn processes_of_a_side_are_counted() {
     let c = compare(&a, &b, &Options::default()).unwrap();
     let row = &c.rows[0];
     assert_eq!((row.scope, row.processes_a, row.processes_b, row.n_a), (Scope::Processes, 3, 3, 30));
-    assert_eq!((row.verdict, row.regression, row.noise_floor), (Word::Slower, true, None));
+    assert_eq!((row.verdict, row.regression, row.noise_floor), (RowVerdict::Slower, true, None));
     assert!((row.ratio.unwrap() - 1.2).abs() < 0.02 && (row.a - 1.0).abs() < 0.02, "{row:?}");
     let few = compare(&side(&["a1", "a2"]).unwrap(), &b, &Options::default()).unwrap();
-    assert_eq!((few.rows[0].scope, few.rows[0].verdict), (Scope::Within, Word::Unclear));
+    assert_eq!((few.rows[0].scope, few.rows[0].verdict), (Scope::Within, RowVerdict::Unclear));
     assert_eq!((few.rows[0].low, few.rows[0].p_value, few.regressions), (None, None, 0));
     let said = text::plain(&few);
     assert!(
@@ -101,7 +101,7 @@ fn other_pixels_make_no_regression() {
     let details = [("pixel_checksum", json!("abcd")), ("environment", json!({"cpu": {"model": "other"}}))];
     let c = run(&[("tiff", 1.0)], &[("tiff", 2.0)], &details);
     assert!(!c.comparable && c.regressions == 0);
-    assert_eq!(word(&c, "tiff"), Word::Unclear);
+    assert_eq!(word(&c, "tiff"), RowVerdict::Unclear);
     let said = text::plain(&c);
     assert!(said.contains("!! checksum of the pixels differs: 00ff / abcd"), "{said}");
     assert!(said.contains("cannot be compared"), "{said}");
@@ -123,10 +123,10 @@ fn a_page_is_marked_good_only_where_something_was_told() {
         (c.rows[0].verdict, text::markdown(&c))
     };
     let (verdict, good) = page(10);
-    assert_eq!(verdict, Word::Same);
+    assert_eq!(verdict, RowVerdict::Same);
     assert!(good.starts_with("### ✅ No regression"), "{good}");
     let (verdict, untold) = page(5);
-    assert_eq!(verdict, Word::Unclear);
+    assert_eq!(verdict, RowVerdict::Unclear);
     assert!(untold.starts_with("### ❔ Nothing can be told"), "{untold}");
 }
 
@@ -142,7 +142,7 @@ fn nothing_is_concluded_of_broken_few_or_unverified_values() {
     let good = table(&[1.0, 1.01, 1.02, 0.99, 1.0, 1.03, 1.0], true);
     let reason = |other: &Results| {
         let c = compare(&good, other, &of_runs()).unwrap();
-        assert_eq!((c.rows[0].verdict, c.regressions), (Word::Unclear, 0), "{c:?}");
+        assert_eq!((c.rows[0].verdict, c.regressions), (RowVerdict::Unclear, 0), "{c:?}");
         c.rows[0].reason.clone().unwrap()
     };
     assert!(reason(&table(&[2.0, f64::NAN, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0], true)).contains("1 of 8 values"));
@@ -159,7 +159,7 @@ fn nothing_is_concluded_of_broken_few_or_unverified_values() {
     assert!(reason(&noisy).contains("reaches into the noise floor, 40 %"), "{}", reason(&noisy));
     // Values that never vary are known exactly.
     let c = compare(&table(&[1.0; 7], true), &table(&[1.2; 7], true), &of_runs()).unwrap();
-    assert_eq!((c.rows[0].verdict, c.regressions), (Word::Slower, 1));
+    assert_eq!((c.rows[0].verdict, c.regressions), (RowVerdict::Slower, 1));
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn results(rng: &mut Rng, noise: Noise, rows: usize, runs: usize, level: impl Fn
 }
 
 fn alarms(c: &Comparison) -> usize {
-    c.count(Word::Slower) + c.count(Word::Faster)
+    c.count(RowVerdict::Slower) + c.count(RowVerdict::Faster)
 }
 
 /// Of `trials` with an alarm in 5 %, no more have one in 99 of 100 cases.
@@ -278,7 +278,7 @@ fn slow_downs_of_five_percent_are_found_where_they_are_called_detectable() {
             let row = compare(&a, &b, &of_runs()).unwrap().rows.remove(0);
             if row.smallest_detectable.unwrap() <= 0.05 {
                 detectable += 1;
-                found += usize::from(row.verdict == Word::Slower);
+                found += usize::from(row.verdict == RowVerdict::Slower);
             }
         }
         println!("{name}: {found} of {detectable}");

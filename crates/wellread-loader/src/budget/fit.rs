@@ -1,7 +1,7 @@
 //! The most that fits into a bound: joined reads, threads, batches ahead.
 
-use super::memory_use::{Bytes, Enough, MemoryUse};
-use super::needs::Needs;
+use super::estimate::MemoryEstimate;
+use super::memory_use::{Bytes, MemoryUse, RoundedUpBytes};
 use crate::cache::Cache;
 use crate::order::Rows;
 use crate::pool::BatchBuffer;
@@ -9,12 +9,12 @@ use wellread_store::words::counted;
 use wellread_store::{Error, Result, RowInfo};
 
 /// Rows that are looked at to know how large images are, spread over the set.
-const LOOKED_AT: usize = 1 << 16;
+const SAMPLED_ROWS: usize = 1 << 16;
 
 /// What was asked for, and what is to be bounded.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct FitRequest<'a> {
     pub(crate) limit: usize,
-    pub(crate) needs: Needs<'a>,
+    pub(crate) estimate: MemoryEstimate<'a>,
     pub(crate) rows: &'a Rows,
     pub(crate) crops: usize,
     /// Rows and bytes of the largest batch.
@@ -22,25 +22,25 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bytes: usize,
     /// Rows that a thread takes at a time.
     pub(crate) slice: usize,
-    pub(crate) ahead: Ahead,
+    pub(crate) read_ahead: ReadAhead,
 }
 
 /// What is read ahead, and by how many threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ahead {
+pub(crate) struct ReadAhead {
     pub(crate) workers: usize,
     /// Threads that can run at once.
     pub(crate) processors: usize,
     /// Whether the thread that waits for a batch reads, too.
-    pub(crate) helps: bool,
+    pub(crate) consumer_reads: bool,
     pub(crate) prefetch: usize,
     pub(crate) joined: usize,
 }
 
-impl Ahead {
+impl ReadAhead {
     /// Threads that read.
     pub(crate) fn readers(self) -> usize {
-        (self.workers + usize::from(self.helps)).max(1)
+        (self.workers + usize::from(self.consumer_reads)).max(1)
     }
 
     fn batches(self) -> usize {
@@ -53,16 +53,16 @@ impl Ahead {
 ///
 /// # Errors
 /// When not even one batch, read by one thread, does; rows whose shape cannot be told are left for later.
-pub(crate) fn fit(wanted: &Wanted<'_>) -> Result<(Ahead, MemoryUse)> {
-    let Wanted { limit, needs, crops, largest, slice, .. } = wanted;
-    let dataset = needs.dataset;
+pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
+    let FitRequest { limit, estimate, crops, largest, slice, .. } = request;
+    let dataset = estimate.dataset;
     let list = largest * crops * (size_of::<usize>() + size_of::<u64>());
-    let batch = wanted.bytes + list + size_of::<BatchBuffer>() + 64;
-    let mut ahead = wanted.ahead;
+    let batch = request.bytes + list + size_of::<BatchBuffer>() + 64;
+    let mut read_ahead = request.read_ahead;
     // Of rows as they are, and joined.
-    let sizes = sizes(wanted)?;
+    let sizes = sizes(request)?;
     let preloads = dataset.caches().iter().filter(|c| matches!(c, Cache::Preload { .. })).count();
-    let threads = |a: Ahead| a.readers() + preloads;
+    let threads = |a: ReadAhead| a.readers() + preloads;
     let kept = |cache: &Cache| match cache {
         // Mapped: the operating system's to keep or drop.
         Cache::File { .. } => 0,
@@ -70,92 +70,93 @@ pub(crate) fn fit(wanted: &Wanted<'_>) -> Result<(Ahead, MemoryUse)> {
     };
     let caches: usize = dataset.caches().iter().map(kept).fold(0, usize::saturating_add);
     let left = limit.saturating_sub(caches);
-    let share = |a: Ahead, left: usize| {
-        let [usual, most] = if a.joined > 1 { sizes.joined(needs, a.joined, *slice)? } else { sizes.alone };
+    let share = |a: ReadAhead, left: usize| {
+        let [usual, most] =
+            if a.joined > 1 { sizes.joined(estimate, a.joined, *slice)? } else { sizes.alone };
         // Where there is room, most images need nothing extra.
         Ok::<_, Error>((usual.max(most.min(left / 4 / threads(a))), most))
     };
-    let total = |a: Ahead, left: usize| {
+    let total = |a: ReadAhead, left: usize| {
         let (own, most) = share(a, left)?;
         let batches = a.batches().saturating_mul(batch);
         let threads = threads(a).saturating_mul(own);
         Ok::<_, Error>(batches.saturating_add(threads).saturating_add(most.saturating_sub(own)))
     };
-    while total(ahead, left)? > left && ahead.joined > 1 {
-        ahead.joined /= 2;
-        ahead.prefetch = ahead.prefetch.min(ahead.joined * (ahead.workers.max(1) + 1));
+    while total(read_ahead, left)? > left && read_ahead.joined > 1 {
+        read_ahead.joined /= 2;
+        read_ahead.prefetch = read_ahead.prefetch.min(read_ahead.joined * (read_ahead.workers.max(1) + 1));
     }
     // Nobody asked for it.
-    ahead.helps &= total(ahead, left)? <= left;
-    let least = Ahead { prefetch: ahead.prefetch.min(ahead.joined.max(1)), ..ahead };
+    read_ahead.consumer_reads &= total(read_ahead, left)? <= left;
+    let least = ReadAhead { prefetch: read_ahead.prefetch.min(read_ahead.joined.max(1)), ..read_ahead };
     // What the store keeps of pages is useful, but comes after one batch, and leaves half to the others.
     let spare = left.saturating_sub(total(least, left)?);
-    let wanted_more = total(ahead, left)? - total(least, left)?;
+    let wanted_more = total(read_ahead, left)? - total(least, left)?;
     let pages = dataset.store().hints().page_cache().min((spare / 2).max(spare.saturating_sub(wanted_more)));
     let left = left - pages.min(left);
-    while total(ahead, left)? > left && ahead.prefetch > ahead.joined {
-        ahead.prefetch -= 1;
+    while total(read_ahead, left)? > left && read_ahead.prefetch > read_ahead.joined {
+        read_ahead.prefetch -= 1;
     }
-    while total(ahead, left)? > left && ahead.workers > 1 {
-        ahead.workers -= 1;
+    while total(read_ahead, left)? > left && read_ahead.workers > 1 {
+        read_ahead.workers -= 1;
     }
-    let (own, most) = share(ahead, left)?;
-    if total(ahead, left)? > left {
-        let mut least = total(ahead, left)?;
+    let (own, most) = share(read_ahead, left)?;
+    if total(read_ahead, left)? > left {
+        let mut least = total(read_ahead, left)?;
         // With more memory, each thread has a larger share of its own.
         loop {
-            let more = total(ahead, least)?;
+            let more = total(read_ahead, least)?;
             if more <= least {
                 break;
             }
             least = more;
         }
-        return Err(too_small(wanted, batch, own.max(most), caches, least.saturating_add(caches)));
+        return Err(too_small(request, batch, own.max(most), caches, least.saturating_add(caches)));
     }
-    let extra = left - (total(ahead, left)? - most.saturating_sub(own));
+    let extra = left - (total(read_ahead, left)? - most.saturating_sub(own));
     // A thread that is alone needs no more than the largest image does, as far as that is known.
     let memory = MemoryUse {
         limit: *limit,
-        batches: ahead.batches(),
+        batches: read_ahead.batches(),
         batch,
-        threads: threads(ahead),
+        threads: threads(read_ahead),
         thread: own,
         extra,
         caches,
         pages,
-        lowered: lowered(wanted, ahead),
+        lowered: lowered(request, read_ahead),
     };
-    Ok((ahead, memory))
+    Ok((read_ahead, memory))
 }
 
 /// What was lowered, as a sentence.
-fn lowered(wanted: &Wanted<'_>, ahead: Ahead) -> Option<String> {
-    let asked = wanted.ahead;
+fn lowered(request: &FitRequest<'_>, read_ahead: ReadAhead) -> Option<String> {
+    let asked = request.read_ahead;
     let before = [("joined batches", asked.joined), ("prefetch", asked.prefetch), ("workers", asked.workers)];
-    let now = [ahead.joined, ahead.prefetch, ahead.workers];
+    let now = [read_ahead.joined, read_ahead.prefetch, read_ahead.workers];
     // Without workers there is nothing ahead.
     let is_idle = |what: &str| what == "prefetch" && asked.workers == 0;
     let changes = before.iter().zip(now).filter(|((what, before), now)| before != now && !is_idle(what));
     let changes: Vec<_> =
         changes.map(|((what, before), now)| format!("{what} lowered from {before} to {now}")).collect();
-    (!changes.is_empty()).then(|| format!("{} to stay within {}", changes.join(", "), Bytes(wanted.limit)))
+    (!changes.is_empty()).then(|| format!("{} to stay within {}", changes.join(", "), Bytes(request.limit)))
 }
 
-fn too_small(wanted: &Wanted<'_>, batch: usize, thread: usize, caches: usize, least: usize) -> Error {
+fn too_small(request: &FitRequest<'_>, batch: usize, thread: usize, caches: usize, least: usize) -> Error {
     let mut cause = format!(
         "a batch of {} has {}; with the one delivered before it and {} to read by one thread",
-        counted(wanted.largest * wanted.crops, "image"),
+        counted(request.largest * request.crops, "image"),
         Bytes(batch),
         Bytes(thread)
     );
     if caches > 0 {
         cause += &format!(", and {} for caches", Bytes(caches));
     }
-    cause += &format!(", that exceeds the memory of {}", Bytes(wanted.limit));
+    cause += &format!(", that exceeds the memory of {}", Bytes(request.limit));
     let cache = if caches > 0 { ", a smaller cache" } else { "" };
-    Error::new(wanted.needs.dataset.store().path(), cause).hint(format_args!(
+    Error::new(request.estimate.dataset.store().path(), cause).hint(format_args!(
         "choose a smaller batch size or crop, float16 or stored pixels{cache}, or give at least {} of memory",
-        Enough(least)
+        RoundedUpBytes(least)
     ))
 }
 
@@ -170,23 +171,23 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn joined(&self, needs: &Needs<'_>, joined: usize, slice: usize) -> Result<[usize; 2]> {
-        let of = |(row, info): (usize, RowInfo)| needs.like(row, info, self.crops, [slice, joined]);
+    fn joined(&self, estimate: &MemoryEstimate<'_>, joined: usize, slice: usize) -> Result<[usize; 2]> {
+        let of = |(row, info): (usize, RowInfo)| estimate.like(row, info, self.crops, [slice, joined]);
         Ok([of(self.rows[0])?, of(self.rows[1])?])
     }
 }
 
-fn sizes(wanted: &Wanted<'_>) -> Result<Sizes> {
-    let Wanted { needs, rows, crops, slice, .. } = wanted;
-    let dataset = needs.dataset;
-    let n = rows.len().min(LOOKED_AT);
+fn sizes(request: &FitRequest<'_>) -> Result<Sizes> {
+    let FitRequest { estimate, rows, crops, slice, .. } = request;
+    let dataset = estimate.dataset;
+    let n = rows.len().min(SAMPLED_ROWS);
     let mut found = Vec::with_capacity(n);
     let (mut bytes, mut error) = (0u128, None);
     for i in 0..n {
         let row = rows.get((i as u128 * rows.len() as u128 / n as u128) as usize);
         let like = dataset.row_info(row).and_then(|info| {
             bytes += info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX) as u128;
-            Ok((needs.like(row, info, *crops, [*slice, 1])?, row, info))
+            Ok((estimate.like(row, info, *crops, [*slice, 1])?, row, info))
         });
         match like {
             Ok(like) => found.push(like),

@@ -73,9 +73,9 @@ impl fmt::Display for Bytes {
 }
 
 /// The same, not less than there is: an amount to be given. In KiB at least, with tenths.
-pub(super) struct Enough(pub(super) usize);
+pub(super) struct RoundedUpBytes(pub(super) usize);
 
-impl fmt::Display for Enough {
+impl fmt::Display for RoundedUpBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = ["KiB", "MiB", "GiB", "TiB"];
         let unit = (self.0.max(1).ilog2() as usize / 10).clamp(1, units.len());
@@ -97,11 +97,11 @@ mod tests {
         let more =
             [1, 700, kib, kib + 1, 53_800_000, (51 << 20) + kib * 512, (1 << 30) - 1, 1 << 40, 3 << 50];
         for bytes in more {
-            let text = Enough(bytes).to_string();
+            let text = RoundedUpBytes(bytes).to_string();
             let given = usize::try_from(parse_bytes(&text).unwrap()).unwrap();
             assert!(given >= bytes && given <= bytes + bytes / 9 + kib, "{bytes}: {text}");
         }
-        assert_eq!(Enough((51 << 20) + (300 << 10)).to_string(), "51.3 MiB");
-        assert_eq!(Enough((51 << 20) + (310 << 10)).to_string(), "51.4 MiB");
+        assert_eq!(RoundedUpBytes((51 << 20) + (300 << 10)).to_string(), "51.3 MiB");
+        assert_eq!(RoundedUpBytes((51 << 20) + (310 << 10)).to_string(), "51.4 MiB");
     }
 }

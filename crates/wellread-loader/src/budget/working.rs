@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use wellread_store::{Error, Result};
 
 /// What threads may use for reading, while they read.
-pub(crate) struct Working {
+pub(crate) struct WorkingMemory {
     /// Of each thread, without asking.
     share: usize,
     /// Of all together, for images that need more.
@@ -17,12 +17,12 @@ pub(crate) struct Working {
 }
 
 /// A part of what threads share; given back when dropped.
-pub(crate) struct Extra<'a> {
-    working: &'a Working,
+pub(crate) struct ExtraMemory<'a> {
+    working: &'a WorkingMemory,
     bytes: usize,
 }
 
-impl Working {
+impl WorkingMemory {
     pub(crate) fn new(memory: &MemoryUse) -> Self {
         let MemoryUse { thread, extra, .. } = *memory;
         Self { share: thread, extra, free: Mutex::new(extra), freed: Condvar::new() }
@@ -38,7 +38,7 @@ impl Working {
         path: &Path,
         stop: Option<&AtomicBool>,
         need: usize,
-    ) -> Result<Option<Extra<'_>>> {
+    ) -> Result<Option<ExtraMemory<'_>>> {
         let Some(bytes) = need.checked_sub(self.share).filter(|&bytes| bytes > 0) else { return Ok(None) };
         if bytes > self.extra {
             let there = self.share + self.extra;
@@ -60,11 +60,11 @@ impl Working {
             free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
         *free -= bytes;
-        Ok(Some(Extra { working: self, bytes }))
+        Ok(Some(ExtraMemory { working: self, bytes }))
     }
 }
 
-impl Drop for Extra<'_> {
+impl Drop for ExtraMemory<'_> {
     fn drop(&mut self) {
         *self.working.free.lock().unwrap_or_else(PoisonError::into_inner) += self.bytes;
         self.working.freed.notify_all();

@@ -1,7 +1,7 @@
 //! From choices to a loader: they are checked against the dataset, sizes are computed, memory is shared out.
 
 use super::LoaderBuilder;
-use crate::budget::{self, Ahead, Needs, Wanted};
+use crate::budget::{self, FitRequest, MemoryEstimate, ReadAhead};
 use crate::dtype::Output;
 use crate::item::Reference;
 use crate::loader::Loader;
@@ -17,10 +17,10 @@ use wellread_store::{Error, Result};
 /// many small images at once is cheaper than a wake-up of another thread.
 const SLICE_BYTES: usize = 1 << 20;
 /// Batches read ahead unless told otherwise, at least: with two, one worker and the thread that waits wait for each other.
-const LEAST_AHEAD: usize = 4;
+const MIN_READ_AHEAD: usize = 4;
 /// Bytes of an image as stored up to which the thread that waits for a batch reads, too: it is to be there when its batch
 /// is, and when it is told to stop.
-const HELPED_BYTES: usize = 16 << 20;
+const CONSUMER_READS_BYTES: usize = 16 << 20;
 /// Bytes of the batches of one joined read, at most.
 const JOINED_BYTES: usize = 64 << 20;
 
@@ -142,32 +142,36 @@ impl LoaderBuilder {
         let ahead = match self.workers {
             _ if joined > 1 => joined * (threads + 1),
             0 => 1,
-            workers => (2 * workers).max(LEAST_AHEAD),
+            workers => (2 * workers).max(MIN_READ_AHEAD),
         };
         let prefetch = self.prefetch.unwrap_or(ahead).max(1);
         let slices = (bytes / SLICE_BYTES).clamp(1, largest);
         let slice = |joined| if joined > 1 { largest } else { largest.div_ceil(slices) };
         let recipe = Recipe::new(&self.transform, self.output, info);
         let stored = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX);
-        let helps = self.workers > 0 && joined == 1 && stored <= HELPED_BYTES;
+        let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut ahead = Ahead { workers: self.workers, processors, helps, prefetch, joined };
+        let mut read_ahead =
+            ReadAhead { workers: self.workers, processors, consumer_reads, prefetch, joined };
         let mut memory = None;
         if let Some(limit) = self.memory {
-            let needs =
-                Needs { dataset: &self.dataset, recipe: &recipe, output: bytes / largest / self.crops };
-            let wanted = Wanted {
+            let estimate = MemoryEstimate {
+                dataset: &self.dataset,
+                recipe: &recipe,
+                output: bytes / largest / self.crops,
+            };
+            let request = FitRequest {
                 limit,
-                needs,
+                estimate,
                 rows: &rows,
                 crops: self.crops,
                 largest,
                 bytes,
                 slice: slice(joined),
-                ahead,
+                read_ahead,
             };
-            let (fitting, used) = budget::fit(&wanted)?;
-            (ahead, memory) = (fitting, Some(used));
+            let (fitting, used) = budget::fit(&request)?;
+            (read_ahead, memory) = (fitting, Some(used));
         }
         let plan = Plan {
             reference,
@@ -178,8 +182,8 @@ impl LoaderBuilder {
             steps,
             crops: self.crops,
             on_error: self.on_error,
-            ahead,
-            slice_rows: slice(ahead.joined),
+            read_ahead,
+            slice_rows: slice(read_ahead.joined),
             largest,
             memory,
             source: self.source,

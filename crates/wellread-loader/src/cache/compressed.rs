@@ -3,8 +3,8 @@
 //! LZ4 because it is the only codec that unpacks at a good part of memory speed: what is won over reading the set
 //! again is its own codec and the way to the file.
 
-use super::Shelf;
-use super::lru::{Kept, Lru};
+use super::CacheBackend;
+use super::lru::{CachedImage, Lru};
 use super::memory::Slots;
 use wellread_store::Result;
 
@@ -21,7 +21,7 @@ pub(super) struct Packed {
     data: Box<[u8]>,
 }
 
-impl Kept for Packed {
+impl CachedImage for Packed {
     fn new(pixels: Vec<u8>) -> Self {
         let bytes = pixels.len();
         let mut data = lz4_flex::block::compress(&pixels);
@@ -36,7 +36,7 @@ impl Kept for Packed {
         self.data.len()
     }
 
-    fn lend(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+    fn with_pixels(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         if self.data.len() == self.pixels {
             return each(&self.data).map(|()| true);
         }
@@ -55,18 +55,18 @@ impl Compressed {
     }
 }
 
-impl Shelf for Compressed {
-    fn has(&self, row: usize) -> bool {
+impl CacheBackend for Compressed {
+    fn contains(&self, row: usize) -> bool {
         self.0.get(row).is_some()
     }
 
-    fn lend(
+    fn with_pixels(
         &self,
         row: usize,
         buffer: &mut Vec<u8>,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<bool> {
-        self.0.get(row).map_or(Ok(false), |packed| packed.lend(buffer, each))
+        self.0.get(row).map_or(Ok(false), |packed| packed.with_pixels(buffer, each))
     }
 
     fn reserve(&self, bytes: usize) -> bool {
@@ -77,7 +77,7 @@ impl Shelf for Compressed {
         self.0.give(bytes);
     }
 
-    fn keep(&self, row: usize, pixels: Vec<u8>) {
+    fn insert(&self, row: usize, pixels: Vec<u8>) {
         let bytes = pixels.len();
         let packed = Packed::new(pixels);
         let kept = packed.bytes();

@@ -3,7 +3,7 @@
 //! One lock guards the table; pixels are handed out of it as shared pointers, so that nothing is copied or decoded
 //! under the lock, and an image that is evicted while it is being read lives until that is done.
 
-use super::Shelf;
+use super::CacheBackend;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_store::Result;
@@ -15,7 +15,7 @@ pub(super) struct Lru<K> {
 }
 
 /// The form in which an image is kept.
-pub(super) trait Kept: Send + Sync {
+pub(super) trait CachedImage: Send + Sync {
     /// Made of pixels, outside of any lock.
     fn new(pixels: Vec<u8>) -> Self;
 
@@ -23,10 +23,10 @@ pub(super) trait Kept: Send + Sync {
     fn bytes(&self) -> usize;
 
     /// Hands the pixels to `each`; `false` when they cannot be had. `buffer` may be used.
-    fn lend(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
+    fn with_pixels(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
 }
 
-impl Kept for Box<[u8]> {
+impl CachedImage for Box<[u8]> {
     fn new(pixels: Vec<u8>) -> Self {
         pixels.into_boxed_slice()
     }
@@ -35,7 +35,7 @@ impl Kept for Box<[u8]> {
         self.len()
     }
 
-    fn lend(&self, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+    fn with_pixels(&self, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         each(self).map(|()| true)
     }
 }
@@ -75,19 +75,19 @@ impl<K> Table<K> {
     }
 }
 
-impl<K: Kept> Shelf for Lru<K> {
-    fn has(&self, row: usize) -> bool {
+impl<K: CachedImage> CacheBackend for Lru<K> {
+    fn contains(&self, row: usize) -> bool {
         self.lock().rows.contains_key(&row)
     }
 
-    fn lend(
+    fn with_pixels(
         &self,
         row: usize,
         buffer: &mut Vec<u8>,
         each: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<bool> {
         let image = self.lock().get(row);
-        image.map_or(Ok(false), |image| image.lend(buffer, each))
+        image.map_or(Ok(false), |image| image.with_pixels(buffer, each))
     }
 
     fn reserve(&self, bytes: usize) -> bool {
@@ -97,8 +97,8 @@ impl<K: Kept> Shelf for Lru<K> {
 
     fn release(&self, _: usize) {}
 
-    fn keep(&self, row: usize, pixels: Vec<u8>) {
-        if self.has(row) {
+    fn insert(&self, row: usize, pixels: Vec<u8>) {
+        if self.contains(row) {
             return;
         }
         let image = Arc::new(K::new(pixels));

@@ -17,7 +17,7 @@
 //! signal ([`Mapping`]). The check behind an image is gone with any part of it, so it is looked at after the image was read,
 //! which costs nothing beside: a read that may have had some of the zeros is an error.
 
-use super::Shelf;
+use super::CacheBackend;
 use super::fingerprint::Fingerprint;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -27,21 +27,21 @@ use wellread_store::mapping::{self, Mapping};
 use wellread_store::{Error, Result, Store};
 
 const MAGIC: &[u8; 16] = b"wellread pixels\x02";
-const ROWS_AT: usize = 16;
-const TAKEN_AT: usize = 24;
-const ENTRIES_AT: usize = 64;
-const ENTRY: usize = 24;
+const ROWS_OFFSET: usize = 16;
+const USED_BYTES_OFFSET: usize = 24;
+const ENTRIES_OFFSET: usize = 64;
+const ENTRY_BYTES: usize = 24;
 const PAGE: usize = 4096;
 const ALIGNMENT: u64 = 64;
 /// Bytes of a check.
-const CHECK: u64 = 8;
+const CHECKSUM_BYTES: u64 = 8;
 /// Most bytes that are mapped: the address space has room for more, some page tables do not.
-const MOST: usize = 1 << 42;
+const MAX_MAPPED_BYTES: usize = 1 << 42;
 
 /// What this process knows of an entry.
-const UNKNOWN: u8 = 0;
-const GOOD: u8 = 1;
-const BAD: u8 = 2;
+const UNCHECKED: u8 = 0;
+const VALID: u8 = 1;
+const CORRUPT: u8 = 2;
 
 /// See [`super::Cache::File`].
 pub(super) struct Mapped {
@@ -50,9 +50,9 @@ pub(super) struct Mapped {
     index: Mapping,
     data: Mapping,
     /// Where data begin in the file.
-    data_at: u64,
+    data_offset: u64,
     limit: u64,
-    known: Box<[AtomicU8]>,
+    checked: Box<[AtomicU8]>,
     /// Bytes that the file must have for the images that this process has seen in it.
     needed: AtomicU64,
     /// The file was seen to be shorter than that.
@@ -76,7 +76,7 @@ impl Mapped {
         let Fingerprint { place, state } = Fingerprint::of(store)?;
         let path = folder.join(format!("{place}-{state}.pixels"));
         let rows = store.len();
-        let limit = limit.min(MOST);
+        let limit = limit.min(MAX_MAPPED_BYTES);
         if let Some(mapped) = Self::open_file(&path, rows, limit) {
             return Ok(mapped);
         }
@@ -93,26 +93,26 @@ impl Mapped {
     /// `None` where the file is not there or not what it should be.
     fn open_file(path: &Path, rows: usize, limit: usize) -> Option<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
-        let data_at = data_at(rows);
-        let mut head = [0; ENTRIES_AT];
+        let data_offset = data_offset(rows);
+        let mut head = [0; ENTRIES_OFFSET];
         wellread_store::regular::read_exact_at(&file, &mut head, 0).ok()?;
-        let stored = u64::from_ne_bytes(head[ROWS_AT..ROWS_AT + 8].try_into().ok()?);
-        if &head[..16] != MAGIC || stored != rows as u64 || file.metadata().ok()?.len() < data_at {
+        let stored = u64::from_ne_bytes(head[ROWS_OFFSET..ROWS_OFFSET + 8].try_into().ok()?);
+        if &head[..16] != MAGIC || stored != rows as u64 || file.metadata().ok()?.len() < data_offset {
             return None;
         }
-        let index = Mapping::shared(&file, usize::try_from(data_at).ok()?).ok()?;
+        let index = Mapping::shared(&file, usize::try_from(data_offset).ok()?).ok()?;
         // Longer than the file is: what lies behind its end is not touched before it was written.
-        let data = Mapping::part(&file, data_at, limit.max(1)).ok()?;
-        let known = std::iter::repeat_with(AtomicU8::default).take(rows).collect();
+        let data = Mapping::part(&file, data_offset, limit.max(1)).ok()?;
+        let checked = std::iter::repeat_with(AtomicU8::default).take(rows).collect();
         Some(Self {
             path: path.to_owned(),
             file,
             index,
             data,
-            data_at,
+            data_offset,
             limit: limit as u64,
-            known,
-            needed: AtomicU64::new(data_at),
+            checked,
+            needed: AtomicU64::new(data_offset),
             shortened: AtomicBool::new(false),
             full: AtomicBool::new(false),
         })
@@ -134,27 +134,27 @@ impl Mapped {
 
     /// Offset, bytes and check of a row.
     fn entry(&self, row: usize) -> [&AtomicU64; 3] {
-        std::array::from_fn(|i| self.number(ENTRIES_AT + row * ENTRY + i * 8))
+        std::array::from_fn(|i| self.number(ENTRIES_OFFSET + row * ENTRY_BYTES + i * 8))
     }
 
     /// The pixels of a row, its check, and the place of that behind the pixels, where an entry is published that this map
     /// reaches.
     fn pixels(&self, row: usize) -> Option<(&[u8], u64, &AtomicU64)> {
-        let known = self.known.get(row)?;
+        let checked = self.checked.get(row)?;
         let [offset, bytes, check] = self.entry(row);
         let check = check.load(Ordering::Acquire);
-        if check == 0 || known.load(Ordering::Relaxed) == BAD {
+        if check == 0 || checked.load(Ordering::Relaxed) == CORRUPT {
             return None;
         }
         let (offset, bytes) = (offset.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
-        let behind = offset.checked_add(bytes)?.checked_next_multiple_of(CHECK)?;
-        let end = behind.checked_add(CHECK).filter(|&end| end <= self.limit)?;
+        let behind = offset.checked_add(bytes)?.checked_next_multiple_of(CHECKSUM_BYTES)?;
+        let end = behind.checked_add(CHECKSUM_BYTES).filter(|&end| end <= self.limit)?;
         // Shorter only if someone else shortened it, before this process saw the image.
-        if known.load(Ordering::Relaxed) == UNKNOWN {
-            if self.file.metadata().ok()?.len() < self.data_at + end {
+        if checked.load(Ordering::Relaxed) == UNCHECKED {
+            if self.file.metadata().ok()?.len() < self.data_offset + end {
                 return None;
             }
-            self.needed.fetch_max(self.data_at + end, Ordering::Relaxed);
+            self.needed.fetch_max(self.data_offset + end, Ordering::Relaxed);
         }
         // SAFETY: within the map, which lives as long as `self`. What is published is never written again, and what
         // somebody else takes away by shortening the file stays readable; the check behind the pixels tells of it.
@@ -169,11 +169,14 @@ impl Mapped {
     /// Takes room for `bytes` in the file.
     fn take(&self, bytes: u64) -> Option<u64> {
         let next = |taken: u64| {
-            let checked = taken.checked_add(bytes)?.checked_next_multiple_of(CHECK)?.checked_add(CHECK)?;
+            let checked = taken
+                .checked_add(bytes)?
+                .checked_next_multiple_of(CHECKSUM_BYTES)?
+                .checked_add(CHECKSUM_BYTES)?;
             let end = checked.checked_next_multiple_of(ALIGNMENT)?;
             (end <= self.limit).then_some(end)
         };
-        let at = self.number(TAKEN_AT).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
+        let at = self.number(USED_BYTES_OFFSET).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
         // Of a counter that is gone the place would be one that others have taken.
         at.filter(|_| self.has_its_length())
     }
@@ -200,19 +203,24 @@ impl Mapped {
     }
 }
 
-impl Shelf for Mapped {
-    fn has(&self, row: usize) -> bool {
+impl CacheBackend for Mapped {
+    fn contains(&self, row: usize) -> bool {
         self.pixels(row).is_some()
     }
 
-    fn lend(&self, row: usize, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+    fn with_pixels(
+        &self,
+        row: usize,
+        _: &mut Vec<u8>,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<bool> {
         let Some((pixels, check, behind)) = self.pixels(row) else { return Ok(false) };
-        let known = &self.known[row];
-        if known.load(Ordering::Relaxed) == UNKNOWN {
-            let good = check_of(pixels) == check && behind.load(Ordering::Acquire) == check;
-            let state = if good { GOOD } else { BAD };
-            known.store(state, Ordering::Relaxed);
-            if state == BAD {
+        let checked = &self.checked[row];
+        if checked.load(Ordering::Relaxed) == UNCHECKED {
+            let good = checksum_of(pixels) == check && behind.load(Ordering::Acquire) == check;
+            let state = if good { VALID } else { CORRUPT };
+            checked.store(state, Ordering::Relaxed);
+            if state == CORRUPT {
                 return Ok(false);
             }
         }
@@ -227,7 +235,7 @@ impl Shelf for Mapped {
     }
 
     fn reserve(&self, bytes: usize) -> bool {
-        let taken = self.number(TAKEN_AT).load(Ordering::Relaxed);
+        let taken = self.number(USED_BYTES_OFFSET).load(Ordering::Relaxed);
         !self.full.load(Ordering::Relaxed)
             && taken.checked_add(bytes as u64).is_some_and(|end| end <= self.limit)
     }
@@ -240,16 +248,16 @@ impl Shelf for Mapped {
         if self.is_whole() { result } else { Err(self.is_shortened()) }
     }
 
-    fn keep(&self, row: usize, pixels: Vec<u8>) {
+    fn insert(&self, row: usize, pixels: Vec<u8>) {
         // Another thread or process may have been first.
         if self.pixels(row).is_some() {
             return;
         }
         let Some(at) = self.take(pixels.len() as u64) else { return };
-        let value = check_of(&pixels);
-        let behind = (at + pixels.len() as u64).next_multiple_of(CHECK);
-        let written = write_at(&self.file, &pixels, self.data_at + at)
-            .and_then(|()| write_at(&self.file, &value.to_ne_bytes(), self.data_at + behind));
+        let value = checksum_of(&pixels);
+        let behind = (at + pixels.len() as u64).next_multiple_of(CHECKSUM_BYTES);
+        let written = write_at(&self.file, &pixels, self.data_offset + at)
+            .and_then(|()| write_at(&self.file, &value.to_ne_bytes(), self.data_offset + behind));
         if written.is_err() {
             self.full.store(true, Ordering::Relaxed);
             return;
@@ -258,25 +266,25 @@ impl Shelf for Mapped {
         offset.store(at, Ordering::Relaxed);
         bytes.store(pixels.len() as u64, Ordering::Relaxed);
         check.store(value, Ordering::Release);
-        self.known[row].store(UNKNOWN, Ordering::Relaxed);
+        self.checked[row].store(UNCHECKED, Ordering::Relaxed);
     }
 
     fn size(&self) -> (usize, usize) {
-        let images = (0..self.known.len()).filter(|&row| self.pixels(row).is_some()).count();
+        let images = (0..self.checked.len()).filter(|&row| self.pixels(row).is_some()).count();
         // Another process may have a larger limit; what lies beyond this one's is not used.
-        let taken = self.number(TAKEN_AT).load(Ordering::Relaxed).min(self.limit);
+        let taken = self.number(USED_BYTES_OFFSET).load(Ordering::Relaxed).min(self.limit);
         (usize::try_from(taken).unwrap_or(usize::MAX), images)
     }
 }
 
 /// Never 0, and neither is its last byte: not even that can be cut off without notice.
-fn check_of(pixels: &[u8]) -> u64 {
+fn checksum_of(pixels: &[u8]) -> u64 {
     (0xa5 << 56 | u64::from(crc32c::crc32c(pixels))).to_le()
 }
 
 /// Where data begin.
-fn data_at(rows: usize) -> u64 {
-    (ENTRIES_AT + rows * ENTRY).next_multiple_of(PAGE) as u64
+fn data_offset(rows: usize) -> u64 {
+    (ENTRIES_OFFSET + rows * ENTRY_BYTES).next_multiple_of(PAGE) as u64
 }
 
 /// Makes an empty cache file beside and puts it in place, unless another process was first.
@@ -284,12 +292,12 @@ fn make(path: &Path, rows: usize) -> io::Result<()> {
     let beside = path.with_extension(format!("{}.new", std::process::id()));
     let write = || {
         let mut file = File::create(&beside)?;
-        let mut head = [0; ENTRIES_AT];
+        let mut head = [0; ENTRIES_OFFSET];
         head[..16].copy_from_slice(MAGIC);
-        head[ROWS_AT..ROWS_AT + 8].copy_from_slice(&(rows as u64).to_ne_bytes());
+        head[ROWS_OFFSET..ROWS_OFFSET + 8].copy_from_slice(&(rows as u64).to_ne_bytes());
         file.write_all(&head)?;
         // Written, not only declared: a map of blocks that do not exist yet is a signal on a full disk.
-        let zeros = data_at(rows) - ENTRIES_AT as u64;
+        let zeros = data_offset(rows) - ENTRIES_OFFSET as u64;
         io::copy(&mut io::Read::take(io::repeat(0), zeros), &mut file)?;
         if path.exists() {
             std::fs::remove_file(path)?;

@@ -1,6 +1,6 @@
 //! Decoded images in RAM; what came first stays.
 
-use super::Shelf;
+use super::CacheBackend;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wellread_store::Result;
@@ -52,12 +52,17 @@ impl Memory {
     }
 }
 
-impl Shelf for Memory {
-    fn has(&self, row: usize) -> bool {
+impl CacheBackend for Memory {
+    fn contains(&self, row: usize) -> bool {
         self.0.get(row).is_some()
     }
 
-    fn lend(&self, row: usize, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+    fn with_pixels(
+        &self,
+        row: usize,
+        _: &mut Vec<u8>,
+        each: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<bool> {
         self.0.get(row).map_or(Ok(false), |pixels| each(pixels).map(|()| true))
     }
 
@@ -69,7 +74,7 @@ impl Shelf for Memory {
         self.0.give(bytes);
     }
 
-    fn keep(&self, row: usize, pixels: Vec<u8>) {
+    fn insert(&self, row: usize, pixels: Vec<u8>) {
         let bytes = pixels.len();
         // Another thread may have been first; its pixels are the same.
         if !self.0.set(row, pixels.into_boxed_slice()) {

@@ -1,10 +1,10 @@
 //! What is kept of images that have been read: named policies, and what each costs.
 //!
 //! ```text
-//!  loader ──▶ CachedStore ──has? lend──▶ Shelf          hit: one block, in one pass to the batch
+//!  loader ──▶ CachedStore ──contains? with_pixels──▶ CacheBackend          hit: one block, in one pass to the batch
 //!                  │ miss: whole images, read in one call
 //!                  ▼
-//!             inner Store ──pixels──▶ Shelf::keep
+//!             inner Store ──pixels──▶ CacheBackend::insert
 //! ```
 //!
 //! | policy | keeps | costs |
@@ -22,11 +22,11 @@
 
 mod compressed;
 mod fingerprint;
-mod kept;
 mod lru;
 mod mapped;
 mod memory;
 mod preload;
+mod read_through;
 mod store;
 
 pub(crate) use store::CachedStore;
@@ -231,17 +231,17 @@ pub struct CacheReport {
 }
 
 /// Where images are kept. Methods are called by many threads at once.
-pub(crate) trait Shelf: Send + Sync {
+pub(crate) trait CacheBackend: Send + Sync {
     /// Runs `work`, which reads what is kept. Fails where that may not have been what was put there.
     fn while_whole(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         work()
     }
 
     /// Whether the pixels of `row` are there.
-    fn has(&self, row: usize) -> bool;
+    fn contains(&self, row: usize) -> bool;
 
     /// Hands the pixels of `row` to `each`; `false` when they are not there. `buffer` may be used.
-    fn lend(
+    fn with_pixels(
         &self,
         row: usize,
         buffer: &mut Vec<u8>,
@@ -255,7 +255,7 @@ pub(crate) trait Shelf: Send + Sync {
     fn release(&self, bytes: usize);
 
     /// Keeps pixels for which there is room.
-    fn keep(&self, row: usize, pixels: Vec<u8>);
+    fn insert(&self, row: usize, pixels: Vec<u8>);
 
     /// Bytes and images that are kept.
     fn size(&self) -> (usize, usize);

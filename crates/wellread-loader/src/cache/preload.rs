@@ -1,6 +1,6 @@
 //! A thread that fills a cache while the training starts.
 
-use super::kept::Kept;
+use super::read_through::ReadThroughCache;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::Builder;
@@ -18,7 +18,7 @@ pub(super) struct Preload {
 
 impl Preload {
     /// Starts reading every row that is not kept yet, in storage order, until there is no room.
-    pub fn start(kept: &Arc<Kept>) -> Result<Self> {
+    pub fn start(kept: &Arc<ReadThroughCache>) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (weak, stopped) = (Arc::downgrade(kept), Arc::clone(&stop));
         let path = kept.inner().path();
@@ -29,7 +29,7 @@ impl Preload {
     }
 }
 
-fn run(kept: &Weak<Kept>, stop: &AtomicBool) {
+fn run(kept: &Weak<ReadThroughCache>, stop: &AtomicBool) {
     let mut scratch = Scratch::default();
     let mut order: Vec<(u64, usize)> = match kept.upgrade() {
         Some(kept) => {
@@ -49,7 +49,7 @@ fn run(kept: &Weak<Kept>, stop: &AtomicBool) {
             && let Some(row) = order.next()
         {
             // A row that cannot be read is an error where it is asked for.
-            if !kept.has(row)
+            if !kept.contains(row)
                 && let Ok(info) = kept.inner().row_info(row)
             {
                 rows.push(row);

@@ -1,12 +1,12 @@
 //! A store that keeps what was read from another.
 
 use super::compressed::{Compressed, CompressedLru};
-use super::kept::Kept;
 use super::lru::Lru;
 use super::mapped::Mapped;
 use super::memory::Memory;
 use super::preload::Preload;
-use super::{Cache, CacheReport, Shelf};
+use super::read_through::ReadThroughCache;
+use super::{Cache, CacheBackend, CacheReport};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,18 +19,18 @@ use wellread_store::{
 /// nothing: its pixels are handed over as one block. Rows for which there is no room are read from the inner
 /// store each time, as if there were no cache.
 pub(crate) struct CachedStore {
-    kept: Arc<Kept>,
+    kept: Arc<ReadThroughCache>,
     /// Ends with the store.
     _preload: Option<Preload>,
 }
 
 /// Hands blocks on under the number that their request had in the caller's list.
-struct Renumbered<'a> {
+struct RenumberingSink<'a> {
     numbers: &'a [usize],
     sink: &'a mut dyn PixelSink,
 }
 
-impl PixelSink for Renumbered<'_> {
+impl PixelSink for RenumberingSink<'_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         self.sink.put(self.numbers[request], block)
     }
@@ -43,7 +43,7 @@ impl CachedStore {
     /// A cache file or a thread that cannot be made.
     pub(crate) fn new(inner: Arc<dyn Store>, cache: &Cache) -> Result<Option<Self>> {
         let rows = inner.len();
-        let shelf: Box<dyn Shelf> = match cache {
+        let shelf: Box<dyn CacheBackend> = match cache {
             Cache::None => return Ok(None),
             Cache::Memory { limit } | Cache::Preload { limit } | Cache::Chunked { limit, .. } => {
                 Box::new(Memory::new(rows, *limit))
@@ -55,7 +55,7 @@ impl CachedStore {
         };
         let chunk = if let Cache::Chunked { rows, .. } = cache { *rows } else { 1 };
         let (hits, misses) = Default::default();
-        let kept = Arc::new(Kept { inner, shelf, chunk, hits, misses });
+        let kept = Arc::new(ReadThroughCache { inner, shelf, chunk, hits, misses });
         let preload = matches!(cache, Cache::Preload { .. }).then(|| Preload::start(&kept)).transpose()?;
         Ok(Some(Self { kept, _preload: preload }))
     }
@@ -107,12 +107,12 @@ impl Store for CachedStore {
 impl CachedStore {
     /// Reads what is kept, and the rest from the inner store.
     fn read_kept(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let Kept { inner, shelf, chunk, hits, misses } = &*self.kept;
+        let ReadThroughCache { inner, shelf, chunk, hits, misses } = &*self.kept;
         let mut missing = vec![];
         let mut read = 0;
         for request in requests {
             // Requests for several channels of a row stand together; a row read twice would do no harm.
-            if shelf.has(request.row) || missing.last() == Some(&request.row) {
+            if shelf.contains(request.row) || missing.last() == Some(&request.row) {
                 continue;
             }
             self.check(request)?;
@@ -120,7 +120,7 @@ impl CachedStore {
             if *chunk == 1 {
                 missing.push(request.row);
             } else if !missing.contains(&request.row) {
-                self.kept.with_neighbours(request.row, &mut missing);
+                self.kept.missing_in_chunk(request.row, &mut missing);
             }
         }
         if !missing.is_empty()
@@ -135,12 +135,12 @@ impl CachedStore {
         let mut buffer = std::mem::take(&mut scratch.pixels);
         let mut result = Ok(());
         for (i, request) in requests.iter().enumerate() {
-            let lent = self.check(request).and_then(|info| {
-                shelf.lend(request.row, &mut buffer, &mut |data| {
+            let served = self.check(request).and_then(|info| {
+                shelf.with_pixels(request.row, &mut buffer, &mut |data| {
                     sink.put(i, &Block { region: info.shape.full(), data, dtype: info.dtype })
                 })
             });
-            match lent {
+            match served {
                 Ok(true) => {}
                 Ok(false) => {
                     others.push(*request);
@@ -158,7 +158,7 @@ impl CachedStore {
         if others.is_empty() {
             return Ok(());
         }
-        inner.read(&others, scratch, &mut Renumbered { numbers: &numbers, sink })
+        inner.read(&others, scratch, &mut RenumberingSink { numbers: &numbers, sink })
     }
 
     /// What is kept and was served.

@@ -1,21 +1,21 @@
 //! What comes after reading, image by image: illumination, turning of what was read straight, resize and rotation, the
-//! steps of [`crate::finish`], rounding to half precision, dropped channels.
+//! steps of [`crate::postprocess`], rounding to half precision, dropped channels.
 //!
 //! ```text
 //!   Maximum ──▶ Straight ──▶ Turned ──▶ resize, rotate ──▶ finish ──▶ half precision ──▶ drop
 //!   (stored)    × field      × affine    (when asked for)
 //! ```
 //!
-//! An image enters where its [`Via`] put it; each step writes to the batch itself when it is the last.
+//! An image enters where its [`PixelDestination`] put it; each step writes to the batch itself when it is the last.
 
-use super::{Item, Job, SecondPass, grow};
+use super::{Item, Job, PostReadBuffers, grow};
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;
 use crate::kernels::{Affine, Patch, bytes_of, convert, convert_patch, narrow, plane};
 use crate::recipe::Recipe;
 use crate::resample::rotate;
 use crate::simd::Level;
-use crate::sink::Via;
+use crate::sink::PixelDestination;
 use wellread_image::PixelType;
 use wellread_store::Result;
 
@@ -26,13 +26,13 @@ enum At {
     Out,
     /// In the intermediate buffer.
     Intermediate,
-    /// In [`SecondPass::turned`].
+    /// In [`PostReadBuffers::turned`].
     Turned,
-    /// In [`SecondPass::floats`].
+    /// In [`PostReadBuffers::floats`].
     Own,
 }
 
-impl SecondPass {
+impl PostReadBuffers {
     /// Does what is left to do for `item`. `out` is its place in the batch.
     pub(super) fn complete(
         &mut self,
@@ -47,11 +47,13 @@ impl SecondPass {
         // Floats that are not yet what the batch holds need memory of their own.
         let is_half = matches!(recipe.output, Output::F16 | Output::BF16);
         let (read, mut at) = match item.via {
-            Via::Out { .. } => (&mut [][..], At::Out),
-            Via::Turned { start } => (&mut intermediate[start..start + item.intermediate], At::Intermediate),
-            Via::Straight { start } | Via::Maximum { start } => {
+            PixelDestination::Out { .. } => (&mut [][..], At::Out),
+            PixelDestination::Turned { start } => {
+                (&mut intermediate[start..start + item.intermediate], At::Intermediate)
+            }
+            PixelDestination::Straight { start } | PixelDestination::Maximum { start } => {
                 let read = &mut intermediate[start..start + item.intermediate];
-                let to = match (item.resampled, recipe.finish.is_some() && is_half) {
+                let to = match (item.resampled, recipe.post_process.is_some() && is_half) {
                     (true, _) => At::Turned,
                     (false, true) => At::Own,
                     (false, false) => At::Out,
@@ -91,7 +93,7 @@ impl SecondPass {
                 }
             }
         }
-        let Self { floats, ranks, .. } = self;
+        let Self { floats, percentiles, .. } = self;
         // Values of a pixel's own type, as they are before scaling by percentiles.
         let is_whole = !item.resampled
             && recipe.transform.illumination.is_none()
@@ -99,12 +101,12 @@ impl SecondPass {
             && item.info.dtype.size() <= 2;
         let size = [item.info.shape.t(), recipe.channels.len()];
         let mut finish = |floats: &mut [f32]| {
-            if let Some(finish) = &recipe.finish {
-                finish.run(level, item.draws, floats, size, (&mut *ranks, is_whole));
+            if let Some(finish) = &recipe.post_process {
+                finish.run(level, item.draws, floats, size, (&mut *percentiles, is_whole));
             }
         };
         if at == At::Out {
-            if recipe.finish.is_some() {
+            if recipe.post_process.is_some() {
                 finish(bytemuck::cast_slice_mut(&mut *out));
             }
         } else {
@@ -136,7 +138,7 @@ impl SecondPass {
         let Self { straight, turned, floats, .. } = self;
         let mut dtype = PixelType::F32;
         let mut source: &mut [f32] = read;
-        if matches!(item.via, Via::Maximum { .. }) {
+        if matches!(item.via, PixelDestination::Maximum { .. }) {
             if recipe.transform.illumination.is_some() {
                 grow(straight, pixels, job.dataset)?;
                 let stored = &bytes_of(source)[..pixels * item.info.dtype.size()];

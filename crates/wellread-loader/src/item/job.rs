@@ -1,6 +1,6 @@
 //! What items are made by, and the row that they must agree with.
 
-use crate::budget::Working;
+use crate::budget::WorkingMemory;
 use crate::dataset::Dataset;
 use crate::recipe::Recipe;
 use std::sync::atomic::AtomicBool;
@@ -28,7 +28,7 @@ pub(crate) struct Job<'a> {
     pub(crate) epoch: u64,
     pub(crate) stop: Option<&'a AtomicBool>,
     /// What may be used of memory; `None` where nobody set a bound.
-    pub(crate) working: Option<&'a Working>,
+    pub(crate) working: Option<&'a WorkingMemory>,
 }
 
 impl Job<'_> {

@@ -11,18 +11,18 @@ mod sample;
 
 pub(crate) use job::{Job, Reference};
 
-use crate::budget::{INTERMEDIATE, Needs};
-use crate::cover::{Box2, Cover};
+use crate::budget::{MAX_INTERMEDIATE_FLOATS, MemoryEstimate};
+use crate::cover::{Cover, Rectangle};
 use crate::dataset::Dataset;
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;
-use crate::finish::factor;
 use crate::kernels::Affine;
 use crate::orientation::Orientation;
-use crate::ranks::Ranks;
+use crate::percentiles::Percentiles;
+use crate::postprocess::factor;
 use crate::recipe::Recipe;
 use crate::resample::Resampler;
-use crate::sink::{Target, Via};
+use crate::sink::{PixelDestination, Target};
 use crate::traffic::Traffic;
 use crate::transform::Placement;
 use std::ops::Range;
@@ -47,7 +47,7 @@ pub struct ItemContext {
     /// Bytes of an image of the rows that are planned, and images of each part of the output.
     each: usize,
     per_part: usize,
-    second: SecondPass,
+    second: PostReadBuffers,
     /// The recipe of the last single item, so that it is compiled once.
     recipe: Option<Recipe>,
     seed: u64,
@@ -58,7 +58,7 @@ pub struct ItemContext {
 
 /// Buffers of what comes after reading.
 #[derive(Debug, Default)]
-struct SecondPass {
+struct PostReadBuffers {
     /// One image as floats, neither turned nor scaled.
     straight: Vec<f32>,
     /// One image turned, before resize and rotation.
@@ -68,7 +68,7 @@ struct SecondPass {
     /// One plane between resize and rotation.
     resized: Vec<f32>,
     /// For percentiles of a channel.
-    ranks: Ranks,
+    percentiles: Percentiles,
     resampler: Resampler,
 }
 
@@ -104,7 +104,7 @@ struct Item {
     orientation: Orientation,
     /// Whether it is resized or rotated by other than right angles.
     resampled: bool,
-    via: Via,
+    via: PixelDestination,
     /// Floats of the intermediate buffer that it takes.
     intermediate: usize,
     /// Where the factors of its channels begin.
@@ -112,7 +112,7 @@ struct Item {
 }
 
 impl Item {
-    fn crop(&self) -> Box2 {
+    fn crop(&self) -> Rectangle {
         let Placement { top, left, height, width, .. } = self.placement;
         [top..top + height, left..left + width]
     }
@@ -178,7 +178,7 @@ impl ItemContext {
             let (first, factors) = (self.items.len(), self.affine.len());
             for crop in 0..job.crops {
                 let (part, start) = self.place(first + crop);
-                self.add_item(job, row, info, draws.of_crop(crop), Via::Out { part, start })?;
+                self.add_item(job, row, info, draws.of_crop(crop), PixelDestination::Out { part, start })?;
             }
             if most < usize::MAX {
                 match left.checked_sub(job.cost(row, info, &self.items[first..])) {
@@ -208,7 +208,7 @@ impl ItemContext {
             while last < images {
                 let row = &mut self.items[last..last + job.crops];
                 let wanted: usize = row.iter().map(|item| item.intermediate).sum();
-                if last > first && floats + wanted > INTERMEDIATE {
+                if last > first && floats + wanted > MAX_INTERMEDIATE_FLOATS {
                     break;
                 }
                 for item in row {
@@ -249,8 +249,9 @@ impl ItemContext {
             let (part, start) = self.place(i);
             let image = &mut out[part][start..start + self.each];
             let item = &self.items[i];
-            let is_plain = matches!(item.via, Via::Out { .. }) && job.recipe.finish.is_none();
-            let _finish = (!is_plain).then(|| span(Kind::Finish).with(item.row as u64, 0));
+            let is_plain =
+                matches!(item.via, PixelDestination::Out { .. }) && job.recipe.post_process.is_none();
+            let _finish = (!is_plain).then(|| span(Kind::PostProcess).with(item.row as u64, 0));
             self.second.complete(job, &self.items[i], &self.affine, &mut self.intermediate, image)?;
         }
         Ok(())
@@ -264,19 +265,26 @@ impl ItemContext {
     /// Bytes of memory that reading some of the planned rows needs, the output aside: see [`budget`](crate::budget).
     fn need(&self, job: &Job<'_>, items: Range<usize>, floats: usize) -> Result<usize> {
         let rows = self.items[items].chunks_exact(job.crops).map(|items| (items[0].row, items[0].info));
-        let needs = Needs { dataset: job.dataset, recipe: job.recipe, output: self.each };
-        needs.of(rows, floats)
+        let estimate = MemoryEstimate { dataset: job.dataset, recipe: job.recipe, output: self.each };
+        estimate.of(rows, floats)
     }
 
     /// Gives all large buffers back.
     fn shrink(&mut self) {
         self.scratch = Scratch::default();
         self.intermediate = Vec::new();
-        self.second = SecondPass::default();
+        self.second = PostReadBuffers::default();
     }
 
     /// Plans one crop of a row, which goes straight to `out` unless more is to be done.
-    fn add_item(&mut self, job: &Job<'_>, row: usize, info: RowInfo, draws: Draws, out: Via) -> Result<()> {
+    fn add_item(
+        &mut self,
+        job: &Job<'_>,
+        row: usize,
+        info: RowInfo,
+        draws: Draws,
+        out: PixelDestination,
+    ) -> Result<()> {
         let recipe = job.recipe;
         let transform = &recipe.transform;
         let placement = transform
@@ -284,25 +292,25 @@ impl ItemContext {
             .map_err(|error| error.at(job.dataset.store().path(), Some(row)))?;
         let resampled = placement.degrees != 0.0
             || transform.resize.is_some_and(|to| (to.height, to.width) != placement.turned_size());
-        let floats = resampled || recipe.finish.is_some();
+        let floats = resampled || recipe.post_process.is_some();
         let via = if transform.project {
-            Via::Maximum { start: 0 }
+            PixelDestination::Maximum { start: 0 }
         } else if transform.illumination.is_some() {
-            Via::Straight { start: 0 }
+            PixelDestination::Straight { start: 0 }
         } else if resampled || (floats && recipe.output != Output::F32) {
-            Via::Turned { start: 0 }
+            PixelDestination::Turned { start: 0 }
         } else {
             out
         };
         let depth = if transform.project { 1 } else { info.shape.z() };
         let pixels = info.shape.t() * recipe.channels.len() * depth * placement.height * placement.width;
         let intermediate = match via {
-            Via::Out { .. } => 0,
-            Via::Maximum { .. } => (pixels * info.dtype.size()).div_ceil(4),
-            Via::Turned { .. } | Via::Straight { .. } => pixels,
+            PixelDestination::Out { .. } => 0,
+            PixelDestination::Maximum { .. } => (pixels * info.dtype.size()).div_ceil(4),
+            PixelDestination::Turned { .. } | PixelDestination::Straight { .. } => pixels,
         };
         let mut affine = 0;
-        if recipe.bright {
+        if recipe.per_image_brightness {
             affine = self.affine.len();
             let jitter = transform.jitter;
             let of =
@@ -325,7 +333,7 @@ impl ItemContext {
     }
 }
 
-impl Via {
+impl PixelDestination {
     fn set_start(&mut self, at: usize) {
         match self {
             Self::Out { .. } => {}

@@ -3,7 +3,7 @@
 use super::{ItemContext, Job};
 use crate::kernels::{bytes_of, plane};
 use crate::simd::Level;
-use crate::sink::{FusedSink, Target, Via};
+use crate::sink::{FusedSink, PixelDestination, Target};
 use std::ops::Range;
 use wellread_image::Region;
 use wellread_store::regular::bytes_read;
@@ -34,7 +34,7 @@ impl ItemContext {
             let grid = if job.crops > 1 { store.row_hints(row)?.grid() } else { None };
             self.cover.find(items.iter().map(super::Item::crop), grid);
             for run in &job.recipe.runs {
-                let region = |[rows, columns]: &crate::cover::Box2| Region {
+                let region = |[rows, columns]: &crate::cover::Rectangle| Region {
                     start: [0, run.from, 0, rows.start, columns.start],
                     size: [info.shape.t(), run.count, info.shape.z(), rows.len(), columns.len()],
                 };
@@ -59,7 +59,7 @@ impl ItemContext {
                 }
             }
             for item in items {
-                if let Via::Maximum { start } = item.via {
+                if let PixelDestination::Maximum { start } = item.via {
                     let planes = &mut self.intermediate[start..start + item.intermediate];
                     let whole = planes.len() * 4 / info.dtype.size() * info.dtype.size();
                     plane::fill_lowest(info.dtype, &mut bytes_of(planes)[..whole]);

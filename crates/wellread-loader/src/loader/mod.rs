@@ -51,7 +51,7 @@ use wellread_store::{Error, Result};
 /// lock of its own that every new thread takes (hosts such as Python have no such lock).
 pub struct Loader {
     /// Of the process that built the loader.
-    home: Arc<Inner>,
+    parent: Arc<Inner>,
     /// Of a process that was forked from it.
     forked: Mutex<Option<Arc<Inner>>>,
     next_epoch: AtomicU64,
@@ -59,19 +59,19 @@ pub struct Loader {
 
 impl Loader {
     pub(crate) fn new(plan: Plan, dataset: Dataset, epoch: u64) -> Self {
-        let home = Arc::new(Inner::new(Arc::new(plan), dataset));
-        Self { home, forked: Mutex::new(None), next_epoch: AtomicU64::new(epoch) }
+        let parent = Arc::new(Inner::new(Arc::new(plan), dataset));
+        Self { parent, forked: Mutex::new(None), next_epoch: AtomicU64::new(epoch) }
     }
 
     pub(crate) fn plan(&self) -> &Plan {
-        &self.home.plan
+        &self.parent.plan
     }
 
     /// What this process uses: in a forked child, the set opened anew.
     fn inner(&self) -> Result<Arc<Inner>> {
         let process = wellread_store::process::id();
-        if self.home.process == process {
-            return Ok(Arc::clone(&self.home));
+        if self.parent.process == process {
+            return Ok(Arc::clone(&self.parent));
         }
         // Not waited for: in a child of a child, a thread that is not here may hold it.
         let mut kept = self.forked.try_lock();
@@ -80,7 +80,7 @@ impl Loader {
         {
             return Ok(Arc::clone(inner));
         }
-        let dataset = self.home.dataset.reopened()?;
+        let dataset = self.parent.dataset.reopened()?;
         let (before, now) = (self.plan().dataset_rows, dataset.len());
         if before != now {
             return Err(Error::new(
@@ -92,7 +92,7 @@ impl Loader {
             )
             .hint("make a new loader"));
         }
-        let inner = Arc::new(Inner::new(Arc::clone(&self.home.plan), dataset));
+        let inner = Arc::new(Inner::new(Arc::clone(&self.parent.plan), dataset));
         if let Ok(kept) = &mut kept {
             // What the parent had there is not taken apart here: its threads are not in this process.
             std::mem::forget(kept.replace(Arc::clone(&inner)));
@@ -152,7 +152,7 @@ impl Loader {
 
     /// What is loaded.
     pub fn dataset(&self) -> &Dataset {
-        &self.home.dataset
+        &self.parent.dataset
     }
 
     /// What was read of files so far, and how much of that became pixels of batches. In a forked process, of its own.
@@ -162,19 +162,19 @@ impl Loader {
 
     /// Threads that read ahead.
     pub fn workers(&self) -> usize {
-        self.plan().ahead.workers
+        self.plan().read_ahead.workers
     }
 
     /// Threads that read while a batch is waited for: the workers and, unless memory, joined reads or very large images
     /// forbid it, the thread that waits.
     pub fn readers(&self) -> usize {
-        self.plan().ahead.readers()
+        self.plan().read_ahead.readers()
     }
 
     /// Batches whose rows are asked of the store in one read: 1 but for stores whose reads have a price of their own,
     /// such as queries ([`wellread_store::Hints::rows_per_read`]).
     pub fn joined(&self) -> usize {
-        self.plan().ahead.joined
+        self.plan().read_ahead.joined
     }
 
     /// What the loader holds at most, where that was bounded ([`LoaderBuilder::memory`](crate::LoaderBuilder::memory)), and what it was lowered for that.
@@ -189,7 +189,7 @@ impl Loader {
 
     /// Batches read ahead.
     pub fn prefetch(&self) -> usize {
-        self.plan().ahead.prefetch
+        self.plan().read_ahead.prefetch
     }
 
     /// Seed of the order and of all random draws.
@@ -267,7 +267,7 @@ impl Loader {
     fn run(&self, epoch: u64, position: usize) -> Batches {
         match self.inner() {
             Ok(inner) => Batches::new(inner, epoch, self.plan().steps(position)),
-            Err(error) => Batches::failed(Arc::clone(&self.home), epoch, error),
+            Err(error) => Batches::start_failed(Arc::clone(&self.parent), epoch, error),
         }
     }
 
@@ -300,7 +300,7 @@ impl IntoIterator for &Loader {
 impl fmt::Debug for Loader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loader")
-            .field("dataset", &self.home.dataset)
+            .field("dataset", &self.parent.dataset)
             .field("batches", &self.len())
             .field("batch_size", &self.batch_size())
             .field("image_shape", &self.image_shape())

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use wellread_store::{Error, Result, RowHints};
 
 /// Batches that are looked at, at most, spread over the epoch; and images.
-const BATCHES: usize = 1024;
-const IMAGES: usize = 1 << 20;
+const MAX_SAMPLED_BATCHES: usize = 1024;
+const MAX_SAMPLED_IMAGES: usize = 1 << 20;
 
 impl OrderQuality {
     /// The numbers of a loader's epoch, counting blocks of `rows` neighbouring rows. Reads no pixels; of long
@@ -48,7 +48,7 @@ fn measure(loader: &Loader, epoch: u64, unit: impl Fn(usize) -> usize) -> OrderQ
     let steps = plan.steps(0);
     let shuffle = Permutation::new(plan.order.len(), plan.seed ^ 0x5171, epoch);
     let size = steps.positions(0).len();
-    let count = steps.len().min(BATCHES).min((IMAGES / size).max(1));
+    let count = steps.len().min(MAX_SAMPLED_BATCHES).min((MAX_SAMPLED_IMAGES / size).max(1));
     let runs = |row: &dyn Fn(usize) -> usize| -> Vec<Vec<usize>> {
         // Spread over the epoch; batches of one image follow each other, or there would be no next image.
         let spread = |i: usize| (i as u128 * steps.len() as u128 / count as u128) as usize;

@@ -63,21 +63,21 @@ impl Steps {
     }
 
     /// How many of so many batches are this turn's.
-    fn mine(&self, batches: usize) -> usize {
+    fn batches_of_turn(&self, batches: usize) -> usize {
         batches.saturating_sub(self.turn).div_ceil(self.turns)
     }
 
     /// Batches of this rank and turn; those of all ranks are as many.
     pub(crate) fn len(&self) -> usize {
         let (full, share) = self.parts();
-        self.mine(full + usize::from(share > 0))
+        self.batches_of_turn(full + usize::from(share > 0))
     }
 
     /// Images of this rank and turn.
     pub(crate) fn total(&self) -> usize {
         let (full, share) = self.parts();
         let has_last = full % self.turns == self.turn;
-        self.mine(full) * self.batch_size + if has_last { share } else { 0 }
+        self.batches_of_turn(full) * self.batch_size + if has_last { share } else { 0 }
     }
 
     /// Positions of batch `batch` of this rank and turn. Where the last step is padded, positions from [`Self::images`]

@@ -34,7 +34,7 @@ pub(super) const LARGE_PAGE: usize = 2 << 20;
 
 /// Has the system take the whole large pages of a new buffer as such, where it has them and likes to. A batch of 75 MB is 36
 /// pages instead of 18,000 then, each of which interrupts whoever writes to it first: a first epoch takes half the time.
-fn in_large_pages(start: NonNull<u8>, len: usize) {
+fn advise_large_pages(start: NonNull<u8>, len: usize) {
     let inside = start.align_offset(LARGE_PAGE);
     let whole = len.saturating_sub(inside) / LARGE_PAGE * LARGE_PAGE;
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -56,9 +56,9 @@ pub(crate) struct AlignedBytes {
 
 /// Whether processes that are forked from this one have the memory, too.
 #[derive(Clone, Copy)]
-pub(super) enum Forks {
-    Have,
-    Lack,
+pub(super) enum ForkInheritance {
+    Inherit,
+    Exclude,
 }
 
 /// Whom memory goes back to.
@@ -69,7 +69,7 @@ enum Owner {
     #[cfg(all(target_os = "linux", not(miri)))]
     Kernel {
         /// The process that said so, while processes forked from it lack it; else 0.
-        lacking: AtomicU32,
+        excluded_by: AtomicU32,
     },
     /// Whoever it was taken from.
     Source(Arc<dyn BatchMemory>),
@@ -103,34 +103,34 @@ impl AlignedBytes {
             return None;
         }
         let start = NonNull::new(start.cast())?;
-        in_large_pages(start, len);
-        let this = Self { owner: Owner::Kernel { lacking: AtomicU32::new(0) }, start, len };
-        this.set(Forks::Lack);
+        advise_large_pages(start, len);
+        let this = Self { owner: Owner::Kernel { excluded_by: AtomicU32::new(0) }, start, len };
+        this.set_fork_inheritance(ForkInheritance::Exclude);
         Some(this)
     }
 
     /// Says whether processes that are forked from now on have the memory of a large buffer. Those that have it share it
     /// until this one writes to it: then each small page is copied first, 18,000 of them for a batch of 75 MB, also where the
     /// pages were large.
-    pub(super) fn set(&self, forks: Forks) {
+    pub(super) fn set_fork_inheritance(&self, inheritance: ForkInheritance) {
         #[cfg(all(target_os = "linux", not(miri)))]
-        if let Owner::Kernel { lacking } = &self.owner {
-            let (advice, process) = match forks {
-                Forks::Have => (libc::MADV_DOFORK, 0),
-                Forks::Lack => (libc::MADV_DONTFORK, wellread_store::process::id()),
+        if let Owner::Kernel { excluded_by } = &self.owner {
+            let (advice, process) = match inheritance {
+                ForkInheritance::Inherit => (libc::MADV_DOFORK, 0),
+                ForkInheritance::Exclude => (libc::MADV_DONTFORK, wellread_store::process::id()),
             };
-            lacking.store(process, Ordering::Relaxed);
+            excluded_by.store(process, Ordering::Relaxed);
             // SAFETY: it is all of a mapping of its own. What a forked process lacks is what nobody there can reach: it
             // was never delivered, or has come back. Where the advice is refused, it is shared.
             unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
         }
         #[cfg(not(all(target_os = "linux", not(miri))))]
-        let _ = forks;
+        let _ = inheritance;
     }
 
-    /// Whoever it is delivered to may fork, and look at it there.
-    pub(crate) fn delivered(&self) {
-        self.set(Forks::Have);
+    /// Lets forked processes have the memory: whoever it is delivered to may fork, and look at it there.
+    pub(crate) fn allow_fork_access(&self) {
+        self.set_fork_inheritance(ForkInheritance::Inherit);
     }
 
     pub(super) fn of(source: &Arc<dyn BatchMemory>, len: usize) -> Option<Self> {
@@ -169,8 +169,8 @@ impl Drop for AlignedBytes {
             // SAFETY: allocated in `new` with this layout.
             Owner::System { base, layout } => unsafe { dealloc(base.as_ptr(), *layout) },
             #[cfg(all(target_os = "linux", not(miri)))]
-            Owner::Kernel { lacking } => {
-                let process = lacking.load(Ordering::Relaxed);
+            Owner::Kernel { excluded_by } => {
+                let process = excluded_by.load(Ordering::Relaxed);
                 // A process that was forked meanwhile lacks it, and may have something else at this place.
                 if process == 0 || process == wellread_store::process::id() {
                     // SAFETY: mapped in `mapped`, there in this process, and nobody's any more.

@@ -15,14 +15,14 @@ mod buffer;
 pub use aligned::BatchMemory;
 pub(crate) use buffer::{BatchBuffer, Fill, PartMemory};
 
-use aligned::{AlignedBytes, Forks, LARGE};
+use aligned::{AlignedBytes, ForkInheritance, LARGE};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Buffers of equal size that nobody uses at the moment.
 pub(crate) struct BufferPool {
-    stock: Mutex<Stock>,
+    state: Mutex<BufferPoolState>,
     /// A buffer has come back.
     returned: Condvar,
     /// Where memory comes from, if not from the system. It keeps what is free itself.
@@ -31,51 +31,57 @@ pub(crate) struct BufferPool {
     /// Images.
     rows: usize,
     /// Buffers kept for reuse; more than these are freed.
-    keep: usize,
+    max_free: usize,
     /// The process it was made in. A batch that a forked child drops is freed there instead: another thread may have
     /// held the lock at the fork.
     process: u32,
 }
 
 #[derive(Default)]
-struct Stock {
+struct BufferPoolState {
     free: Vec<BatchBuffer>,
     /// Buffers of the pool's own that are in use.
     in_use: usize,
     /// How often one has come back.
     returns: u64,
-    /// So many in use are no reason to wait for one of them: it was waited for in vain.
-    in_vain: usize,
+    /// With fewer in use than that, none is waited for: the last wait was futile.
+    futile_wait_threshold: usize,
     /// Threads asleep on `returned`.
     waiting: usize,
 }
 
 impl BufferPool {
     /// A pool of buffers for `rows` images and `bytes` bytes in all.
-    pub(crate) fn new(bytes: usize, rows: usize, keep: usize, source: Option<Arc<dyn BatchMemory>>) -> Self {
-        let stock = Mutex::new(Stock { free: Vec::with_capacity(keep), ..Stock::default() });
+    pub(crate) fn new(
+        bytes: usize,
+        rows: usize,
+        max_free: usize,
+        source: Option<Arc<dyn BatchMemory>>,
+    ) -> Self {
+        let state =
+            Mutex::new(BufferPoolState { free: Vec::with_capacity(max_free), ..BufferPoolState::default() });
         Self {
-            stock,
+            state,
             returned: Condvar::new(),
             source,
             bytes,
             rows,
-            keep,
+            max_free,
             process: wellread_store::process::id(),
         }
     }
 
-    fn stock(&self) -> MutexGuard<'_, Stock> {
-        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BufferPoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the next buffer would be a new one although `enough` are in use, and is worth waiting for one of those.
-    pub(crate) fn is_short(&self, enough: usize) -> bool {
+    /// Whether the next buffer would be a new one although `expected` are in use, and is worth waiting for one of those.
+    pub(crate) fn should_wait_for_buffer(&self, expected: usize) -> bool {
         if self.bytes < LARGE || self.source.is_some() {
             return false;
         }
-        let stock = self.stock();
-        stock.free.is_empty() && stock.in_use >= enough.max(stock.in_vain)
+        let state = self.lock();
+        state.free.is_empty() && state.in_use >= expected.max(state.futile_wait_threshold)
     }
 
     /// Waits for a buffer to come back, `longest` at most or until `stop`; what is left of that time. Another thread may
@@ -83,17 +89,17 @@ impl BufferPool {
     /// that none came back.
     pub(crate) fn wait_for_return(&self, longest: Duration, stop: &AtomicBool) -> Duration {
         let until = Instant::now() + longest;
-        let mut stock = self.stock();
-        let before = stock.returns;
-        let none = |stock: &mut Stock| {
-            stock.free.is_empty() && stock.returns == before && !stop.load(Ordering::Relaxed)
+        let mut state = self.lock();
+        let before = state.returns;
+        let none = |state: &mut BufferPoolState| {
+            state.free.is_empty() && state.returns == before && !stop.load(Ordering::Relaxed)
         };
-        stock.waiting += 1;
-        let waited = self.returned.wait_timeout_while(stock, longest, none);
-        let (mut stock, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        stock.waiting -= 1;
-        if none(&mut stock) {
-            stock.in_vain = stock.in_use * 2;
+        state.waiting += 1;
+        let waited = self.returned.wait_timeout_while(state, longest, none);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        if none(&mut state) {
+            state.futile_wait_threshold = state.in_use * 2;
             return Duration::ZERO;
         }
         until.saturating_duration_since(Instant::now())
@@ -102,7 +108,7 @@ impl BufferPool {
     /// Wakes those who wait for a buffer, to see that they shall stop.
     pub(crate) fn wake(&self) {
         // Under the lock, so that no thread is between its look at `stop` and its sleep.
-        if self.stock().waiting > 0 {
+        if self.lock().waiting > 0 {
             self.returned.notify_all();
         }
     }
@@ -110,9 +116,9 @@ impl BufferPool {
     /// A buffer, used before or new; `None` when memory is exhausted.
     pub(crate) fn take(&self) -> Option<BatchBuffer> {
         let used = {
-            let mut stock = self.stock();
-            stock.in_use += 1;
-            stock.free.pop()
+            let mut state = self.lock();
+            state.in_use += 1;
+            state.free.pop()
         };
         let found = used.or_else(|| {
             let pixels = match &self.source {
@@ -122,7 +128,7 @@ impl BufferPool {
             Some(BatchBuffer { pixels, rows: vec![0; self.rows], occurrences: vec![0; self.rows] })
         });
         if found.is_none() {
-            self.stock().in_use -= 1;
+            self.lock().in_use -= 1;
         }
         found
     }
@@ -131,13 +137,13 @@ impl BufferPool {
         if self.process != wellread_store::process::id() || self.source.is_some() {
             return;
         }
-        buffer.pixels.set(Forks::Lack);
-        let mut stock = self.stock();
-        stock.in_use = stock.in_use.saturating_sub(1);
-        if stock.free.len() < self.keep {
-            stock.free.push(buffer);
-            stock.returns += 1;
-            if stock.waiting > 0 {
+        buffer.pixels.set_fork_inheritance(ForkInheritance::Exclude);
+        let mut state = self.lock();
+        state.in_use = state.in_use.saturating_sub(1);
+        if state.free.len() < self.max_free {
+            state.free.push(buffer);
+            state.returns += 1;
+            if state.waiting > 0 {
                 self.returned.notify_all();
             }
         }

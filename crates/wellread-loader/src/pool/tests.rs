@@ -56,7 +56,7 @@ fn memory_is_aligned_reused_and_bounded() {
         let pixels = AlignedBytes::new(1).unwrap();
         pool.give(BatchBuffer { pixels, rows: vec![], occurrences: vec![] });
     }
-    assert_eq!(pool.stock().free.len(), 2);
+    assert_eq!(pool.lock().free.len(), 2);
     assert!(BufferPool::new(usize::MAX / 2 - 7, 1, 1, None).take().is_none());
 }
 
@@ -65,34 +65,34 @@ fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
     let (minute, go_on) = (Duration::from_mins(1), AtomicBool::new(false));
     let pool = Arc::new(BufferPool::new(LARGE, 1, 2, None));
     let first = pool.take().unwrap();
-    assert!(!pool.is_short(2), "one is in use");
+    assert!(!pool.should_wait_for_buffer(2), "one is in use");
     let second = pool.take().unwrap();
-    assert!(pool.is_short(2));
+    assert!(pool.should_wait_for_buffer(2));
     let address = first.pixels.start;
     // Of two that wait the second goes on, too, to see whether there is something else to do.
     std::thread::scope(|threads| {
         let waits = || pool.wait_for_return(minute, &go_on);
         let both = [threads.spawn(waits), threads.spawn(waits)];
-        while pool.stock().waiting < 2 {
+        while pool.lock().waiting < 2 {
             std::thread::yield_now();
         }
         pool.give(first);
         let left = both.map(|thread| thread.join().unwrap());
         assert!(left.iter().all(|left| !left.is_zero()), "{left:?}");
     });
-    assert!(!pool.is_short(2));
+    assert!(!pool.should_wait_for_buffer(2));
     assert_eq!(pool.take().unwrap().pixels.start, address);
-    assert!(pool.is_short(2), "nobody waited in vain");
+    assert!(pool.should_wait_for_buffer(2), "no wait was futile");
     pool.wait_for_return(minute, &AtomicBool::new(true));
     assert_eq!(pool.wait_for_return(Duration::from_millis(1), &go_on), Duration::ZERO);
-    assert!(!pool.is_short(2), "it was waited for in vain");
+    assert!(!pool.should_wait_for_buffer(2), "the wait was futile");
     let _third = [pool.take().unwrap(), pool.take().unwrap()];
-    assert!(pool.is_short(2), "twice as many are in use");
+    assert!(pool.should_wait_for_buffer(2), "twice as many are in use");
     pool.give(second);
-    assert!(!pool.is_short(2));
+    assert!(!pool.should_wait_for_buffer(2));
     let small = BufferPool::new(LARGE - 1, 1, 2, None);
     let _one = small.take();
-    assert!(!small.is_short(1), "a new one is there sooner");
+    assert!(!small.should_wait_for_buffer(1), "a new one is there sooner");
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]

@@ -10,78 +10,83 @@ use wellread_trace::{Kind, span};
 
 /// How long a worker waits for the consumer to drop a large batch when it has been given the next one, which Python does
 /// a moment after: new memory takes longer to write to, and stays.
-const PATIENCE: Duration = Duration::from_millis(10);
+const MAX_BUFFER_WAIT: Duration = Duration::from_millis(10);
 
 impl Shared {
     /// The next slice or run of batches to work on, after one that was begun then; sleeps while the ring is full. `None` when
     /// there is nothing left.
     pub(super) fn claim(self: &Arc<Self>, begun: &mut Option<Instant>) -> Option<Claim> {
         let mut ring = self.lock();
-        let mut patience = PATIENCE;
+        let mut buffer_wait = MAX_BUFFER_WAIT;
         loop {
-            if self.is_stopped() || ring.batch == self.batches && ring.active == 0 && ring.rest.is_empty() {
+            if self.is_stopped()
+                || ring.next_batch == self.batches && ring.active_parts == 0 && ring.leftover.is_empty()
+            {
                 return None;
             }
-            if let Some(begun) = begun.take().filter(|_| ring.standby.is_timed()) {
-                let called = ring.standby.call(begun.elapsed());
-                if !called.is_empty() {
+            if let Some(begun) = begun.take().filter(|_| ring.scaling.is_timed()) {
+                let surplus = ring.scaling.record_slice(begun.elapsed());
+                if !surplus.is_empty() {
                     drop(ring);
                     // There are as many as processors already: where one cannot be had, the others go on.
-                    let _ = called.into_iter().try_for_each(|worker| self.start(worker));
+                    let _ = surplus.into_iter().try_for_each(|worker| self.start_worker(worker));
                     ring = self.lock();
                     continue;
                 }
             }
             let pool = &self.loader.pool;
-            if !patience.is_zero() && self.starts_batch(&ring) && pool.is_short(ring.slots.len() + 1) {
+            if !buffer_wait.is_zero()
+                && self.starts_batch(&ring)
+                && pool.should_wait_for_buffer(ring.slots.len() + 1)
+            {
                 drop(ring);
                 let _wait = span(Kind::WaitRoom);
-                patience = pool.wait_for_return(patience, &self.stop);
+                buffer_wait = pool.wait_for_return(buffer_wait, &self.stop);
                 ring = self.lock();
                 continue;
             }
             if let Some(claim) = self.claim_now(&mut ring) {
-                *begun = ring.standby.is_timed().then(Instant::now);
+                *begun = ring.scaling.is_timed().then(Instant::now);
                 return Some(claim);
             }
-            ring.idle += 1;
+            ring.idle_workers += 1;
             let _wait = span(Kind::WaitRoom);
-            ring = self.work.wait(ring).unwrap_or_else(PoisonError::into_inner);
-            ring.idle -= 1;
-            patience = PATIENCE;
+            ring = self.work_available.wait(ring).unwrap_or_else(PoisonError::into_inner);
+            ring.idle_workers -= 1;
+            buffer_wait = MAX_BUFFER_WAIT;
         }
     }
 
     /// Whether the next claim is of a batch that has no memory yet.
     fn starts_batch(&self, ring: &Ring) -> bool {
-        let is_begun = ring.slice > 0 || !ring.rest.is_empty();
-        !is_begun && ring.batch < self.batches && ring.batch - ring.delivered < ring.slots.len()
+        let is_begun = ring.next_slice > 0 || !ring.leftover.is_empty();
+        !is_begun && ring.next_batch < self.batches && ring.next_batch - ring.delivered < ring.slots.len()
     }
 
     /// The next slice or run of batches to work on, if there is one and room for it.
     pub(super) fn claim_now(&self, ring: &mut Ring) -> Option<Claim> {
         loop {
-            if let Some(first) = ring.rest.pop_front() {
-                ring.active += 1;
+            if let Some(first) = ring.leftover.pop_front() {
+                ring.active_parts += 1;
                 return Some(Claim { first, more: vec![] });
             }
-            let wanted = self.loader.plan.ahead.joined.min(self.batches - ring.batch);
-            if wanted == 0 || ring.slots.len() - (ring.batch - ring.delivered) < wanted {
+            let wanted = self.loader.plan.read_ahead.joined.min(self.batches - ring.next_batch);
+            if wanted == 0 || ring.slots.len() - (ring.next_batch - ring.delivered) < wanted {
                 return None;
             }
-            let Some(first) = self.part(ring) else { continue };
+            let Some(first) = self.claim_part(ring) else { continue };
             let mut more = vec![];
             for _ in 1..wanted {
-                more.extend(self.part(ring));
+                more.extend(self.claim_part(ring));
             }
-            ring.active += 1 + more.len();
+            ring.active_parts += 1 + more.len();
             return Some(Claim { first, more });
         }
     }
 
     /// Claims the next slice, for which there is room. `None` where there is no memory: the batch is an error then.
-    fn part(&self, ring: &mut Ring) -> Option<Part> {
-        let (batch, slice) = (ring.batch, ring.slice);
+    fn claim_part(&self, ring: &mut Ring) -> Option<Part> {
+        let (batch, slice) = (ring.next_batch, ring.next_slice);
         let slices = self.slices(batch);
         let index = batch % ring.slots.len();
         if slice == 0 {
@@ -91,13 +96,14 @@ impl Shared {
                 }
                 Err(error) => {
                     ring.slots[index] = Slot { error: Some((0, error)), ..Slot::default() };
-                    ring.batch += 1;
+                    ring.next_batch += 1;
                     self.wake_consumer(ring);
                     return None;
                 }
             }
         }
-        (ring.batch, ring.slice) = if slice + 1 == slices { (batch + 1, 0) } else { (batch, slice + 1) };
+        (ring.next_batch, ring.next_slice) =
+            if slice + 1 == slices { (batch + 1, 0) } else { (batch, slice + 1) };
         let (positions, within) = self.slice(batch, slice);
         let each = self.loader.plan.row_bytes();
         let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
@@ -120,21 +126,21 @@ impl Shared {
         if slot.pending == 0 && part.batch == ring.delivered {
             self.wake_consumer(&mut ring);
         }
-        ring.active -= 1;
-        if ring.active == 0 && ring.batch == self.batches {
+        ring.active_parts -= 1;
+        if ring.active_parts == 0 && ring.next_batch == self.batches {
             // Nothing will be left to others any more.
-            self.work.notify_all();
+            self.work_available.notify_all();
         }
     }
 
-    /// Leaves a part to whoever is free.
-    pub(super) fn leave(&self, part: Part) {
+    /// Queues a part for whoever is idle.
+    pub(super) fn push_leftover(&self, part: Part) {
         let mut ring = self.lock();
         let index = part.batch % ring.slots.len();
         ring.slots[index].pending += 1;
-        ring.rest.push_back(part);
-        if ring.idle > 0 {
-            self.work.notify_one();
+        ring.leftover.push_back(part);
+        if ring.idle_workers > 0 {
+            self.work_available.notify_one();
         } else {
             // The consumer reads too, and may sleep since there was nothing to claim.
             self.wake_consumer(&mut ring);

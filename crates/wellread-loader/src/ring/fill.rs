@@ -6,7 +6,7 @@
 //! ```
 
 use super::Shared;
-use crate::budget::SPLIT;
+use crate::budget::SPLIT_BYTES;
 use crate::item::{ItemContext, Job};
 use crate::plan::Plan;
 use crate::pool::Fill;
@@ -19,11 +19,13 @@ impl Shared {
     /// Plans rows, as many as make a part of the work that is not much larger than others, and returns how many that is.
     /// It depends on sizes only, so that what is read together does not depend on the number of threads.
     pub(crate) fn plan(&self, context: &mut ItemContext, fill: &mut Fill<'_>) -> Result<usize> {
-        self.number(fill);
+        self.resolve_rows(fill);
         let Fill { rows, occurrences, .. } = fill;
         let each = self.loader.plan.row_bytes() / self.loader.plan.crops;
         let whole = [each, rows.len() * self.loader.plan.crops];
-        self.guarded(context, rows, |job, context| context.plan(job, rows, occurrences, whole, SPLIT))
+        self.catch_panics(context, rows, |job, context| {
+            context.plan(job, rows, occurrences, whole, SPLIT_BYTES)
+        })
     }
 
     /// Reads the rows that were planned, which are those from `first` on of their batch: the work itself, the same with
@@ -37,7 +39,7 @@ impl Shared {
     ) -> Result<Failed> {
         let Fill { rows, occurrences, pixels, .. } = fill;
         let read = |job: &Job<'_>, context: &mut ItemContext| context.read(job, &mut [&mut *pixels]);
-        let error = match planned.and_then(|()| self.guarded(context, rows, read)) {
+        let error = match planned.and_then(|()| self.catch_panics(context, rows, read)) {
             Ok(()) => return Ok(vec![]),
             Err(error) if self.is_stopped() => return Err(error),
             Err(error) => error,
@@ -71,7 +73,7 @@ impl Shared {
     pub(crate) fn fill_joined(&self, context: &mut ItemContext, parts: &mut [Fill<'_>]) -> Result<()> {
         let (mut rows, mut occurrences) = (vec![], vec![]);
         for part in parts.iter_mut() {
-            self.number(part);
+            self.resolve_rows(part);
             rows.extend_from_slice(part.rows);
             occurrences.extend_from_slice(part.occurrences);
         }
@@ -80,7 +82,7 @@ impl Shared {
     }
 
     /// The rows at the positions.
-    fn number(&self, fill: &mut Fill<'_>) {
+    fn resolve_rows(&self, fill: &mut Fill<'_>) {
         let order = &self.loader.plan.order;
         for (i, position) in fill.positions.clone().enumerate() {
             fill.rows[i] = self.order.row(order, position);
@@ -95,11 +97,11 @@ impl Shared {
         occurrences: &[u64],
         pixels: &mut [&mut [u8]],
     ) -> Result<()> {
-        self.guarded(context, rows, |job, context| context.fetch(job, rows, occurrences, pixels))
+        self.catch_panics(context, rows, |job, context| context.fetch(job, rows, occurrences, pixels))
     }
 
     /// Does a part of the work on `rows`.
-    fn guarded<T>(
+    fn catch_panics<T>(
         &self,
         context: &mut ItemContext,
         rows: &[usize],

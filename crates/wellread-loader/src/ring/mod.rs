@@ -22,13 +22,13 @@ mod claim;
 mod fill;
 mod part;
 
-use crate::crew::{Task, lock};
 use crate::item::ItemContext;
 use crate::order::{EpochOrder, Steps};
 use crate::plan::{Inner, Plan};
 use crate::pool::{BatchBuffer, Fill};
 use crate::skip::Failed;
-use crate::standby::Standby;
+use crate::thread_pool::{Task, lock};
+use crate::worker_scaling::WorkerScaling;
 use part::{Claim, Part};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -58,9 +58,9 @@ pub(crate) struct Shared {
     pub(crate) stop: AtomicBool,
     ring: Mutex<Ring>,
     /// There may be a slice to claim.
-    work: Condvar,
+    work_available: Condvar,
     /// The batch that is waited for may be done.
-    done: Condvar,
+    batch_done: Condvar,
     /// What the threads do, to be waited for.
     tasks: Mutex<Vec<Task>>,
 }
@@ -69,19 +69,19 @@ struct Ring {
     /// Batch `b` is in slot `b % slots.len()`.
     slots: Vec<Slot>,
     /// The slice to be claimed next.
-    batch: usize,
-    slice: usize,
-    /// Parts that threads have left to others, to be claimed before that.
-    rest: VecDeque<Part>,
-    /// Parts that threads are at.
-    active: usize,
+    next_batch: usize,
+    next_slice: usize,
+    /// Parts that threads have split off for others, to be claimed before that.
+    leftover: VecDeque<Part>,
+    /// Parts that threads are reading.
+    active_parts: usize,
     /// Batches delivered, so slots up to this plus their number may be filled.
     delivered: usize,
-    /// Threads asleep on `work`.
-    idle: usize,
-    /// Whether the consumer is asleep on `done`.
-    waiting: bool,
-    standby: Standby,
+    /// Threads asleep on `work_available`.
+    idle_workers: usize,
+    /// Whether the consumer is asleep on `batch_done`.
+    consumer_waiting: bool,
+    scaling: WorkerScaling,
 }
 
 #[derive(Default)]
@@ -96,21 +96,26 @@ struct Slot {
 
 impl Shared {
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps) -> Self {
-        let Plan { order, seed, ahead, .. } = &*loader.plan;
+        let Plan { order, seed, read_ahead, .. } = &*loader.plan;
         let order = EpochOrder::new(order, *seed, epoch);
         let batches = steps.len();
-        let slots = if ahead.workers == 0 { 0 } else { ahead.prefetch.min(batches) };
-        let called = loader.called.load(Ordering::Relaxed);
+        let slots = if read_ahead.workers == 0 { 0 } else { read_ahead.prefetch.min(batches) };
+        let start_all = loader.start_all_workers.load(Ordering::Relaxed);
         let ring = Ring {
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
-            batch: 0,
-            slice: 0,
-            rest: VecDeque::new(),
-            active: 0,
+            next_batch: 0,
+            next_slice: 0,
+            leftover: VecDeque::new(),
+            active_parts: 0,
             delivered: 0,
-            idle: 0,
-            waiting: false,
-            standby: Standby::new(ahead.workers, ahead.helps, ahead.processors, called),
+            idle_workers: 0,
+            consumer_waiting: false,
+            scaling: WorkerScaling::new(
+                read_ahead.workers,
+                read_ahead.consumer_reads,
+                read_ahead.processors,
+                start_all,
+            ),
         };
         Self {
             loader,
@@ -120,8 +125,8 @@ impl Shared {
             batches,
             stop: AtomicBool::new(false),
             ring: Mutex::new(ring),
-            work: Condvar::new(),
-            done: Condvar::new(),
+            work_available: Condvar::new(),
+            batch_done: Condvar::new(),
             tasks: Mutex::default(),
         }
     }
@@ -152,53 +157,53 @@ impl Shared {
     }
 
     fn wake_consumer(&self, ring: &mut Ring) {
-        if std::mem::take(&mut ring.waiting) {
-            self.done.notify_one();
+        if std::mem::take(&mut ring.consumer_waiting) {
+            self.batch_done.notify_one();
         }
     }
 
-    /// Starts the workers that are needed at once.
+    /// Starts the workers that begin at once; the others follow under pressure (see [`crate::worker_scaling`]).
     ///
     /// # Errors
     /// Fewer threads than asked for are no silent compromise.
-    pub(crate) fn begin(self: &Arc<Self>) -> Result<()> {
-        let first = self.lock().standby.first();
+    pub(crate) fn start_workers(self: &Arc<Self>) -> Result<()> {
+        let first = self.lock().scaling.started();
         (0..first).try_for_each(|worker| {
-            self.start(worker).map_err(|error| {
-                let workers = self.loader.plan.ahead.workers;
+            self.start_worker(worker).map_err(|error| {
+                let workers = self.loader.plan.read_ahead.workers;
                 let cause = format_args!("cannot start worker thread {worker} of {workers}: {error}");
                 Error::new(self.loader.dataset.store().path(), cause).hint("choose fewer workers")
             })
         })
     }
 
-    fn start(self: &Arc<Self>, worker: usize) -> std::io::Result<()> {
+    fn start_worker(self: &Arc<Self>, worker: usize) -> std::io::Result<()> {
         let shared = Arc::clone(self);
-        let task = self.loader.crew.start(worker, move || shared.work())?;
+        let task = self.loader.thread_pool.start(worker, move || shared.run_worker())?;
         lock(&self.tasks).push(task);
         Ok(())
     }
 
     /// Waits until all workers have ended, after [`Self::stop`].
-    pub(crate) fn wait(&self) {
-        let is_needed = self.lock().standby.is_needed();
-        self.loader.called.store(is_needed, Ordering::Relaxed);
+    pub(crate) fn join_workers(&self) {
+        let needs_all = self.lock().scaling.needs_all();
+        self.loader.start_all_workers.store(needs_all, Ordering::Relaxed);
         // Who calls another is waited for before it.
-        while let Some(task) = self.task() {
+        while let Some(task) = self.pop_task() {
             task.wait();
         }
     }
 
-    fn task(&self) -> Option<Task> {
+    fn pop_task(&self) -> Option<Task> {
         lock(&self.tasks).pop()
     }
 
-    /// What each worker does.
-    fn work(self: &Arc<Self>) {
+    /// The loop of a worker: claims and reads until nothing is left.
+    fn run_worker(self: &Arc<Self>) {
         let mut context = self.loader.take_context();
         let mut begun = None;
         while let Some(claim) = self.claim(&mut begun) {
-            self.serve(&mut context, claim);
+            self.read_claim(&mut context, claim);
         }
         self.loader.give_context(context);
     }
@@ -209,13 +214,13 @@ impl Shared {
     }
 
     /// Reads what was claimed.
-    fn serve(&self, context: &mut ItemContext, claim: Claim) {
+    fn read_claim(&self, context: &mut ItemContext, claim: Claim) {
         if !claim.more.is_empty() {
             let all = || std::iter::once(&claim.first).chain(&claim.more);
             let rows: usize = all().map(|part| part.positions.len()).sum();
             let _rows = span(Kind::Rows).with(self.number_of(claim.first.batch), rows as u64);
             // SAFETY: they were claimed by this thread and are not finished.
-            let mut parts: Vec<Fill<'_>> = all().map(|part| unsafe { part.open() }).collect();
+            let mut parts: Vec<Fill<'_>> = all().map(|part| unsafe { part.memory_to_fill() }).collect();
             if self.fill_joined(context, &mut parts).is_ok() {
                 all().for_each(|part| self.finish(part, Ok(vec![])));
                 return;
@@ -225,14 +230,14 @@ impl Shared {
         for mut part in std::iter::once(claim.first).chain(claim.more) {
             let mut reading = span(Kind::Rows);
             // SAFETY: it was claimed by this thread and is not finished.
-            let planned = self.plan(context, &mut unsafe { part.open() });
+            let planned = self.plan(context, &mut unsafe { part.memory_to_fill() });
             if let Ok(rows) = planned
                 && rows < part.positions.len()
             {
-                self.leave(part.split_off(rows, self.loader.plan.row_bytes()));
+                self.push_leftover(part.split_off(rows, self.loader.plan.row_bytes()));
             }
             // SAFETY: as before; what was left to others is no longer in it.
-            let fill = unsafe { part.open() };
+            let fill = unsafe { part.memory_to_fill() };
             let result = self.fill(context, planned.map(drop), fill, part.first);
             reading.set(self.number_of(part.batch), part.positions.len() as u64);
             drop(reading);
@@ -249,9 +254,10 @@ impl Shared {
         mut context: Option<&mut ItemContext>,
     ) -> Option<Result<Filled>> {
         let mut ring = self.lock();
-        ring.standby.arrive();
+        ring.scaling.consumer_waits();
         // Done is what was claimed and has nothing pending.
-        let is_done = |ring: &Ring| ring.batch > next && ring.slots[next % ring.slots.len()].pending == 0;
+        let is_done =
+            |ring: &Ring| ring.next_batch > next && ring.slots[next % ring.slots.len()].pending == 0;
         while !is_done(&ring) {
             if self.is_stopped() {
                 // Nobody reads it any more.
@@ -262,7 +268,7 @@ impl Shared {
             if let Some(context) = context.as_mut().filter(|_| !is_late) {
                 if let Some(claim) = self.claim_now(&mut ring) {
                     drop(ring);
-                    self.serve(context, claim);
+                    self.read_claim(context, claim);
                     ring = self.lock();
                     continue;
                 }
@@ -271,29 +277,29 @@ impl Shared {
                     break;
                 }
             }
-            ring.waiting = true;
+            ring.consumer_waiting = true;
             let _wait = span(Kind::WaitBatch).with(self.number_of(next), 0);
             let Some(until) = until else {
-                ring = self.done.wait(ring).unwrap_or_else(PoisonError::into_inner);
+                ring = self.batch_done.wait(ring).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                ring.waiting = false;
-                ring.standby.leave();
+                ring.consumer_waiting = false;
+                ring.scaling.consumer_leaves();
                 return None;
             }
-            (ring, _) = self.done.wait_timeout(ring, left).unwrap_or_else(PoisonError::into_inner);
+            (ring, _) = self.batch_done.wait_timeout(ring, left).unwrap_or_else(PoisonError::into_inner);
         }
         let index = next % ring.slots.len();
         let Slot { buffer, error, mut failed, .. } = std::mem::take(&mut ring.slots[index]);
         ring.delivered = next + 1;
-        ring.standby.leave();
-        let idle = ring.idle;
+        ring.scaling.consumer_leaves();
+        let idle = ring.idle_workers;
         drop(ring);
         // One slot became free: as many slices can be claimed as its batch has, or a whole run where reads are joined.
         for _ in 0..idle.min(self.slices(next)) {
-            self.work.notify_one();
+            self.work_available.notify_one();
         }
         Some(match (buffer, error) {
             (Some(buffer), None) => {
@@ -320,13 +326,13 @@ impl Shared {
         self.stop.store(true, Ordering::Relaxed);
         // Under the lock, so that no thread is between its look at `stop` and its sleep.
         drop(self.lock());
-        self.work.notify_all();
-        self.done.notify_all();
+        self.work_available.notify_all();
+        self.batch_done.notify_all();
         self.loader.pool.wake();
     }
 
     /// Gives back the memory of batches that nobody received; after all threads have ended.
-    pub(crate) fn clear(&self) {
+    pub(crate) fn release_buffers(&self) {
         for slot in &mut self.lock().slots {
             if let Some(buffer) = slot.buffer.take() {
                 self.loader.pool.give(buffer);

@@ -39,7 +39,7 @@ impl Part {
     /// The part's batch is still in its slot, and nobody else fills this part.
     // Each part is claimed once, by a thread of its own.
     #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn open(&self) -> Fill<'_> {
+    pub(super) unsafe fn memory_to_fill(&self) -> Fill<'_> {
         let PartMemory { pixels, rows, occurrences } = self.memory;
         // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it points to does not
         // move; slices of a batch are disjoint.

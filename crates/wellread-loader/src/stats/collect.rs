@@ -11,12 +11,12 @@ use wellread_store::{Error, Result, RowInfo, Scratch, Store};
 use wellread_trace::{Kind, span};
 
 /// Bytes of counts of one thread, at most: a bound on the channels of a set.
-const MOST_COUNTS: usize = 256 << 20;
+const MAX_THREAD_COUNT_BYTES: usize = 256 << 20;
 /// Bytes of counts of all threads, at most: a bound on their number.
-const MOST_COUNTS_OF_ALL: usize = 1 << 30;
+const MAX_TOTAL_COUNT_BYTES: usize = 1 << 30;
 
 /// What one thread has counted.
-struct Pass<'a> {
+struct ThreadStats<'a> {
     store: &'a dyn Store,
     dtype: PixelType,
     counts: Vec<Counts>,
@@ -47,7 +47,7 @@ fn collect(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + 
     let info = store.row_info(0)?;
     let dtype = info.dtype;
     let each = bins(dtype) * size_of::<u64>();
-    let jobs = jobs.clamp(1, store.len()).min((MOST_COUNTS_OF_ALL / (each * info.shape.c())).max(1));
+    let jobs = jobs.clamp(1, store.len()).min((MAX_TOTAL_COUNT_BYTES / (each * info.shape.c())).max(1));
     // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
     let group = store.hints().rows_per_read.max(16);
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -55,7 +55,7 @@ fn collect(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + 
     let all = Mutex::new(Vec::<Counts>::new());
     let failed = Mutex::new(None::<(usize, Error)>);
     wellread_store::threads::share(jobs, || {
-        let mut pass = Pass { store, dtype, counts: vec![], moments: vec![] };
+        let mut pass = ThreadStats { store, dtype, counts: vec![], moments: vec![] };
         let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
         while !stop.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -135,7 +135,7 @@ fn of_channel(
     }
 }
 
-impl Pass<'_> {
+impl ThreadStats<'_> {
     fn group(
         &mut self,
         rows: std::ops::Range<usize>,
@@ -168,7 +168,7 @@ impl Pass<'_> {
             ));
         }
         let channels = info.shape.c();
-        if channels.saturating_mul(bins(self.dtype) * size_of::<u64>()) > MOST_COUNTS {
+        if channels.saturating_mul(bins(self.dtype) * size_of::<u64>()) > MAX_THREAD_COUNT_BYTES {
             return Err(Error::new(path, format_args!("there are too many channels to count: {channels}"))
                 .row(row)
                 .hint("are these channels, or another axis?"));

@@ -11,7 +11,7 @@ const HINT: &str = "give a file that `wellread stats PATH --out FILE` wrote";
 /// The newest version that this build writes and reads.
 pub(super) const VERSION: u32 = 1;
 /// Largest file that is read: a thousand times what one is.
-const LARGEST_FILE: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Statistics of a set of images.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,7 +105,7 @@ impl Stats {
     fn document(path: &Path) -> Result<serde_json::Value> {
         let read = |e: std::io::Error| Error::io(path, "cannot read", &e);
         let size = std::fs::metadata(path).map_err(read)?.len();
-        if size > LARGEST_FILE {
+        if size > MAX_FILE_BYTES {
             return Err(Error::new(path, format_args!("{size} bytes are too many for statistics")).hint(HINT));
         }
         let bytes = std::fs::read(path).map_err(read)?;

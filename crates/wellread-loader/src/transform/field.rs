@@ -11,7 +11,7 @@ use wellread_image::Shape;
 use wellread_store::{Error, OpenOptions, Result, Store};
 
 /// Largest field that is taken: a gigabyte of floats.
-const MOST_PIXELS: usize = 1 << 28;
+const MAX_FIELD_PIXELS: usize = 1 << 28;
 
 /// A flat field and, if need be, a dark field: a plane for all channels or one per channel.
 #[derive(Clone, PartialEq)]
@@ -141,7 +141,7 @@ fn read(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
             .row(row)
             .hint("give one image with a plane per channel, or an image of one plane for each channel"));
         }
-        if planes.len().saturating_add(shape.pixels()) > MOST_PIXELS {
+        if planes.len().saturating_add(shape.pixels()) > MAX_FIELD_PIXELS {
             return Err(Error::new(path, "more pixels than an illumination field may have (2^28)").row(row));
         }
         planes.extend(values(&*store, row)?);

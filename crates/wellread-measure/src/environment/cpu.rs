@@ -137,7 +137,7 @@ fn boost(root: &Root) -> Option<bool> {
 }
 
 /// Ticks, of all processors together, below which a share of them says nothing.
-const FEWEST_TICKS: f64 = 20.0;
+const MIN_TICKS: f64 = 20.0;
 
 /// Time of all processors together since the machine started, in kernel ticks (usually 10 ms).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,7 +196,7 @@ impl CpuTimes {
         let ticks = self.ticks_since(earlier);
         let total = ticks.all();
         // The kernel counts the ticks of all and those of a process in different ways: less than nothing is nothing.
-        (total >= FEWEST_TICKS).then(|| ticks.busy.saturating_sub(own) as f64 / total)
+        (total >= MIN_TICKS).then(|| ticks.busy.saturating_sub(own) as f64 / total)
     }
 
     fn ticks_since(&self, earlier: &Self) -> Self {

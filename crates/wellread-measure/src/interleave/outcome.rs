@@ -6,7 +6,7 @@ use crate::bootstrap::Interval;
 use crate::bootstrap::{Bootstrap, Pairing};
 use crate::compare::{Comparison, NoiseFloor, compare, smallest_detectable};
 use crate::samples::median;
-use crate::steady::{ChangePoints, Course, Shape, course};
+use crate::steady::{ChangePoints, Shape, SteadyState, steady_state};
 
 /// One finished turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -151,7 +151,7 @@ impl<M> Outcome<M> {
     }
 
     /// How many of the first measured rounds were warm-up after all: those before the level on which the rounds end, if that
-    /// is lower than the first ([`course`]). A round's value is the geometric mean of its variants' figures, each relative to
+    /// is lower than the first ([`steady_state`]). A round's value is the geometric mean of its variants' figures, each relative to
     /// the variant's median, since what warms up with the machine shows in all of them. The figure must be one of which
     /// less is better. 0 where the test has too few rounds to see anything (8 at the level of 5 %), and where more than
     /// half of the rounds would go.
@@ -168,8 +168,8 @@ impl<M> Outcome<M> {
         let logs: Vec<Vec<f64>> = alive.iter().map(relative).collect();
         let of_round = |round| (logs.iter().map(|of| of[round]).sum::<f64>() / logs.len() as f64).exp();
         let series: Vec<f64> = (0..rounds).map(of_round).collect();
-        match course(&series, settings) {
-            Course { shape: Shape::WarmUp, steady_from: Some(from), .. } if 2 * from <= rounds => from,
+        match steady_state(&series, settings) {
+            SteadyState { shape: Shape::WarmUp, steady_from: Some(from), .. } if 2 * from <= rounds => from,
             _ => 0,
         }
     }

@@ -8,11 +8,11 @@ use super::outcome::VariantResult;
 use super::progress::Turn;
 use crate::error::{Error, Result};
 
-pub(super) type Enough<'a, M> = Box<dyn Fn(&[VariantResult<M>]) -> bool + 'a>;
+pub(super) type StopCondition<'a, M> = Box<dyn Fn(&[VariantResult<M>]) -> bool + 'a>;
 
 pub(super) type Job<'a, M> = Box<dyn FnMut(Turn) -> std::result::Result<M, String> + 'a>;
 
-pub(super) type Now<'a> = Box<dyn Fn() -> Duration + 'a>;
+pub(super) type TimeSource<'a> = Box<dyn Fn() -> Duration + 'a>;
 
 /// What to run, and how often. `M` is what a turn measures: seconds, or a struct of figures.
 pub struct Plan<'a, M> {
@@ -21,7 +21,7 @@ pub struct Plan<'a, M> {
     pub(super) warmup: usize,
     pub(super) min_rounds: usize,
     pub(super) time_budget: Option<Duration>,
-    pub(super) enough: Option<Enough<'a, M>>,
+    pub(super) stop_condition: Option<StopCondition<'a, M>>,
     pub(super) jobs: Vec<(String, RefCell<Job<'a, M>>)>,
     /// Of each job: those of small ranks are the last to be left out.
     pub(super) ranks: Vec<usize>,
@@ -29,7 +29,7 @@ pub struct Plan<'a, M> {
     /// Whether a hidden turn repeats the variants one after the other.
     pub(super) rotates: bool,
     pub(super) fit: bool,
-    pub(super) now: Option<Now<'a>>,
+    pub(super) now: Option<TimeSource<'a>>,
 }
 
 impl<'a, M> Plan<'a, M> {
@@ -41,7 +41,7 @@ impl<'a, M> Plan<'a, M> {
             warmup: 1,
             min_rounds: 1,
             time_budget: None,
-            enough: None,
+            stop_condition: None,
             jobs: Vec::new(),
             ranks: Vec::new(),
             twins: Vec::new(),
@@ -99,7 +99,7 @@ impl<'a, M> Plan<'a, M> {
     /// Asked after every measured round from the fewest on: ends the plan when what was measured is enough, such as
     /// when every variant is known to a wanted [`crate::Precision`]. Variants are given in the order added, twins last.
     pub fn stop_when(mut self, enough: impl Fn(&[VariantResult<M>]) -> bool + 'a) -> Self {
-        self.enough = Some(Box::new(enough));
+        self.stop_condition = Some(Box::new(enough));
         self
     }
 
@@ -166,14 +166,14 @@ impl<'a, M> Plan<'a, M> {
             slots.push(Slot { name: format!("{twin} (A/A)"), job: Some(job), twin: true });
         }
         if self.rotates {
-            slots.push(Slot { name: format!("{EACH} (A/A)"), job: None, twin: true });
+            slots.push(Slot { name: format!("{EACH_VARIANT} (A/A)"), job: None, twin: true });
         }
         Ok(slots)
     }
 }
 
 /// What a twin that repeats the variants one after the other is a twin of.
-pub(super) const EACH: &str = "each in turn";
+pub(super) const EACH_VARIANT: &str = "each in turn";
 
 /// One turn of each round.
 pub(super) struct Slot {

@@ -1,7 +1,7 @@
 //! Running a plan: rounds in shuffled order, within the budget.
 //!
 //! ```text
-//!   Plan ──slots──▶ turns of a round ──shuffle──▶ take_turn ──▶ Run, or why it failed ──▶ Outcome
+//!   Plan ──slots──▶ turns of a round ──shuffle──▶ run_catching_panics ──▶ Run, or why it failed ──▶ Outcome
 //!                                      ▲ left out where the budget has no room
 //! ```
 
@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use super::outcome::{Failure, Outcome, Run, Stopped, VariantResult};
-use super::plan::{EACH, Job, Plan, Slot};
+use super::plan::{EACH_VARIANT, Job, Plan, Slot};
 use super::progress::{Event, Flow, Progress, Turn};
 use crate::error::Result;
 use crate::rng::Rng;
@@ -31,7 +31,7 @@ impl<M> Plan<'_, M> {
             .iter()
             .map(|slot| VariantResult {
                 name: slot.name.clone(),
-                twin_of: slot.twin.then(|| slot.job.map_or(EACH, |job| &self.jobs[job].0).to_owned()),
+                twin_of: slot.twin.then(|| slot.job.map_or(EACH_VARIANT, |job| &self.jobs[job].0).to_owned()),
                 warmup: Vec::new(),
                 runs: Vec::new(),
                 failure: None,
@@ -56,7 +56,7 @@ impl<M> Plan<'_, M> {
         'plan: for round in 0..rounds {
             let measured_rounds = round.saturating_sub(self.warmup);
             if measured_rounds >= self.min_rounds
-                && self.enough.as_ref().is_some_and(|enough| enough(&variants))
+                && self.stop_condition.as_ref().is_some_and(|enough| enough(&variants))
             {
                 stopped = Stopped::Enough;
                 break;
@@ -68,7 +68,7 @@ impl<M> Plan<'_, M> {
             }
             let is_alive = |variant: &VariantResult<M>| variant.failure.is_none() && !variant.left_out;
             if let Some(budget) = self.time_budget.filter(|_| self.fit && round == self.warmup) {
-                self.leave_out(&slots, &mut variants, budget.saturating_sub(gone()));
+                self.drop_slow_variants(&slots, &mut variants, budget.saturating_sub(gone()));
             }
             let has_turn =
                 |&i: &usize| is_alive(&variants[i]) && self.job(&slots[i], round, &variants).is_some();
@@ -118,7 +118,7 @@ impl<M> Plan<'_, M> {
                     }
                     if warm.is_none() && self.warmup > 0 {
                         let turn = Turn { round: self.warmup - 1, warmup: true, twin: slot.twin };
-                        let (took, result) = self.timed(job, turn, order[turn.round].len(), &gone);
+                        let (took, result) = self.run_timed(job, turn, order[turn.round].len(), &gone);
                         warming_late += took;
                         match result {
                             Ok(run) => variants[index].warmup.push(run),
@@ -155,7 +155,7 @@ impl<M> Plan<'_, M> {
                     stopped = Stopped::Asked;
                     break 'plan;
                 }
-                let (took, result) = self.timed(job, turn, order[round].len(), &gone);
+                let (took, result) = self.run_timed(job, turn, order[round].len(), &gone);
                 order[round].push(index);
                 let done_now = turns_done + 1;
                 let stop = match result {
@@ -205,7 +205,7 @@ impl<M> Plan<'_, M> {
     }
 
     /// Takes a turn, which stands at this place in its round: how long it took, and its run or why it failed.
-    fn timed(
+    fn run_timed(
         &self,
         job: usize,
         turn: Turn,
@@ -213,7 +213,7 @@ impl<M> Plan<'_, M> {
         gone: &dyn Fn() -> Duration,
     ) -> (Duration, std::result::Result<Run<M>, String>) {
         let started = gone();
-        let result = take_turn(&self.jobs[job].1, turn);
+        let result = run_catching_panics(&self.jobs[job].1, turn);
         let took = gone().saturating_sub(started);
         let (started_seconds, wall_seconds) = (started.as_secs_f64(), took.as_secs_f64());
         let run = result.map(|value| Run {
@@ -228,7 +228,7 @@ impl<M> Plan<'_, M> {
     }
 
     /// Leaves out the variants whose warm-up says that a round with them does not fit into `left`.
-    fn leave_out(&self, slots: &[Slot], variants: &mut [VariantResult<M>], left: Duration) {
+    fn drop_slow_variants(&self, slots: &[Slot], variants: &mut [VariantResult<M>], left: Duration) {
         let mut alive: Vec<usize> =
             (0..slots.len()).filter(|&i| variants[i].failure.is_none() && !variants[i].left_out).collect();
         alive.sort_by_key(|&index| self.rank(&slots[index]));
@@ -283,7 +283,7 @@ fn fail<M>(slots: &[Slot], variants: &mut [VariantResult<M>], job: usize, round:
 
 /// Runs a closure, a panic becoming a message. A variant that panicked is never run again, so the state it
 /// may have left half-changed is not seen.
-fn take_turn<M>(job: &RefCell<Job<'_, M>>, turn: Turn) -> std::result::Result<M, String> {
+fn run_catching_panics<M>(job: &RefCell<Job<'_, M>>, turn: Turn) -> std::result::Result<M, String> {
     catch_unwind(AssertUnwindSafe(|| (job.borrow_mut())(turn))).unwrap_or_else(|payload| {
         let text = payload
             .downcast_ref::<&str>()

@@ -116,38 +116,38 @@ impl PeakMemory {
 /// A running watch for a peak. Dropped without [`PeakGuard::stop`], it ends quietly.
 #[derive(Debug)]
 pub struct PeakGuard {
-    watch: Watch,
+    watch: PeakMonitor,
 }
 
 #[derive(Debug)]
-enum Watch {
-    Process { at_start: Option<u64>, mark: Mark, _turn: HighWaterTurn },
+enum PeakMonitor {
+    Process { at_start: Option<u64>, mark: HighWaterReset, _turn: GuardRegistration },
     Tree { at_start: Option<u64>, stop: Sender<()>, sampler: JoinHandle<TreePeak> },
     Unavailable(String),
 }
 
 /// What became of setting the high-water mark back.
 #[derive(Debug)]
-enum Mark {
-    SetBack,
-    Kept { at_start: u64, reason: String },
+enum HighWaterReset {
+    Done,
+    Refused { at_start: u64, reason: String },
 }
 
 /// The high-water mark is one per process: a second guard that set it back would erase the first one's peak.
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Debug)]
-struct HighWaterTurn {
+struct GuardRegistration {
     alone: bool,
 }
 
-impl HighWaterTurn {
+impl GuardRegistration {
     fn take() -> Self {
         Self { alone: GUARDS.fetch_add(1, Ordering::SeqCst) == 0 }
     }
 }
 
-impl Drop for HighWaterTurn {
+impl Drop for GuardRegistration {
     fn drop(&mut self) {
         GUARDS.fetch_sub(1, Ordering::SeqCst);
     }
@@ -160,17 +160,17 @@ impl PeakGuard {
             Scope::Process => Self::watch_process(),
             Scope::Tree(interval) => Self::watch_tree(std::process::id(), interval),
         };
-        Self { watch: watch.unwrap_or_else(|error| Watch::Unavailable(error.to_string())) }
+        Self { watch: watch.unwrap_or_else(|error| PeakMonitor::Unavailable(error.to_string())) }
     }
 
     /// Begins to watch another process and all its descendants, as [`Scope::Tree`] does this one.
     pub fn of_tree(root: u32, interval: Duration) -> Self {
         let watch = Self::watch_tree(root, interval);
-        Self { watch: watch.unwrap_or_else(|error| Watch::Unavailable(error.to_string())) }
+        Self { watch: watch.unwrap_or_else(|error| PeakMonitor::Unavailable(error.to_string())) }
     }
 
-    fn watch_process() -> Result<Watch> {
-        let turn = HighWaterTurn::take();
+    fn watch_process() -> Result<PeakMonitor> {
+        let turn = GuardRegistration::take();
         let set_back = if turn.alone {
             // "5" sets the mark back to the present resident set (proc_pid_clear_refs(5), Linux 4.0).
             fs::write("/proc/self/clear_refs", "5").map_err(|error| format!("/proc/self/clear_refs: {error}"))
@@ -179,13 +179,13 @@ impl PeakGuard {
         };
         let status = Status::read("self")?;
         let mark = match set_back {
-            Ok(()) => Mark::SetBack,
-            Err(reason) => Mark::Kept { at_start: high_water_mark(&status)?, reason },
+            Ok(()) => HighWaterReset::Done,
+            Err(reason) => HighWaterReset::Refused { at_start: high_water_mark(&status)?, reason },
         };
-        Ok(Watch::Process { at_start: status.bytes("VmRSS"), mark, _turn: turn })
+        Ok(PeakMonitor::Process { at_start: status.bytes("VmRSS"), mark, _turn: turn })
     }
 
-    fn watch_tree(root: u32, interval: Duration) -> Result<Watch> {
+    fn watch_tree(root: u32, interval: Duration) -> Result<PeakMonitor> {
         let at_start = sample_tree(root)?.bytes;
         let (stop, stopped) = channel();
         let sampler = std::thread::Builder::new()
@@ -210,7 +210,7 @@ impl PeakGuard {
                 what: "memory of a process tree",
                 reason: error.to_string(),
             })?;
-        Ok(Watch::Tree { at_start: Some(at_start), stop, sampler })
+        Ok(PeakMonitor::Tree { at_start: Some(at_start), stop, sampler })
     }
 
     /// Ends the watch and gives the peak.
@@ -221,14 +221,14 @@ impl PeakGuard {
             source: PeakSource::Unavailable { reason },
         };
         match self.watch {
-            Watch::Unavailable(reason) => unavailable(reason),
-            Watch::Process { at_start, mark, _turn } => {
+            PeakMonitor::Unavailable(reason) => unavailable(reason),
+            PeakMonitor::Process { at_start, mark, _turn } => {
                 match Status::read("self").and_then(|status| high_water_mark(&status)) {
                     Err(error) => unavailable(error.to_string()),
                     Ok(bytes) => {
                         let source = match mark {
-                            Mark::SetBack => PeakSource::HighWaterMark,
-                            Mark::Kept { at_start, reason } => {
+                            HighWaterReset::Done => PeakSource::HighWaterMark,
+                            HighWaterReset::Refused { at_start, reason } => {
                                 PeakSource::HighWaterMarkOfProcess { exact: bytes > at_start, reason }
                             }
                         };
@@ -236,7 +236,7 @@ impl PeakGuard {
                     }
                 }
             }
-            Watch::Tree { at_start, stop, sampler } => {
+            PeakMonitor::Tree { at_start, stop, sampler } => {
                 // The sampler may already have ended; then nobody listens.
                 let _ = stop.send(());
                 match sampler.join() {

@@ -33,7 +33,7 @@ impl Architecture {
     /// Images that it cannot take: other than three channels, too small or, for ViT, of another size.
     pub fn with_input(&self, input: [usize; 3]) -> Result<Self> {
         /// Rows or columns beyond which sizes of arrays could overflow.
-        const LARGEST: usize = 1 << 15;
+        const MAX_SIDE: usize = 1 << 15;
         let [channels, height, width] = input;
         if channels != self.input[0] {
             return Err(Error::new(format_args!(
@@ -41,9 +41,9 @@ impl Architecture {
                 self.name, self.input[0]
             )));
         }
-        if height > LARGEST || width > LARGEST {
+        if height > MAX_SIDE || width > MAX_SIDE {
             return Err(Error::new(format_args!(
-                "images of {height} x {width} pixels are too large: {LARGEST} at most a side"
+                "images of {height} x {width} pixels are too large: {MAX_SIDE} at most a side"
             )));
         }
         let changed = Self { input, ..self.clone() };

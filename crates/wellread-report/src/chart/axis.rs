@@ -29,7 +29,7 @@ pub(super) struct Tick {
 }
 
 /// Something that must fit: its value, and the pixels it needs beyond it.
-pub(super) type Need = (f64, f64);
+pub(super) type LabelExtent = (f64, f64);
 
 /// All finite values that a mark shows.
 pub(super) fn values(mark: &Mark) -> Vec<f64> {
@@ -61,7 +61,7 @@ pub(super) fn is_log(axis: &Axis, panels: &[&Panel]) -> bool {
 
 impl Placed {
     /// An axis of `length` pixels on which every value lies, and has the pixels it needs beyond it.
-    pub fn new(axis: &Axis, log: bool, values: &[f64], needs: &[Need], length: f64) -> Self {
+    pub fn new(axis: &Axis, log: bool, values: &[f64], needs: &[LabelExtent], length: f64) -> Self {
         let length = length.max(1.0);
         let references = axis.references.iter().map(|r| r.0);
         let mut placed = Self { log, unit: axis.unit, whole: axis.whole, low: 0.0, high: 1.0, length };

@@ -13,9 +13,9 @@ const PLOT_HEIGHT: f64 = 210.0;
 /// Distance of the names at the ends of the lines.
 const NAME_HEIGHT: f64 = 14.0;
 /// Most names at the ends of lines: a plot grows with them. Others are told by pointing at a line.
-const MOST_NAMES: usize = 24;
+const MAX_NAMES: usize = 24;
 /// Most reasons below the panels why something is missing.
-const MOST_REASONS: usize = 24;
+const MAX_REASONS: usize = 24;
 /// Widest name at the end of a line.
 const MAX_NAME: f64 = 130.0;
 
@@ -32,7 +32,7 @@ pub(super) fn draw(
 ) -> f64 {
     let marks: Vec<Vec<Mark>> = section.panels.iter().map(|p| slots(p, series.len() * xs.len())).collect();
     let columns = section.columns.clamp(1, section.panels.len().max(1));
-    let height = PLOT_HEIGHT.max(series.len().min(MOST_NAMES) as f64 * NAME_HEIGHT + 10.0);
+    let height = PLOT_HEIGHT.max(series.len().min(MAX_NAMES) as f64 * NAME_HEIGHT + 10.0);
     let names = series.iter().map(|s| LABEL.width(&s.name)).fold(0.0, f64::max).min(MAX_NAME) + 16.0;
     let axes = place(section, &marks, height);
     let ticks = axes.iter().flat_map(|a| a.ticks(|_| TICK.size)).map(|t| TICK.width(&t.label));
@@ -206,7 +206,7 @@ impl Plot<'_> {
         }
         ends.sort_by(|a, b| a.2.total_cmp(&b.2));
         // Where there are too many, the better ones have names, and the place behind them says how many the others are.
-        let unnamed = if ends.len() > MOST_NAMES { ends.len() + 1 - MOST_NAMES } else { 0 };
+        let unnamed = if ends.len() > MAX_NAMES { ends.len() + 1 - MAX_NAMES } else { 0 };
         let low_is_better = panel.axis.better == Better::Lower;
         let named = if low_is_better { unnamed..ends.len() } else { 0..ends.len() - unnamed };
         let ends = &ends[named];
@@ -293,9 +293,9 @@ fn missing(
             });
         }
     }
-    let more = texts.len().saturating_sub(MOST_REASONS);
+    let more = texts.len().saturating_sub(MAX_REASONS);
     if more > 0 {
-        texts.truncate(MOST_REASONS);
+        texts.truncate(MAX_REASONS);
         texts.push(format!("and {more} more that are missing: the table has the reasons"));
     }
     let mut at = y;
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn many_lines_make_no_taller_figure() {
         let value = |line: usize| Mark::Value(Estimate::exact(1.0 + line as f64));
-        let (full, svg) = drawn(MOST_NAMES, Better::Higher, value);
+        let (full, svg) = drawn(MAX_NAMES, Better::Higher, value);
         assert!(svg.contains(">line-000<") && svg.contains(">line-023<") && !svg.contains("more<"));
         let (height, svg) = drawn(100, Better::Higher, value);
         assert_eq!(height, full);

@@ -3,7 +3,7 @@
 use wellread_measure::samples::{enough_for, percentile_of_sorted};
 
 /// Most values that are kept: evenly spaced ones of the sorted measurements, the ends among them.
-const MOST: usize = 600;
+const MAX_VALUES: usize = 600;
 /// Width of the steps in which measurements are counted, in pixels.
 const STEP: f64 = 3.0;
 
@@ -25,8 +25,8 @@ impl Sample {
         sorted.sort_by(f64::total_cmp);
         let n = sorted.len();
         let spread = Box::new(Spread::of_sorted(&sorted));
-        if n > MOST {
-            sorted = (0..MOST).map(|i| sorted[i * (n - 1) / (MOST - 1)]).collect();
+        if n > MAX_VALUES {
+            sorted = (0..MAX_VALUES).map(|i| sorted[i * (n - 1) / (MAX_VALUES - 1)]).collect();
         }
         Self { sorted, n, spread }
     }
@@ -119,7 +119,7 @@ mod tests {
     fn the_shape_is_highest_where_most_lie_and_as_wide_as_they_reach() {
         let values = (0..900).map(|i| if i % 3 == 0 { 80.0 } else { 20.0 + f64::from(i % 5) });
         let sample = Sample::new(values.chain([f64::NAN, f64::INFINITY]));
-        assert_eq!((sample.n, sample.sorted.len()), (900, MOST));
+        assert_eq!((sample.n, sample.sorted.len()), (900, MAX_VALUES));
         assert_eq!((sample.spread.min, sample.spread.max), (Some(20.0), Some(80.0)));
         let outline = sample.outline(|v| v, 100.0);
         let peak = outline.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();

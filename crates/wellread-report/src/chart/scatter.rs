@@ -21,7 +21,7 @@ const MAX_NAME: f64 = 190.0;
 const POINT: f64 = 6.0;
 
 /// Name of the Pareto front beside the names of the series.
-const FRONT: &str = "Pareto front";
+const PARETO_FRONT: &str = "Pareto front";
 /// How its line is drawn.
 const DASHED: &str = "stroke-dasharray=\"5 3\"";
 
@@ -43,7 +43,7 @@ pub(super) fn draw(
     let has_line = front && marks.iter().any(|marks| has_line(marks, &xs));
     let columns = section.columns.clamp(1, section.panels.len().max(1));
     let height = PLOT_HEIGHT.max((series.len() + usize::from(has_line)) as f64 * NAME_HEIGHT + 10.0);
-    let names = series.iter().map(|s| s.name.as_str()).chain(has_line.then_some(FRONT));
+    let names = series.iter().map(|s| s.name.as_str()).chain(has_line.then_some(PARETO_FRONT));
     let names = names.map(|name| LABEL.width(name)).fold(0.0, f64::max).min(MAX_NAME) + 40.0;
     let y_axes: Vec<Placed> = section
         .panels
@@ -131,7 +131,7 @@ fn legend(svg: &mut Svg, series: &[&Series], has_line: bool, (left, top): (f64, 
     if has_line && !series.is_empty() {
         let at = top + 12.0 + series.len() as f64 * NAME_HEIGHT;
         svg.line((left, at), (left + 16.0, at), Paint::Soft, 1.6, DASHED);
-        svg.text(left + 22.0, at + 4.0, FRONT, LABEL, Anchor::Start, Paint::Ink);
+        svg.text(left + 22.0, at + 4.0, PARETO_FRONT, LABEL, Anchor::Start, Paint::Ink);
     }
 }
 

@@ -25,12 +25,12 @@ pub(crate) const TIMELINE: &str = "The same measurements in the order in which t
     differences of that size are none of the formats.";
 
 /// Most configurations whose distributions are shown, and whose course is.
-const MOST: (usize, usize) = (12, 6);
+const MAX_DISTRIBUTIONS: (usize, usize) = (12, 6);
 /// About so many points has a line over all runs.
-const POINTS: usize = 48;
+const LINE_POINTS: usize = 48;
 
 /// The configurations of the samples: how they are called, and the values that choose their runs.
-struct Chosen {
+struct SampleConfigurations {
     series: Vec<(Series, Vec<(&'static str, Cell)>)>,
     panels: Vec<(String, Vec<(String, Cell)>)>,
 }
@@ -68,7 +68,7 @@ fn telling(samples: &Samples) -> Samples {
     out
 }
 
-fn chosen(table: &Table) -> Chosen {
+fn chosen(table: &Table) -> SampleConfigurations {
     let has = |column: &str| select::has(table, column);
     let (series, named): (Vec<_>, &[&str]) = if has("format") {
         (loaders(table), &["format", "framework", "loader"])
@@ -99,7 +99,7 @@ fn chosen(table: &Table) -> Chosen {
         (title, others.iter().map(|key| (*key).to_owned()).zip(values).collect())
     };
     let panels = table.groups(&others).into_iter().map(|group| panel(group.key)).collect();
-    Chosen { series, panels }
+    SampleConfigurations { series, panels }
 }
 
 /// The runs of a series in a panel, in their order.
@@ -114,7 +114,7 @@ fn runs(table: &Table, series: &[(&'static str, Cell)], panel: &[(String, Cell)]
 }
 
 /// How many measurements of how many runs are behind each shape and each line.
-fn counted(samples: &Samples, chosen: &Chosen) -> Option<String> {
+fn counted(samples: &Samples, chosen: &SampleConfigurations) -> Option<String> {
     let finite = |run: usize| samples.seconds()[run].iter().filter(|s| s.is_finite()).count();
     let counts: Vec<(usize, usize)> = chosen
         .panels
@@ -196,7 +196,7 @@ fn time() -> Axis {
     Axis { better: Better::Lower, ..Axis::new("time of one, less is better", Unit::Seconds) }
 }
 
-fn distribution(samples: &Samples, chosen: &Chosen) -> Option<Section> {
+fn distribution(samples: &Samples, chosen: &SampleConfigurations) -> Option<Section> {
     let table = samples.runs();
     let panel = |(title, which): &(String, Vec<(String, Cell)>)| {
         let marks = chosen.series.iter().map(|(_, series)| {
@@ -207,7 +207,7 @@ fn distribution(samples: &Samples, chosen: &Chosen) -> Option<Section> {
         Panel { title: title.clone(), axis: time(), marks: marks.collect() }
     };
     let panels: Vec<Panel> = chosen.panels.iter().map(panel).filter(is_shown).collect();
-    let (all, shown) = (panels.len(), panels.len().min(MOST.0));
+    let (all, shown) = (panels.len(), panels.len().min(MAX_DISTRIBUTIONS.0));
     let panels = panels.into_iter().take(shown).collect();
     let title = title("Every single time", shown, all);
     let columns = if shown == 1 { 1 } else { 2 };
@@ -218,7 +218,7 @@ fn is_shown(panel: &Panel) -> bool {
     panel.marks.iter().any(|mark| *mark != Mark::Nothing)
 }
 
-fn timeline(samples: &Samples, chosen: &Chosen) -> Option<Section> {
+fn timeline(samples: &Samples, chosen: &SampleConfigurations) -> Option<Section> {
     let table = samples.runs();
     let of = |which: &[(String, Cell)]| -> Vec<Vec<usize>> {
         chosen.series.iter().map(|(_, series)| runs(table, series, which)).collect()
@@ -228,7 +228,7 @@ fn timeline(samples: &Samples, chosen: &Chosen) -> Option<Section> {
         return None;
     }
     let longest = samples.seconds().iter().map(Vec::len).max().unwrap_or(0);
-    let parts = (POINTS / most).clamp(2, 24).min(longest.max(1));
+    let parts = (LINE_POINTS / most).clamp(2, 24).min(longest.max(1));
     let panel = |(title, which): &(String, Vec<(String, Cell)>)| {
         let marks = of(which).into_iter().flat_map(|runs| {
             let parts_of = |run: usize| {
@@ -240,7 +240,7 @@ fn timeline(samples: &Samples, chosen: &Chosen) -> Option<Section> {
         Panel { title: title.clone(), axis: time(), marks: marks.collect() }
     };
     let panels: Vec<Panel> = chosen.panels.iter().map(panel).filter(is_shown).collect();
-    let (all, shown) = (panels.len(), panels.len().min(MOST.1));
+    let (all, shown) = (panels.len(), panels.len().min(MAX_DISTRIBUTIONS.1));
     let place = |i: usize| (i / parts) as f64 + ((i % parts) as f64 + 0.5) / parts as f64;
     let xs: Vec<Option<f64>> = (0..most * parts).map(|i| Some(place(i))).collect();
     (all > 0).then(|| Section {

@@ -3,8 +3,8 @@
 use super::splits::{split_of, split_of_place};
 use super::text_chunk;
 use crate::file_names;
-use crate::file_rows::Place;
-use crate::folders::{Found, Visited};
+use crate::file_rows::ImageLocation;
+use crate::folders::{FolderEntry, Visited};
 use crate::format::{Naming, foreign_format, mixed_folder};
 use crate::name_index;
 use crate::probe::Probe;
@@ -48,29 +48,30 @@ fn folders(probe: &Probe) -> impl Iterator<Item = PathBuf> {
 /// # Errors
 /// No picture there, an unreadable folder or index of names, no such split, or files of other image formats among the
 /// pictures.
-pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
+pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
     if !path.is_dir() {
         // A missing or unreadable file shows when its header is read, with the same message as in a folder.
         let name = text_chunk::name_in(path).unwrap_or_else(|| stem(path));
-        return Ok(vec![Place { name, below: PathBuf::new() }]);
+        return Ok(vec![ImageLocation { name, below: PathBuf::new() }]);
     }
     let mut rows = vec![];
     let mut foreign = None;
     let mut visited = Visited::default();
     let fault = |place: &Path, e| Error::io(place, "cannot look at the folder", &e);
     visited.is_first(path).map_err(|e| fault(path, e))?;
-    let mut list_once = |mut folders: Vec<Found>, rows: &mut Vec<Place>, foreign: &mut Option<_>| {
-        folders.sort();
-        let mut listed: Vec<(PathBuf, Vec<Found>)> = vec![];
-        for folder in folders {
-            let place = path.join(&folder.path);
-            if visited.is_first(&place).map_err(|e| fault(&place, e))? {
-                let inside = list(path, &folder.path, rows, foreign)?;
-                listed.push((folder.path, inside));
+    let mut list_once =
+        |mut folders: Vec<FolderEntry>, rows: &mut Vec<ImageLocation>, foreign: &mut Option<_>| {
+            folders.sort();
+            let mut listed: Vec<(PathBuf, Vec<FolderEntry>)> = vec![];
+            for folder in folders {
+                let place = path.join(&folder.path);
+                if visited.is_first(&place).map_err(|e| fault(&place, e))? {
+                    let inside = list(path, &folder.path, rows, foreign)?;
+                    listed.push((folder.path, inside));
+                }
             }
-        }
-        Result::Ok(listed)
-    };
+            Result::Ok(listed)
+        };
     let folders = list(path, Path::new(""), &mut rows, &mut foreign)?;
     let mut splits: Vec<&'static str> = vec![];
     for (folder, classes) in list_once(folders, &mut rows, &mut foreign)? {
@@ -102,7 +103,7 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
     let arranged = name_index::arrange(path, rows, |row| &row.below)?;
     Ok(arranged
         .into_iter()
-        .map(|(row, name)| Place { name: name.unwrap_or(row.name), below: row.below })
+        .map(|(row, name)| ImageLocation { name: name.unwrap_or(row.name), below: row.below })
         .collect())
 }
 
@@ -110,9 +111,9 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
 fn list(
     root: &Path,
     below: &Path,
-    rows: &mut Vec<Place>,
+    rows: &mut Vec<ImageLocation>,
     foreign: &mut Option<(PathBuf, &'static str)>,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<FolderEntry>> {
     let dir = if below.as_os_str().is_empty() { root.to_owned() } else { root.join(below) };
     let cannot = |e: &std::io::Error| Error::io(&dir, "cannot list the folder", e);
     let mut folders = vec![];
@@ -125,12 +126,12 @@ fn list(
         }
         if NAMING.has_ending(&text) {
             let below_root = below.join(&file);
-            rows.push(Place { name: name_of(&below_root), below: below_root });
+            rows.push(ImageLocation { name: name_of(&below_root), below: below_root });
         } else if let Some(format) = foreign_format(&entry.path(), &NAMING) {
             foreign.get_or_insert_with(|| (below.join(&file), format));
         } else if entry.path().is_dir() {
             let is_link = entry.file_type().map_err(|e| cannot(&e))?.is_symlink();
-            folders.push(Found { is_link, path: below.join(&file) });
+            folders.push(FolderEntry { is_link, path: below.join(&file) });
         }
     }
     Ok(folders)

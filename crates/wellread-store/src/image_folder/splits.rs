@@ -10,7 +10,7 @@
 //!             val.X/n01440764/*.JPEG     all of them ── split "val"
 //! ```
 
-use crate::file_rows::Place;
+use crate::file_rows::ImageLocation;
 use crate::{Error, Result, regular};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const SPLITS: [&str; 5] = ["train", "val", "valid", "validation", "test"];
 /// The file of class names.
 const LABELS: &str = "Labels.json";
 /// Longest such file.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_LABELS_BYTES: u64 = 16 << 20;
 
 /// The split whose folder is called so: `train`, or `train.X1`, a part of it.
 pub(super) fn split_of(folder: &OsStr) -> Option<&'static str> {
@@ -37,7 +37,7 @@ pub(super) fn split_of(folder: &OsStr) -> Option<&'static str> {
 }
 
 /// The split that a row lies in: of `SPLIT/CLASS/PICTURE`.
-pub(super) fn split_of_place(row: &Place) -> Option<&'static str> {
+pub(super) fn split_of_place(row: &ImageLocation) -> Option<&'static str> {
     let mut above = row.below.ancestors().skip(2);
     above.next().and_then(|split| split_of(split.as_os_str()))
 }
@@ -82,13 +82,13 @@ pub(super) fn labels(folder: &Path) -> Result<Option<Labels>> {
 fn read(file: &Path) -> std::result::Result<Labels, String> {
     let (opened, _) = regular::open(file).map_err(|e| e.to_string())?;
     let mut bytes = vec![];
-    opened.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    opened.take(MAX_LABELS_BYTES).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
     serde_json::from_slice(&bytes).map_err(|e| e.to_string())
 }
 
 /// Names of the columns; none where no picture is in a class folder.
 pub(super) fn column_names<'p>(
-    places: &(impl Iterator<Item = &'p Place> + Clone),
+    places: &(impl Iterator<Item = &'p ImageLocation> + Clone),
     labels: Option<&Labels>,
 ) -> Vec<String> {
     if !places.clone().any(|place| class_of(&place.name).is_some()) {
@@ -108,7 +108,7 @@ pub(super) fn column_names<'p>(
 pub(super) fn columns<'p>(
     path: &Path,
     names: &[String],
-    places: &(impl Iterator<Item = &'p Place> + Clone),
+    places: &(impl Iterator<Item = &'p ImageLocation> + Clone),
     labels: Option<&Labels>,
 ) -> Result<Option<RecordBatch>> {
     if names.is_empty() {

@@ -17,7 +17,7 @@ const FRAME: usize = 12;
 /// Keyword, and no compression, language or translated keyword.
 const KEYWORD: &[u8] = b"wellread\0\0\0\0\0";
 /// The longest chunk that is looked at.
-const LONGEST: u64 = 16 << 20;
+const MAX_CHUNK_BYTES: u64 = 16 << 20;
 
 #[derive(Deserialize)]
 struct Text {
@@ -40,7 +40,7 @@ impl<W: Write> WithName<W> {
         let mut chunk = vec![0; 4];
         chunk.extend([b"iTXt", KEYWORD, text.as_bytes()].concat());
         match u32::try_from(chunk.len() - 8) {
-            Ok(length) if u64::from(length) <= LONGEST => {
+            Ok(length) if u64::from(length) <= MAX_CHUNK_BYTES => {
                 chunk[..4].copy_from_slice(&length.to_be_bytes());
                 let crc = libdeflater::crc32(&chunk[4..]);
                 chunk.extend(crc.to_be_bytes());
@@ -85,7 +85,7 @@ pub(super) fn name_in(path: &Path) -> Option<String> {
     file.read_exact(&mut head).ok()?;
     let (length, kind) = head[HEAD..].split_at(4);
     let length = u64::from(u32::from_be_bytes(length.try_into().ok()?));
-    if !head.starts_with(b"\x89PNG\r\n\x1a\n") || kind != b"iTXt" || length > LONGEST {
+    if !head.starts_with(b"\x89PNG\r\n\x1a\n") || kind != b"iTXt" || length > MAX_CHUNK_BYTES {
         return None;
     }
     let mut text = vec![];

@@ -80,14 +80,14 @@ pub(super) fn register(start: usize, len: usize, written: bool) -> io::Result<&'
 }
 
 /// What was installed before, and is asked about signals that are not ours; never freed.
-static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
+static PREVIOUS_HANDLERS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 /// The process in which the handler was last seen to be ours.
-static SEEN_IN: AtomicU32 = AtomicU32::new(0);
+static INSTALLED_IN: AtomicU32 = AtomicU32::new(0);
 static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// Looks for the handler where a process was forked since.
 pub(super) fn keep_handler() {
-    if SEEN_IN.load(Ordering::Relaxed) != crate::process::id() {
+    if INSTALLED_IN.load(Ordering::Relaxed) != crate::process::id() {
         // Whatever goes wrong, it went well before the fork.
         let _ = install();
     }
@@ -111,13 +111,13 @@ fn install() -> io::Result<()> {
         ours.sa_sigaction = handler;
         // On the thread's own stack for signals, where it has one.
         ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        BEFORE.store(Box::into_raw(Box::new(now)), Ordering::Release);
+        PREVIOUS_HANDLERS.store(Box::into_raw(Box::new(now)), Ordering::Release);
         // SAFETY: the handler does nothing that a handler must not do.
         if unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, ptr::null_mut()) } != 0 {
             return Err(io::Error::last_os_error());
         }
     }
-    SEEN_IN.store(crate::process::id(), Ordering::Relaxed);
+    INSTALLED_IN.store(crate::process::id(), Ordering::Relaxed);
     Ok(())
 }
 
@@ -131,7 +131,7 @@ fn lock() -> Option<std::sync::MutexGuard<'static, ()>> {
 
 thread_local! {
     /// Whether this thread has handed on a signal: one that is then sent again comes from the handler before.
-    static HANDED_ON: Cell<bool> = const { Cell::new(false) };
+    static PREVIOUS_CALLED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Calls nothing but what may be called in a handler: atomics, `mmap`, `sigaction`, `raise`.
@@ -142,7 +142,7 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
     if code > 0 && slots().any(|slot| made_zeros(slot, address)) {
         return;
     }
-    hand_on(signal, code, info, context);
+    call_previous_handler(signal, code, info, context);
 }
 
 /// Puts zeros from the page of `address` to the mapping's end, where `address` lies in that.
@@ -166,10 +166,15 @@ fn made_zeros(slot: &Slot, address: usize) -> bool {
 }
 
 /// Does what would be done without this handler.
-fn hand_on(signal: libc::c_int, code: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+fn call_previous_handler(
+    signal: libc::c_int,
+    code: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
     // SAFETY: null, or an action that is never freed.
-    let before = unsafe { BEFORE.load(Ordering::Acquire).as_ref() };
-    let again = HANDED_ON.try_with(|handed_on| handed_on.replace(true)).unwrap_or(true);
+    let before = unsafe { PREVIOUS_HANDLERS.load(Ordering::Acquire).as_ref() };
+    let again = PREVIOUS_CALLED.try_with(|handed_on| handed_on.replace(true)).unwrap_or(true);
     let action = before.map_or(libc::SIG_DFL, |before| before.sa_sigaction);
     if action == libc::SIG_IGN && code <= 0 {
         return;

@@ -69,7 +69,7 @@ struct V2 {
 }
 
 /// What both versions come down to.
-struct Described {
+struct ArrayMetadata {
     shape: Vec<u64>,
     chunks: Vec<u64>,
     dtype: PixelType,
@@ -92,7 +92,7 @@ impl ArrayPlan {
             .map_err(|refusal| refusal.error(file, "", convert))
     }
 
-    fn from_described(d: &Described, level: &Level) -> Result<Self, Refusal> {
+    fn from_described(d: &ArrayMetadata, level: &Level) -> Result<Self, Refusal> {
         let axes = match &level.axes {
             Some(axes) => axes.clone(),
             None if d.shape.len() == 5 => (0..5).collect(),
@@ -155,7 +155,7 @@ impl ArrayPlan {
     }
 }
 
-fn v3(array: V3) -> Result<Described, Refusal> {
+fn v3(array: V3) -> Result<ArrayMetadata, Refusal> {
     check_format(array.zarr_format.as_ref(), 3)?;
     if array.node_type != "array" {
         return Err(format!("a {} is where the image's array should be", array.node_type).into());
@@ -188,10 +188,10 @@ fn v3(array: V3) -> Result<Described, Refusal> {
             _ => return Err(Refusal::unsupported(format_args!("unknown chunk key encoding {encoding}"))),
         };
     let fill = fill_bytes(&array.fill_value, dtype)?;
-    Ok(Described { shape: array.shape, chunks, dtype, fill, codecs: array.codecs, prefix, separator })
+    Ok(ArrayMetadata { shape: array.shape, chunks, dtype, fill, codecs: array.codecs, prefix, separator })
 }
 
-fn v2(array: V2, bytes: &[u8]) -> Result<Described, Refusal> {
+fn v2(array: V2, bytes: &[u8]) -> Result<ArrayMetadata, Refusal> {
     check_format(array.zarr_format.as_ref(), 2)?;
     let name = array.dtype.as_str().unwrap_or_default();
     let kind = name.get(1..).unwrap_or_default();
@@ -249,7 +249,7 @@ fn v2(array: V2, bytes: &[u8]) -> Result<Described, Refusal> {
         }
     };
     let fill = fill_bytes(&array.fill_value, dtype)?;
-    Ok(Described { shape: array.shape, chunks: array.chunks, dtype, fill, codecs, prefix: "", separator })
+    Ok(ArrayMetadata { shape: array.shape, chunks: array.chunks, dtype, fill, codecs, prefix: "", separator })
 }
 
 fn unsupported_dtype(dtype: &Value) -> Refusal {

@@ -3,8 +3,8 @@
 
 use super::group::{Group, inside};
 use crate::file_names;
-use crate::file_rows::Place;
-use crate::folders::{Found, Visited};
+use crate::file_rows::ImageLocation;
+use crate::folders::{FolderEntry, Visited};
 use crate::format::{Naming, foreign_format, mixed_folder};
 use crate::name_index;
 use crate::probe::Probe;
@@ -46,14 +46,14 @@ fn has_metadata(folder: &Path) -> bool {
 ///
 /// # Errors
 /// No image there, unreadable metadata of a plate or series, or files of other image formats beside the images.
-pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
+pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
     if !has_metadata(path) {
         return folder(path, options);
     }
     let group = Group::load(path)?;
     if group.ome.multiscales.is_some() {
         let name = group.own_name().map_or_else(|| image_name(path), str::to_owned);
-        return Ok(vec![Place { name, below: PathBuf::new() }]);
+        return Ok(vec![ImageLocation { name, below: PathBuf::new() }]);
     }
     let rows = if group.ome.plate.is_some() {
         plate(path, &group)?
@@ -71,7 +71,7 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
 }
 
 /// The images of a plate, named ROW/COLUMN/FIELD.
-fn plate(path: &Path, group: &Group) -> Result<Vec<Place>> {
+fn plate(path: &Path, group: &Group) -> Result<Vec<ImageLocation>> {
     let mut rows = vec![];
     for entry in group.ome.plate.iter().flat_map(|p| &p.wells) {
         inside(&group.file, &entry.path)?;
@@ -80,7 +80,7 @@ fn plate(path: &Path, group: &Group) -> Result<Vec<Place>> {
     Ok(rows)
 }
 
-fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<Place>> {
+fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<ImageLocation>> {
     let Some(well) = &group.ome.well else {
         return Err(Error::new(&group.file, "has no well metadata, though the plate lists it as a well"));
     };
@@ -90,7 +90,7 @@ fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<Place>> {
         .map(|image| {
             inside(&group.file, &image.path)?;
             let name = if below.is_empty() { image.path.clone() } else { format!("{below}/{}", image.path) };
-            Ok(Place { below: PathBuf::from(&name), name })
+            Ok(ImageLocation { below: PathBuf::from(&name), name })
         })
         .collect()
 }
@@ -98,7 +98,7 @@ fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<Place>> {
 /// The series of a bioformats2raw group: as `OME` lists them, or numbered folders `0`, `1`, …
 ///
 /// Specification: <https://ngff.openmicroscopy.org/0.5/#bf2raw>.
-fn series(path: &Path) -> Result<Vec<Place>> {
+fn series(path: &Path) -> Result<Vec<ImageLocation>> {
     let listed = match Group::load(&path.join("OME")) {
         Ok(ome) => {
             for name in ome.ome.series.iter().flatten() {
@@ -119,11 +119,11 @@ fn series(path: &Path) -> Result<Vec<Place>> {
         }
         names
     };
-    Ok(names.into_iter().map(|name| Place { below: PathBuf::from(&name), name }).collect())
+    Ok(names.into_iter().map(|name| ImageLocation { below: PathBuf::from(&name), name }).collect())
 }
 
 /// The images of a folder, by its index of names or else by file name.
-fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
+fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
     let listing = std::fs::read_dir(path).map_err(|e| Error::io(path, "cannot list the folder", &e))?;
     let mut groups = vec![];
     let mut foreign = None;
@@ -137,7 +137,7 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
         // A name ending in .zarr is taken at its word, so that opening a large set only lists it.
         if ends_in_zarr(&text) || (!text.contains('.') && has_metadata(&entry.path())) {
             let kind = entry.file_type().map_err(|e| Error::io(path, "cannot list the folder", &e))?;
-            groups.push(Found { is_link: kind.is_symlink(), path: PathBuf::from(file) });
+            groups.push(FolderEntry { is_link: kind.is_symlink(), path: PathBuf::from(file) });
         } else if foreign.is_none() {
             foreign = foreign_format(&entry.path(), &NAMING).map(|format| (PathBuf::from(file), format));
         }
@@ -162,7 +162,7 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<Place>> {
     let arranged = name_index::arrange(path, groups, PathBuf::as_path)?;
     Ok(arranged
         .into_iter()
-        .map(|(group, name)| Place { name: name.unwrap_or_else(|| image_name(&group)), below: group })
+        .map(|(group, name)| ImageLocation { name: name.unwrap_or_else(|| image_name(&group)), below: group })
         .collect())
 }
 

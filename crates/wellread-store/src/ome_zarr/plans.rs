@@ -14,7 +14,7 @@
 use super::array::ArrayPlan;
 use super::group::{GroupText, Level};
 use crate::Result;
-use crate::by_text::ByText;
+use crate::text_cache::TextCache;
 use std::path::Path;
 use std::sync::Arc;
 #[cfg(test)]
@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Plans of a store's images.
 #[derive(Debug, Default)]
 pub(super) struct Plans {
-    levels: ByText<KeyedLevel>,
-    arrays: ByText<ArrayPlan>,
+    levels: TextCache<KeyedLevel>,
+    arrays: TextCache<ArrayPlan>,
     /// How often metadata were parsed: of groups, and of arrays.
     #[cfg(test)]
     parsed: [AtomicUsize; 2],

@@ -10,11 +10,11 @@ use std::path::Path;
 use wellread_image::Shape;
 
 /// Images up to this size, in bytes, need no proof.
-const FREE_BYTES: u64 = 1 << 30;
+const UNCHECKED_BYTES: u64 = 1 << 30;
 /// Images of up to this many chunks need no proof.
-const FREE_CHUNKS: u64 = 1 << 16;
+const UNCHECKED_CHUNKS: u64 = 1 << 16;
 /// A sparse image may declare this many times what its chunk files hold.
-const SPARSE: u64 = 256;
+const MAX_SPARSE_RATIO: u64 = 256;
 
 /// Checks that the array in folder `dir` has chunk files enough for what `plan` declares.
 ///
@@ -24,14 +24,14 @@ pub(super) fn check(dir: &Path, plan: &ArrayPlan) -> Result<()> {
     let pixel = plan.info.dtype.size() as u64;
     let declared = plan.info.shape.pixels() as u64 * pixel;
     let chunks = plan.grid.iter().fold(1u64, |n, &g| n.saturating_mul(g as u64));
-    if declared <= FREE_BYTES && chunks <= FREE_CHUNKS {
+    if declared <= UNCHECKED_BYTES && chunks <= UNCHECKED_CHUNKS {
         return Ok(());
     }
     let chunk_bytes = Shape(plan.chunk).pixels() as u64 * pixel;
     let (mut held, mut files) = (0u64, 0u64);
     let enough = |held: u64, files: u64| {
-        (declared <= FREE_BYTES || held.saturating_mul(SPARSE) >= declared)
-            && (chunks <= FREE_CHUNKS || files.saturating_mul(SPARSE) >= chunks)
+        (declared <= UNCHECKED_BYTES || held.saturating_mul(MAX_SPARSE_RATIO) >= declared)
+            && (chunks <= UNCHECKED_CHUNKS || files.saturating_mul(MAX_SPARSE_RATIO) >= chunks)
     };
     visit_files(dir, &mut |path, length| {
         let is_chunk = path

@@ -17,9 +17,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Marks an inner chunk that is not there.
 const MISSING: u64 = u64::MAX;
 /// Inner chunks closer than this are read together.
-const GAP: u64 = 32 << 10;
+const MAX_JOINED_GAP: u64 = 32 << 10;
 /// Upper bound of one joint read, unless a single inner chunk is larger.
-const JOINT: u64 = 8 << 20;
+const MAX_JOINED_READ: u64 = 8 << 20;
 
 /// How shards of an array are laid out.
 #[derive(Debug)]
@@ -170,7 +170,8 @@ pub(super) fn joint_reads(pieces: &mut [Piece]) -> Vec<(u64, u64, usize)> {
         let end = piece.offset + piece.length;
         match reads.last_mut() {
             Some((start, stop, count))
-                if piece.offset <= stop.saturating_add(GAP) && end.saturating_sub(*start) <= JOINT =>
+                if piece.offset <= stop.saturating_add(MAX_JOINED_GAP)
+                    && end.saturating_sub(*start) <= MAX_JOINED_READ =>
             {
                 *stop = end.max(*stop);
                 *count += 1;

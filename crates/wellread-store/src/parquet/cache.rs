@@ -86,7 +86,7 @@ struct Inner {
 }
 
 /// Bytes of an entry whose memory is used again, at most.
-const MOST_SPARE_BYTES: usize = 16 << 20;
+const MAX_SPARE_BYTES: usize = 16 << 20;
 
 /// A bounded cache with second-chance eviction: what was used since it was last considered stays.
 #[derive(Default)]
@@ -268,7 +268,7 @@ impl Cache {
 
     /// Takes an entry back, to use its memory again where nobody else has it: neither this cache nor another reader.
     pub fn release(&self, mut entry: Arc<Entry>) {
-        let Some(own) = Arc::get_mut(&mut entry).filter(|own| own.bytes() <= MOST_SPARE_BYTES) else {
+        let Some(own) = Arc::get_mut(&mut entry).filter(|own| own.bytes() <= MAX_SPARE_BYTES) else {
             return;
         };
         // Without the dictionary that it may have been read by.

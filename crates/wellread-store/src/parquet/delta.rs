@@ -10,22 +10,22 @@
 //! ```
 //!
 //! A value is known only when all before it are summed up, so bands of a page go on from where the last one ended, at the
-//! block that its end lies in ([`Walk`]).
+//! block that its end lies in ([`PageCursor`]).
 
-use super::dictionary::Walk;
+use super::dictionary::PageCursor;
 use super::unpack::{Unpacker, one_by_one};
 use crate::numbers::{BadValue, LeafType, dispatch, narrow_all};
 use std::ops::Range;
 use wellread_image::PixelType;
 
 /// Values that are summed up at once, in memory that stays in the nearest cache.
-const STEP: usize = 512;
+const SUM_STEP: usize = 512;
 
 /// Values of a block that are read here: libraries write 128 to 2,048. A band begins at a block, so larger ones would be
 /// summed up again and again.
-const USUAL_BLOCK: usize = 1 << 16;
+const MAX_BLOCK_VALUES: usize = 1 << 16;
 
-const SHORT: BadValue = BadValue::Corrupt("a page of differences ends early");
+const ENDS_EARLY: BadValue = BadValue::Corrupt("a page of differences ends early");
 
 /// The start of a page.
 struct Header {
@@ -39,7 +39,7 @@ struct Header {
 
 /// Whether a page has blocks of a size that is read here; damaged ones are to be told what is wrong with them.
 pub(super) fn is_usual(bytes: &[u8]) -> bool {
-    Input { bytes, at: 0 }.header(0).is_ok_and(|header| header.block <= USUAL_BLOCK)
+    Input { bytes, at: 0 }.header(0).is_ok_and(|header| header.block <= MAX_BLOCK_VALUES)
 }
 
 /// Whether `count` values are there.
@@ -74,23 +74,23 @@ pub(super) fn sum(
     range: Range<usize>,
     dtype: PixelType,
     out: &mut [u8],
-    walk: &mut Walk,
+    walk: &mut PageCursor,
 ) -> Result<(), BadValue> {
     if range.is_empty() {
         return Ok(());
     }
     let mut input = Input { bytes, at: 0 };
     let header = input.header(count)?;
-    let mut summed = Summed { leaf, dtype, range: range.clone(), out, plain: [0; STEP * 8] };
+    let mut summed = PrefixSumOutput { leaf, dtype, range: range.clone(), out, plain: [0; SUM_STEP * 8] };
     if walk.value == 0 || walk.value > range.start {
-        *walk = Walk { value: 1, byte: input.at, before: header.first };
+        *walk = PageCursor { value: 1, byte: input.at, before: header.first };
     }
     if range.start == 0 {
         summed.put(0, &[header.first])?;
     }
     input.at = walk.byte;
-    let mut unpackers = [const { None }; Unpacker::WIDEST as usize + 1];
-    let (mut narrow, mut differences) = ([0u16; STEP], [0u64; STEP]);
+    let mut unpackers = [const { None }; Unpacker::MAX_WIDTH as usize + 1];
+    let (mut narrow, mut differences) = ([0u16; SUM_STEP], [0u64; SUM_STEP]);
     while walk.value < range.end {
         let mut at = walk.value;
         let mut before = walk.before;
@@ -103,8 +103,8 @@ pub(super) fn sum(
                 break;
             }
             let packed = input.miniblock(header.miniblock, values, width)?;
-            for start in (0..values).step_by(STEP) {
-                let values = STEP.min(values - start);
+            for start in (0..values).step_by(SUM_STEP) {
+                let values = SUM_STEP.min(values - start);
                 let differences = &mut differences[..values];
                 unpack(packed, width.into(), start, differences, &mut narrow, &mut unpackers);
                 for value in &mut *differences {
@@ -119,7 +119,7 @@ pub(super) fn sum(
                 return Ok(());
             }
         }
-        *walk = Walk { value: at, byte: input.at, before };
+        *walk = PageCursor { value: at, byte: input.at, before };
         if at == count {
             break;
         }
@@ -128,15 +128,15 @@ pub(super) fn sum(
 }
 
 /// Where sums go that were asked for.
-struct Summed<'a> {
+struct PrefixSumOutput<'a> {
     leaf: LeafType,
     dtype: PixelType,
     range: Range<usize>,
     out: &'a mut [u8],
-    plain: [u8; STEP * 8],
+    plain: [u8; SUM_STEP * 8],
 }
 
-impl Summed<'_> {
+impl PrefixSumOutput<'_> {
     /// Values from the one at `at` on: those in the range, narrowed.
     fn put(&mut self, at: usize, values: &[u64]) -> Result<(), BadValue> {
         let from = self.range.start.max(at);
@@ -174,11 +174,11 @@ fn unpack(
     width: u32,
     start: usize,
     out: &mut [u64],
-    narrow: &mut [u16; STEP],
-    unpackers: &mut [Option<Unpacker>; Unpacker::WIDEST as usize + 1],
+    narrow: &mut [u16; SUM_STEP],
+    unpackers: &mut [Option<Unpacker>; Unpacker::MAX_WIDTH as usize + 1],
 ) {
     match width {
-        0..=Unpacker::WIDEST => {
+        0..=Unpacker::MAX_WIDTH => {
             let unpacker = unpackers[width as usize].get_or_insert_with(|| Unpacker::new(width));
             let narrow = &mut narrow[..out.len()];
             unpacker.unpack(bytes, start, narrow);
@@ -212,7 +212,7 @@ impl<'a> Input<'a> {
     }
 
     fn take(&mut self, n: usize) -> Result<&'a [u8], BadValue> {
-        let taken = self.rest().get(..n).ok_or(SHORT)?;
+        let taken = self.rest().get(..n).ok_or(ENDS_EARLY)?;
         self.at += n;
         Ok(taken)
     }
@@ -227,7 +227,7 @@ impl<'a> Input<'a> {
         let packed = self.rest();
         let (all, left) = (bytes(size), packed.len() as u64);
         if left < all && left < bytes(values) {
-            return Err(SHORT);
+            return Err(ENDS_EARLY);
         }
         self.at += all.min(left) as usize;
         Ok(packed)
@@ -236,7 +236,7 @@ impl<'a> Input<'a> {
     fn varint(&mut self) -> Result<u64, BadValue> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
-            let &[byte] = self.take(1)? else { return Err(SHORT) };
+            let &[byte] = self.take(1)? else { return Err(ENDS_EARLY) };
             value |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 return Ok(value);

@@ -92,13 +92,13 @@ enum Indices {
 
 impl Indices {
     fn new(width: u32) -> Self {
-        if width <= Unpacker::WIDEST { Self::Narrow(Unpacker::new(width)) } else { Self::Wide(width) }
+        if width <= Unpacker::MAX_WIDTH { Self::Narrow(Unpacker::new(width)) } else { Self::Wide(width) }
     }
 }
 
 /// Where a walk through the runs or blocks of a page stands, so that its next values need not be looked for from the start.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Walk {
+pub(super) struct PageCursor {
     /// Values before the run or block.
     pub value: usize,
     /// Bytes before it.
@@ -114,7 +114,7 @@ pub(super) fn look_up(
     count: usize,
     range: Range<usize>,
     out: &mut [u8],
-    walk: &mut Walk,
+    walk: &mut PageCursor,
 ) -> Result<(), BadValue> {
     if range.is_empty() {
         return Ok(());
@@ -128,12 +128,12 @@ pub(super) fn look_up(
     let unpacker = Indices::new(width);
     let size = table.dtype.size();
     if walk.value > range.start {
-        *walk = Walk::default();
+        *walk = PageCursor::default();
     }
     let mut at = walk.value;
     let mut runs = Runs::new(bytes.get(walk.byte..).unwrap_or_default(), width, count - at);
     loop {
-        *walk = Walk { value: at, byte: bytes.len() - runs.rest(), before: 0 };
+        *walk = PageCursor { value: at, byte: bytes.len() - runs.rest(), before: 0 };
         let Some(run) = runs.next() else { break };
         let run = run.ok_or(BadValue::Corrupt("dictionary indices end early"))?;
         let end = at + run.count();
@@ -269,7 +269,7 @@ mod tests {
                     .collect();
                 prop_assert_eq!(&out, &expected);
                 // What comes after it, then before it, in one walk.
-                let mut walk = Walk::default();
+                let mut walk = PageCursor::default();
                 for range in [range.clone(), range.end..indices.len(), 0..range.start, range.clone()] {
                     let mut out = vec![0; range.len() * dtype.size()];
                     look_up(&page, &table, indices.len(), range.clone(), &mut out, &mut walk).unwrap();

@@ -18,7 +18,7 @@
 
 use super::cache::{Cache, Entry, Key, StoredCoding};
 use super::delta;
-use super::dictionary::{Table, Walk};
+use super::dictionary::{PageCursor, Table};
 use super::file::PositionalFile;
 use super::levels;
 use super::load::{self, Codecs};
@@ -35,7 +35,7 @@ use wellread_image::{PixelType, Region};
 
 /// A page that decodes to no more than this is decoded whole when first touched; a larger one only where its
 /// pixels take no more room than its stored bytes.
-const DECODE_WHOLE: usize = 8 << 20;
+const MAX_WHOLE_PAGE_BYTES: usize = 8 << 20;
 
 /// Most bytes of a page that are decoded at once into scratch memory where it is kept as it is stored.
 const BAND: usize = 1 << 20;
@@ -44,7 +44,7 @@ const BAND: usize = 1 << 20;
 const CACHED_BAND: usize = 128 << 10;
 
 /// Buffers larger than this are given back after use.
-const KEEP: usize = 16 << 20;
+const MAX_KEPT_BUFFER_BYTES: usize = 16 << 20;
 
 /// Reads pieces of one row group from one pixel leaf.
 pub(super) struct FastReader<'a> {
@@ -60,7 +60,7 @@ pub(super) struct FastReader<'a> {
     /// The page used last: pieces come in order of position.
     pub current: Option<(usize, PixelType, Arc<Entry>)>,
     /// Where the last part of that page ended, if it is kept as stored.
-    pub walk: Walk,
+    pub walk: PageCursor,
     /// Values of the image that is read now, as far as known: see [`Self::begin`].
     pub wanted: std::ops::Range<u64>,
     /// The page whose bytes are in the scratch memory, on its way past the cache.
@@ -74,7 +74,7 @@ pub(super) struct Loaded {
     /// Whether its values are among the bytes as read, not the decompressed.
     is_raw: bool,
     values: std::ops::Range<usize>,
-    walk: Walk,
+    walk: PageCursor,
 }
 
 impl Drop for FastReader<'_> {
@@ -202,7 +202,7 @@ impl FastReader<'_> {
             let start = if is_raw { raw.as_ptr() } else { decoded.as_ptr() };
             let place = |at: *const u8| (at as usize).saturating_sub(start as usize);
             let values = place(values.start)..place(values.end);
-            self.loaded = Some(Loaded { page: index, coding, is_raw, values, walk: Walk::default() });
+            self.loaded = Some(Loaded { page: index, coding, is_raw, values, walk: PageCursor::default() });
         }
         let inside = self.values_of(index);
         let Some(loaded) = &mut self.loaded else { return Err(Fault::General) };
@@ -312,7 +312,7 @@ impl FastReader<'_> {
                 self.release();
                 let entry = self.cache.get(key, |buffer| self.load(page, dtype, scratch, buffer))?;
                 self.current = Some((page, dtype, Arc::clone(&entry)));
-                self.walk = Walk::default();
+                self.walk = PageCursor::default();
                 Ok(entry)
             }
         }
@@ -386,7 +386,7 @@ impl FastReader<'_> {
         let count = (inside.end - inside.start) as usize;
         let stored = coding(encoding, body.values, leaf, table)?;
         let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
-        if size <= DECODE_WHOLE.max(body.values.len()) {
+        if size <= MAX_WHOLE_PAGE_BYTES.max(body.values.len()) {
             fit(&mut pixels, size);
             room::resize(&mut pixels, size).map_err(|cause| no_room(self.file, &cause))?;
             // A value that does not fit is an error of the image that has it, not of its neighbours: then
@@ -491,7 +491,7 @@ fn is_kept(group: usize, page: usize, share: u32) -> bool {
 
 fn give_back(raw: &mut Vec<u8>, decoded: &mut Vec<u8>) {
     for buffer in [raw, decoded] {
-        if buffer.capacity() > KEEP {
+        if buffer.capacity() > MAX_KEPT_BUFFER_BYTES {
             *buffer = Vec::new();
         }
     }

@@ -11,7 +11,7 @@ use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 use std::path::Path;
 
 /// Bytes of plain columns that are read at most: a table of profiles is megabytes, one of single cells gigabytes.
-const MOST: i64 = 2 << 30;
+const MAX_PLAIN_BYTES: i64 = 2 << 30;
 
 /// All plain columns of a Parquet table, and the names of the others.
 ///
@@ -38,10 +38,12 @@ pub(super) fn read_columns(
     let groups = metadata.metadata().row_groups();
     let sizes = groups.iter().flat_map(|g| leaves.iter().map(|&leaf| g.column(leaf).uncompressed_size()));
     let bytes = sizes.fold(0i64, |sum, n| sum.saturating_add(n.max(0)));
-    if bytes > MOST {
+    if bytes > MAX_PLAIN_BYTES {
         return Err(Error::new(
             file.path(),
-            format_args!("the columns beside the images have {bytes} bytes; at most {MOST} are taken along"),
+            format_args!(
+                "the columns beside the images have {bytes} bytes; at most {MAX_PLAIN_BYTES} are taken along"
+            ),
         )
         .hint("leave columns out, or aggregate the table to one row per image"));
     }

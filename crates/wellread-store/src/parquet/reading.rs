@@ -1,6 +1,6 @@
 //! Reading rows: the choice between the fast path and the general reader.
 
-use super::dictionary::Walk;
+use super::dictionary::PageCursor;
 use super::fast::FastReader;
 use super::general::GeneralReader;
 use super::pages::Fault;
@@ -52,7 +52,7 @@ impl ParquetStore {
                         table,
                         kept_share: self.kept_share(source, info.dtype),
                         current: None,
-                        walk: Walk::default(),
+                        walk: PageCursor::default(),
                         wanted: 0..0,
                         loaded: None,
                     })

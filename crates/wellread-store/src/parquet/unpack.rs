@@ -7,7 +7,7 @@
 use super::levels::packed_at;
 
 /// Values that are unpacked at once, from a multiple of this on.
-const GROUP: usize = 16;
+const UNPACK_GROUP: usize = 16;
 
 /// Unpacks values of one width.
 pub(super) struct Unpacker {
@@ -18,11 +18,11 @@ pub(super) struct Unpacker {
 
 impl Unpacker {
     /// The largest width, in bits.
-    pub const WIDEST: u32 = 16;
+    pub const MAX_WIDTH: u32 = 16;
 
     /// For values of `width` bits, 16 at most.
     pub fn new(width: u32) -> Self {
-        debug_assert!(width <= Self::WIDEST);
+        debug_assert!(width <= Self::MAX_WIDTH);
         let width = width as usize;
         Self {
             width,
@@ -37,10 +37,10 @@ impl Unpacker {
             return out.fill(0);
         }
         // Up to where a group begins.
-        let single = (start.next_multiple_of(GROUP) - start).min(out.len());
+        let single = (start.next_multiple_of(UNPACK_GROUP) - start).min(out.len());
         if single > 0 {
-            let mut group = [0; GROUP];
-            let (first, skipped) = (start - start % GROUP, start % GROUP);
+            let mut group = [0; UNPACK_GROUP];
+            let (first, skipped) = (start - start % UNPACK_GROUP, start % UNPACK_GROUP);
             self.groups(bytes, first, &mut group);
             let (head, rest) = out.split_at_mut(single);
             head.copy_from_slice(&group[skipped..skipped + single]);
@@ -49,10 +49,10 @@ impl Unpacker {
         if out.is_empty() {
             return;
         }
-        let (whole, tail) = out.split_at_mut(out.len() / GROUP * GROUP);
+        let (whole, tail) = out.split_at_mut(out.len() / UNPACK_GROUP * UNPACK_GROUP);
         self.groups(bytes, start, whole);
         if !tail.is_empty() {
-            let mut group = [0; GROUP];
+            let mut group = [0; UNPACK_GROUP];
             self.groups(bytes, start + whole.len(), &mut group);
             tail.copy_from_slice(&group[..tail.len()]);
         }
@@ -60,7 +60,7 @@ impl Unpacker {
 
     /// Whole groups. Values beyond the end of `bytes` are anything.
     fn groups(&self, bytes: &[u8], start: usize, out: &mut [u16]) {
-        debug_assert!(start.is_multiple_of(GROUP) && out.len().is_multiple_of(GROUP));
+        debug_assert!(start.is_multiple_of(UNPACK_GROUP) && out.len().is_multiple_of(UNPACK_GROUP));
         let bytes = &bytes[(start / 8 * self.width).min(bytes.len())..];
         #[cfg(target_arch = "x86_64")]
         if let Some(plan) = &self.avx2 {
@@ -89,7 +89,7 @@ pub(super) fn one_by_one<T>(bytes: &[u8], width: u32, start: usize, out: &mut [T
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::GROUP;
+    use super::UNPACK_GROUP;
     use std::arch::x86_64::{
         _mm_loadu_si128, _mm256_and_si256, _mm256_castsi128_si256, _mm256_inserti128_si256,
         _mm256_loadu_si256, _mm256_packus_epi32, _mm256_permute4x64_epi64, _mm256_set1_epi32,
@@ -97,7 +97,7 @@ mod avx2 {
     };
 
     /// Bytes of a load.
-    const LOAD: usize = 16;
+    const LOAD_BYTES: usize = 16;
 
     /// Where the bytes of eight values are, and how far they are shifted.
     pub struct Plan {
@@ -127,14 +127,14 @@ mod avx2 {
         /// Groups of values from the start of `bytes` on. Those beyond its end are anything.
         pub fn groups(&self, bytes: &[u8], out: &mut [u16]) {
             // The last of a group's four loads begins half of eight values before its end.
-            let reach = self.width + self.width / 2 + LOAD;
+            let reach = self.width + self.width / 2 + LOAD_BYTES;
             let inside = bytes.len().checked_sub(reach).map_or(0, |room| room / (2 * self.width) + 1);
-            let (most, last) = out.split_at_mut((inside * GROUP).min(out.len()));
+            let (most, last) = out.split_at_mut((inside * UNPACK_GROUP).min(out.len()));
             // SAFETY: the processor has AVX2, or there were no plan; and all loads of these groups end within `bytes`.
             unsafe { self.loaded(bytes, most) };
-            for (i, out) in last.chunks_exact_mut(GROUP).enumerate() {
-                let mut padded = [0; 4 * LOAD];
-                let from = ((most.len() / GROUP + i) * 2 * self.width).min(bytes.len());
+            for (i, out) in last.chunks_exact_mut(UNPACK_GROUP).enumerate() {
+                let mut padded = [0; 4 * LOAD_BYTES];
+                let from = ((most.len() / UNPACK_GROUP + i) * 2 * self.width).min(bytes.len());
                 let there = &bytes[from..bytes.len().min(from + 2 * self.width)];
                 padded[..there.len()].copy_from_slice(there);
                 // SAFETY: as before: 16 values of 16 bits and a load are 48 bytes.
@@ -155,9 +155,9 @@ mod avx2 {
             };
             let mask = _mm256_set1_epi32((1 << self.width) - 1);
             let half = self.width / 2;
-            for (group, out) in out.chunks_exact_mut(GROUP).enumerate() {
+            for (group, out) in out.chunks_exact_mut(UNPACK_GROUP).enumerate() {
                 let at = group * 2 * self.width;
-                debug_assert!(at + self.width + half + LOAD <= bytes.len());
+                debug_assert!(at + self.width + half + LOAD_BYTES <= bytes.len());
                 let eight = |at: usize| {
                     // SAFETY: the caller's promise.
                     let (low, high) = unsafe {

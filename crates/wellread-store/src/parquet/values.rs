@@ -11,7 +11,7 @@
 //! | `BYTE_STREAM_SPLIT` | the byte streams that the pixel type has are interleaved; the others must be its sign or zero |
 
 use super::delta;
-use super::dictionary::{Table, Walk, look_up};
+use super::dictionary::{PageCursor, Table, look_up};
 use crate::numbers::{BadValue, LeafType, dispatch, narrow_all};
 use std::ops::Range;
 use wellread_image::PixelType;
@@ -37,7 +37,7 @@ pub(super) fn decode(
     dtype: PixelType,
     out: &mut [u8],
 ) -> Result<(), BadValue> {
-    decode_on(bytes, coding, leaf, count, range, dtype, out, &mut Walk::default())
+    decode_on(bytes, coding, leaf, count, range, dtype, out, &mut PageCursor::default())
 }
 
 /// As [`decode`], of values that come after those of which `walk` is, as far as they do.
@@ -49,7 +49,7 @@ pub(super) fn decode_on(
     range: Range<usize>,
     dtype: PixelType,
     out: &mut [u8],
-    walk: &mut Walk,
+    walk: &mut PageCursor,
 ) -> Result<(), BadValue> {
     debug_assert!(range.start <= range.end && range.end <= count);
     debug_assert_eq!(out.len(), range.len() * dtype.size());

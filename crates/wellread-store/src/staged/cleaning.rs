@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Temporary names in use by this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Folders that this process has made to write outputs into, the outer ones first.
-static MADE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static CREATED_FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Outputs of this process that are kept when they are interrupted.
 pub(super) static RESUMABLE: AtomicUsize = AtomicUsize::new(0);
 
@@ -19,7 +19,7 @@ pub(super) fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
 }
 
 fn made() -> MutexGuard<'static, Vec<PathBuf>> {
-    MADE.lock().unwrap_or_else(PoisonError::into_inner)
+    CREATED_FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether output of this process is begun and not finished.
@@ -48,7 +48,7 @@ pub fn try_remove_unfinished() -> Option<bool> {
 
 /// Removes the folders of [`MadeFolder`] in which nothing is; a thread that holds their lock removes its own itself.
 fn remove_made() {
-    if let Ok(mut folders) = MADE.try_lock() {
+    if let Ok(mut folders) = CREATED_FOLDERS.try_lock() {
         folders.drain(..).rev().for_each(|folder| drop(std::fs::remove_dir(folder)));
     }
 }

@@ -41,20 +41,20 @@ pub(super) fn recognise(probe: &Probe) -> bool {
 /// # Errors
 /// No TIFF file, images of other formats beside them, or a folder that cannot be listed.
 pub(super) fn files(folder: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>> {
-    let mut found = Found::default();
+    let mut found = FolderListing::default();
     list(folder, Path::new(""), &mut found)?;
     let mut visited = Visited::default();
     let fault = |place: &Path, e| Error::io(place, "cannot look at the folder", &e);
     visited.is_first(folder).map_err(|e| fault(folder, e))?;
     let mut folders = std::mem::take(&mut found.folders);
     folders.sort();
-    for folders::Found { path, .. } in folders {
+    for folders::FolderEntry { path, .. } in folders {
         let place = folder.join(&path);
         if visited.is_first(&place).map_err(|e| fault(&place, e))? {
             list(folder, &path, &mut found)?;
         }
     }
-    let Found { mut tiff, other, .. } = found;
+    let FolderListing { mut tiff, other, .. } = found;
     tiff.sort_unstable_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     let Some(first) = tiff.first() else {
         return Err(Error::new(folder, "there is no TIFF file (.tif, .tiff) in the folder")
@@ -67,15 +67,15 @@ pub(super) fn files(folder: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>
 }
 
 #[derive(Default)]
-struct Found {
+struct FolderListing {
     tiff: Vec<PathBuf>,
-    folders: Vec<folders::Found>,
+    folders: Vec<folders::FolderEntry>,
     /// The first image of another format, and that format.
     other: Option<(PathBuf, &'static str)>,
 }
 
 /// Adds what is directly in `folder/below`.
-fn list(folder: &Path, below: &Path, found: &mut Found) -> Result<()> {
+fn list(folder: &Path, below: &Path, found: &mut FolderListing) -> Result<()> {
     let place = folder.join(below);
     let fault = |e: std::io::Error| Error::io(&place, "cannot list the folder", &e);
     for entry in std::fs::read_dir(&place).map_err(fault)? {
@@ -93,7 +93,7 @@ fn list(folder: &Path, below: &Path, found: &mut Found) -> Result<()> {
         } else if let Some(format) = foreign_format(&entry.path(), &NAMING) {
             found.other.get_or_insert((path, format));
         } else if is_dir {
-            found.folders.push(folders::Found { is_link: kind.is_symlink(), path });
+            found.folders.push(folders::FolderEntry { is_link: kind.is_symlink(), path });
         }
     }
     Ok(())

@@ -10,8 +10,8 @@ use super::ifd::FileView;
 use super::image::Page;
 use super::listing;
 use super::series::{OtherFile, PlaneRef, Series, believable};
-use crate::by_text::ByText;
 use crate::refusal::Refusal;
+use crate::text_cache::TextCache;
 use crate::{Error, Result, RowInfo, regular};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ pub(super) struct Alike {
 }
 
 /// Descriptions by their text without the image's name.
-pub(super) type Descriptions = ByText<Alike>;
+pub(super) type Descriptions = TextCache<Alike>;
 
 /// The images of an OME-TIFF; `None` when the description is some other XML.
 ///

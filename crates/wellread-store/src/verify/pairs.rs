@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
 /// A row of the set under test: its name, and its digest if it could be read.
-pub(super) struct Found {
+pub(super) struct CheckedRow {
     pub name: Option<String>,
     pub sum: Option<ImageChecksum>,
 }
@@ -35,7 +35,7 @@ fn content(sum: &ImageChecksum) -> Content<'_> {
 ///
 /// What is in one row of both and agrees in nothing else is no pair. A row that cannot be read has the pixels that are
 /// expected of it. With `any_names`, names agree always.
-pub(super) fn pair(found: &[Found], expected: &[ImageChecksum], any_names: bool) -> Vec<Option<Pair>> {
+pub(super) fn pair(found: &[CheckedRow], expected: &[ImageChecksum], any_names: bool) -> Vec<Option<Pair>> {
     let mut pairs = Pairs { of_found: vec![None; found.len()], taken: vec![false; expected.len()] };
     let same_name = |row: usize, at: usize| {
         any_names || found[row].name.as_ref().is_none_or(|name| *name == expected[at].name)

@@ -30,9 +30,9 @@ fn with(
     any_order: bool,
     any_names: bool,
 ) -> Vec<Difference> {
-    let found: Vec<Found> = sums(found)
+    let found: Vec<CheckedRow> = sums(found)
         .into_iter()
-        .map(|sum| Found { name: Some(sum.name.clone()), sum: (sum.sha256 != "?").then_some(sum) })
+        .map(|sum| CheckedRow { name: Some(sum.name.clone()), sum: (sum.sha256 != "?").then_some(sum) })
         .collect();
     let expected = sums(expected);
     let problems = compare(&found, Expected { any_order, any_names, ..Expected::new(&expected) });
@@ -111,7 +111,7 @@ fn what_cannot_be_read_is_not_missing() {
 
 #[test]
 fn names_that_differ_by_a_folder_are_recognised() {
-    let found = [Found { name: Some("images/a".into()), sum: Some(sum(0, "images/a", "1")) }];
+    let found = [CheckedRow { name: Some("images/a".into()), sum: Some(sum(0, "images/a", "1")) }];
     let problems = compare(&found, Expected::new(&sums(&[("a", "1")])));
     assert_eq!(problems.len(), 1);
     assert!(problems[0].problem.contains("differ by a folder"), "{}", problems[0].problem);

@@ -5,7 +5,7 @@ use crate::results::Entry;
 use wellread_measure::compare::Verdict;
 
 /// Fewest runs of which intervals are resampled.
-pub(super) const RESAMPLED: usize = 6;
+pub(super) const MIN_RUNS_FOR_BOOTSTRAP: usize = 6;
 /// Difference up to which two single processes of the same program are not told apart.
 pub(super) const BETWEEN_PROCESSES: f64 = 0.05;
 
@@ -36,7 +36,7 @@ pub(super) const PHASES: [(&str, &str); 20] = [
 const PARTS: usize = 5;
 
 /// Share of a whole run from which on a change of a phase that happens once is told of.
-const NOTICED: f64 = 0.02;
+const MIN_NOTICED_SHARE: f64 = 0.02;
 
 /// What a phase is called in sentences.
 pub fn words(phase: &str) -> &str {
@@ -70,7 +70,7 @@ pub(super) fn sentence(
     let steady = by_change(repeated);
     // Of what happens once what changed, if that is noticed: a transfer may take 60 times as long and no time at all.
     let noticed = |phase: &PhaseComparison| {
-        let least = whole.map_or(0.0, |whole| NOTICED * whole.baseline_seconds);
+        let least = whole.map_or(0.0, |whole| MIN_NOTICED_SHARE * whole.baseline_seconds);
         (phase.seconds - phase.baseline_seconds).abs() >= least
     };
     let is_whole = |phase: &PhaseComparison| {
@@ -152,7 +152,7 @@ pub(super) fn detail(runs: [usize; 2], phases: &[PhaseComparison], differs: &[St
              processes of the same program would not be noticed; --repeats makes sure.",
             100.0 * BETWEEN_PROCESSES
         ),
-        n if n < RESAMPLED => {
+        n if n < MIN_RUNS_FOR_BOOTSTRAP => {
             format!("{n} runs of each, in random order: 95 % intervals by Welch's t of the runs' medians on a log scale.")
         }
         n => format!("{n} runs of each, in random order: 95 % intervals by resampling runs."),

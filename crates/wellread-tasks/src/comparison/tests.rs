@@ -1,6 +1,6 @@
 use super::sentence::changed;
 use super::*;
-use crate::phases::{Phase, Said, Samples};
+use crate::phases::{Phase, PhaseReport, Samples};
 use crate::results::{GitInfo, TaskConfig};
 use crate::task::{Mode, Trainer};
 use serde_json::{Map, Value};
@@ -36,7 +36,11 @@ fn entry(branch: &str, runs: usize, loading: f64, step: f64, seed: u64) -> Entry
         let elapsed_seconds = (loading + step) * level;
         let total =
             Phase { elapsed_seconds, memory_delta_mb: None, peak_memory_mb: None, peak_gpu_memory_mb: None };
-        let said = Said { samples, phases: vec![("total_training".to_owned(), total)], ..Said::default() };
+        let said = PhaseReport {
+            samples,
+            phases: vec![("total_training".to_owned(), total)],
+            ..PhaseReport::default()
+        };
         entry.repeats.push(Repeat {
             repeat,
             timestamp: String::new(),
@@ -166,7 +170,7 @@ fn what_cannot_be_compared_is_said() {
     assert_eq!(said.differs, ["batch_size default → 16"]);
     assert!(said.detail.contains("more than the branch"), "{}", said.detail);
     for repeat in &mut other.repeats {
-        repeat.said = Said::default();
+        repeat.said = PhaseReport::default();
     }
     let silent = of(("main", &main), ("other", &other), 0);
     assert!(silent.sentence.starts_with("The whole process of other is unchanged"), "{}", silent.sentence);

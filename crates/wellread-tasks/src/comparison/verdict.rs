@@ -69,14 +69,17 @@ impl Comparison {
 }
 
 /// Widest interval of what is called unchanged, as the ratio of its ends.
-const WIDEST: f64 = 1.5;
+const MAX_UNCHANGED_WIDTH: f64 = 1.5;
 
 impl PhaseComparison {
     /// Whether the times are known to be about alike: no difference was found, and the interval leaves no room for a large
     /// one. What a test alone found, and what does not stand when all tests are counted, is not.
     pub fn is_alike(&self) -> bool {
         let (Some(low), Some(high)) = (self.ratio.low, self.ratio.high) else { return false };
-        self.verdict == Verdict::NoDifference && low <= 1.0 && 1.0 <= high && high <= low * WIDEST
+        self.verdict == Verdict::NoDifference
+            && low <= 1.0
+            && 1.0 <= high
+            && high <= low * MAX_UNCHANGED_WIDTH
     }
 
     /// The verdict in words: where no difference was found, whether the times are known to be about alike.

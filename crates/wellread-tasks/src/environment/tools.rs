@@ -42,7 +42,7 @@ impl Tools {
     /// Looks for them.
     pub fn find() -> Self {
         let base = wellread_worker::python(None);
-        let answer = said(&mut wellread_worker::python_command(&base, ASK)).unwrap_or_default();
+        let answer = stdout_of(&mut wellread_worker::python_command(&base, ASK)).unwrap_or_default();
         let mut lines = answer.lines();
         let version = lines.next().unwrap_or_default().to_owned();
         // A Python may have uv beside it without being on the PATH, as one of a virtual environment.
@@ -54,7 +54,7 @@ impl Tools {
 /// The first of these programs that starts.
 fn uv(mut places: impl Iterator<Item = PathBuf>) -> Option<Uv> {
     places.find_map(|program| {
-        let version = said(Command::new(&program).arg("--version"))?;
+        let version = stdout_of(Command::new(&program).arg("--version"))?;
         Some(Uv { program, reads_pylock: reads_pylock(&version) })
     })
 }
@@ -68,7 +68,7 @@ fn reads_pylock(version: &str) -> bool {
 }
 
 /// What a program says that succeeds.
-fn said(command: &mut Command) -> Option<String> {
+fn stdout_of(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 /// What is told to `stop` is of the whole process: one task at a time, as in the program.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn run_shell(script: &str, timeout: Option<Duration>) -> (Ran, Vec<String>, tempfile::TempDir) {
+fn run_shell(script: &str, timeout: Option<Duration>) -> (FinishedProcess, Vec<String>, tempfile::TempDir) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log.txt");
@@ -34,17 +34,20 @@ fn assert_ends(pid: &str) {
 #[test]
 fn ends_are_told_apart() {
     let (ran, log, _dir) = run_shell("echo out; echo err >&2; printf '1 %%\\r100 %%\\n'", None);
-    assert_eq!((ran.end.clone(), ran.end.problem()), (End::Success, None));
+    assert_eq!((ran.end.clone(), ran.end.problem()), (ExitReason::Success, None));
     assert_eq!(log, ["out", "err", "100 %"]);
     assert!(ran.wall_seconds > 0.0);
     let (ran, ..) = run_shell("exit 3", None);
-    assert_eq!((ran.end.clone(), ran.end.problem().unwrap().as_str()), (End::Exit(3), "exit code 3"));
+    assert_eq!((ran.end.clone(), ran.end.problem().unwrap().as_str()), (ExitReason::Exit(3), "exit code 3"));
     let (ran, ..) = run_shell("kill -SEGV $$", None);
     assert_eq!(ran.end.problem().unwrap(), "ended by SIGSEGV");
     let (ran, ..) = run_shell("sh -c 'kill -BUS $$'; exit $?", None);
     assert!(ran.end.problem().unwrap().contains("SIGBUS"), "{:?}", ran.end);
-    assert_eq!(end_of(std::os::unix::process::ExitStatusExt::from_raw(9), true), End::OutOfMemory);
-    assert!(End::OutOfMemory.problem().unwrap().contains("out of memory"));
+    assert_eq!(
+        exit_reason(std::os::unix::process::ExitStatusExt::from_raw(9), true),
+        ExitReason::OutOfMemory
+    );
+    assert!(ExitReason::OutOfMemory.problem().unwrap().contains("out of memory"));
 }
 
 #[test]
@@ -61,14 +64,17 @@ fn a_worker_that_the_kernel_killed_is_told_of_its_leader() {
     let count = std::cell::Cell::new(4);
     let rises = || count.replace(count.get() + 1);
     let failed = run("sh -c 'kill -KILL $$'; exit 1", None, &rises);
-    assert_eq!(failed.end, End::Exit(1));
+    assert_eq!(failed.end, ExitReason::Exit(1));
     let problem = failed.problem().unwrap();
     assert!(problem.starts_with("exit code 1; the kernel ended a process for lack of memory"), "{problem}");
     let hung = run("sleep 600", Some(200), &rises).problem().unwrap();
     assert!(hung.starts_with("took longer") && hung.contains("lack of memory"), "{hung}");
     // It says so of the process itself without being told again, and nothing of a success.
     let itself = run("kill -KILL $$", None, &rises);
-    assert_eq!((&itself.end, itself.problem()), (&End::OutOfMemory, End::OutOfMemory.problem()));
+    assert_eq!(
+        (&itself.end, itself.problem()),
+        (&ExitReason::OutOfMemory, ExitReason::OutOfMemory.problem())
+    );
     assert_eq!(run("true", None, &rises).problem(), None);
     let alone = run("exit 1", None, &|| 4);
     assert_eq!(alone.problem().as_deref(), Some("exit code 1"));
@@ -88,7 +94,7 @@ fn a_time_limit_ends_everything_that_was_started() {
     // Longer limits are for machines on which it takes that long to start them.
     let started = [0.4, 4.0, 40.0].into_iter().any(|limit| {
         let (ran, _, dir) = run_shell(script, Some(Duration::from_secs_f64(limit)));
-        assert_eq!(ran.end, End::Timeout(limit));
+        assert_eq!(ran.end, ExitReason::Timeout(limit));
         assert!(ran.end.problem().unwrap().contains(&format!("longer than {limit} s")));
         let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
         let both = ["one", "two"].map(read);
@@ -101,7 +107,7 @@ fn a_time_limit_ends_everything_that_was_started() {
 #[test]
 fn what_a_task_leaves_running_is_ended_with_it() {
     let (ran, _, dir) = run_shell("sleep 600 & echo $! > one", None);
-    assert_eq!(ran.end, End::Success);
+    assert_eq!(ran.end, ExitReason::Success);
     assert_ends(&std::fs::read_to_string(dir.path().join("one")).unwrap());
 }
 
@@ -158,6 +164,6 @@ fn the_last_lines_of_a_log_are_few_and_clean() {
     let text = (0..5000).map(|i| format!("line {i}\u{1b}[0m\n\n")).collect::<Vec<_>>().concat();
     std::fs::write(&log, text).unwrap();
     let lines = tail(&log);
-    assert_eq!((lines.len(), lines.last().unwrap().as_str()), (TAIL_LINES, "line 4999[0m"));
+    assert_eq!((lines.len(), lines.last().unwrap().as_str()), (LOG_TAIL_LINES, "line 4999[0m"));
     assert!(tail(&dir.path().join("none")).is_empty());
 }

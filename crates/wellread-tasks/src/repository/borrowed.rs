@@ -1,7 +1,7 @@
 //! A bare repository that borrows the objects of the user's: what is fetched, checked out and configured for a run is
 //! written there.
 
-use super::git::{ask, tell, tell_with};
+use super::git::{git_output, git_output_with_stdin, try_git_output};
 use anyhow::{Context as _, Result};
 use std::path::Path;
 
@@ -12,19 +12,22 @@ const SETTINGS: &str = "^(remote\\..*\\.(url|promisor|partialclonefilter|proxy)|
 /// Makes it in `folder`. `common` is the folder of git's files of the user's repository.
 pub(super) fn make(user: &Path, common: &Path, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let format = ask(user, &["rev-parse", "--show-object-format"])?.unwrap_or_else(|| "sha1".into());
-    tell(folder, &["init", "--quiet", "--bare", &format!("--object-format={}", format.trim())])?;
+    let format =
+        try_git_output(user, &["rev-parse", "--show-object-format"])?.unwrap_or_else(|| "sha1".into());
+    git_output(folder, &["init", "--quiet", "--bare", &format!("--object-format={}", format.trim())])?;
     let at = |name: &str| format!("cannot write {name} in {}", folder.display());
-    let objects = tell(user, &["rev-parse", "--path-format=absolute", "--git-path", "objects"])?;
+    let objects = git_output(user, &["rev-parse", "--path-format=absolute", "--git-path", "objects"])?;
     std::fs::write(folder.join("objects/info/alternates"), objects).with_context(|| at("alternates"))?;
     // Where the history ends of which only a part was fetched.
     let shallow = common.join("shallow");
     if shallow.is_file() {
         std::fs::copy(&shallow, folder.join("shallow")).with_context(|| at("shallow"))?;
     }
-    let settings = ask(user, &["config", "--local", "-z", "--get-regexp", SETTINGS])?.unwrap_or_default();
+    let settings =
+        try_git_output(user, &["config", "--local", "-z", "--get-regexp", SETTINGS])?.unwrap_or_default();
     // A remote that is a folder may be named from the top of the tree.
-    let top = ask(user, &["rev-parse", "--show-toplevel"])?.map(|top| top.trim_end_matches('\n').to_owned());
+    let top = try_git_output(user, &["rev-parse", "--show-toplevel"])?
+        .map(|top| top.trim_end_matches('\n').to_owned());
     let top = top.as_deref().map_or(common, Path::new);
     for setting in settings.split('\0').filter(|setting| !setting.is_empty()) {
         // "NAME\nVALUE"; a name without a value is one that is set to true.
@@ -33,19 +36,20 @@ pub(super) fn make(user: &Path, common: &Path, folder: &Path) -> Result<()> {
             name.starts_with("remote.") && name.rsplit('.').next() == Some("url") && value.starts_with('.');
         let absolute = top.join(value);
         let absolute = absolute.to_string_lossy();
-        tell(folder, &["config", "--add", name, if is_folder { &absolute } else { value }])?;
+        git_output(folder, &["config", "--add", name, if is_folder { &absolute } else { value }])?;
     }
     let large = common.join("lfs");
     if large.is_dir() {
-        tell(folder, &["config", "lfs.storage", &large.to_string_lossy()])?;
+        git_output(folder, &["config", "lfs.storage", &large.to_string_lossy()])?;
     }
     // Programs ask for their version by tags and branches.
     let format = "create %(refname) %(objectname)";
-    let refs = tell(user, &["for-each-ref", "--format", format, "refs/heads", "refs/tags", "refs/remotes"])?;
+    let refs =
+        git_output(user, &["for-each-ref", "--format", format, "refs/heads", "refs/tags", "refs/remotes"])?;
     // The name of a remote's own branch points to another reference, and is not needed.
     let refs: Vec<&str> = refs.lines().filter(|line| !line.contains("/HEAD ")).collect();
     if !refs.is_empty() {
-        tell_with(folder, &["update-ref", "--stdin"], &(refs.join("\n") + "\n"))?;
+        git_output_with_stdin(folder, &["update-ref", "--stdin"], &(refs.join("\n") + "\n"))?;
     }
     Ok(())
 }

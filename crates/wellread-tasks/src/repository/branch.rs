@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What git has said of a commit; it never says anything else.
-pub(super) type Said = Arc<Mutex<HashMap<Vec<String>, Option<String>>>>;
+pub(super) type GitAnswers = Arc<Mutex<HashMap<Vec<String>, Option<String>>>>;
 
 /// A commit under the name that the table has for it.
 #[derive(Clone, Debug)]
@@ -23,27 +23,27 @@ pub struct Branch {
     /// The repository that holds its objects.
     pub(super) objects: PathBuf,
     /// Answers, for the many rows of a table that ask the same.
-    pub(super) said: Said,
+    pub(super) said: GitAnswers,
 }
 
 impl Branch {
     /// What git says; `None` where it fails. Asked once.
-    fn ask(&self, args: &[&str]) -> Result<Option<String>> {
+    fn try_git_output(&self, args: &[&str]) -> Result<Option<String>> {
         let key: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         if let Some(said) = self.said.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(said.clone());
         }
-        let said = git::ask(&self.objects, args)?;
+        let said = git::try_git_output(&self.objects, args)?;
         self.said.lock().unwrap_or_else(PoisonError::into_inner).insert(key, said.clone());
         Ok(said)
     }
 
-    /// As [`Self::ask`], of what cannot fail for a commit that is there.
-    fn tell(&self, args: &[&str]) -> Result<String> {
-        match self.ask(args)? {
+    /// As [`Self::try_git_output`], of what cannot fail for a commit that is there.
+    fn git_output(&self, args: &[&str]) -> Result<String> {
+        match self.try_git_output(args)? {
             Some(said) => Ok(said),
             // It says why.
-            None => git::tell(&self.objects, args),
+            None => git::git_output(&self.objects, args),
         }
     }
 
@@ -54,7 +54,7 @@ impl Branch {
     pub fn list(&self, folder: &str) -> Result<Vec<String>> {
         let prefix = format!("{}/", folder.trim_matches('/'));
         let args = ["ls-tree", "-r", "-z", "--name-only", &self.commit, &prefix];
-        let listed = self.tell(&args)?;
+        let listed = self.git_output(&args)?;
         Ok(listed.split('\0').filter_map(|path| path.strip_prefix(&prefix)).map(str::to_owned).collect())
     }
 
@@ -63,7 +63,7 @@ impl Branch {
     /// # Errors
     /// A repository that cannot be read.
     pub fn list_top(&self) -> Result<Vec<String>> {
-        let listed = self.tell(&["ls-tree", "-z", "--name-only", &self.commit])?;
+        let listed = self.git_output(&["ls-tree", "-z", "--name-only", &self.commit])?;
         Ok(listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
@@ -73,7 +73,7 @@ impl Branch {
     /// A repository that cannot be read.
     pub fn has(&self, path: &str) -> Result<bool> {
         let object = format!("{}:{}", self.commit, path.trim_end_matches('/'));
-        Ok(self.ask(&["cat-file", "-e", &object])?.is_some())
+        Ok(self.try_git_output(&["cat-file", "-e", &object])?.is_some())
     }
 
     /// Whether the branch has this file or folder, or may have it because it lies in a submodule.
@@ -89,7 +89,7 @@ impl Branch {
     /// # Errors
     /// A repository that cannot be read.
     pub fn read(&self, path: &str) -> Result<Option<String>> {
-        self.ask(&["cat-file", "blob", &format!("{}:{path}", self.commit)])
+        self.try_git_output(&["cat-file", "blob", &format!("{}:{path}", self.commit)])
     }
 
     /// Folders of its submodules.
@@ -97,7 +97,7 @@ impl Branch {
     /// # Errors
     /// A repository that cannot be read.
     pub fn submodules(&self) -> Result<Vec<String>> {
-        let listed = self.tell(&["ls-tree", "-r", "-z", &self.commit])?;
+        let listed = self.git_output(&["ls-tree", "-r", "-z", &self.commit])?;
         Ok(submodules::links(&listed).map(|(_, path)| path.to_owned()).collect())
     }
 }

@@ -67,7 +67,7 @@ pub(super) fn git<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Command {
 }
 
 /// Runs it; `None` when it fails.
-pub(super) fn ask<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Result<Option<String>> {
+pub(super) fn try_git_output<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Result<Option<String>> {
     let output = run(git(folder, args))?;
     Ok(output.status.success().then(|| text(&output.stdout)))
 }
@@ -76,12 +76,16 @@ pub(super) fn ask<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Result<Option<S
 ///
 /// # Errors
 /// It fails: with its last words.
-pub(super) fn tell<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Result<String> {
+pub(super) fn git_output<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Result<String> {
     checked(&run(git(folder, args))?, args)
 }
 
-/// As [`tell`], with something to read.
-pub(super) fn tell_with<S: AsRef<OsStr>>(folder: &Path, args: &[S], input: &str) -> Result<String> {
+/// As [`git_output`], with something to read.
+pub(super) fn git_output_with_stdin<S: AsRef<OsStr>>(
+    folder: &Path,
+    args: &[S],
+    input: &str,
+) -> Result<String> {
     let mut command = git(folder, args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context(NO_GIT)?;
@@ -120,7 +124,7 @@ mod tests {
     #[test]
     fn ssh_does_not_ask_unless_the_user_says_how_it_is_run() {
         let dir = tempfile::tempdir().unwrap();
-        tell(dir.path(), &["init", "--quiet"]).unwrap();
+        git_output(dir.path(), &["init", "--quiet"]).unwrap();
         let ssh = |args: &[&str]| {
             let command = git(dir.path(), args);
             let mut variables = command.get_envs();
@@ -129,7 +133,7 @@ mod tests {
         // Where whoever runs the tests has said so, nothing is set in any case.
         assert_eq!(ssh(&["fetch", "origin"]), !has_own_ssh(dir.path()));
         assert!(!ssh(&["show", "HEAD"]), "it asks nobody");
-        tell(dir.path(), &["config", "core.sshCommand", "ssh -i key"]).unwrap();
+        git_output(dir.path(), &["config", "core.sshCommand", "ssh -i key"]).unwrap();
         assert!(has_own_ssh(dir.path()) && !ssh(&["fetch", "origin"]));
     }
 }

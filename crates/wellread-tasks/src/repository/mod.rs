@@ -61,7 +61,7 @@ impl Repository {
         if !folder.is_dir() {
             bail!("there is no folder {}; --repo names the repository", folder.display());
         }
-        let common = git::tell(folder, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
+        let common = git::git_output(folder, &["rev-parse", "--path-format=absolute", "--git-common-dir"])
             .with_context(|| format!("{} is not in a git repository; --repo names one", folder.display()))?;
         let common = PathBuf::from(common.trim_end_matches('\n'));
         let modules = submodules::folders(folder, &common)?;
@@ -102,14 +102,14 @@ impl Repository {
         }
         let what = || format!("cannot check out {} ({short}) in {}", branch.name, path.display());
         let to = path.to_string_lossy();
-        git::tell(&self.objects, &["worktree", "add", "--detach", "--force", &to, &branch.commit])
+        git::git_output(&self.objects, &["worktree", "add", "--detach", "--force", &to, &branch.commit])
             .with_context(what)?;
         if !branch.submodules()?.is_empty()
             && let Err(error) = submodules::check_out(&path, &self.modules)
         {
             // Or the next row of the branch would find it, and run without them.
             let _ = std::fs::remove_dir_all(&path);
-            let _ = git::ask(&self.objects, &["worktree", "prune"]);
+            let _ = git::try_git_output(&self.objects, &["worktree", "prune"]);
             return Err(error).with_context(|| format!("cannot get the submodules of {}", branch.name));
         }
         Ok(path)
@@ -119,7 +119,7 @@ impl Repository {
 impl Drop for Repository {
     fn drop(&mut self) {
         clear(&self.cache);
-        stop::forget(&self.cache);
+        stop::unregister(&self.cache);
     }
 }
 

@@ -1,8 +1,8 @@
 //! From a name to a commit: here, or at a remote from which it is then fetched.
 
 use super::Branch;
-use super::branch::Said;
-use super::git::{ask, tell};
+use super::branch::GitAnswers;
+use super::git::{git_output, try_git_output};
 use crate::nearest::nearest;
 use anyhow::{Result, bail};
 use std::path::Path;
@@ -30,8 +30,10 @@ pub(super) fn branch(user: &Path, objects: &Path, name: &str) -> Result<Branch> 
             Err(error) => unreachable.push(format!("remote {remote} could not be asked ({error:#})")),
         }
     }
-    let names =
-        tell(user, &["for-each-ref", "--format", "%(refname)", "refs/heads", "refs/tags", "refs/remotes"])?;
+    let names = git_output(
+        user,
+        &["for-each-ref", "--format", "%(refname)", "refs/heads", "refs/tags", "refs/remotes"],
+    )?;
     known.extend(names.lines().filter_map(short).map(str::to_owned));
     known.sort();
     known.dedup();
@@ -60,7 +62,7 @@ fn is_short_hash(name: &str) -> bool {
 
 /// The remotes, `origin` first.
 fn remotes(user: &Path) -> Result<Vec<String>> {
-    let mut remotes: Vec<String> = tell(user, &["remote"])?.lines().map(str::to_owned).collect();
+    let mut remotes: Vec<String> = git_output(user, &["remote"])?.lines().map(str::to_owned).collect();
     remotes.sort_by_key(|name| name != "origin");
     Ok(remotes)
 }
@@ -76,7 +78,7 @@ fn here(user: &Path, name: &str, remotes: &[String]) -> Result<Option<(String, O
     for (place, found) in places {
         let revision = format!("{place}^{{commit}}");
         let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &revision];
-        if let Some(commit) = ask(user, &args)? {
+        if let Some(commit) = try_git_output(user, &args)? {
             return Ok(Some((commit.trim().to_owned(), found)));
         }
     }
@@ -85,7 +87,7 @@ fn here(user: &Path, name: &str, remotes: &[String]) -> Result<Option<(String, O
 
 /// Looks for a branch, tag or full hash at a remote and fetches its commit. The names it has are added to `known`.
 fn at_remote(objects: &Path, remote: &str, name: &str, known: &mut Vec<String>) -> Result<Option<String>> {
-    let listed = tell(objects, &["ls-remote", "--heads", "--tags", remote])?;
+    let listed = git_output(objects, &["ls-remote", "--heads", "--tags", remote])?;
     let listed: Vec<(&str, &str)> = listed.lines().filter_map(|line| line.split_once('\t')).collect();
     known.extend(listed.iter().filter_map(|(_, full)| short(full)).map(str::to_owned));
     let of =
@@ -106,7 +108,7 @@ fn at_remote(objects: &Path, remote: &str, name: &str, known: &mut Vec<String>) 
     let depth = if objects.join("shallow").is_file() { &["--depth=1"][..] } else { &[] };
     let fetch =
         [&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap="], depth, &[remote, &what]];
-    tell(objects, &fetch.concat())?;
+    git_output(objects, &fetch.concat())?;
     Ok(Some(commit))
 }
 
@@ -123,13 +125,13 @@ fn short(full: &str) -> Option<&str> {
 }
 
 fn named(objects: &Path, name: &str, commit: &str, found: Option<String>) -> Result<Branch> {
-    let date = tell(objects, &["show", "--no-patch", "--no-show-signature", "--format=%cI", commit])?;
+    let date = git_output(objects, &["show", "--no-patch", "--no-show-signature", "--format=%cI", commit])?;
     Ok(Branch {
         name: name.to_owned(),
         commit: commit.to_owned(),
         date: date.trim().to_owned(),
         found,
         objects: objects.to_path_buf(),
-        said: Said::default(),
+        said: GitAnswers::default(),
     })
 }

@@ -8,7 +8,7 @@
 //!
 //! So a run needs no network for what was checked out here before. The user's clones are read and nothing more.
 
-use super::git::{ask, tell};
+use super::git::{git_output, try_git_output};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// A repository that cannot be read.
 pub(super) fn folders(user: &Path, common: &Path) -> Result<Vec<PathBuf>> {
-    let own = tell(user, &["rev-parse", "--path-format=absolute", "--git-path", "modules"])?;
+    let own = git_output(user, &["rev-parse", "--path-format=absolute", "--git-path", "modules"])?;
     let mut folders = vec![PathBuf::from(own.trim_end_matches('\n')), common.join("modules")];
     folders.dedup();
     Ok(folders)
@@ -37,7 +37,7 @@ pub(super) fn links(listed: &str) -> impl Iterator<Item = (&str, &str)> {
 /// # Errors
 /// A submodule that is not here and cannot be fetched.
 pub(super) fn check_out(worktree: &Path, modules: &[PathBuf]) -> Result<()> {
-    let listed = tell(worktree, &["ls-tree", "-r", "-z", "HEAD"])?;
+    let listed = git_output(worktree, &["ls-tree", "-r", "-z", "HEAD"])?;
     let named = names(worktree)?;
     for (commit, path) in links(&listed) {
         let name = named.iter().find(|(_, of)| of == path).map(|(name, _)| name.as_str());
@@ -49,7 +49,7 @@ pub(super) fn check_out(worktree: &Path, modules: &[PathBuf]) -> Result<()> {
             _ => false,
         };
         if !taken {
-            tell(worktree, &["submodule", "update", "--init", "--", path])?;
+            git_output(worktree, &["submodule", "update", "--init", "--", path])?;
         }
         let inner = worktree.join(path);
         // One that is not to be checked out is an empty folder, in which git would find the repository around it.
@@ -64,7 +64,7 @@ pub(super) fn check_out(worktree: &Path, modules: &[PathBuf]) -> Result<()> {
 /// Names and paths in `.gitmodules`.
 fn names(worktree: &Path) -> Result<Vec<(String, String)>> {
     let args = ["config", "-z", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
-    let said = ask(worktree, &args)?.unwrap_or_default();
+    let said = try_git_output(worktree, &args)?.unwrap_or_default();
     let entry = |entry: &str| -> Option<(String, String)> {
         // "submodule.NAME.path\nPATH"
         let (key, path) = entry.split_once('\n')?;
@@ -79,7 +79,7 @@ fn holds(place: &Path, commit: &str) -> bool {
     // Its own settings name a working tree, which is gone where another branch is checked out.
     let object = format!("{commit}^{{commit}}");
     let args = ["--git-dir=.", "--work-tree=.", "cat-file", "-e", &object];
-    place.is_dir() && ask(place, &args).is_ok_and(|said| said.is_some())
+    place.is_dir() && try_git_output(place, &args).is_ok_and(|said| said.is_some())
 }
 
 /// Clones a submodule from a clone of this machine; `false` where that fails.
@@ -89,17 +89,18 @@ fn take(worktree: &Path, path: &str, name: &str, here: &Path) -> Result<bool> {
         return Ok(false);
     }
     // Where it is from by right: for its own submodules, whose addresses may be relative to that.
-    tell(worktree, &["submodule", "init", "--", path])?;
-    let url = ask(worktree, &["config", "--get", &format!("submodule.{name}.url")])?.unwrap_or_default();
+    git_output(worktree, &["submodule", "init", "--", path])?;
+    let url =
+        try_git_output(worktree, &["config", "--get", &format!("submodule.{name}.url")])?.unwrap_or_default();
     let from = format!("submodule.{name}.url={}", here.display());
     // Git lets submodules be taken from folders only where it is told so: this one alone, and it is the user's.
     let args = ["-c", "protocol.file.allow=always", "-c", &from, "submodule", "update", "--", path];
-    if ask(worktree, &args)?.is_none() {
+    if try_git_output(worktree, &args)?.is_none() {
         return Ok(false);
     }
     let (inner, url) = (worktree.join(path), url.trim_end_matches('\n'));
     if !url.is_empty() && inner.join(".git").exists() {
-        tell(&inner, &["config", "remote.origin.url", url])?;
+        git_output(&inner, &["config", "remote.origin.url", url])?;
     }
     Ok(true)
 }

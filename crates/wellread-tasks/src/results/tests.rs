@@ -19,10 +19,10 @@ fn config() -> TaskConfig {
     }
 }
 
-fn repeat(number: usize, end: End, seconds: f64) -> Repeat {
+fn repeat(number: usize, end: ExitReason, seconds: f64) -> Repeat {
     let peak =
         PeakMemory { bytes: None, at_start: None, source: PeakSource::Unavailable { reason: String::new() } };
-    let mut said = Said::default();
+    let mut said = PhaseReport::default();
     said.samples
         .push(("batch_loading".into(), Repeated { seconds: vec![9.0, seconds, seconds * 1.1], warm_up: 1 }));
     let mut repeat = Repeat {
@@ -41,7 +41,7 @@ fn repeat(number: usize, end: End, seconds: f64) -> Repeat {
     repeat.ended(
         Mode::Train,
         Some(1),
-        &Ran { end, wall_seconds: seconds, peak, lack_of_memory: false },
+        &FinishedProcess { end, wall_seconds: seconds, peak, lack_of_memory: false },
         &["last words".to_owned()],
     );
     repeat
@@ -52,7 +52,7 @@ fn metrics_are_those_of_the_median_run_and_survive_the_file() {
     let mut entry =
         Entry::new(config(), GitInfo { branch: "main".into(), ..GitInfo::default() }, Value::Null);
     for (number, seconds) in [3.0, 1.0, 2.0, 9.0].into_iter().enumerate() {
-        entry.add(repeat(number, End::Success, seconds), 0);
+        entry.add(repeat(number, ExitReason::Success, seconds), 0);
     }
     assert!(entry.success && entry.error.is_none());
     assert_eq!(entry.metrics["total_training"]["elapsed_seconds"], 2.0);
@@ -79,15 +79,15 @@ fn metrics_are_those_of_the_median_run_and_survive_the_file() {
 #[test]
 fn failures_say_how_and_the_last_lines() {
     let mut entry = Entry::new(config(), GitInfo::default(), Value::Null);
-    entry.add(repeat(0, End::Success, 1.0), 0);
-    entry.add(repeat(1, End::Timeout(5.0), 5.0), 0);
+    entry.add(repeat(0, ExitReason::Success, 1.0), 0);
+    entry.add(repeat(1, ExitReason::Timeout(5.0), 5.0), 0);
     let error = entry.error.clone().unwrap();
     assert!(!entry.success && error.starts_with("1 of 2 runs failed: took longer than 5 s"), "{error}");
     assert!(error.ends_with("last words"), "{error}");
     assert!(brief(&error).ends_with("(--timeout allows more)"), "{}", brief(&error));
     assert_eq!(brief("exit code 3; its log is empty"), "exit code 3; its log is empty");
     assert_eq!(entry.metrics["total_training"]["elapsed_seconds"], 1.0);
-    let mut own = repeat(0, End::Success, 1.0);
+    let mut own = repeat(0, ExitReason::Success, 1.0);
     own.said.error = Some("no images in /data".into());
     own.said.phases.push((
         "total_training".into(),
@@ -95,13 +95,14 @@ fn failures_say_how_and_the_last_lines() {
     ));
     let peak =
         PeakMemory { bytes: None, at_start: None, source: PeakSource::Unavailable { reason: String::new() } };
-    let ran = |end, lack_of_memory| Ran { end, wall_seconds: 1.0, peak: peak.clone(), lack_of_memory };
-    own.ended(Mode::Train, None, &ran(End::Exit(1), false), &[]);
+    let ran =
+        |end, lack_of_memory| FinishedProcess { end, wall_seconds: 1.0, peak: peak.clone(), lack_of_memory };
+    own.ended(Mode::Train, None, &ran(ExitReason::Exit(1), false), &[]);
     assert_eq!(own.error.as_deref(), Some("no images in /data (exit code 1); its log is empty"));
-    own.ended(Mode::Train, None, &ran(End::Exit(1), true), &[]);
+    own.ended(Mode::Train, None, &ran(ExitReason::Exit(1), true), &[]);
     let error = own.error.clone().unwrap();
     assert!(error.starts_with("no images in /data (exit code 1; the kernel ended a process"), "{error}");
-    own.ended(Mode::Train, None, &ran(End::Success, true), &[]);
+    own.ended(Mode::Train, None, &ran(ExitReason::Success, true), &[]);
     assert!(!own.success && own.error.unwrap().contains("ended with exit code 0"));
 }
 

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 /// The output for this run alone, and proof that it can be written. What was made for that goes again when nothing is run.
 #[derive(Default)]
-pub(super) struct Claimed {
+pub(super) struct OutputClaim {
     lock: Option<File>,
     file: Option<PathBuf>,
     folders: Vec<PathBuf>,
 }
 
-impl Claimed {
+impl OutputClaim {
     /// Takes the output of `config`.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ fn probe(folder: &Path) -> Result<()> {
         .with_context(|| format!("cannot write in the folder {}", folder.display()))
 }
 
-impl Drop for Claimed {
+impl Drop for OutputClaim {
     fn drop(&mut self) {
         // What is not empty is not ours alone; what cannot be removed is empty.
         if let Some(file) = &self.file {

@@ -30,11 +30,11 @@ const COLUMNS: [&str; 8] = [
     "overrides",
 ];
 /// Largest file that is read as a table of tasks.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_TABLE_BYTES: u64 = 16 << 20;
 /// Most tasks of a table.
-const MOST_TASKS: usize = 10_000;
+const MAX_TASKS: usize = 10_000;
 /// Largest number of epochs or images per batch.
-const MOST: u32 = 1_000_000;
+const MAX_COUNT: u32 = 1_000_000;
 
 /// Reads a table.
 ///
@@ -46,7 +46,7 @@ pub fn read(path: &Path) -> Result<Vec<Row>> {
     if about.is_dir() {
         bail!("{name} is a folder; --config names a CSV file of tasks");
     }
-    if about.len() > MOST_BYTES {
+    if about.len() > MAX_TABLE_BYTES {
         bail!("{name} is no table of tasks: it has {} MiB", about.len() >> 20);
     }
     let bytes = std::fs::read(path).with_context(|| format!("cannot read the table {name}"))?;
@@ -81,8 +81,8 @@ fn rows(text: &str) -> Result<Vec<Row>, Problem> {
     if rows.is_empty() {
         return Err(problem("the table has no tasks below its header".into()));
     }
-    if rows.len() > MOST_TASKS {
-        return Err(problem(format!("{} tasks are too many: {MOST_TASKS} at most", rows.len())));
+    if rows.len() > MAX_TASKS {
+        return Err(problem(format!("{} tasks are too many: {MAX_TASKS} at most", rows.len())));
     }
     Ok(rows)
 }
@@ -142,8 +142,8 @@ fn row(columns: &[&'static str], record: &Record) -> Result<Row, Problem> {
     };
     let number = |name: &str| -> Result<Option<u32>, Problem> {
         let Some(field) = field(name) else { return Ok(None) };
-        let number = field.text.parse().ok().filter(|n| (1..=MOST).contains(n));
-        let what = || format!("{:?} is no whole number from 1 to {MOST}", field.text);
+        let number = field.text.parse().ok().filter(|n| (1..=MAX_COUNT).contains(n));
+        let what = || format!("{:?} is no whole number from 1 to {MAX_COUNT}", field.text);
         number.map(Some).ok_or_else(|| problem(name, field.column, what()))
     };
     let trainer = match field("trainer") {

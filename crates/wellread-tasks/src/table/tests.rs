@@ -101,7 +101,7 @@ fn files_that_are_no_table_are_refused() {
     assert!(format!("{:#}", read(dir.path()).unwrap_err()).contains("is a folder"));
     std::fs::write(&path, b"branch,experiment\nm,\xff\n").unwrap();
     assert!(format!("{:#}", read(&path).unwrap_err()).contains("line 2, column 3: not UTF-8"));
-    std::fs::File::create(&path).unwrap().set_len(MOST_BYTES + 1).unwrap();
+    std::fs::File::create(&path).unwrap().set_len(MAX_TABLE_BYTES + 1).unwrap();
     assert!(format!("{:#}", read(&path).unwrap_err()).contains("no table of tasks"));
 }
 
@@ -118,7 +118,7 @@ proptest! {
     #[test]
     fn any_row_is_read_back_as_it_was_written(
         branch in "[a-zA-Z0-9/#_.\"'é-]{1,20}", experiment in "[a-z /,\"#=;|&]{0,20}x",
-        batch in prop::option::of(1_u32..=MOST), keys in prop::collection::vec("[a-z.]{1,8}=[a-z0-9 ]{0,5}[a-z0-9]", 0..5),
+        batch in prop::option::of(1_u32..=MAX_COUNT), keys in prop::collection::vec("[a-z.]{1,8}=[a-z0-9 ]{0,5}[a-z0-9]", 0..5),
     ) {
         let quote = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let batch_text = batch.map_or(String::new(), |n| n.to_string());

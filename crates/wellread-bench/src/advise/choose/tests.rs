@@ -25,12 +25,12 @@ fn figures(batches: &[f64], cold: &[f64]) -> Figures {
     Figures { batches: series(batches), single: series(batches), cold: series(cold) }
 }
 
-fn chosen(bytes: &[f64], batches: &[f64], cold: &[f64], need: Need) -> Choice {
+fn chosen(bytes: &[f64], batches: &[f64], cold: &[f64], need: ChoiceContext) -> Choice {
     let all: Vec<Candidate> = bytes.iter().enumerate().map(|(i, b)| candidate("tiff", i == 0, *b)).collect();
     format(&all.iter().collect::<Vec<_>>(), &figures(batches, cold), need).unwrap()
 }
 
-const NEED: Need = Need { images: 1000, memory: Some(1 << 30), enough: None };
+const NEED: ChoiceContext = ChoiceContext { images: 1000, memory: Some(1 << 30), enough: None };
 
 #[test]
 fn the_fastest_is_taken_and_of_equals_the_smallest() {
@@ -46,7 +46,7 @@ fn a_set_that_is_fast_enough_stays() {
     let choice = chosen(&[100.0, 90.0], &[1.001e-3, 1e-3], &[1.0; 2], NEED);
     assert!(choice.index == 0 && choice.reasons.last().unwrap().contains("stays"), "{choice:?}");
     let slow = [4e-3, 1e-3, 3e-3];
-    let enough = Need { enough: Some(5e-3), ..NEED };
+    let enough = ChoiceContext { enough: Some(5e-3), ..NEED };
     assert_eq!(chosen(&[100.0, 90.0, 95.0], &slow, &[1.0; 3], enough).index, 0);
     let choice = chosen(&[100.0, 90.0, 30.0], &slow, &[1.0; 3], enough);
     assert!(choice.index == 2 && choice.reasons.iter().any(|r| r.contains("within the step")), "{choice:?}");
@@ -72,7 +72,7 @@ fn few_rounds_recommend_no_copy() {
 
 #[test]
 fn a_set_that_exceeds_memory_is_judged_cold() {
-    let large = Need { memory: Some(100_000), ..NEED };
+    let large = ChoiceContext { memory: Some(100_000), ..NEED };
     assert_eq!(chosen(&[100.0, 90.0], &[1e-3, 2e-3], &[9e-3, 3e-3], large).index, 1);
     assert_eq!(chosen(&[100.0, 90.0], &[1e-3, 2e-3], &[9e-3, 3e-3], NEED).index, 0);
 }

@@ -1,7 +1,7 @@
 //! The equation against a simulated pipeline (exact, whatever the machine does) and against real loops.
 
 use super::*;
-use crate::feed::How;
+use crate::feed::LoaderSettings;
 use crate::sample::Limits;
 use crate::test_store::TestStore;
 use wellread_loader::{Cache, Transform};
@@ -68,7 +68,7 @@ impl Pipeline<'_> {
 }
 
 /// Mean compute and wait of a step of a simulated loop.
-fn simulated(workers: usize, read: f64, step: f64, ahead: usize, rng: &mut Rng) -> Looped {
+fn simulated(workers: usize, read: f64, step: f64, ahead: usize, rng: &mut Rng) -> LoopTimes {
     let (finished, delivered) = (vec![], vec![]);
     let mut pipeline = Pipeline { read, ahead, rng, free: vec![0.0; workers], finished, delivered };
     let (mut now, mut waits) = (0.0, 0.0);
@@ -80,7 +80,7 @@ fn simulated(workers: usize, read: f64, step: f64, ahead: usize, rng: &mut Rng) 
         }
         now = there + step;
     }
-    Looped { compute: step, wait: waits / f64::from(steps) }
+    LoopTimes { compute: step, wait: waits / f64::from(steps) }
 }
 
 /// Seconds of a batch in a simulated loop without a model, and the [`Speed`] that a probe would find.
@@ -156,7 +156,7 @@ fn slow() -> Result<Box<dyn Store>> {
 }
 
 fn feed_of(workers: usize) -> Feed<'static> {
-    let how = How {
+    let how = LoaderSettings {
         batch_size: 4,
         workers,
         seed: 5,
@@ -209,6 +209,6 @@ fn what_a_part_of_a_batch_measured_is_told_of_the_whole() {
     assert_eq!(whole, Speed { background: 25.0, waiting: 50.0 });
     assert!((whole.wait(0.02) - 4.0 * part.wait(0.005)).abs() < 1e-12);
     assert!((whole.wait_share(0.02) - part.wait_share(0.005)).abs() < 1e-12);
-    let looped = Looped { compute: 0.005, wait: 0.001 };
+    let looped = LoopTimes { compute: 0.005, wait: 0.001 };
     assert!((looped.joined(4.0).wait_share() - looped.wait_share()).abs() < 1e-12);
 }

@@ -11,7 +11,7 @@ use wellread_infer::results::{Row, Status};
 use wellread_store::words::counted;
 
 /// A line across, as upstream prints it.
-pub(super) const LINE: &str = "============================================================";
+pub(super) const RULE_LINE: &str = "============================================================";
 
 /// What every framework had alike.
 pub(super) fn shared_conditions(config: &Config) -> String {
@@ -33,7 +33,7 @@ pub(super) fn tell(event: &Event<'_>, missing: &Missing, bar: &ProgressBar, ui: 
         Event::Progress { what, done, of } => shown_on(bar)(what, *done, *of),
         Event::Opened { name, model, opened } => bar.suspend(|| match opened {
             Ok(opened) => {
-                ui.say(format!("{LINE}\n{name} Benchmark: {model}\n{LINE}"));
+                ui.say(format!("{RULE_LINE}\n{name} Benchmark: {model}\n{RULE_LINE}"));
                 ui.say(opened_text(opened));
             }
             Err(reason) => {

@@ -43,7 +43,7 @@ pub(super) struct DatasetWriter {
     images: Vec<ImageRow>,
     ids: HashSet<String>,
     /// All chunks, for the index.
-    places: Vec<Place>,
+    places: Vec<ChunkLocation>,
     /// How many of `places` are in row groups already written.
     written: usize,
     /// Bytes of the chunks that wait for their row group, in order.
@@ -61,7 +61,7 @@ struct ImageRow {
 }
 
 /// Where a chunk is: its image, its box, and once written its row group and row.
-struct Place {
+struct ChunkLocation {
     image: usize,
     region: Region,
     group: i32,
@@ -245,7 +245,7 @@ impl DatasetWriter {
             ("chunk_id".into(), Arc::new(Int64Array::from_iter_values(range.map(|id| id as i64)))),
         ];
         for (prefix, value) in [
-            ("", (|p: &Place, a| p.region.start[a]) as fn(&Place, usize) -> usize),
+            ("", (|p: &ChunkLocation, a| p.region.start[a]) as fn(&ChunkLocation, usize) -> usize),
             ("shape_", |p, a| p.region.size[a]),
         ] {
             for (a, axis) in AXES.iter().enumerate() {
@@ -436,7 +436,7 @@ impl StoreWriter for DatasetWriter {
                 pixels[to * size..(to + n) * size]
                     .copy_from_slice(&image.pixels[from * size..(from + n) * size]);
             });
-            self.places.push(Place { image: row, region, group: 0, row: 0 });
+            self.places.push(ChunkLocation { image: row, region, group: 0, row: 0 });
             self.pending.push((image.dtype, pixels));
             self.pending_bytes += bytes;
         }

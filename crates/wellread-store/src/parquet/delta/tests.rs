@@ -77,7 +77,7 @@ proptest! {
         prop_assert!(is_usual(&page) && is_complete(&page, n) && !is_complete(&page, n + 1));
         let (a, b) = (cut.0.index(n + 1), cut.1.index(n + 1));
         let range = a.min(b)..a.max(b);
-        let mut walk = Walk::default();
+        let mut walk = PageCursor::default();
         for range in [range.clone(), range.end..n, 0..range.start, range.clone(), 0..n] {
             let mut out = vec![0; range.len() * dtype.size()];
             let found = decode_on(&page, Coding::Delta, leaf, n, range.clone(), dtype, &mut out, &mut walk);

@@ -1,32 +1,32 @@
 //! The inner store of a cache and what is kept of it.
 //!
 //! ```text
-//!   CachedStore, Preload ──rows that are missing──▶ Kept ──read in one call──▶ inner store
-//!                                                     └──pixels, where there is room──▶ Shelf
+//!   CachedStore, Preload ──rows that are missing──▶ ReadThroughCache ──read in one call──▶ inner store
+//!                                                     └──pixels, where there is room──▶ CacheBackend
 //! ```
 
-use super::Shelf;
+use super::CacheBackend;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use wellread_store::{CopySink, Error, Request, Result, Scratch, Store};
 
 /// The inner store and what is kept of it; shared with the thread that preloads.
-pub(super) struct Kept {
+pub(super) struct ReadThroughCache {
     pub(super) inner: Arc<dyn Store>,
-    pub(super) shelf: Box<dyn Shelf>,
+    pub(super) shelf: Box<dyn CacheBackend>,
     /// Rows that are read together when one of them is missing.
     pub(super) chunk: usize,
     pub(super) hits: AtomicU64,
     pub(super) misses: AtomicU64,
 }
 
-impl Kept {
+impl ReadThroughCache {
     pub fn inner(&self) -> &dyn Store {
         &*self.inner
     }
 
-    pub fn has(&self, row: usize) -> bool {
-        self.shelf.has(row)
+    pub fn contains(&self, row: usize) -> bool {
+        self.shelf.contains(row)
     }
 
     /// Reads whole images, all in one call, and keeps those for which there is room. Returns whether there was any
@@ -63,7 +63,7 @@ impl Kept {
         let result = self.inner.read(&requests, scratch, &mut CopySink::new(targets));
         for (request, _, pixels) in images {
             match result {
-                Ok(()) => self.shelf.keep(request.row, pixels),
+                Ok(()) => self.shelf.insert(request.row, pixels),
                 Err(_) => self.shelf.release(pixels.len()),
             }
         }
@@ -71,12 +71,13 @@ impl Kept {
     }
 
     /// Rows that are read when `row` is missing: those of its chunk that are missing too.
-    pub fn with_neighbours(&self, row: usize, missing: &mut Vec<usize>) {
+    pub fn missing_in_chunk(&self, row: usize, missing: &mut Vec<usize>) {
         let first = row / self.chunk * self.chunk;
         let chunk = first..(first + self.chunk).min(self.inner.len());
         // A neighbour that is no image is an error where it is asked for.
-        let wanted =
-            |&other: &usize| !self.shelf.has(other) && (other == row || self.inner.row_info(other).is_ok());
+        let wanted = |&other: &usize| {
+            !self.shelf.contains(other) && (other == row || self.inner.row_info(other).is_ok())
+        };
         missing.extend(chunk.filter(wanted));
     }
 }

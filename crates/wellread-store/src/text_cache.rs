@@ -14,21 +14,21 @@ use std::sync::{Arc, PoisonError, RwLock};
 use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 /// Distinct texts whose values are kept at most; others have values of their own.
-const MOST: usize = 1024;
+const MAX_TEXTS: usize = 1024;
 /// Bytes of the longest text that is kept.
-const LONGEST: usize = 64 << 10;
+const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// Values that are shared, by text.
 #[derive(Debug)]
-pub(crate) struct ByText<T>(RwLock<HashMap<Box<[u8]>, Arc<T>, Xxh3DefaultBuilder>>);
+pub(crate) struct TextCache<T>(RwLock<HashMap<Box<[u8]>, Arc<T>, Xxh3DefaultBuilder>>);
 
-impl<T> Default for ByText<T> {
+impl<T> Default for TextCache<T> {
     fn default() -> Self {
         Self(RwLock::default())
     }
 }
 
-impl<T> ByText<T> {
+impl<T> TextCache<T> {
     /// The value of `text`, if it is known.
     pub fn known(&self, text: &[u8]) -> Option<Arc<T>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(text).map(Arc::clone)
@@ -37,7 +37,7 @@ impl<T> ByText<T> {
     /// Keeps `value` for `text`, if there is room; the one that all share, where another thread was first.
     pub fn keep(&self, text: &[u8], value: Arc<T>) -> Arc<T> {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST || text.len() > LONGEST {
+        if known.len() >= MAX_TEXTS || text.len() > MAX_TEXT_BYTES {
             return value;
         }
         Arc::clone(known.entry(text.into()).or_insert(value))
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_text_is_parsed_once_and_failures_are_not_kept() {
-        let known = ByText::default();
+        let known = TextCache::default();
         let parse = |text: &str| known.get(text.as_bytes(), || text.parse::<u32>());
         let seven = parse("7").unwrap();
         assert_eq!((*seven, known.len()), (7, 1));
@@ -80,13 +80,13 @@ mod tests {
 
     #[test]
     fn it_is_bounded() {
-        let known = ByText::default();
-        for i in 0..2 * MOST {
+        let known = TextCache::default();
+        for i in 0..2 * MAX_TEXTS {
             assert_eq!(*known.get::<()>(&i.to_le_bytes(), || Ok(i)).unwrap(), i);
         }
-        assert_eq!(known.len(), MOST);
-        let known = ByText::default();
-        known.get::<()>(&vec![1; LONGEST + 1], || Ok(1)).unwrap();
+        assert_eq!(known.len(), MAX_TEXTS);
+        let known = TextCache::default();
+        known.get::<()>(&vec![1; MAX_TEXT_BYTES + 1], || Ok(1)).unwrap();
         assert_eq!(known.len(), 0);
     }
 }

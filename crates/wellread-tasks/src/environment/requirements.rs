@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Files that requirements may include, all together.
-const MOST_INCLUDED: usize = 100;
+const MAX_INCLUDED_FILES: usize = 100;
 /// Files beside requirements that uv or pip read.
 const READ: [&str; 6] =
     ["uv.lock", "pylock.toml", "pyproject.toml", "setup.py", "setup.cfg", ".python-version"];
@@ -37,7 +37,7 @@ const IN_FOLDER: [&str; 4] = ["requirements.txt", "main.txt", "base.txt", "defau
 
 /// The files of a branch that say what it needs, with their texts.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct Requirements {
     /// Those that are read.
     files: Vec<(String, String)>,
     /// What requirements include.
@@ -55,7 +55,7 @@ pub(super) struct Wanted {
     commit: String,
 }
 
-impl Wanted {
+impl Requirements {
     /// Reads them from git's objects.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl Wanted {
                 let Some(path) = included(line).and_then(|file| beside(&name, file)) else { continue };
                 let known = self.files.iter().chain(&self.included).any(|(known, _)| *known == path);
                 if !known
-                    && self.included.len() < MOST_INCLUDED
+                    && self.included.len() < MAX_INCLUDED_FILES
                     && let Some(text) = read(&path)?
                 {
                     left.push((path.clone(), text.clone()));

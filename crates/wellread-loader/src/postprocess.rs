@@ -12,14 +12,14 @@
 
 use crate::draw::{Draws, Purpose};
 use crate::kernels::Affine;
-use crate::math::{self, DEVIATES, Stream};
-use crate::ranks::Ranks;
+use crate::math::{self, NORMALS_PER_BLOCK, Stream};
+use crate::percentiles::Percentiles;
 use crate::simd::{Kernel, Level, dispatch};
 use crate::transform::{Jitter, Noise};
 
 /// The last step.
 #[derive(Clone, Debug)]
-pub(crate) enum Last {
+pub(crate) enum FinalNormalize {
     Nothing,
     /// By given numbers, one of each per channel.
     Affine(Vec<Affine>),
@@ -28,7 +28,7 @@ pub(crate) enum Last {
 
 /// The steps that a transform leaves to be done.
 #[derive(Clone, Debug)]
-pub(crate) struct Finish {
+pub(crate) struct PostProcess {
     /// Scale by these percentiles of each channel.
     pub(crate) percentiles: Option<[f64; 2]>,
     /// Clip to `[0, 1]`.
@@ -37,7 +37,7 @@ pub(crate) struct Finish {
     pub(crate) brightness: f32,
     pub(crate) jitter: Jitter,
     pub(crate) noise: Noise,
-    pub(crate) last: Last,
+    pub(crate) last: FinalNormalize,
 }
 
 /// A factor drawn from `1 - strength` to `1 + strength`, for a channel or for all.
@@ -69,7 +69,7 @@ impl Channel<'_> {
     }
 }
 
-impl Finish {
+impl PostProcess {
     /// Does the steps on an image of `channels` channels, in C order (time, channel, the rest). `is_whole` promises values
     /// of 8- or 16-bit integers, neither scaled nor resampled.
     pub(crate) fn run(
@@ -78,12 +78,12 @@ impl Finish {
         draws: Draws,
         floats: &mut [f32],
         [times, channels]: [usize; 2],
-        (ranks, is_whole): (&mut Ranks, bool),
+        (percentiles, is_whole): (&mut Percentiles, bool),
     ) {
         let len = floats.len() / (times * channels);
         for c in 0..channels {
             let mut channel = Channel { floats: &mut *floats, stride: len * channels, start: c * len, len };
-            self.run_channel(level, draws, &mut channel, c, (&mut *ranks, is_whole));
+            self.run_channel(level, draws, &mut channel, c, (&mut *percentiles, is_whole));
         }
     }
 
@@ -93,12 +93,13 @@ impl Finish {
         draws: Draws,
         channel: &mut Channel<'_>,
         c: usize,
-        (ranks, is_whole): (&mut Ranks, bool),
+        (percentiles, is_whole): (&mut Percentiles, bool),
     ) {
         let Jitter { contrast, gamma, .. } = self.jitter;
         let mut next = Pointwise { clip: self.clip, ..Pointwise::default() };
-        if let Some(percentiles) = self.percentiles {
-            next.scale = Some(stretch(ranks.percentiles(level, || channel.runs(), percentiles, is_whole)));
+        if let Some(percents) = self.percentiles {
+            next.scale =
+                Some(rescale_to_unit(percentiles.percentiles(level, || channel.runs(), percents, is_whole)));
         }
         if self.brightness > 0.0 {
             let factor = factor(self.jitter, self.brightness, Purpose::Brightness, draws, c);
@@ -126,9 +127,9 @@ impl Finish {
             next.gaussian = Some((stream(Purpose::GaussianNoise), self.noise.gaussian));
         }
         match &self.last {
-            Last::Nothing => {}
-            Last::Affine(affine) => next.last = Some(affine[c]),
-            Last::PerImage => {
+            FinalNormalize::Nothing => {}
+            FinalNormalize::Affine(affine) => next.last = Some(affine[c]),
+            FinalNormalize::PerImage => {
                 next.apply(level, channel);
                 let (mean, variance) = moments(level, channel);
                 let scale = if variance > 0.0 { 1.0 / variance.sqrt() } else { 1.0 };
@@ -145,7 +146,7 @@ impl Finish {
 }
 
 /// What sends the first number to 0 and the second to 1; everything to 0 when they are equal.
-fn stretch([low, high]: [f64; 2]) -> Affine {
+fn rescale_to_unit([low, high]: [f64; 2]) -> Affine {
     let scale = if high > low { 1.0 / (high - low) } else { 0.0 };
     Affine { scale: scale as f32, offset: (-low * scale) as f32 }
 }
@@ -285,10 +286,10 @@ impl Kernel for Apply<'_> {
 #[inline(always)]
 fn add_noise(stream: Stream, first: usize, tile: &mut [f32], deviation: impl Fn(f32) -> f32) {
     // All deviates of the tile first, then one loop over its values: both vectorise.
-    let mut normals = [0f32; TILE + 2 * DEVIATES];
-    let (skipped, block) = (first % DEVIATES, first / DEVIATES);
-    let count = (skipped + tile.len()).div_ceil(DEVIATES);
-    for (i, normals) in normals.as_chunks_mut::<DEVIATES>().0[..count].iter_mut().enumerate() {
+    let mut normals = [0f32; TILE + 2 * NORMALS_PER_BLOCK];
+    let (skipped, block) = (first % NORMALS_PER_BLOCK, first / NORMALS_PER_BLOCK);
+    let count = (skipped + tile.len()).div_ceil(NORMALS_PER_BLOCK);
+    for (i, normals) in normals.as_chunks_mut::<NORMALS_PER_BLOCK>().0[..count].iter_mut().enumerate() {
         *normals = stream.normals((block + i) as u64);
     }
     for (v, n) in tile.iter_mut().zip(&normals[skipped..]) {

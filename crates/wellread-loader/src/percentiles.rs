@@ -15,26 +15,26 @@ use crate::simd::{Kernel, Level, dispatch};
 
 /// Buffers that are reused from channel to channel.
 #[derive(Debug, Default)]
-pub(crate) struct Ranks {
+pub(crate) struct Percentiles {
     counts: Vec<u64>,
-    /// The values that are near a rank.
-    near: Vec<f32>,
+    /// The values in the bin of a rank.
+    candidates: Vec<f32>,
 }
 
 /// Most bins: one for each 16-bit number.
-const BINS: usize = 1 << 16;
+const MAX_BINS: usize = 1 << 16;
 /// Bins of floats.
 const FLOAT_BINS: u32 = 12;
 /// Tables that take turns where there are few bins: adding to the same bin again and again has to wait for itself.
 const TABLES: usize = 4;
 /// Bins of which there are several tables, that still fit the first cache but one.
-const FEW: usize = 1 << 12;
+const MAX_BINS_FOR_TABLES: usize = 1 << 12;
 
 /// Bytes of the tables, at most.
-pub(crate) const TABLE_BYTES: usize = BINS * size_of::<u64>();
+pub(crate) const TABLE_BYTES: usize = MAX_BINS * size_of::<u64>();
 
 /// An integer that ascends with a value.
-trait Key {
+trait SortKey {
     /// Whether each value has a bin of its own.
     const IS_EXACT: bool;
     fn of(value: f32) -> u32;
@@ -42,9 +42,9 @@ trait Key {
 }
 
 /// Of whole numbers that 16 bits hold, with or without sign.
-struct Whole;
+struct IntegerKey;
 
-impl Key for Whole {
+impl SortKey for IntegerKey {
     const IS_EXACT: bool = true;
 
     #[inline(always)]
@@ -61,9 +61,9 @@ impl Key for Whole {
 }
 
 /// Of all floats but NaN, in their total order.
-struct Bits;
+struct FloatKey;
 
-impl Key for Bits {
+impl SortKey for FloatKey {
     const IS_EXACT: bool = false;
 
     #[inline(always)]
@@ -78,7 +78,7 @@ impl Key for Bits {
     }
 }
 
-impl Ranks {
+impl Percentiles {
     /// Percentiles of the values that are numbers, interpolated between neighbours as NumPy does; 0 where there are none.
     /// `is_whole` promises whole numbers from -32768 to 65535.
     pub(crate) fn percentiles<'a, R: Iterator<Item = &'a [f32]>>(
@@ -89,34 +89,37 @@ impl Ranks {
         is_whole: bool,
     ) -> [f64; 2] {
         if is_whole {
-            self.of_keys::<Whole, R>(level, runs, percents)
+            self.by_sort_key::<IntegerKey, R>(level, runs, percents)
         } else {
-            self.of_keys::<Bits, R>(level, runs, percents)
+            self.by_sort_key::<FloatKey, R>(level, runs, percents)
         }
     }
 
-    fn of_keys<'a, K: Key, R: Iterator<Item = &'a [f32]>>(
+    fn by_sort_key<'a, K: SortKey, R: Iterator<Item = &'a [f32]>>(
         &mut self,
         level: Level,
         runs: impl Fn() -> R,
         percents: [f64; 2],
     ) -> [f64; 2] {
-        let mut extremes = Extremes { least: u32::MAX, most: 0, numbers: 0 };
+        let mut range = KeyRange { least: u32::MAX, most: 0, numbers: 0 };
         for run in runs() {
-            dispatch(level, Find::<K> { run, extremes: &mut extremes, key: std::marker::PhantomData });
+            dispatch(level, FindKeyRange::<K> { run, range: &mut range, key: std::marker::PhantomData });
         }
-        let Extremes { least, most, numbers } = extremes;
+        let KeyRange { least, most, numbers } = range;
         let Some(last) = numbers.checked_sub(1) else { return [0.0; 2] };
         let bits = u32::BITS - (most - least).leading_zeros();
         let shift = if K::IS_EXACT { 0 } else { bits.saturating_sub(FLOAT_BINS) };
         let bins = ((most - least) >> shift) as usize + 1;
-        let tables = if bins <= FEW { TABLES } else { 1 };
+        let tables = if bins <= MAX_BINS_FOR_TABLES { TABLES } else { 1 };
         self.counts.clear();
-        self.counts.reserve(BINS.max(bins));
+        self.counts.reserve(MAX_BINS.max(bins));
         self.counts.resize(bins * tables, 0);
         for run in runs() {
             let counts = &mut self.counts[..];
-            dispatch(level, Count::<K> { run, least, shift, bins, counts, key: std::marker::PhantomData });
+            dispatch(
+                level,
+                CountBins::<K> { run, least, shift, bins, counts, key: std::marker::PhantomData },
+            );
         }
         let (counts, others) = self.counts.split_at_mut(bins);
         for other in others.chunks_exact(bins) {
@@ -140,14 +143,19 @@ impl Ranks {
             } else {
                 let start = |bin: usize| least + ((bin as u32) << shift);
                 let range = [start(bin), start(next).saturating_add((1 << shift) - 1)];
-                self.near.clear();
+                self.candidates.clear();
                 for run in runs() {
                     dispatch(
                         level,
-                        Near::<K> { run, range, found: &mut self.near, key: std::marker::PhantomData },
+                        CollectInRange::<K> {
+                            run,
+                            range,
+                            found: &mut self.candidates,
+                            key: std::marker::PhantomData,
+                        },
                     );
                 }
-                let (_, low, above) = self.near.select_nth_unstable_by(rank as usize, f32::total_cmp);
+                let (_, low, above) = self.candidates.select_nth_unstable_by(rank as usize, f32::total_cmp);
                 (*low, above.iter().fold(f32::INFINITY, |a, b| a.min(*b)))
             };
             let low = f64::from(low);
@@ -156,7 +164,7 @@ impl Ranks {
     }
 }
 
-struct Extremes {
+struct KeyRange {
     least: u32,
     most: u32,
     /// Values that are no NaN.
@@ -167,13 +175,13 @@ struct Extremes {
 const LANES: usize = 16;
 
 /// The least and greatest key.
-struct Find<'a, K> {
+struct FindKeyRange<'a, K> {
     run: &'a [f32],
-    extremes: &'a mut Extremes,
+    range: &'a mut KeyRange,
     key: std::marker::PhantomData<K>,
 }
 
-impl<K: Key> Kernel for Find<'_, K> {
+impl<K: SortKey> Kernel for FindKeyRange<'_, K> {
     #[inline(always)]
     fn run(self) {
         let (mut least, mut most, mut nan) = ([u32::MAX; LANES], [0u32; LANES], [0u64; LANES]);
@@ -192,7 +200,7 @@ impl<K: Key> Kernel for Find<'_, K> {
         for (i, v) in rest.iter().enumerate() {
             add(i, *v);
         }
-        let Extremes { least: all_least, most: all_most, numbers } = self.extremes;
+        let KeyRange { least: all_least, most: all_most, numbers } = self.range;
         *all_least = least.into_iter().fold(*all_least, u32::min);
         *all_most = most.into_iter().fold(*all_most, u32::max);
         *numbers += self.run.len() as u64 - nan.iter().sum::<u64>();
@@ -200,7 +208,7 @@ impl<K: Key> Kernel for Find<'_, K> {
 }
 
 /// Counts values by bin, in one table or in several by turns.
-struct Count<'a, K> {
+struct CountBins<'a, K> {
     run: &'a [f32],
     least: u32,
     shift: u32,
@@ -209,7 +217,7 @@ struct Count<'a, K> {
     key: std::marker::PhantomData<K>,
 }
 
-impl<K: Key> Kernel for Count<'_, K> {
+impl<K: SortKey> Kernel for CountBins<'_, K> {
     #[inline(always)]
     fn run(self) {
         let Self { run, least, shift, bins, counts, .. } = self;
@@ -254,7 +262,7 @@ impl<K: Key> Kernel for Count<'_, K> {
 }
 
 /// Collects the values whose keys are in a range.
-struct Near<'a, K> {
+struct CollectInRange<'a, K> {
     run: &'a [f32],
     /// The first and the last.
     range: [u32; 2],
@@ -262,7 +270,7 @@ struct Near<'a, K> {
     key: std::marker::PhantomData<K>,
 }
 
-impl<K: Key> Kernel for Near<'_, K> {
+impl<K: SortKey> Kernel for CollectInRange<'_, K> {
     #[inline(always)]
     fn run(self) {
         let [first, last] = self.range;
@@ -294,10 +302,10 @@ mod tests {
         if at.fract() == 0.0 { low } else { low + (high - low) * at.fract() }
     }
 
-    fn check(ranks: &mut Ranks, values: &[f32], percents: [f64; 2], is_whole: bool) {
+    fn check(percentiles: &mut Percentiles, values: &[f32], percents: [f64; 2], is_whole: bool) {
         let runs = || values.chunks(values.len().div_ceil(3).max(1));
         for level in Level::available() {
-            let got = ranks.percentiles(level, runs, percents, is_whole);
+            let got = percentiles.percentiles(level, runs, percents, is_whole);
             for (got, percent) in got.into_iter().zip(percents) {
                 let expected = expected(values, percent);
                 assert!(
@@ -325,9 +333,9 @@ mod tests {
             percents in percents(),
         ) {
             let values: Vec<f32> = values.into_iter().map(|v| v as f32).collect();
-            let mut ranks = Ranks::default();
-            check(&mut ranks, &values, percents, true);
-            check(&mut ranks, &values, percents, false);
+            let mut percentiles = Percentiles::default();
+            check(&mut percentiles, &values, percents, true);
+            check(&mut percentiles, &values, percents, false);
         }
 
         #[test]
@@ -340,17 +348,17 @@ mod tests {
             ],
             percents in percents(),
         ) {
-            check(&mut Ranks::default(), &values, percents, false);
+            check(&mut Percentiles::default(), &values, percents, false);
         }
     }
 
     #[test]
     fn keys_ascend_and_come_back() {
         let values = [f32::NEG_INFINITY, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, f32::MAX, f32::INFINITY];
-        assert!(values.is_sorted_by_key(|v| Bits::of(*v)));
-        assert!(values.iter().all(|v| Bits::value(Bits::of(*v)).to_bits() == v.to_bits()));
+        assert!(values.is_sorted_by_key(|v| FloatKey::of(*v)));
+        assert!(values.iter().all(|v| FloatKey::value(FloatKey::of(*v)).to_bits() == v.to_bits()));
         for v in -32768i32..=65535 {
-            assert_eq!(Whole::value(Whole::of(v as f32)), v as f32);
+            assert_eq!(IntegerKey::value(IntegerKey::of(v as f32)), v as f32);
         }
     }
 }

@@ -1,27 +1,27 @@
 //! How much memory a read takes.
 
 use crate::dataset::Dataset;
-use crate::ranks::TABLE_BYTES;
+use crate::percentiles::TABLE_BYTES;
 use crate::recipe::Recipe;
 use wellread_store::{Result, RowInfo};
 
 /// Bytes per row of lists that threads keep of the rows in work: requests, targets, places.
-const ROW: usize = 1 << 10;
+const BOOKKEEPING_BYTES_PER_ROW: usize = 1 << 10;
 /// Floats of intermediate images that are read in one call; one image may be larger. The bound keeps memory
 /// per thread small and the second pass in cache, and still lets small images be read many at a time.
-pub(crate) const INTERMEDIATE: usize = 1 << 20;
+pub(crate) const MAX_INTERMEDIATE_FLOATS: usize = 1 << 20;
 /// Bytes to be read of which a slice of a batch is made of, so that threads share the work where images differ in size.
-pub(crate) const SPLIT: usize = 4 << 20;
+pub(crate) const SPLIT_BYTES: usize = 4 << 20;
 
 /// How much memory reading takes, the output aside.
-pub(crate) struct Needs<'a> {
+pub(crate) struct MemoryEstimate<'a> {
     pub(crate) dataset: &'a Dataset,
     pub(crate) recipe: &'a Recipe,
     /// Bytes of an image in the batch.
     pub(crate) output: usize,
 }
 
-impl Needs<'_> {
+impl MemoryEstimate<'_> {
     /// Bytes that reading rows in one call takes, `floats` of them in the intermediate buffer.
     pub(crate) fn of(&self, rows: impl Iterator<Item = (usize, RowInfo)>, floats: usize) -> Result<usize> {
         let store = self.dataset.store();
@@ -38,7 +38,7 @@ impl Needs<'_> {
         // all rows.
         let reading = if store.hints().rows_per_read > 1 { all } else { largest };
         let reading = reading.saturating_add(if self.dataset.is_cached() { whole } else { 0 });
-        let later = if floats == 0 && self.recipe.finish.is_none() {
+        let later = if floats == 0 && self.recipe.post_process.is_none() {
             0
         } else {
             // Straight and turned, then as floats of the output's size, a plane between, values near a percentile.
@@ -47,7 +47,10 @@ impl Needs<'_> {
                 .saturating_mul(4)
                 .saturating_add(TABLE_BYTES)
         };
-        Ok(reading.saturating_add(floats.saturating_mul(4)).saturating_add(later).saturating_add(n * ROW))
+        Ok(reading
+            .saturating_add(floats.saturating_mul(4))
+            .saturating_add(later)
+            .saturating_add(n * BOOKKEEPING_BYTES_PER_ROW))
     }
 
     /// The same for as many rows like this one as are read in one call.
@@ -63,19 +66,19 @@ impl Needs<'_> {
             && transform.illumination.is_none()
             && transform.resize.is_none()
             && transform.max_degrees == 0.0
-            && self.recipe.finish.is_none();
+            && self.recipe.post_process.is_none();
         let each = if is_direct { 0 } else { self.crop(info).saturating_mul(crops) };
-        let floats = each.max(each.saturating_mul(slice).min(INTERMEDIATE));
+        let floats = each.max(each.saturating_mul(slice).min(MAX_INTERMEDIATE_FLOATS));
         let one = self.of(std::iter::once((row, info)), floats)?;
         let others = slice.saturating_mul(joined).saturating_sub(1);
         let per_row = if self.dataset.store().hints().rows_per_read > 1 {
             self.dataset.store().row_hints(row)?.working_bytes()?
         } else if self.dataset.is_cached() {
-            info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX).min(SPLIT / others.max(1))
+            info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX).min(SPLIT_BYTES / others.max(1))
         } else {
             0
         };
-        Ok(one.saturating_add(others.saturating_mul(per_row.saturating_add(ROW))))
+        Ok(one.saturating_add(others.saturating_mul(per_row.saturating_add(BOOKKEEPING_BYTES_PER_ROW))))
     }
 
     /// Pixels of the largest crop of an image, all channels.

@@ -15,13 +15,13 @@ use wellread_worker::{Launch, Worker};
 /// Time between two looks at the memory of a process.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(20);
 /// A request for passes takes about so long at most: the time limit is one for hanging, not for slow models.
-const REQUEST: Duration = Duration::from_secs(10);
+const MAX_REQUEST_TIME: Duration = Duration::from_secs(10);
 
 /// What a worker says whose batch does not fit (`python/wellread/_bench/inference/__init__.py`, [`crate::source`]).
 const NO_MEMORY: &str = "does not fit in memory";
 
 /// A framework, a way to run it, and the process that does.
-pub struct Contender {
+pub struct FrameworkRunner {
     /// The framework.
     pub backend: &'static dyn Backend,
     /// The way to run it; empty where there is one only.
@@ -43,7 +43,7 @@ pub(crate) fn name(framework: &str, variant: &str) -> String {
     }
 }
 
-impl Contender {
+impl FrameworkRunner {
     /// Starts the process and opens the model. A failure is kept, and told by [`Self::opened`].
     pub fn start(backend: &'static dyn Backend, variant: String, model: &Model, config: &Config) -> Self {
         let mut this = Self {
@@ -96,7 +96,7 @@ impl Contender {
     /// again. Also the most memory that its processes held meanwhile.
     pub(crate) fn prepare(&mut self, shared: &Shared, shape: [usize; 4]) -> (Result<Prepared>, Option<u64>) {
         let _build = labelled(Kind::Build, || format!("build {}", self.name()));
-        let rested = self.rest();
+        let rested = self.release_batch();
         let guard = self.watch();
         let batch = Batch { images: shared.images_path(), logits: shared.logits_path(), shape };
         let prepared = rested.and_then(|()| self.ask(&Request::Batch(batch)));
@@ -104,7 +104,7 @@ impl Contender {
     }
 
     /// Has the last batch let go of; starts the process where there is none.
-    fn rest(&mut self) -> Result<()> {
+    fn release_batch(&mut self) -> Result<()> {
         if self.worker.is_none() {
             self.opened = Ok(self.restart().context("the process cannot be started again")?);
         }
@@ -127,7 +127,8 @@ impl Contender {
         while all.samples_ns.len() < count {
             let left = count - all.samples_ns.len();
             // Nobody knows yet how long one takes: ask for one.
-            let fitting = self.pass.map_or(1.0, |pass| REQUEST.as_secs_f64() / pass.as_secs_f64().max(1e-9));
+            let fitting =
+                self.pass.map_or(1.0, |pass| MAX_REQUEST_TIME.as_secs_f64() / pass.as_secs_f64().max(1e-9));
             let part: Passes = self.ask(&Request::Run { passes: left.min((fitting as usize).max(1)) })?;
             let ran = u32::try_from(part.samples_ns.len()).ok().filter(|&ran| ran > 0);
             let ran = ran.context("the framework ran nothing")?;

@@ -1,7 +1,7 @@
 use super::super::tools::Uv;
 use super::*;
 
-fn read_names(files: &[(&str, &str)], commit: &str) -> Result<Wanted> {
+fn read_names(files: &[(&str, &str)], commit: &str) -> Result<Requirements> {
     let mut top: Vec<String> = Vec::new();
     for (path, _) in files {
         let first = path.split('/').next().unwrap_or_default().to_owned();
@@ -14,14 +14,14 @@ fn read_names(files: &[(&str, &str)], commit: &str) -> Result<Wanted> {
     let read = |path: &str| -> Result<Option<String>> {
         Ok(files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned()))
     };
-    Wanted::from_names(&top, &below, commit, &read)
+    Requirements::from_names(&top, &below, commit, &read)
 }
 
-fn wanted_of(files: &[(&str, &str)], commit: &str) -> Wanted {
+fn wanted_of(files: &[(&str, &str)], commit: &str) -> Requirements {
     read_names(files, commit).unwrap()
 }
 
-fn wanted(files: &[(&str, &str)]) -> Wanted {
+fn wanted(files: &[(&str, &str)]) -> Requirements {
     wanted_of(files, "abc")
 }
 
@@ -31,7 +31,7 @@ fn tools(uv: bool) -> Tools {
 }
 
 /// The commands of an environment E for the worktree W, as typed.
-fn shown(wanted: &Wanted, tools: &Tools) -> Vec<String> {
+fn shown(wanted: &Requirements, tools: &Tools) -> Vec<String> {
     let commands = wanted.commands(tools, Path::new("E"), Path::new("W"));
     let words = |c: &Command| {
         let all = std::iter::once(c.get_program()).chain(c.get_args());
