@@ -125,19 +125,19 @@ fn write_variants(
     formats: &[&'static Format],
     shape: Shape,
 ) -> Vec<(&'static Format, Compression, Option<[usize; 5]>)> {
-    let mut write_variants = Vec::new();
+    let mut variants = Vec::new();
     for &format in formats {
-        write_variants.extend(CODECS.map(|codec| (format, codec, None)));
+        variants.extend(CODECS.map(|codec| (format, codec, None)));
         let [_, _, z, y, x] = shape.0;
         if y > TILE || x > TILE {
-            write_variants.push((format, Compression::Default, Some([1, 1, 1, y.min(TILE), x.min(TILE)])));
+            variants.push((format, Compression::Default, Some([1, 1, 1, y.min(TILE), x.min(TILE)])));
         }
         if z > 1 {
             // A volume at once.
-            write_variants.push((format, Compression::Default, Some([1, 1, z, y, x])));
+            variants.push((format, Compression::Default, Some([1, 1, z, y, x])));
         }
     }
-    ways
+    variants
 }
 
 /// Formats that a set can be converted to; second readers and writers of another's files are none.

@@ -251,7 +251,7 @@ impl ItemContext {
             let item = &self.items[i];
             let is_plain =
                 matches!(item.via, PixelDestination::Out { .. }) && job.recipe.post_process.is_none();
-            let _finish = (!is_plain).then(|| span(Kind::PostProcess).with(item.row as u64, 0));
+            let _finish = (!is_plain).then(|| span(Kind::Finish).with(item.row as u64, 0));
             self.second.complete(job, &self.items[i], &self.affine, &mut self.intermediate, image)?;
         }
         Ok(())

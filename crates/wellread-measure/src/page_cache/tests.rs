@@ -52,7 +52,7 @@ fn only_what_stays_is_written_out() {
             written += 1;
             Ok(())
         };
-        let left = forget(attempts, ask, write_out).unwrap().map(|left| left.resident_bytes).ok();
+        let left = evict_file_pages(attempts, ask, write_out).unwrap().map(|left| left.resident_bytes).ok();
         (left, asked, written)
     };
     assert_eq!(counts(5, &[Some(0)]), (Some(0), 1, 0));

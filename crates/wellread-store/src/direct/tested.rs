@@ -34,7 +34,10 @@ impl Tested {
 
     fn is_newer(&self, version: &str) -> bool {
         let numbers = numbers(version).zip(numbers(self.newest));
-        numbers.map(|(own, tested)| own.cmp(&tested)).find(|order| order.is_ne()).is_some_and(|o| o.is_gt())
+        numbers
+            .map(|(own, tested)| own.cmp(&tested))
+            .find(|order| order.is_ne())
+            .is_some_and(std::cmp::Ordering::is_gt)
     }
 
     fn note(&self, path: &Path, version: &str) -> String {
