@@ -31,7 +31,7 @@ use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wellread_measure::to_stderr;
-use wellread_store::staged::{self, Leftover};
+use wellread_store::staged::{self, Leftover, LeftoverKind};
 use wellread_store::{OpenOptions, Store};
 
 /// Options of every command that opens a set of images.
@@ -111,18 +111,27 @@ const MAX_NAMED_LEFTOVERS: usize = 5;
 /// Says what killed runs have left directly in a folder, and what can be done with it.
 pub fn note_leftovers(folder: &Path, ui: Ui) {
     let left = staged::leftovers(folder);
-    let named = |resumable: bool| -> Option<String> {
-        let of_kind: Vec<&Leftover> = left.iter().filter(|one| one.resumable == resumable).collect();
+    let named = |kind: &LeftoverKind| -> Option<String> {
+        let of_kind: Vec<&Leftover> = left.iter().filter(|one| one.kind == *kind).collect();
         let some = of_kind.iter().take(MAX_NAMED_LEFTOVERS);
         let some: Vec<_> = some.map(|one| format!("{} ({})", one.path.display(), bytes(one.bytes))).collect();
         let more = of_kind.len().saturating_sub(MAX_NAMED_LEFTOVERS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!of_kind.is_empty()).then(|| some.join(", ") + &more)
     };
-    let unused = named(false).map(|all| format!("{all}: no process of this machine writes it, remove it"));
-    let begun = named(true)
+    let aside = left.iter().filter_map(|one| match &one.kind {
+        LeftoverKind::MovedAside(target) => {
+            let path = one.path.display();
+            Some(format!("{path}: what was {} before, move it back", target.display()))
+        }
+        _ => None,
+    });
+    let partial = named(&LeftoverKind::Partial).map(|all| {
+        format!("{all}: not written to for an hour, remove it unless another machine or container uses it")
+    });
+    let begun = named(&LeftoverKind::Resumable)
         .map(|all| format!("{all}: the same command, with --resume, goes on with it; else remove it"));
-    let all: Vec<String> = unused.into_iter().chain(begun).collect();
+    let all: Vec<String> = aside.chain(partial).chain(begun).collect();
     if !all.is_empty() {
         ui.hint(format!("note: runs that were ended have left {}", all.join("; ")));
     }

@@ -25,7 +25,7 @@ thread_local! {
 #[cold]
 fn record_failed_allocation(bytes: usize) {
     // A thread that is ending has no place to note it any more.
-    let _ = FAILED_ALLOCATION_BYTES.try_with(|record_failed_allocation| record_failed_allocation.set(bytes));
+    let _ = FAILED_ALLOCATION_BYTES.try_with(|cell| cell.set(bytes));
 }
 
 // SAFETY: all is done by `System`.

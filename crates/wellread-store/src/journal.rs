@@ -25,6 +25,22 @@ pub struct Journal {
     begun: bool,
 }
 
+/// Times that a lock is asked for, 10 ms apart: another process may look for a moment whether it is held.
+const LOCK_ATTEMPTS: usize = 6;
+
+/// Takes the lock of a journal; `false` where another process keeps it. Where the file system has no locks, nobody is kept out.
+fn lock(file: &File) -> bool {
+    for attempt in 0..LOCK_ATTEMPTS {
+        if attempt > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        if !matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)) {
+            return true;
+        }
+    }
+    false
+}
+
 impl Journal {
     /// Opens the journal of `folder`, or begins it. `of` is one line; errors speak of `target`. `None` where another
     /// process has just moved the folder to its place.
@@ -44,7 +60,7 @@ impl Journal {
             opened => opened.map_err(io)?,
         };
         // Held until the file is closed, also by a killed process.
-        if let Err(std::fs::TryLockError::WouldBlock) = file.try_lock() {
+        if !lock(&file) {
             return Err(
                 Error::new(target, "another process is writing it").hint("wait until it has finished")
             );
@@ -87,8 +103,11 @@ impl Journal {
 
     /// Whether a living process writes to `folder`.
     pub(crate) fn is_busy(folder: &Path) -> bool {
-        File::open(folder.join(NAME))
-            .is_ok_and(|file| matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
+        // Open for writing, without which network file systems have no lock.
+        match OpenOptions::new().read(true).write(true).open(folder.join(NAME)) {
+            Ok(file) => file.try_lock().is_err(),
+            Err(e) => e.kind() != std::io::ErrorKind::NotFound,
+        }
     }
 
     /// Whether it was begun now: nothing in the folder is known.

@@ -77,6 +77,7 @@ impl OpenFile {
             let cause = format_args!("{} rows in {length} bytes are not possible", vortex.row_count());
             return Err(Error::new(path, cause).hint(TRUNCATED));
         }
+        // The library refuses newer formats than its own above: this takes effect once it reads the next.
         let is_tested = FORMAT.covers(path, &version.to_string());
         Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, map })
     }

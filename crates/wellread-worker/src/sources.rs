@@ -22,11 +22,12 @@ pub const TASKS: &str = "_wellread_tasks";
 
 /// What Python runs first; its argument is the folder of the sources. With `-c` there is no main module that
 /// processes of a data loader would import again. The current folder, where the user's own models are looked for, comes last: a
-/// file `torch.py` in it is not PyTorch.
+/// file `torch.py` in it is not PyTorch. Programs that the user's code starts are as they were: PYTHONSAFEPATH is not theirs.
 pub(crate) const BOOTSTRAP: &str = "\
 import sys
 if sys.version_info < (3, 10): sys.exit('Python 3.10 or newer is needed, this is ' + sys.version.split()[0])
 sys.path.extend([sys.argv[1], ''])
+__import__('os').environ.pop('PYTHONSAFEPATH', None)
 from _wellread_bench.worker import main
 main()
 ";

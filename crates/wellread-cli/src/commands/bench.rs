@@ -128,5 +128,6 @@ fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
         }
     }
     note_leftovers(&config.out, ui);
+    note_leftovers(&config.data_folder(), ui);
     ui.say(format!("Report: {}", config.out.join("report.html").display()));
 }

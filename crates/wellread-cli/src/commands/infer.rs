@@ -89,8 +89,8 @@ pub struct Args {
     /// Library of ONNX Runtime; by default that of the Python's onnxruntime package.
     #[arg(help_heading = "Frameworks", long, value_name = "LIBRARY")]
     onnxruntime: Option<PathBuf>,
-    /// Python >= 3.10 that has the frameworks; else that of WELLREAD_PYTHON, else python3. wellread need not be installed
-    /// there.
+    /// Python >= 3.10 that has the frameworks; else that of WELLREAD_PYTHON, of the environment that wellread lies in, or
+    /// python3. wellread need not be installed there.
     #[arg(help_heading = "Frameworks", long)]
     python: Option<PathBuf>,
     /// Threads of every framework; by default all processors.

@@ -324,6 +324,8 @@ fn what_killed_runs_have_left_is_named() {
     // No process has this number.
     for name in [".wellread-partial-4294967294-0-other", ".wellread-partial-4294967294-0-plate.parquet"] {
         fs::write(place(name), [0; 2048]).unwrap();
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+        fs::File::open(place(name)).unwrap().set_modified(long_ago).unwrap();
     }
     for name in [".wellread-resume-third", ".wellread-resume-plate.parquet"] {
         fs::create_dir(place(name)).unwrap();
@@ -338,7 +340,10 @@ fn what_killed_runs_have_left_is_named() {
     let [removed, named] = notes.as_slice() else { panic!("{}", done.stderr) };
     assert!(removed.contains(".wellread-resume-plate.parquet, which an interrupted run"), "{removed}");
     assert!(!place(".wellread-resume-plate.parquet").exists());
-    assert!(named.contains(".wellread-partial-4294967294-0-other (2.0 KiB): no process"), "{named}");
+    assert!(
+        named.contains(".wellread-partial-4294967294-0-other (2.0 KiB): not written to for an hour"),
+        "{named}"
+    );
     assert!(named.contains(".wellread-resume-third (512 B): the same command, with --resume"), "{named}");
     assert!(!named.contains("plate.parquet"), "{named}");
     assert!(

@@ -4,6 +4,7 @@
 use super::remove::remove_any;
 use crate::journal::Journal;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// What names of output that is not finished begin with; the process, a number and the target's name follow.
 pub(super) const PARTIAL: &str = ".wellread-partial-";
@@ -11,6 +12,20 @@ pub(super) const PARTIAL: &str = ".wellread-partial-";
 pub(super) const RESUME: &str = ".wellread-resume-";
 /// What the name of output ends with that was moved aside to be replaced.
 pub(super) const OLD: &str = ".old";
+/// How long nobody has written to what is named: a process of another machine or container, which is not seen here, may write to it.
+const QUIET: Duration = Duration::from_secs(3600);
+
+/// What a run has left, which says what can be done with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftoverKind {
+    /// Half of an output, of no use.
+    Partial,
+    /// Kept to be gone on with, by the same command.
+    Resumable,
+    /// What was at this place before, moved aside to be replaced: the run ended before anything was put there.
+    MovedAside(PathBuf),
+}
+
 /// Something that a run has left which ended before it was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
@@ -18,12 +33,12 @@ pub struct Leftover {
     pub path: PathBuf,
     /// Bytes of it, with all that is in it.
     pub bytes: u64,
-    /// Whether it is kept to be gone on with, by the same command.
-    pub resumable: bool,
+    /// What it is.
+    pub kind: LeftoverKind,
 }
 
-/// What lies directly in `folder` of runs that no process of this machine goes on with, by name. Nothing where that is no folder, or
-/// cannot be listed.
+/// What lies directly in `folder` of runs that no process seen here goes on with, by name; of outputs those that nobody has written to
+/// for an hour. Nothing where that is no folder, or cannot be listed.
 pub fn leftovers(folder: &Path) -> Vec<Leftover> {
     let Ok(entries) = std::fs::read_dir(folder) else { return vec![] };
     let mut found: Vec<Leftover> = entries.flatten().filter_map(|entry| leftover(&entry.path())).collect();
@@ -33,29 +48,40 @@ pub fn leftovers(folder: &Path) -> Vec<Leftover> {
 
 fn leftover(path: &Path) -> Option<Leftover> {
     let name = path.file_name()?.to_str()?;
-    let resumable = name.starts_with(RESUME);
-    let is_left = if resumable {
-        path.is_dir() && !Journal::is_busy(path)
-    } else {
-        written_by(name).is_some_and(|(process, _)| is_gone(process))
+    if name.starts_with(RESUME) {
+        let is_left = path.is_dir() && !Journal::is_busy(path);
+        let leftover =
+            || Leftover { path: path.to_owned(), bytes: size(path).0, kind: LeftoverKind::Resumable };
+        return is_left.then(leftover);
+    }
+    let (process, of) = written_by(name)?;
+    if !is_gone(process) {
+        return None;
+    }
+    let (bytes, written) = size(path);
+    let target = of.strip_suffix(OLD).map(|target| path.with_file_name(target));
+    let kind = match target.filter(|target| target.symlink_metadata().is_err()) {
+        Some(target) => LeftoverKind::MovedAside(target),
+        None if written.elapsed().is_ok_and(|since| since < QUIET) => return None,
+        None => LeftoverKind::Partial,
     };
-    is_left.then(|| Leftover { path: path.to_owned(), bytes: size(path), resumable })
+    Some(Leftover { path: path.to_owned(), bytes, kind })
 }
 
-/// Bytes of a file, or of all files in a folder; what cannot be looked at has none.
-fn size(path: &Path) -> u64 {
-    let mut bytes = 0;
+/// Bytes of a file, or of all files in a folder, and when one of them was last written; what cannot be looked at has none.
+fn size(path: &Path) -> (u64, SystemTime) {
+    let (mut bytes, mut written) = (0, SystemTime::UNIX_EPOCH);
     let mut places = vec![path.to_owned()];
     while let Some(place) = places.pop() {
-        match place.symlink_metadata() {
-            Ok(meta) if meta.is_dir() => {
-                places.extend(std::fs::read_dir(&place).into_iter().flatten().flatten().map(|e| e.path()));
-            }
-            Ok(meta) => bytes += meta.len(),
-            Err(_) => {}
+        let Ok(meta) = place.symlink_metadata() else { continue };
+        written = written.max(meta.modified().unwrap_or(SystemTime::UNIX_EPOCH));
+        if meta.is_dir() {
+            places.extend(std::fs::read_dir(&place).into_iter().flatten().flatten().map(|e| e.path()));
+        } else {
+            bytes += meta.len();
         }
     }
-    bytes
+    (bytes, written)
 }
 
 /// Removes partial outputs of the same target whose writing process no longer lives. What such a process moved aside
@@ -108,8 +134,27 @@ mod tests {
         std::fs::write(staged.path(), b"half").unwrap();
         let busy = Staged::resumable(&other, false, "a to b").unwrap();
         std::fs::write(dir.path().join(".hidden"), b"").unwrap();
-        let of = |path: PathBuf, bytes, resumable| Leftover { path, bytes, resumable };
-        assert_eq!(leftovers(dir.path()), [of(partial, 7, false), of(resumable, 3, true)]);
+        let of = |path: &Path, bytes, kind| Leftover { path: path.to_owned(), bytes, kind };
+        let kept = of(&resumable, 3, LeftoverKind::Resumable);
+        // Somebody who is not seen here may still write to it.
+        assert_eq!(leftovers(dir.path()), [kept.clone()]);
+        let long_ago = SystemTime::now() - 2 * QUIET;
+        for place in
+            [partial.join("inner/a.tif"), partial.join("b.tif"), partial.join("inner"), partial.clone()]
+        {
+            std::fs::File::open(place).unwrap().set_modified(long_ago).unwrap();
+        }
+        assert_eq!(leftovers(dir.path()), [of(&partial, 7, LeftoverKind::Partial), kept.clone()]);
+        // A set that was moved aside is the only one while nothing is at its place.
+        let aside = dir.path().join(".wellread-partial-4294967294-1-plate.old");
+        std::fs::write(&aside, [0; 4]).unwrap();
+        let plate = dir.path().join("plate");
+        let moved = of(&aside, 4, LeftoverKind::MovedAside(plate.clone()));
+        assert_eq!(leftovers(dir.path()), [of(&partial, 7, LeftoverKind::Partial), moved, kept.clone()]);
+        std::fs::write(&plate, b"new").unwrap();
+        std::fs::File::open(&aside).unwrap().set_modified(long_ago).unwrap();
+        let old = of(&aside, 4, LeftoverKind::Partial);
+        assert_eq!(leftovers(dir.path()), [of(&partial, 7, LeftoverKind::Partial), old, kept]);
         drop((staged, busy));
         assert!(leftovers(&dir.path().join("none")).is_empty());
     }

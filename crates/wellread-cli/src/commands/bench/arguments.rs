@@ -156,8 +156,8 @@ pub struct Args {
     /// default rust; conversion has NumPy and torch beside it where the Python has torch.
     #[arg(help_heading = "Frameworks in Python", long, value_delimiter = ',')]
     framework: Vec<Framework>,
-    /// Python >= 3.10 that has the frameworks and the peers; else that of WELLREAD_PYTHON, else python3. wellread need
-    /// not be installed there.
+    /// Python >= 3.10 that has the frameworks and the peers; else that of WELLREAD_PYTHON, of the environment that wellread
+    /// lies in, or python3. wellread need not be installed there.
     #[arg(help_heading = "Frameworks in Python", long)]
     python: Option<PathBuf>,
     /// Readers measured in Python: all, or names such as wellread,upstream-cache,tifffile,zarr.
