@@ -18,7 +18,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign engines-latest build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -89,6 +89,11 @@ campaign: build-all python-env python-package ## damage to sets of every format,
 	WELLREAD_MUTATIONS="$(or $(PER_SET),600)" $(WITH_DUCKDB) cargo test --release --locked --workspace --test mutations -- --nocapture
 	WELLREAD="$(WELLREAD)" $(WITH_DUCKDB) PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" fuzz/campaign.py --n "$(or $(N),27000)" \
 	  --seed "$(or $(SEED),1)" --seconds "$(or $(SECONDS_MOST),0)" --kills "$(or $(KILLS),20)" --out "$(or $(OUT),results/campaign)"
+
+# No pins, unlike tests/python/requirements.txt: what a user gets who installs these today.
+engines-latest: build python-env ## files by the newest PyPI release of each engine, read by wellread; which stamps to raise
+	scripts/newest-packages.sh "$(CACHE)/engines-latest" pylance vortex-data duckdb pyarrow ome-arrow
+	WELLREAD="$(WELLREAD)" $(WITH_DUCKDB) "$(CACHE)/engines-latest/bin/python" scripts/engines_latest.py $(ARGS)
 
 # Of the native module that `build-all` has left: maturin would compile everything once more.
 python-package: build-all

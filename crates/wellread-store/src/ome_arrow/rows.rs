@@ -30,7 +30,7 @@ pub(crate) struct SmallColumns<'a> {
     meta: Option<&'a StructArray>,
     sizes: [Option<NumberColumn>; 5],
     types: Option<&'a dyn Array>,
-    orders: Option<&'a dyn Array>,
+    grids: Option<&'a StructArray>,
     list: Option<Lists>,
     /// Where pieces start, and their sizes.
     boxes: [Option<NumberColumn>; AXES],
@@ -55,9 +55,7 @@ impl<'a> SmallColumns<'a> {
             meta,
             sizes: Default::default(),
             types: meta.and_then(|m| m.column_by_name(field::TYPE)).map(AsRef::as_ref),
-            orders: structure(images, field::CHUNK_GRID)
-                .and_then(|g| g.column_by_name(field::CHUNK_ORDER))
-                .map(AsRef::as_ref),
+            grids: structure(images, field::CHUNK_GRID),
             boxes: Default::default(),
             list: None,
         };
@@ -152,7 +150,10 @@ impl<'a> SmallColumns<'a> {
             return Err("pixels_meta is null".into());
         }
         let declared = self.types.and_then(|t| text(t, i)).ok_or("pixels_meta.type is missing")?;
-        declared_info(self.shape(i)?, declared, self.orders.and_then(|o| text(o, i)), clamped)
+        // Under a null lies anything: pyarrow leaves an empty text there, and Vortex keeps it.
+        let grid = self.grids.filter(|grids| grids.is_valid(i));
+        let order = grid.and_then(|grids| grids.column_by_name(field::CHUNK_ORDER));
+        declared_info(self.shape(i)?, declared, order.and_then(|orders| text(orders, i)), clamped)
     }
 }
 
@@ -216,4 +217,40 @@ impl NumberColumn {
 
 fn is_whole(v: f64) -> bool {
     v.fract() == 0.0 && v.abs() < 9e15
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Int64Array, StringArray};
+    use arrow_buffer::NullBuffer;
+    use arrow_schema::{Field, Fields};
+    use std::sync::Arc;
+
+    /// A structure of one row with these columns.
+    fn structure(columns: Vec<(&str, ArrayRef)>, is_valid: bool) -> StructArray {
+        let fields = columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), true));
+        let fields: Fields = fields.collect();
+        let columns = columns.into_iter().map(|(_, column)| column).collect();
+        StructArray::new(fields, columns, Some(NullBuffer::from(vec![is_valid])))
+    }
+
+    #[test]
+    fn what_lies_under_a_null_grid_is_not_read() {
+        let text = |text: &str| -> ArrayRef { Arc::new(StringArray::from(vec![text])) };
+        let mut meta = vec![(field::TYPE, text("uint16"))];
+        meta.extend(field::SIZES.map(|name| (name, Arc::new(Int64Array::from(vec![3])) as ArrayRef)));
+        let meta: ArrayRef = Arc::new(structure(meta, true));
+        let info = |order: &str, has_grid: bool| {
+            let grid = structure(vec![(field::CHUNK_ORDER, text(order))], has_grid);
+            let columns =
+                vec![(field::PIXELS_META, meta.clone()), (field::CHUNK_GRID, Arc::new(grid) as ArrayRef)];
+            let images = structure(columns, true);
+            SmallColumns::new(&images, CHUNKS).unwrap().info(0, false)
+        };
+        let expected = RowInfo { shape: Shape([3; 5]), dtype: PixelType::U16 };
+        assert_eq!(info("", false), Ok(expected));
+        assert_eq!(info("ZYX", true), Ok(expected));
+        assert!(info("XYZ", true).unwrap_err().contains("only ZYX is defined"));
+    }
 }
