@@ -52,7 +52,7 @@ pub static FORMAT: Format = Format {
     has_tables: true,
     has_columns: true,
     has_levels: false,
-    heeds_tune: |_| false,
+    uses_tune: |_| false,
     cannot_resume: None,
     engine,
     // The header of a database file: 8 bytes of checksum, then the mark.
@@ -72,7 +72,7 @@ pub static PARQUET_FORMAT: Format = Format {
     has_tables: false,
     has_columns: true,
     has_levels: false,
-    heeds_tune: |_| true,
+    uses_tune: |_| true,
     cannot_resume: Some(
         "DuckDB writes the whole Parquet file by one statement at the end, which cannot be interrupted",
     ),

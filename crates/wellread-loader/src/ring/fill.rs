@@ -108,10 +108,10 @@ impl Shared {
         work: impl FnOnce(&Job<'_>, &mut ItemContext) -> Result<T>,
     ) -> Result<T> {
         let dataset = &self.loader.dataset;
-        let Plan { recipe, reference, crops, seed, .. } = &*self.loader.plan;
+        let Plan { compiled, reference, crops, seed, .. } = &*self.loader.plan;
         let job = Job {
             dataset,
-            recipe,
+            compiled,
             reference: Some(reference),
             crops: *crops,
             seed: *seed,
