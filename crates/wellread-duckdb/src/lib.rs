@@ -5,8 +5,9 @@
 //!    tables ──place──▶ the table with an OME-Arrow column        (duckdb)
 //!    read_parquet(file) ───────────────────────┐                 (parquet-duckdb)
 //!                                              ▼
-//!  rows, columns ──direct──▶ values in the file's blocks ──────┐   numbers of native tables
-//!                └─sql──▶ one query for all rows asked for ────┴▶ record batches ──▶ wellread_store::table
+//!  rows, columns ──direct──▶ values in the file's blocks ──┬─▶ pieces of rows, one by one, without arrays ──┐
+//!                │             (numbers of native tables)  └─▶ record batches ────────────────────────────┼▶ wellread_store::table
+//!                └─sql──▶ one query for all rows asked for ──▶ record batches ────────────────────────────┘
 //!  record batches ──sink──▶ appender ──▶ staged database file (──▶ COPY … TO staged Parquet file)
 //! ```
 //!

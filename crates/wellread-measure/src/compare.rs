@@ -1,7 +1,7 @@
 //! From two sets of samples to a word: faster, slower, no difference, or too few data.
 //!
 //! The rule, in full. Let `ratio` be candidate over baseline of a quantity of which less is better (seconds,
-//! bytes), with its 95 % bootstrap interval, and let the noise floor be what an A/A pair (the same variant
+//! bytes), with its 95 % interval ([`Bootstrap::ratio`]), and let the noise floor be what an A/A pair (the same variant
 //! measured under two names, see [`crate::interleave`]) showed on the same machine in the same run:
 //!
 //! - fewer than [`MIN_SAMPLES`] samples on either side, or no interval: **too few data**;
