@@ -20,7 +20,7 @@
 //! ```text
 //!  builder ─▶ loader ─▶ pipeline ─▶ ring ─▶ plan ─▶ item ─▶ budget ─▶ dataset ─▶ cache, order
 //!                          └▶ batch ─▶ pool          └▶ compiled_transform ─▶ postprocess ─▶ transform ─▶ kernels ─▶ orientation, simd
-//!                                                                  stats ──────┘
+//!                                                                              stats ──────┘
 //! ```
 //!
 //! | module | what it holds |
