@@ -22,7 +22,7 @@ pub(crate) use findings::{limit_of, rates};
 
 use crate::choices::Preset;
 use crate::core::bounds::{bounded, bounds};
-use crate::core::sources::mark_own;
+use crate::core::python_sources::mark_own;
 use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;

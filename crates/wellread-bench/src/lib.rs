@@ -56,6 +56,7 @@ mod next_step;
 pub mod outcome;
 pub mod roofline;
 pub mod sample;
+mod scratch_sets;
 pub mod stages;
 pub mod storage;
 pub mod suite;
@@ -64,7 +65,6 @@ pub mod sweep;
 mod test_store;
 mod traffic;
 mod usage;
-mod written;
 
 pub use crate::core::{Benchmark, Session};
 pub use benchmarks::BENCHMARKS;

@@ -32,7 +32,7 @@ use crate::choices::{Mode, Preset};
 use crate::config::Config;
 use crate::core::bounds::bounds;
 use crate::core::judge::{Judge, Ranked};
-use crate::core::sources::mark_own;
+use crate::core::python_sources::mark_own;
 use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavailable, Variant};
 use crate::core::{Benchmark, Session};
 use crate::data::FormatSet;

@@ -16,7 +16,7 @@ use crate::core::variants::{self, Keys, Measurement, Results, Settings, Unavaila
 use crate::core::words::with_codec;
 use crate::core::{Benchmark, Session};
 use crate::data::{FormatSet, set_name};
-use crate::written::Written;
+use crate::scratch_sets::ScratchSets;
 use anyhow::{Result, bail};
 use std::rc::Rc;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl InMemory {
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let images = Rc::new(load_images(session)?);
-    let written = Rc::new(written(session)?);
+    let scratch = Rc::new(scratch_sets(session)?);
     let mut variants = Vec::new();
     let mut unavailable = Vec::new();
     for set in &session.prepared.sets {
@@ -83,7 +83,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     unavailable.push(Unavailable { keys, reason: reason.clone() });
                     continue;
                 }
-                let (images, written) = (images.clone(), written.clone());
+                let (images, scratch) = (images.clone(), scratch.clone());
                 variants.push(Variant {
                     // Not every file system drops pages or reads past them.
                     peer: cache != PageCache::Warm,
@@ -95,7 +95,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
                         if operation == Operation::ReadFiles {
                             return read_files(session, set, cache);
                         }
-                        perform(session, set, operation, &session.write_options, &images, &written, turn)
+                        perform(session, set, operation, &session.write_options, &images, &scratch, turn)
                     }),
                 });
             }
@@ -118,11 +118,11 @@ pub(crate) fn perform(
     operation: Operation,
     options: &WriteOptions,
     images: &[InMemory],
-    written: &Written,
+    scratch: &ScratchSets,
     turn: Turn,
 ) -> Result<Measurement> {
     match operation {
-        Operation::Write => write(session, set, options, images, written, turn.warmup),
+        Operation::Write => write(session, set, options, images, scratch, turn.warmup),
         Operation::Open => open(session, set),
         Operation::ReadAll => read_all(session, set, turn.warmup),
         Operation::ReadRandom => read_random(session, set, turn.round as u64, turn.warmup),
@@ -131,8 +131,8 @@ pub(crate) fn perform(
 }
 
 /// Where measured writes go: beside the prepared sets.
-pub(crate) fn written(session: &Session<'_>) -> Result<Written> {
-    Written::new(session.prepared.folder.join("write"))
+pub(crate) fn scratch_sets(session: &Session<'_>) -> Result<ScratchSets> {
+    ScratchSets::new(session.prepared.folder.join("write"))
 }
 
 /// The first images of the set, as many as may be kept in memory.
@@ -211,12 +211,12 @@ fn write(
     set: &FormatSet,
     options: &WriteOptions,
     images: &[InMemory],
-    written: &Written,
+    scratch: &ScratchSets,
     full: bool,
 ) -> Result<Measurement> {
     let format = registry::format_named(set.format)?;
     let pixels = images.iter().map(|image| image.pixels.len() as u64).sum();
-    let target = written.next(images.len(), pixels)?.join(set_name(format));
+    let target = scratch.next(images.len(), pixels)?.join(set_name(format));
     let types = images.iter().map(|image| image.info.dtype).collect();
     let options = WriteOptions { overwrite: true, types, ..options.clone() };
     let mut items = Vec::with_capacity(images.len());

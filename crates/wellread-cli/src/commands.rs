@@ -172,7 +172,7 @@ pub fn outside_of(source: &Path, option: &str, target: &Path) -> Outcome {
 
 /// Number of threads for whole-set operations: the machine's cores.
 pub fn default_jobs() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    wellread_worker::threads()
 }
 
 /// Parses `HxW`, such as `256x256`.

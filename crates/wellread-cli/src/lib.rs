@@ -197,7 +197,7 @@ pub fn run() -> u8 {
                 folder.display()
             ),
         });
-        let of_infer = wellread_infer::written::interrupted_table()
+        let of_infer = wellread_infer::result_files::interrupted_table()
             .map(|table| format!("interrupted; what was measured until now is in {}", table.display()));
         let kept = of_bench.or(of_infer);
         let said = if let Some(kept) = &kept {

@@ -5,7 +5,7 @@ use crate::provenance::{self, Weight};
 use crate::series::{self, Measured, Pair, by_run};
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;
-use wellread_measure::bootstrap::{Interval, Pairing};
+use wellread_measure::bootstrap::{Interval, Method, Pairing};
 use wellread_measure::compare::{MIN_SAMPLES, NoiseFloor, corrected, smallest_detectable, verdict};
 use wellread_measure::hypothesis::{holm, yuen, yuen_paired};
 use wellread_measure::nested::{self, MIN_PROCESSES};
@@ -299,7 +299,7 @@ fn cost_ratio(quantity: &Quantity, a: &Measured, b: &Measured) -> Option<f64> {
     Some(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
 }
 
-/// Of raw values: by bootstrap, and Yuen's test.
+/// Of raw values: by rounds where these were measured in turns, else by bootstrap; and Yuen's test.
 fn from_samples(a: &Measured, b: &Measured, options: &Options) -> (Option<Interval>, Option<f64>) {
     let settings = Bootstrap::seeded(options.seed);
     if options.pairing == Pairing::Paired {
@@ -323,7 +323,8 @@ fn from_summaries(a: &Measured, b: &Measured) -> (Option<Interval>, Option<f64>)
     let above = |i: &Interval| (i.high / i.estimate).ln().max(0.0);
     let estimate = b.estimate / a.estimate;
     let (down, up) = (below(&b).hypot(above(&a)), above(&b).hypot(below(&a)));
-    let ratio = Interval { estimate, low: estimate * (-down).exp(), high: estimate * up.exp(), ..b };
+    let (low, high) = (estimate * (-down).exp(), estimate * up.exp());
+    let ratio = Interval { estimate, low, high, method: Method::Given, ..b };
     // Towards 1, which is where the question lies.
     let reach = if estimate > 1.0 { down } else { up };
     let p_value = if reach > 0.0 {

@@ -176,7 +176,7 @@ fn measured(table: &Table, rows: &[usize], quantity: &Quantity) -> Measured {
             high: x.max(y),
             confidence: 0.95,
             n: 1,
-            method: Method::Percentile,
+            method: Method::Given,
         };
         let usable = interval.low > 0.0 && interval.high.is_finite();
         out.interval = usable.then_some(interval);

@@ -5,8 +5,9 @@
 //!    tables ──place──▶ the table with an OME-Arrow column        (duckdb)
 //!    read_parquet(file) ───────────────────────┐                 (parquet-duckdb)
 //!                                              ▼
-//!  rows, columns ──direct──▶ values in the file's blocks ──────┐   numbers of native tables
-//!                └─sql──▶ one query for all rows asked for ────┴▶ record batches ──▶ wellread_store::table
+//!  rows, columns ──direct──▶ values in the file's blocks ──┬─▶ pieces of rows, one by one, without arrays ──┐
+//!                │             (numbers of native tables)  └─▶ record batches ────────────────────────────┼▶ wellread_store::table
+//!                └─sql──▶ one query for all rows asked for ──▶ record batches ────────────────────────────┘
 //!  record batches ──sink──▶ appender ──▶ staged database file (──▶ COPY … TO staged Parquet file)
 //! ```
 //!
@@ -52,7 +53,7 @@ pub static FORMAT: Format = Format {
     has_tables: true,
     has_columns: true,
     has_levels: false,
-    heeds_tune: |_| false,
+    uses_tune: |_| false,
     cannot_resume: None,
     engine,
     // The header of a database file: 8 bytes of checksum, then the mark.
@@ -72,7 +73,7 @@ pub static PARQUET_FORMAT: Format = Format {
     has_tables: false,
     has_columns: true,
     has_levels: false,
-    heeds_tune: |_| true,
+    uses_tune: |_| true,
     cannot_resume: Some(
         "DuckDB writes the whole Parquet file by one statement at the end, which cannot be interrupted",
     ),

@@ -1,4 +1,4 @@
-//! Reading: rows to queries, results to record batches.
+//! Reading: rows from the file's blocks where [`direct`] can, as pieces or record batches; the rest by queries.
 
 mod query;
 mod source;

@@ -23,8 +23,8 @@ pub fn there_are(count: usize, thing: &str) -> String {
 
 /// Several of a thing: `images`, `batches`, `processes`, `epochs`.
 pub fn plural(thing: &str) -> String {
-    let hisses = ["ch", "sh", "s", "x"].iter().any(|end| thing.ends_with(end)) && !thing.ends_with("epoch");
-    let ending = if hisses { "es" } else { "s" };
+    let takes_es = ["ch", "sh", "s", "x"].iter().any(|end| thing.ends_with(end)) && !thing.ends_with("epoch");
+    let ending = if takes_es { "es" } else { "s" };
     format!("{thing}{ending}")
 }
 

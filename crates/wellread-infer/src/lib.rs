@@ -18,7 +18,7 @@
 //! | [`config`] | [`Config`], what can be asked for, with upstream's defaults |
 //! | `launch` | the process of a framework |
 //! | [`backend`] | the [`Backend`](backend::Backend) trait, one file per framework, the list of them |
-//! | `choices` | whether there is what a [`Config`] asks for |
+//! | `check_config` | whether there is what a [`Config`] asks for |
 //! | [`models`] | what is run: an architecture with its files, or a user's ONNX file |
 //! | [`protocol`] | requests and answers |
 //! | [`serve`] | the worker's side of it for backends in Rust |
@@ -30,7 +30,7 @@
 //! | `record` | from what was measured to a row |
 //! | [`statistics`] | from nanoseconds to the columns of a row |
 //! | [`results`] | [`Row`], [`Record`], [`Run`] |
-//! | [`written`] | the CSV and JSON files |
+//! | [`result_files`] | the CSV and JSON files |
 //! | [`report`] | the same as table, sentences and `report.html` |
 //! | [`suite`] | all of it in order |
 //!
@@ -38,7 +38,7 @@
 
 pub mod backend;
 pub mod check;
-mod choices;
+mod check_config;
 mod colors;
 pub mod config;
 mod launch;
@@ -47,6 +47,7 @@ pub mod models;
 pub mod protocol;
 mod record;
 pub mod report;
+pub mod result_files;
 pub mod results;
 pub mod runner;
 pub mod serve;
@@ -54,7 +55,6 @@ mod shared;
 pub mod source;
 pub mod statistics;
 pub mod suite;
-pub mod written;
 
 pub use config::Config;
 pub use results::{Record, Row, Run};

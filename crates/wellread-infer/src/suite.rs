@@ -6,11 +6,11 @@ use crate::measure::{Batch, Measured, measure};
 use crate::models::Model;
 use crate::protocol::Opened;
 use crate::record::RowSubject;
+use crate::result_files;
 use crate::results::{Record, Row, Run, Status};
 use crate::runner::{FrameworkRunner, lacked_memory};
 use crate::shared::Shared;
 use crate::source::Source;
-use crate::written;
 use anyhow::{Context as _, Result, ensure};
 use std::cell::RefCell;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Run> {
         ensure!(Path::new(name).is_file(), "--model {name}: there is no such file");
     }
     let source = Source::open(config)?;
-    let mut written = written::begin(&config.output_dir)?;
+    let mut written = result_files::begin(&config.output_dir)?;
     let environment = Environment::capture(&[&config.output_dir]).with_git(Path::new("."));
     let (csv, json) = (written.csv().to_owned(), written.json().to_owned());
     let mut run =
@@ -92,7 +92,7 @@ pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Run> {
 fn write_results(
     run: &Run,
     new: usize,
-    written: &mut written::Files,
+    written: &mut result_files::Files,
     tell: &dyn Fn(&Event<'_>),
 ) -> Result<()> {
     written.write(run)?;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  folder ──place──▶ dataset ──LanceTable (table)──▶ TableStore
-//!                     │  pixels, sizes: page bytes ──direct──▶ batches of this Arrow release
+//!                     │  pixels, sizes: page bytes ──direct──┬▶ pieces of rows, one by one, without arrays
+//!                     │                                      └▶ batches of this Arrow release: scans, and what pieces cannot say
 //!                     └─ text and all else: Lance's decoders (fragment) ──bridge──▶ batches
 //!  TableWriter ──batches──▶ writer ──▶ data files, a version (commit) under a temporary name ──▶ its place
 //! ```
@@ -46,7 +47,7 @@ pub static FORMAT: Format = Format {
     has_tables: true,
     has_columns: true,
     has_levels: false,
-    heeds_tune: |_| true,
+    uses_tune: |_| true,
     cannot_resume: None,
     engine: || Ok(format!("lance {LANCE} (own page reader); Lance file format 2.2")),
     recognise: place::recognise,

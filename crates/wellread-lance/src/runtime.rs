@@ -56,7 +56,7 @@ fn start() -> std::io::Result<Runtime> {
 }
 
 /// Runs `work`, which calls Lance; `None` where it panics.
-pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     guarded(Path::new(""), "", || Ok::<_, Infallible>(work())).ok()
 }
 

@@ -19,8 +19,8 @@
 //!
 //! ```text
 //!  builder ─▶ loader ─▶ pipeline ─▶ ring ─▶ plan ─▶ item ─▶ budget ─▶ dataset ─▶ cache, order
-//!                          └▶ batch ─▶ pool          └▶ recipe ─▶ postprocess ─▶ transform ─▶ kernels ─▶ orientation, simd
-//!                                                                  stats ──────┘
+//!                          └▶ batch ─▶ pool          └▶ compiled_transform ─▶ postprocess ─▶ transform ─▶ kernels ─▶ orientation, simd
+//!                                                                              stats ──────┘
 //! ```
 //!
 //! | module | what it holds |
@@ -50,6 +50,7 @@ pub mod batch;
 mod budget;
 mod builder;
 pub mod cache;
+mod compiled_transform;
 mod cover;
 pub mod dataset;
 mod draw;
@@ -66,7 +67,6 @@ pub mod pipeline;
 mod plan;
 mod pool;
 mod postprocess;
-mod recipe;
 mod resample;
 mod ring;
 pub mod simd;

@@ -6,13 +6,13 @@
 //! ```
 
 use crate::budget::{MemoryUse, ReadAhead, WorkingMemory};
+use crate::compiled_transform::CompiledTransform;
 use crate::dataset::Dataset;
 use crate::draw::{Digest, key};
 use crate::dtype::DType;
 use crate::item::{ItemContext, Reference};
 use crate::order::{RowOrder, Steps};
 use crate::pool::{BatchMemory, BufferPool};
-use crate::recipe::Recipe;
 use crate::skip::OnError;
 use crate::state::Identity;
 use crate::thread_pool::ThreadPool;
@@ -23,7 +23,7 @@ use wellread_store::Store;
 
 /// What is chosen once and never changes.
 pub(crate) struct Plan {
-    pub(crate) recipe: Recipe,
+    pub(crate) compiled: CompiledTransform,
     pub(crate) reference: Reference,
     /// Rows of the dataset.
     pub(crate) dataset_rows: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// The type of what is delivered.
     pub(crate) fn dtype(&self) -> DType {
-        self.recipe.output.dtype(self.reference.info.dtype)
+        self.compiled.output.dtype(self.reference.info.dtype)
     }
 
     /// Bytes of the images that one row becomes.

@@ -41,7 +41,7 @@ pub(crate) struct Target {
     pub(crate) info: RowInfo,
     /// The part of the image that it takes.
     pub(crate) region: Region,
-    pub(crate) via: PixelDestination,
+    pub(crate) destination: PixelDestination,
     /// Output channels of the image, and the one that the region's first channel becomes.
     pub(crate) channels: usize,
     pub(crate) first_channel: usize,
@@ -91,7 +91,7 @@ impl FusedSink<'_, '_> {
         let target = &mut self.targets[target];
         let Some(shared) = intersection(part, &target.region) else { return };
         target.missing = target.missing.saturating_sub(shared.pixels());
-        let &mut Target { region, via, channels, first_channel, affine, orientation, .. } = target;
+        let &mut Target { region, destination, channels, first_channel, affine, orientation, .. } = target;
         let size = block.dtype.size();
         let [t0, c0, z0, y0, x0] = shared.start;
         let [_, block_c, block_z, block_y, block_x] = block.region.size;
@@ -99,7 +99,7 @@ impl FusedSink<'_, '_> {
         let at = [y0 - region.start[3], x0 - region.start[4]];
         let skipped = (y0 - block.region.start[3]) * block_x + (x0 - block.region.start[4]);
         let straight = Orientation { first: 0, row_step: region.size[4] as isize, column_step: 1 };
-        let (memory, start, output, to) = match via {
+        let (memory, start, output, to) = match destination {
             PixelDestination::Out { part, start } => (&mut *self.out[part], start, self.output, orientation),
             PixelDestination::Turned { start } => {
                 (bytes_of(self.intermediate), start * 4, Output::F32, orientation)
@@ -112,7 +112,7 @@ impl FusedSink<'_, '_> {
             }
         };
         let plane_bytes = region.size[3] * region.size[4] * output.dtype(block.dtype).size();
-        let depth = if matches!(via, PixelDestination::Maximum { .. }) { 1 } else { region.size[2] };
+        let depth = if matches!(destination, PixelDestination::Maximum { .. }) { 1 } else { region.size[2] };
         for t in t0..t0 + shared.size[0] {
             for c in c0..c0 + shared.size[1] {
                 let channel = first_channel + c - region.start[1];
@@ -130,7 +130,7 @@ impl FusedSink<'_, '_> {
                         stride: block_x,
                     };
                     let plane = &mut memory[start + number * plane_bytes..][..plane_bytes];
-                    match via {
+                    match destination {
                         PixelDestination::Maximum { .. } => {
                             plane::maximum(self.level, &patch, at, region.size[4], plane);
                         }

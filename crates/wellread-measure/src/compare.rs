@@ -1,7 +1,7 @@
 //! From two sets of samples to a word: faster, slower, no difference, or too few data.
 //!
 //! The rule, in full. Let `ratio` be candidate over baseline of a quantity of which less is better (seconds,
-//! bytes), with its 95 % bootstrap interval, and let the noise floor be what an A/A pair (the same variant
+//! bytes), with its 95 % interval ([`Bootstrap::ratio`]), and let the noise floor be what an A/A pair (the same variant
 //! measured under two names, see [`crate::interleave`]) showed on the same machine in the same run:
 //!
 //! - fewer than [`MIN_SAMPLES`] samples on either side, or no interval: **too few data**;
@@ -11,15 +11,14 @@
 //!   had to be.
 //!
 //! The verdict never rests on a test's probability alone: with enough samples a test calls a difference of
-//! 0.01 % significant, and such a difference is below what the machine reproduces. The probability is given
-//! beside it, for readers who correct a whole table of them.
+//! 0.01 % significant, and such a difference is below what the machine reproduces. Whoever prints a whole table of
+//! verdicts makes a test of each besides and takes back those that chance explains ([`corrected`]).
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::{Bootstrap, Interval, Pairing};
-use crate::hypothesis::{TestResult, mann_whitney, signed_rank};
 
 /// Fewest samples a verdict may rest on: below six, no interval free of assumptions covers a median with 95 %
 /// (see [`crate::bootstrap`]).
@@ -81,8 +80,6 @@ impl NoiseFloor {
 pub struct Comparison {
     /// Candidate over baseline; `None` when no interval could be made.
     pub ratio: Option<Interval>,
-    /// Test of "no difference"; `None` when it could not be made.
-    pub test: Option<TestResult>,
     /// The noise floor the verdict respects; `None` when no A/A pair was measured, and the interval alone decides.
     pub noise_floor: Option<NoiseFloor>,
     /// The word.
@@ -135,18 +132,8 @@ pub fn compare(
     settings: &Bootstrap,
 ) -> Comparison {
     let ratio = settings.ratio(candidate, baseline, pairing);
-    let test = match pairing {
-        Pairing::Paired => signed_rank(candidate, baseline, settings.seed),
-        Pairing::Unpaired => mann_whitney(candidate, baseline),
-    };
     let smallest_detectable = ratio.as_ref().map(|ratio| smallest_detectable(ratio, noise_floor));
-    Comparison {
-        verdict: verdict(ratio.as_ref(), noise_floor),
-        ratio,
-        test,
-        noise_floor,
-        smallest_detectable,
-    }
+    Comparison { verdict: verdict(ratio.as_ref(), noise_floor), ratio, noise_floor, smallest_detectable }
 }
 
 #[cfg(test)]
@@ -248,6 +235,6 @@ mod tests {
         assert_eq!((back.verdict, back.noise_floor, back.ratio.unwrap().n), (Verdict::Slower, None, 8));
         assert!((back.smallest_detectable.unwrap() - comparison.smallest_detectable.unwrap()).abs() < 1e-12);
         let broken = compare(&[f64::NAN; 9], &a, Pairing::Paired, None, &settings);
-        assert_eq!((broken.verdict, broken.ratio, broken.test), (Verdict::TooFewData, None, None));
+        assert_eq!((broken.verdict, broken.ratio), (Verdict::TooFewData, None));
     }
 }

@@ -90,8 +90,9 @@ pub fn ratio(numerator: &[Vec<f64>], denominator: &[Vec<f64>], settings: &Bootst
     drawn.sort_unstable_by(f64::total_cmp);
     let at = |q: f64| crate::samples::percentile_of_sorted(&drawn, q);
     let tail = (1.0 - settings.confidence) / 2.0;
-    let low = at(tail).min(difference - reach);
-    let high = at(1.0 - tail).max(difference + reach);
+    let (by_t, by_bootstrap) = ([difference - reach, difference + reach], [at(tail), at(1.0 - tail)]);
+    let is_student = by_t[0] <= by_bootstrap[0] && by_bootstrap[1] <= by_t[1];
+    let (low, high) = (by_t[0].min(by_bootstrap[0]), by_t[1].max(by_bootstrap[1]));
     Some(NestedRatio {
         numerator: x.mean.exp(),
         denominator: y.mean.exp(),
@@ -101,7 +102,7 @@ pub fn ratio(numerator: &[Vec<f64>], denominator: &[Vec<f64>], settings: &Bootst
             high: high.exp(),
             confidence: settings.confidence,
             n: x.rounds.len().min(y.rounds.len()),
-            method: Method::Student,
+            method: if is_student { Method::Student } else { Method::HierarchicalBootstrap },
         },
         p_value: welch.p_value(),
     })
@@ -130,7 +131,7 @@ mod tests {
         assert!((found.ratio.low - 1.021_352).abs() < 1e-5, "{found:?}");
         assert!((found.ratio.high - 1.082_335).abs() < 1e-5, "{found:?}");
         assert!((found.ratio.estimate - found.numerator / found.denominator).abs() < 1e-12);
-        assert_eq!(found.ratio.n, 3);
+        assert_eq!((found.ratio.n, found.ratio.method), (3, Method::Student));
     }
 
     #[test]
@@ -149,6 +150,15 @@ mod tests {
             // 95 %, less what chance leaves in 99 of 100 cases.
             assert!(covered >= 370, "{covered} of {trials} with {n} processes");
         }
+    }
+
+    #[test]
+    fn rounds_that_vary_make_the_interval_wider() {
+        // All processes have the same median, so Student's t sees no spread.
+        let processes = vec![vec![1.0, 2.0, 9.0]; 3];
+        let found = ratio(&processes, &processes, &Bootstrap::default()).unwrap().ratio;
+        assert!(found.low < 1.0 && found.high > 1.0, "{found:?}");
+        assert_eq!(found.method, Method::HierarchicalBootstrap);
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Dataset {
             cache.map_err(|why: String| pyo3::exceptions::PyValueError::new_err(format!("cache: {why}")))?;
         let open = move |_: &AtomicBool| wellread::Dataset::open_with(&path, &options)?.with_cache(&cache);
         // Here, where the process may still have but this thread.
-        wellread::store::file_table::expect_many();
+        wellread::store::fd_table::reserve_descriptors();
         let home = abandonable(py, Activity::Opening, open)?;
         Ok(Self::new(home))
     }

@@ -147,7 +147,6 @@ fn into_python_result<T>(
 }
 
 fn defect(panic: &(dyn Any + Send)) -> PyErr {
-    let said = panic.downcast_ref::<&str>().copied();
-    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    let said = wellread::store::guard::panic_message(panic);
     pyo3::exceptions::PyRuntimeError::new_err(format!("a defect of wellread, please report it: {said}"))
 }

@@ -62,7 +62,7 @@ pub struct Format {
     /// Whether images can be there in several resolutions, of which one is opened ([`OpenOptions::level`]).
     pub has_levels: bool,
     /// Whether [`WriteOptions::tune`] makes a difference to what is written with such options.
-    pub heeds_tune: fn(&WriteOptions) -> bool,
+    pub uses_tune: fn(&WriteOptions) -> bool,
     /// Why an interrupted writer cannot be gone on with ([`WriteOptions::resume`]); `None` where it can.
     pub cannot_resume: Option<&'static str>,
     /// Version of the library or engine behind it, and of the file format. An error where the library is loaded when it is

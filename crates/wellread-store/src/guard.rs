@@ -1,6 +1,7 @@
 //! The guard around libraries that panic on corrupt files.
 
 use crate::{Error, Result};
+use std::any::Any;
 use std::cell::Cell;
 use std::fmt::Display;
 use std::panic::{self, AssertUnwindSafe};
@@ -21,14 +22,16 @@ pub fn guarded<T, E: Display>(
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(Error::new(path, format_args!("{what}: {error}")).hint(hint)),
         Err(panic) => {
-            let text = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("unknown reason");
+            let text = panic_message(&*panic);
             Err(Error::new(path, format_args!("{what}: {text}")).hint(hint))
         }
     }
+}
+
+/// What a panic said.
+pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let literal = panic.downcast_ref::<&str>().copied();
+    literal.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 thread_local! {

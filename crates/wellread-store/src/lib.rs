@@ -62,10 +62,10 @@ pub mod checksum;
 pub mod convert;
 pub mod direct;
 pub mod error;
+pub mod fd_table;
 pub mod features;
 mod file_names;
 mod file_rows;
-pub mod file_table;
 mod finished;
 #[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 mod folders;

@@ -17,7 +17,7 @@
 //! A kept file goes on being what it was when it was opened, also when another is put in its place meanwhile. No lock is
 //! waited for: in a forked process its holder may not be there.
 
-use crate::file_table;
+use crate::fd_table;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -32,7 +32,7 @@ const IDLE_MISSES: usize = 512;
 
 /// The budget of this process.
 static PROCESS_BUDGET: LazyLock<OpenFileBudget> =
-    LazyLock::new(|| OpenFileBudget::new(file_table::max_kept_files()));
+    LazyLock::new(|| OpenFileBudget::new(fd_table::max_kept_files()));
 
 /// How many files may be kept open, and which stores keep some.
 #[derive(Debug)]

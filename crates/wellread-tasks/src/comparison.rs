@@ -10,7 +10,7 @@
 //!
 //! | runs of each | interval | verdict |
 //! |---|---|---|
-//! | 6 and more | bootstrap of the ratio of medians, by rounds where both have all rounds | yes |
+//! | 6 and more | median of the rounds' ratios by order statistics where both have the same rounds, else bootstrap of the ratio of medians | yes |
 //! | 2 to 5 | Welch's t on the logarithms, which takes times to vary by factors | repeated phases; single ones from 3 |
 //! | 1 | repeated phases: bootstrap over the samples of the two processes | only of differences above 5 % |
 //!
@@ -26,7 +26,7 @@ pub use sentence::words;
 pub use verdict::{Comparison, PhaseComparison, Ratio};
 
 use crate::results::{Entry, Repeat};
-use sentence::{BETWEEN_PROCESSES, MIN_RUNS_FOR_BOOTSTRAP, PHASES, detail, sentence};
+use sentence::{BETWEEN_PROCESSES, MIN_RUNS_DISTRIBUTION_FREE, PHASES, detail, sentence};
 use wellread_measure::compare::{self, NoiseFloor, Verdict, compare};
 use wellread_measure::hypothesis::{holm, welch, yuen, yuen_paired};
 use wellread_measure::samples::median;
@@ -128,7 +128,7 @@ fn phase(name: &str, repeated: bool, a: &Entry, b: &Entry, settings: &Bootstrap)
     let without = (Ratio { estimate, low: None, high: None }, Verdict::TooFewData);
     let rounds = |values: &[(usize, f64)]| values.iter().map(|(round, _)| *round).collect::<Vec<_>>();
     let paired = rounds(&of_a) == rounds(&of_b);
-    let ((ratio, verdict), test) = if fewest >= MIN_RUNS_FOR_BOOTSTRAP {
+    let ((ratio, verdict), test) = if fewest >= MIN_RUNS_DISTRIBUTION_FREE {
         let pairing = if paired { Pairing::Paired } else { Pairing::Unpaired };
         let test = if paired { yuen_paired(&new, &base) } else { yuen(&new, &base) };
         (found(&compare(&new, &base, pairing, None, settings)).unwrap_or(without), test)

@@ -20,12 +20,15 @@ pub enum Kind {
     Finish,
     /// A thread reads and transforms rows of a batch.
     Rows,
-    /// A worker waits until there is room for another batch.
+    /// A worker waits until there is room for another batch, for a buffer that comes back in a moment, or for the end of
+    /// the epoch; the reader of a conversion, for its writer.
     WaitRoom,
     /// The consumer waits for the threads that read its batch.
     WaitBatch,
     /// A thread waits for a page that another one is decoding.
     WaitPage,
+    /// A thread waits for memory that other threads read into, where the loader's memory is bounded.
+    WaitMemory,
     /// The threads of an epoch are started.
     StartWorkers,
     /// The threads of an epoch are ended.
@@ -66,7 +69,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Open,
         Self::Read,
         Self::Query,
@@ -78,6 +81,7 @@ impl Kind {
         Self::WaitRoom,
         Self::WaitBatch,
         Self::WaitPage,
+        Self::WaitMemory,
         Self::StartWorkers,
         Self::StopWorkers,
         Self::Batch,
@@ -112,6 +116,7 @@ impl Kind {
             Self::WaitRoom => "wait for room",
             Self::WaitBatch => "wait for batch",
             Self::WaitPage => "wait for page",
+            Self::WaitMemory => "wait for memory",
             Self::StartWorkers => "start workers",
             Self::StopWorkers => "stop workers",
             Self::Batch => "batch",
@@ -139,7 +144,7 @@ impl Kind {
             Self::Open | Self::Read | Self::Query => "file",
             Self::Decompress | Self::Decode => "decode",
             Self::Transform | Self::Finish => "transform",
-            Self::WaitRoom | Self::WaitBatch | Self::WaitPage => "wait",
+            Self::WaitRoom | Self::WaitBatch | Self::WaitPage | Self::WaitMemory => "wait",
             Self::Rows | Self::StartWorkers | Self::StopWorkers => "loader",
             Self::Batch
             | Self::Sample
@@ -169,6 +174,7 @@ impl Kind {
             | Self::OpenSet
             | Self::WaitRoom
             | Self::WaitPage
+            | Self::WaitMemory
             | Self::Section
             | Self::Forward
             | Self::Backward

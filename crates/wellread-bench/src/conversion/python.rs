@@ -9,7 +9,7 @@ use crate::choices::{Access, Preset};
 use crate::core::Session;
 use crate::core::access::rows_of;
 use crate::core::frameworks::{Conversion, InPython};
-use crate::core::sources::{Lists, Source, seconds, share, sources};
+use crate::core::python_sources::{Lists, Source, seconds, share, sources};
 use crate::core::variants::{Keys, Measurement, Unavailable};
 use anyhow::{Context as _, Result};
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 //! ```text
 //!  Config ─▶ Frameworks::start ─▶ a Python per framework: what it has, which readers, which conversions
 //!                                     │
-//!  dataset, dataloader, loop, conversion ─▶ sources: a variant per reader, in the same rounds as the Rust ones
+//!  dataset, dataloader, loop, conversion ─▶ python_sources: a variant per reader, in the same rounds as the Rust ones
 //!                                     │
 //!                worker: one turn ─▶ raw nanoseconds, pixels ─▶ the same statistics, columns and checks
 //! ```

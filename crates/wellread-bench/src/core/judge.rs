@@ -146,7 +146,7 @@ fn ratio_of_one(x: &[f64], y: &[f64]) -> Option<Interval> {
         high: estimate,
         confidence: 0.0,
         n: 1,
-        method: Method::Percentile,
+        method: Method::SingleValue,
     })
 }
 

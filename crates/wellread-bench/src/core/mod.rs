@@ -15,7 +15,7 @@
 //! | `ranks` | which variants are left out first |
 //! | `table` | the rows of a table |
 //! | [`frameworks`] | the Python processes of frameworks |
-//! | `sources` | what frameworks read, and one turn of it |
+//! | `python_sources` | what frameworks in Python read, and one turn of it |
 //! | [`access`] | which rows a run reads |
 //! | `bounds` | what a loader holds at most |
 //! | `series` | values of a table's configurations, run by run |
@@ -28,10 +28,10 @@ pub(crate) mod bounds;
 pub mod frameworks;
 pub mod judge;
 pub mod measurement;
+pub(crate) mod python_sources;
 mod ranks;
 pub(crate) mod series;
 pub mod session;
-pub(crate) mod sources;
 mod table;
 pub mod variants;
 pub(crate) mod words;

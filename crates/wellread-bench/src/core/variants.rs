@@ -3,8 +3,8 @@
 //! All variants of a benchmark run interleaved (see [`wellread_measure::interleave`]): every round runs each
 //! once, in a new random order, after one warm-up round that no figure uses. Another variant in each round runs twice
 //! as an A/A pair; the interval of these ratios is the noise floor printed beside the results. Rows of
-//! the table are runs; columns ending in `_ci_low` and `_ci_high` are the 95 % bootstrap interval of the
-//! configuration's median over runs (for latencies: over the items of all runs, resampled run by run), where there
+//! the table are runs; columns ending in `_ci_low` and `_ci_high` are the 95 % interval of the
+//! configuration's median over runs (for latencies: of the items of all runs, by the medians of runs), where there
 //! are runs enough for one; fewer are shown by their range.
 //!
 //! Peak memory is that of the configuration's warm-up turn, the same in each of its rows: `peak_rss_mb` is what

@@ -6,7 +6,7 @@
 
 use crate::choices::Preset;
 use crate::core::Session;
-use crate::core::sources::{Lists, Source, seconds, share, sources};
+use crate::core::python_sources::{Lists, Source, seconds, share, sources};
 use crate::core::variants::{Measurement, Unavailable};
 use crate::traffic;
 use anyhow::Result;

@@ -10,7 +10,7 @@
 use crate::choices::{Access, Preset};
 use crate::core::Session;
 use crate::core::access::rows_of;
-use crate::core::sources::{Lists, Source, seconds, share, sources};
+use crate::core::python_sources::{Lists, Source, seconds, share, sources};
 use crate::core::variants::{Keys, Measurement, Unavailable, Variant};
 use anyhow::Result;
 use serde::Deserialize;

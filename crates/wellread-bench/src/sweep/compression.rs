@@ -63,7 +63,7 @@ fn called(asked: Compression, codec: Option<&str>) -> String {
 
 fn run(session: &Session<'_>) -> Result<Results> {
     let images = Rc::new(storage::load_images(session)?);
-    let written = Rc::new(storage::written(session)?);
+    let scratch = Rc::new(storage::scratch_sets(session)?);
     let mut settings = Vec::new();
     for compression in CODECS {
         let options = WriteOptions { compression, ..session.write_options.clone() };
@@ -91,14 +91,14 @@ fn run(session: &Session<'_>) -> Result<Results> {
             }
             for operation in OPERATIONS {
                 let keys = keys(operation.into());
-                let (images, written) = (images.clone(), written.clone());
+                let (images, scratch) = (images.clone(), scratch.clone());
                 variants.push(Variant {
                     peer: false,
                     keys,
                     job: Box::new(move |turn| {
                         let options = &setting.options;
                         let mut measured =
-                            storage::perform(session, set, operation, options, &images, &written, turn)?;
+                            storage::perform(session, set, operation, options, &images, &scratch, turn)?;
                         let size = measured.values.iter().find(|v| v.0 == "bytes_on_disk").map(|v| v.1);
                         measured.values.extend(size.map(|bytes| ("compression_ratio", pixel_bytes / bytes)));
                         Ok(measured)

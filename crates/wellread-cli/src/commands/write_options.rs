@@ -52,7 +52,7 @@ impl WriteArgs {
     /// Says which options make no difference to a set in this format.
     pub fn say_what_is_ignored(&self, format: &Format, ui: Ui) {
         let options = self.options();
-        if options.tune == Tune::default() || (format.heeds_tune)(&options) {
+        if options.tune == Tune::default() || (format.uses_tune)(&options) {
             return;
         }
         let tune = self.tune.to_possible_value();

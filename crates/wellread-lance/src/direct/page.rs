@@ -150,9 +150,9 @@ impl Room {
     }
 }
 
-/// What is wanted of a leaf.
+/// Bytes of a leaf's values, stored and delivered, and how deep they lie.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct LeafWidths {
     /// Bytes of a value as it is stored.
     pub size: usize,
     /// Bytes of a value as it is delivered.
@@ -281,7 +281,7 @@ impl Page {
         &self,
         input: &Input,
         rows: Range<usize>,
-        shape: Shape,
+        widths: LeafWidths,
         room: &mut Room,
         out: &mut MutableBuffer,
         starts: &mut Starts,
@@ -291,7 +291,7 @@ impl Page {
         }
         match &self.layout {
             PageLayout::Constant { value, lists } => {
-                let (value, cut) = value.split_at(shape.width);
+                let (value, cut) = value.split_at(widths.width);
                 if cut.iter().any(|&byte| byte > 0) {
                     return Err(Fault::TooNarrow);
                 }
@@ -299,7 +299,7 @@ impl Page {
                     ConstantLists::None => rows.len(),
                     ConstantLists::OneEach => {
                         room.runs.clear();
-                        room.runs.push((shape.depth as u16, rows.len()));
+                        room.runs.push((widths.depth as u16, rows.len()));
                         rows.len()
                     }
                     ConstantLists::Levels { repeated, defined, index } => {
@@ -307,7 +307,7 @@ impl Page {
                             index
                         } else {
                             let levels = (repeated, defined.as_ref());
-                            let made = ConstantIndex::new(self, input, levels, shape.depth, room)?;
+                            let made = ConstantIndex::new(self, input, levels, widths.depth, room)?;
                             index.get_or_init(|| made)
                         };
                         let items = index.rows[rows.start] as usize..index.rows[rows.end] as usize;
@@ -318,7 +318,7 @@ impl Page {
                 };
                 if !matches!(lists, ConstantLists::None) {
                     let mut wanted = Wanted { skip: 0, rows: rows.len(), seen: 0 };
-                    wanted.take(&room.runs, shape.depth, out.len() / shape.width, starts)?;
+                    wanted.take(&room.runs, widths.depth, out.len() / widths.width, starts)?;
                 }
                 value.len().checked_mul(there).ok_or(Irregular("more values than memory"))?;
                 out.repeat_slice_n_times(value, there);
@@ -328,10 +328,10 @@ impl Page {
                 let index = if let Some(index) = chunks.index.get() {
                     index
                 } else {
-                    let made = ChunkIndex::new(self, chunks, input, shape.size, room)?;
+                    let made = ChunkIndex::new(self, chunks, input, widths.size, room)?;
                     chunks.index.get_or_init(|| made)
                 };
-                chunks.read(index, input, rows, shape, room, out, starts)
+                chunks.read(index, input, rows, widths, room, out, starts)
             }
         }
     }
@@ -467,7 +467,7 @@ impl Chunks {
         index: &ChunkIndex,
         input: &Input,
         rows: Range<usize>,
-        shape: Shape,
+        widths: LeafWidths,
         room: &mut Room,
         out: &mut MutableBuffer,
         starts: &mut Starts,
@@ -478,7 +478,7 @@ impl Chunks {
         let raw = input.read(self.data.0 + u64::from(first), u64::from(length), &mut room.raw)?;
         let mut wanted =
             Wanted { skip: rows.start - index.rows[chunks.start] as usize, rows: rows.len(), seen: 0 };
-        out.reserve((index.values[chunks.end] - index.values[chunks.start]) as usize * shape.width);
+        out.reserve((index.values[chunks.end] - index.values[chunks.start]) as usize * widths.width);
         for chunk in chunks {
             let data = &raw[(index.bytes[chunk] - first) as usize..(index.bytes[chunk + 1] - first) as usize];
             let values = index.values[chunk] as usize..index.values[chunk + 1] as usize;
@@ -497,7 +497,7 @@ impl Chunks {
                 } else {
                     codec.decode(parts.next()?, Some(values.len()), &mut room.runs)?;
                 }
-                wanted.take(&room.runs, shape.depth, out.len() / shape.width, starts)?
+                wanted.take(&room.runs, widths.depth, out.len() / widths.width, starts)?
             } else {
                 let start = rows.start.max(values.start) - values.start;
                 let end = rows.end.min(values.end) - values.start;
@@ -513,7 +513,7 @@ impl Chunks {
                 *buffer = parts.next()?;
             }
             let Some(dictionary) = &index.dictionary else {
-                let size = (shape.size, shape.width);
+                let size = (widths.size, widths.width);
                 self.values.decode(buffers, values.len(), size, range, &mut room.decompressed, out)?;
                 continue;
             };
@@ -521,7 +521,7 @@ impl Chunks {
             indices.clear();
             let size = (INDEX_SIZE, INDEX_SIZE);
             self.values.decode(buffers, values.len(), size, range, &mut room.decompressed, indices)?;
-            dictionary.look_up(indices.typed_data(), shape.size, shape.width, out)?;
+            dictionary.look_up(indices.typed_data(), widths.size, widths.width, out)?;
         }
         if wanted.seen == rows.len() { Ok(()) } else { Err(Irregular("rows are missing")) }
     }

@@ -4,7 +4,7 @@ use super::input::Input;
 use super::page::{Page, Room};
 use super::pieces::PieceLeaves;
 use super::tree::{Leaf, Node, Output, WIDTHS, narrowed, node};
-use crate::runtime::quietly;
+use crate::runtime::catch_panic;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, OffsetSizeTrait, RecordBatch, StructArray};
 use arrow_buffer::{Buffer, NullBuffer};
@@ -146,7 +146,7 @@ impl Direct {
         let make = |scratch: &mut Scratch, part: Range<usize>| loop {
             let (rows, width) = (&positions[part.clone()], self.width.load(Ordering::Relaxed));
             // Lance's codecs panic on some bytes that are not as they should be.
-            let made = quietly(|| make(rows.len(), width, self.fill(rows, width, scratch)?));
+            let made = catch_panic(|| make(rows.len(), width, self.fill(rows, width, scratch)?));
             match made.unwrap_or(Err(Irregular("a panic"))) {
                 Err(Fault::TooNarrow) if width + 1 < WIDTHS.len() => {
                     self.width.fetch_max(width + 1, Ordering::Relaxed);

@@ -7,7 +7,7 @@
 
 use super::input::Input;
 use super::levels::Starts;
-use super::page::{Page, Room, Shape};
+use super::page::{LeafWidths, Page, Room};
 use arrow_buffer::MutableBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 use lance_core::datatypes::Field as LanceField;
@@ -115,7 +115,7 @@ impl Leaf {
         out: &mut Output,
     ) -> Result<(), Fault> {
         let width = if self.narrows { width } else { self.size };
-        let shape = Shape { size: self.size, width, depth: self.depth };
+        let widths = LeafWidths { size: self.size, width, depth: self.depth };
         out.values.clear();
         out.starts.reset(self.depth);
         for run in crate::rows::runs(positions, u32::MAX) {
@@ -129,7 +129,7 @@ impl Leaf {
                     return Err(Irregular("rows outside of the file"));
                 }
                 let part = rows.start - first..end - first;
-                page.read(&self.input, part, shape, room, &mut out.values, &mut out.starts)?;
+                page.read(&self.input, part, widths, room, &mut out.values, &mut out.starts)?;
                 rows.start = end;
             }
         }

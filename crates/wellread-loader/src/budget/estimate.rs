@@ -1,8 +1,8 @@
 //! How much memory a read takes.
 
+use crate::compiled_transform::CompiledTransform;
 use crate::dataset::Dataset;
 use crate::percentiles::TABLE_BYTES;
-use crate::recipe::Recipe;
 use wellread_store::{Result, RowInfo};
 
 /// Bytes per row of lists that threads keep of the rows in work: requests, targets, places.
@@ -16,7 +16,7 @@ pub(crate) const SPLIT_BYTES: usize = 4 << 20;
 /// How much memory reading takes, the output aside.
 pub(crate) struct MemoryEstimate<'a> {
     pub(crate) dataset: &'a Dataset,
-    pub(crate) recipe: &'a Recipe,
+    pub(crate) compiled: &'a CompiledTransform,
     /// Bytes of an image in the batch.
     pub(crate) output: usize,
 }
@@ -38,7 +38,7 @@ impl MemoryEstimate<'_> {
         // all rows.
         let reading = if store.hints().rows_per_read > 1 { all } else { largest };
         let reading = reading.saturating_add(if self.dataset.is_cached() { whole } else { 0 });
-        let later = if floats == 0 && self.recipe.post_process.is_none() {
+        let later = if floats == 0 && self.compiled.post_process.is_none() {
             0
         } else {
             // Straight and turned, then as floats of the output's size, a plane between, values near a percentile.
@@ -61,12 +61,12 @@ impl MemoryEstimate<'_> {
         crops: usize,
         [slice, joined]: [usize; 2],
     ) -> Result<usize> {
-        let transform = &self.recipe.transform;
+        let transform = &self.compiled.transform;
         let is_direct = !transform.project
             && transform.illumination.is_none()
             && transform.resize.is_none()
             && transform.max_degrees == 0.0
-            && self.recipe.post_process.is_none();
+            && self.compiled.post_process.is_none();
         let each = if is_direct { 0 } else { self.crop(info).saturating_mul(crops) };
         let floats = each.max(each.saturating_mul(slice).min(MAX_INTERMEDIATE_FLOATS));
         let one = self.of(std::iter::once((row, info)), floats)?;
@@ -83,8 +83,9 @@ impl MemoryEstimate<'_> {
 
     /// Pixels of the largest crop of an image, all channels.
     fn crop(&self, info: RowInfo) -> usize {
-        let depth = info.shape.t().saturating_mul(self.recipe.channels.len()).saturating_mul(info.shape.z());
-        let (height, width) = match self.recipe.transform.crop {
+        let depth =
+            info.shape.t().saturating_mul(self.compiled.channels.len()).saturating_mul(info.shape.z());
+        let (height, width) = match self.compiled.transform.crop {
             crate::Crop::Center { height, width } | crate::Crop::Random { height, width } => (height, width),
             _ => (info.shape.y(), info.shape.x()),
         };

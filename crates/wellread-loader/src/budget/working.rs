@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use wellread_store::{Error, Result};
+use wellread_trace::{Kind, span};
 
 /// What threads may use for reading, while they read.
 pub(crate) struct WorkingMemory {
@@ -28,7 +29,7 @@ impl WorkingMemory {
         Self { share: thread, extra, free: Mutex::new(extra), freed: Condvar::new() }
     }
 
-    /// Takes what a read needs beyond the thread's share; waits for it if need be. A thread holds one at a time, so none
+    /// Takes what a read needs beyond the thread's share; waits for it if need be, which a trace shows. A thread holds one at a time, so none
     /// waits for another that waits.
     ///
     /// # Errors
@@ -53,11 +54,14 @@ impl WorkingMemory {
             .hint("give the loader more memory, or choose a smaller batch size or fewer workers"));
         }
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        while *free < bytes {
-            if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                return Err(Error::new(path, "reading was cancelled"));
+        if *free < bytes {
+            let _wait = span(Kind::WaitMemory);
+            while *free < bytes {
+                if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                    return Err(Error::new(path, "reading was cancelled"));
+                }
+                free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
             }
-            free = self.freed.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
         *free -= bytes;
         Ok(Some(ExtraMemory { working: self, bytes }))
@@ -68,5 +72,34 @@ impl Drop for ExtraMemory<'_> {
     fn drop(&mut self) {
         *self.working.free.lock().unwrap_or_else(PoisonError::into_inner) += self.bytes;
         self.working.freed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_wait_for_memory_is_seen() {
+        let working = WorkingMemory { share: 10, extra: 100, free: Mutex::new(100), freed: Condvar::new() };
+        let take = |need| working.take(Path::new("set"), None, need).map(|extra| extra.is_some());
+        // Where the thread begins late, it has nothing to wait for.
+        let seen = (0..200).any(|_| {
+            assert!(wellread_trace::start());
+            std::thread::scope(|scope| {
+                let held = working.take(Path::new("set"), None, 110).unwrap();
+                let waiting = scope.spawn(|| take(60));
+                std::thread::sleep(Duration::from_millis(5));
+                drop(held);
+                assert!(waiting.join().unwrap().unwrap());
+            });
+            let mut json = vec![];
+            wellread_trace::stop().unwrap().write(&mut json, &[]).unwrap();
+            String::from_utf8(json).unwrap().contains("wait for memory")
+        });
+        assert!(seen);
+        assert_eq!((take(10).unwrap(), take(11).unwrap()), (false, true));
+        assert!(take(111).unwrap_err().to_string().contains("memory"));
     }
 }

@@ -2,12 +2,12 @@
 
 use super::LoaderBuilder;
 use crate::budget::{self, FitRequest, MemoryEstimate, ReadAhead};
+use crate::compiled_transform::{CompiledTransform, check_output};
 use crate::dtype::Output;
 use crate::item::Reference;
 use crate::loader::Loader;
 use crate::order::{RowOrder, Rows, Steps};
 use crate::plan::Plan;
-use crate::recipe::{Recipe, check_output};
 use crate::skip::{OnError, Skipped};
 use std::sync::Arc;
 use wellread_store::words::{counted, there_are};
@@ -147,7 +147,7 @@ impl LoaderBuilder {
         let prefetch = self.prefetch.unwrap_or(ahead).max(1);
         let slices = (bytes / SLICE_BYTES).clamp(1, largest);
         let slice = |joined| if joined > 1 { largest } else { largest.div_ceil(slices) };
-        let recipe = Recipe::new(&self.transform, self.output, info);
+        let compiled = CompiledTransform::new(&self.transform, self.output, info);
         let stored = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX);
         let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -157,7 +157,7 @@ impl LoaderBuilder {
         if let Some(limit) = self.memory {
             let estimate = MemoryEstimate {
                 dataset: &self.dataset,
-                recipe: &recipe,
+                compiled: &compiled,
                 output: bytes / largest / self.crops,
             };
             let request = FitRequest {
@@ -175,7 +175,7 @@ impl LoaderBuilder {
         }
         let plan = Plan {
             reference,
-            recipe,
+            compiled,
             dataset_rows: self.dataset.len(),
             order,
             seed: self.seed,

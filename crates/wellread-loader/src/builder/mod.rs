@@ -1,7 +1,7 @@
-//! The choices of a loader. Those that belong to the transform are in `recipe`, their checking is in `build`.
+//! The choices of a loader. Those that belong to the transform are in `transform`, their checking is in `build`.
 
 mod build;
-mod recipe;
+mod transform;
 
 use crate::dataset::Dataset;
 use crate::dtype::Output;

@@ -9,10 +9,10 @@
 //! An image enters where its [`PixelDestination`] put it; each step writes to the batch itself when it is the last.
 
 use super::{Item, Job, PostReadBuffers, grow};
+use crate::compiled_transform::CompiledTransform;
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;
 use crate::kernels::{Affine, Patch, bytes_of, convert, convert_patch, narrow, plane};
-use crate::recipe::Recipe;
 use crate::resample::rotate;
 use crate::simd::Level;
 use crate::sink::PixelDestination;
@@ -42,18 +42,18 @@ impl PostReadBuffers {
         intermediate: &mut [f32],
         out: &mut [u8],
     ) -> Result<()> {
-        let recipe = job.recipe;
+        let compiled = job.compiled;
         let level = Level::detect();
         // Floats that are not yet what the batch holds need memory of their own.
-        let is_half = matches!(recipe.output, Output::F16 | Output::BF16);
-        let (read, mut at) = match item.via {
+        let is_half = matches!(compiled.output, Output::F16 | Output::BF16);
+        let (read, mut at) = match item.destination {
             PixelDestination::Out { .. } => (&mut [][..], At::Out),
             PixelDestination::Turned { start } => {
                 (&mut intermediate[start..start + item.intermediate], At::Intermediate)
             }
             PixelDestination::Straight { start } | PixelDestination::Maximum { start } => {
                 let read = &mut intermediate[start..start + item.intermediate];
-                let to = match (item.resampled, recipe.post_process.is_some() && is_half) {
+                let to = match (item.resampled, compiled.post_process.is_some() && is_half) {
                     (true, _) => At::Turned,
                     (false, true) => At::Own,
                     (false, false) => At::Out,
@@ -63,7 +63,7 @@ impl PostReadBuffers {
             }
         };
         if item.resampled {
-            let images = out.len() / recipe.output.dtype(item.info.dtype).size();
+            let images = out.len() / compiled.output.dtype(item.info.dtype).size();
             let Self { turned, floats, resized, resampler, .. } = self;
             let source = if at == At::Turned { &turned[..] } else { &*read };
             at = if is_half { At::Own } else { At::Out };
@@ -74,7 +74,7 @@ impl PostReadBuffers {
                 bytemuck::cast_slice_mut(&mut *out)
             };
             let from = item.placement.turned_size();
-            let resize = recipe.transform.resize.filter(|to| (to.height, to.width) != from);
+            let resize = compiled.transform.resize.filter(|to| (to.height, to.width) != from);
             let size = resize.map_or(from, |to| (to.height, to.width));
             let degrees = item.placement.degrees;
             if resize.is_some() && degrees != 0.0 {
@@ -96,26 +96,26 @@ impl PostReadBuffers {
         let Self { floats, percentiles, .. } = self;
         // Values of a pixel's own type, as they are before scaling by percentiles.
         let is_whole = !item.resampled
-            && recipe.transform.illumination.is_none()
+            && compiled.transform.illumination.is_none()
             && !item.info.dtype.is_float()
             && item.info.dtype.size() <= 2;
-        let size = [item.info.shape.t(), recipe.channels.len()];
+        let size = [item.info.shape.t(), compiled.channels.len()];
         let mut finish = |floats: &mut [f32]| {
-            if let Some(finish) = &recipe.post_process {
+            if let Some(finish) = &compiled.post_process {
                 finish.run(level, item.draws, floats, size, (&mut *percentiles, is_whole));
             }
         };
         if at == At::Out {
-            if recipe.post_process.is_some() {
+            if compiled.post_process.is_some() {
                 finish(bytemuck::cast_slice_mut(&mut *out));
             }
         } else {
             let halves: &mut [u16] = bytemuck::cast_slice_mut(&mut *out);
             let floats = if at == At::Own { &mut floats[..halves.len()] } else { read };
             finish(floats);
-            narrow(level, recipe.output, floats, halves);
+            narrow(level, compiled.output, floats, halves);
         }
-        drop_channels(recipe, item.draws, item.info.shape.t(), out);
+        drop_channels(compiled, item.draws, item.info.shape.t(), out);
         Ok(())
     }
 
@@ -129,17 +129,17 @@ impl PostReadBuffers {
         out: &mut [u8],
         to: At,
     ) -> Result<()> {
-        let (recipe, level) = (job.recipe, Level::detect());
+        let (compiled, level) = (job.compiled, Level::detect());
         let (height, width) = (item.placement.height, item.placement.width);
-        let depth = if recipe.transform.project { 1 } else { item.info.shape.z() };
-        let channels = recipe.channels.len();
+        let depth = if compiled.transform.project { 1 } else { item.info.shape.z() };
+        let channels = compiled.channels.len();
         let plane = height * width;
         let pixels = item.info.shape.t() * channels * depth * plane;
         let Self { straight, turned, floats, .. } = self;
         let mut dtype = PixelType::F32;
         let mut source: &mut [f32] = read;
-        if matches!(item.via, PixelDestination::Maximum { .. }) {
-            if recipe.transform.illumination.is_some() {
+        if matches!(item.destination, PixelDestination::Maximum { .. }) {
+            if compiled.transform.illumination.is_some() {
                 grow(straight, pixels, job.dataset)?;
                 let stored = &bytes_of(source)[..pixels * item.info.dtype.size()];
                 convert(item.info.dtype, stored, Affine::IDENTITY, &mut straight[..pixels]);
@@ -148,9 +148,9 @@ impl PostReadBuffers {
                 dtype = item.info.dtype;
             }
         }
-        if let Some(field) = &recipe.transform.illumination {
+        if let Some(field) = &compiled.transform.illumination {
             for (number, plane) in source[..pixels].chunks_exact_mut(plane).enumerate() {
-                let stored = recipe.channels[number / depth % channels];
+                let stored = compiled.channels[number / depth % channels];
                 plane::correct(
                     level,
                     field.part(stored, item.placement.top, item.placement.left),
@@ -168,7 +168,7 @@ impl PostReadBuffers {
                 grow(floats, pixels, job.dataset)?;
                 (bytes_of(&mut floats[..pixels]), Output::F32)
             }
-            At::Out | At::Intermediate => (out, recipe.output),
+            At::Out | At::Intermediate => (out, compiled.output),
         };
         let source: &[u8] = &bytes_of(source)[..pixels * dtype.size()];
         let planes = source.chunks_exact(plane * dtype.size());
@@ -183,12 +183,12 @@ impl PostReadBuffers {
 }
 
 /// Makes dropped channels 0, which is 0 in every type. Were all to be dropped, the one of the largest draw stays.
-fn drop_channels(recipe: &Recipe, draws: Draws, times: usize, out: &mut [u8]) {
-    let probability = f64::from(recipe.transform.channel_dropout);
+fn drop_channels(compiled: &CompiledTransform, draws: Draws, times: usize, out: &mut [u8]) {
+    let probability = f64::from(compiled.transform.channel_dropout);
     if probability == 0.0 {
         return;
     }
-    let channels = recipe.channels.len();
+    let channels = compiled.channels.len();
     let drawn = |c: usize| draws.nth(Purpose::Dropout, c as u64).unit();
     let kept = (0..channels).max_by(|a, b| drawn(*a).total_cmp(&drawn(*b)));
     let each = out.len() / (times * channels);

@@ -1,8 +1,8 @@
 //! What items are made by, and the row that they must agree with.
 
 use crate::budget::WorkingMemory;
+use crate::compiled_transform::CompiledTransform;
 use crate::dataset::Dataset;
-use crate::recipe::Recipe;
 use std::sync::atomic::AtomicBool;
 use wellread_image::Shape;
 use wellread_store::{Error, Result, RowInfo};
@@ -19,7 +19,7 @@ pub(crate) struct Reference {
 /// What a slice of a batch is made by; shared by all threads.
 pub(crate) struct Job<'a> {
     pub(crate) dataset: &'a Dataset,
-    pub(crate) recipe: &'a Recipe,
+    pub(crate) compiled: &'a CompiledTransform,
     /// `None` for single items, which may have any shape.
     pub(crate) reference: Option<&'a Reference>,
     /// Crops of each row: as many images, one after the other.
@@ -36,7 +36,7 @@ impl Job<'_> {
     pub(super) fn check(&self, row: usize, info: RowInfo) -> Result<()> {
         let path = self.dataset.store().path();
         let output =
-            self.recipe.transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
+            self.compiled.transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
         let Some(reference) = self.reference else { return Ok(()) };
         if info.dtype != reference.info.dtype {
             return Err(Error::new(

@@ -12,6 +12,7 @@ mod sample;
 pub(crate) use job::{Job, Reference};
 
 use crate::budget::{MAX_INTERMEDIATE_FLOATS, MemoryEstimate};
+use crate::compiled_transform::CompiledTransform;
 use crate::cover::{Cover, Rectangle};
 use crate::dataset::Dataset;
 use crate::draw::{Draws, Purpose};
@@ -20,7 +21,6 @@ use crate::kernels::Affine;
 use crate::orientation::Orientation;
 use crate::percentiles::Percentiles;
 use crate::postprocess::factor;
-use crate::recipe::Recipe;
 use crate::resample::Resampler;
 use crate::sink::{PixelDestination, Target};
 use crate::traffic::Traffic;
@@ -48,8 +48,8 @@ pub struct ItemContext {
     each: usize,
     per_part: usize,
     second: PostReadBuffers,
-    /// The recipe of the last single item, so that it is compiled once.
-    recipe: Option<Recipe>,
+    /// The transform of the last single item, compiled once.
+    compiled: Option<CompiledTransform>,
     seed: u64,
     epoch: u64,
     /// What was read since this was last taken.
@@ -104,7 +104,7 @@ struct Item {
     orientation: Orientation,
     /// Whether it is resized or rotated by other than right angles.
     resampled: bool,
-    via: PixelDestination,
+    destination: PixelDestination,
     /// Floats of the intermediate buffer that it takes.
     intermediate: usize,
     /// Where the factors of its channels begin.
@@ -169,7 +169,7 @@ impl ItemContext {
         (self.each, self.per_part) = (each, per_part);
         self.items.clear();
         self.affine.clear();
-        self.affine.extend_from_slice(&job.recipe.affine);
+        self.affine.extend_from_slice(&job.compiled.affine);
         let mut left = most;
         for (i, (&row, &occurrence)) in rows.iter().zip(occurrences).enumerate() {
             let info = job.dataset.row_info(row)?;
@@ -212,7 +212,7 @@ impl ItemContext {
                     break;
                 }
                 for item in row {
-                    item.via.set_start(floats);
+                    item.destination.set_start(floats);
                     floats += item.intermediate;
                 }
                 last += job.crops;
@@ -249,8 +249,8 @@ impl ItemContext {
             let (part, start) = self.place(i);
             let image = &mut out[part][start..start + self.each];
             let item = &self.items[i];
-            let is_plain =
-                matches!(item.via, PixelDestination::Out { .. }) && job.recipe.post_process.is_none();
+            let is_plain = matches!(item.destination, PixelDestination::Out { .. })
+                && job.compiled.post_process.is_none();
             let _finish = (!is_plain).then(|| span(Kind::Finish).with(item.row as u64, 0));
             self.second.complete(job, &self.items[i], &self.affine, &mut self.intermediate, image)?;
         }
@@ -265,7 +265,7 @@ impl ItemContext {
     /// Bytes of memory that reading some of the planned rows needs, the output aside: see [`budget`](crate::budget).
     fn need(&self, job: &Job<'_>, items: Range<usize>, floats: usize) -> Result<usize> {
         let rows = self.items[items].chunks_exact(job.crops).map(|items| (items[0].row, items[0].info));
-        let estimate = MemoryEstimate { dataset: job.dataset, recipe: job.recipe, output: self.each };
+        let estimate = MemoryEstimate { dataset: job.dataset, compiled: job.compiled, output: self.each };
         estimate.of(rows, floats)
     }
 
@@ -285,37 +285,37 @@ impl ItemContext {
         draws: Draws,
         out: PixelDestination,
     ) -> Result<()> {
-        let recipe = job.recipe;
-        let transform = &recipe.transform;
+        let compiled = job.compiled;
+        let transform = &compiled.transform;
         let placement = transform
             .placement_of(info.shape, draws)
             .map_err(|error| error.at(job.dataset.store().path(), Some(row)))?;
         let resampled = placement.degrees != 0.0
             || transform.resize.is_some_and(|to| (to.height, to.width) != placement.turned_size());
-        let floats = resampled || recipe.post_process.is_some();
-        let via = if transform.project {
+        let floats = resampled || compiled.post_process.is_some();
+        let destination = if transform.project {
             PixelDestination::Maximum { start: 0 }
         } else if transform.illumination.is_some() {
             PixelDestination::Straight { start: 0 }
-        } else if resampled || (floats && recipe.output != Output::F32) {
+        } else if resampled || (floats && compiled.output != Output::F32) {
             PixelDestination::Turned { start: 0 }
         } else {
             out
         };
         let depth = if transform.project { 1 } else { info.shape.z() };
-        let pixels = info.shape.t() * recipe.channels.len() * depth * placement.height * placement.width;
-        let intermediate = match via {
+        let pixels = info.shape.t() * compiled.channels.len() * depth * placement.height * placement.width;
+        let intermediate = match destination {
             PixelDestination::Out { .. } => 0,
             PixelDestination::Maximum { .. } => (pixels * info.dtype.size()).div_ceil(4),
             PixelDestination::Turned { .. } | PixelDestination::Straight { .. } => pixels,
         };
         let mut affine = 0;
-        if recipe.per_image_brightness {
+        if compiled.per_image_brightness {
             affine = self.affine.len();
             let jitter = transform.jitter;
             let of =
-                |c| recipe.affine_at(c, factor(jitter, jitter.brightness, Purpose::Brightness, draws, c));
-            self.affine.extend((0..recipe.channels.len()).map(of));
+                |c| compiled.affine_at(c, factor(jitter, jitter.brightness, Purpose::Brightness, draws, c));
+            self.affine.extend((0..compiled.channels.len()).map(of));
         }
         let orientation = placement.orientation();
         self.items.push(Item {
@@ -325,7 +325,7 @@ impl ItemContext {
             placement,
             orientation,
             resampled,
-            via,
+            destination,
             intermediate,
             affine,
         });

@@ -33,7 +33,7 @@ impl ItemContext {
             let (row, info) = (items[0].row, items[0].info);
             let grid = if job.crops > 1 { store.row_hints(row)?.grid() } else { None };
             self.cover.find(items.iter().map(super::Item::crop), grid);
-            for run in &job.recipe.runs {
+            for run in &job.compiled.runs {
                 let region = |[rows, columns]: &crate::cover::Rectangle| Region {
                     start: [0, run.from, 0, rows.start, columns.start],
                     size: [info.shape.t(), run.count, info.shape.z(), rows.len(), columns.len()],
@@ -45,8 +45,8 @@ impl ItemContext {
                     self.targets.push(Target {
                         info,
                         region,
-                        via: item.via,
-                        channels: job.recipe.channels.len(),
+                        destination: item.destination,
+                        channels: job.compiled.channels.len(),
                         first_channel: run.to,
                         affine: item.affine,
                         orientation: item.orientation,
@@ -59,7 +59,7 @@ impl ItemContext {
                 }
             }
             for item in items {
-                if let PixelDestination::Maximum { start } = item.via {
+                if let PixelDestination::Maximum { start } = item.destination {
                     let planes = &mut self.intermediate[start..start + item.intermediate];
                     let whole = planes.len() * 4 / info.dtype.size() * info.dtype.size();
                     plane::fill_lowest(info.dtype, &mut bytes_of(planes)[..whole]);
@@ -72,7 +72,7 @@ impl ItemContext {
             serves: &self.serves,
             targets: &mut self.targets,
             out,
-            output: job.recipe.output,
+            output: job.compiled.output,
             intermediate: &mut self.intermediate,
             affine: &self.affine,
             level: Level::detect(),

@@ -2,10 +2,10 @@
 
 use super::job::Job;
 use super::{ItemContext, grow};
+use crate::compiled_transform::{CompiledTransform, check_output};
 use crate::dataset::Dataset;
 use crate::dtype::Output;
 use crate::kernels::bytes_of;
-use crate::recipe::{Recipe, check_output};
 use crate::transform::Transform;
 use wellread_image::Shape;
 use wellread_store::{Error, Result};
@@ -41,13 +41,13 @@ impl ItemContext {
     ) -> Result<Shape> {
         let info = dataset.row_info(row)?;
         let path = dataset.store().path();
-        let recipe = match self.recipe.take() {
-            Some(recipe) if recipe.fits(transform, info) => recipe,
+        let compiled = match self.compiled.take() {
+            Some(compiled) if compiled.fits(transform, info) => compiled,
             _ => {
                 transform.check().map_err(|error| error.at(path, None))?;
                 transform.check_dtype(info.dtype).map_err(|error| error.at(path, Some(row)))?;
                 transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
-                Recipe::new(transform, Output::F32, info)
+                CompiledTransform::new(transform, Output::F32, info)
             }
         };
         let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
@@ -56,7 +56,7 @@ impl ItemContext {
         out.truncate(shape.pixels());
         let job = Job {
             dataset,
-            recipe: &recipe,
+            compiled: &compiled,
             reference: None,
             crops: 1,
             seed: self.seed,
@@ -65,7 +65,7 @@ impl ItemContext {
             working: None,
         };
         let result = self.fetch(&job, &[row], &[0], &mut [bytes_of(out)]);
-        self.recipe = Some(recipe);
+        self.compiled = Some(compiled);
         result.map(|()| shape)
     }
 }

@@ -1,9 +1,11 @@
-//! The loader: what each epoch has in common, and what each process has of its own.
+//! [`Loader`]: runs epochs, resumes them, and tells what was chosen.
 //!
 //! ```text
-//!  Loader ── Plan (choices, order; never changes) ──┬── Inner of the process that built it ── Batches …
-//!                                                   └── Inner of a forked child: the set opened anew, new buffers
+//!  LoaderBuilder::build ──▶ Loader ── iter, iter_at, resume ──▶ Batches of an epoch
+//!                             └── inner(): of the process that built it; in a forked child, the set opened anew
 //! ```
+//!
+//! What it holds is in `plan`, how it is made in `builder`. `quality` tells how random its order is.
 
 mod quality;
 
@@ -127,7 +129,7 @@ impl Loader {
 
     /// The type that was chosen for batches.
     pub fn output(&self) -> Output {
-        self.plan().recipe.output
+        self.plan().compiled.output
     }
 
     /// The type of the pixels of batches.
@@ -145,9 +147,9 @@ impl Loader {
         self.plan().reference.info.dtype
     }
 
-    /// The recipe.
+    /// What happens to each image.
     pub fn transform(&self) -> &Transform {
-        &self.plan().recipe.transform
+        &self.plan().compiled.transform
     }
 
     /// What is loaded.

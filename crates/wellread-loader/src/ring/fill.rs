@@ -11,8 +11,8 @@ use crate::item::{ItemContext, Job};
 use crate::plan::Plan;
 use crate::pool::Fill;
 use crate::skip::{Failed, OnError};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use wellread_store::guard::panic_message;
 use wellread_store::{Error, Result};
 
 impl Shared {
@@ -108,10 +108,10 @@ impl Shared {
         work: impl FnOnce(&Job<'_>, &mut ItemContext) -> Result<T>,
     ) -> Result<T> {
         let dataset = &self.loader.dataset;
-        let Plan { recipe, reference, crops, seed, .. } = &*self.loader.plan;
+        let Plan { compiled, reference, crops, seed, .. } = &*self.loader.plan;
         let job = Job {
             dataset,
-            recipe,
+            compiled,
             reference: Some(reference),
             crops: *crops,
             seed: *seed,
@@ -130,18 +130,9 @@ impl Shared {
             };
             Err(Error::new(
                 dataset.store().path(),
-                format_args!("panicked while reading {rows}: {}", message(&*panic)),
+                format_args!("panicked while reading {rows}: {}", panic_message(&*panic)),
             )
             .hint("this is a defect of wellread; please report it"))
         })
     }
-}
-
-/// What a panic said.
-fn message(panic: &(dyn Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }

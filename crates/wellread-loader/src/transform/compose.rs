@@ -4,7 +4,7 @@ use super::field::Field;
 use super::steps::{Crop, Filter, Jitter, Noise, Normalize, Resize, RightAngles, Scale};
 use std::sync::Arc;
 
-/// The recipe from a stored image to floats. The default changes nothing but the type.
+/// The steps from a stored image to floats. The default changes nothing but the type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transform {
     /// Whether depth is reduced to its maximum, before all else.

@@ -1,6 +1,6 @@
 //! What happens to an image on its way into a batch.
 //!
-//! A [`Transform`] is the recipe; a [`Placement`] is what its geometry came to for one row in one epoch. The order of
+//! A [`Transform`] says which steps; a [`Placement`] is what its geometry came to for one row in one epoch. The order of
 //! the steps is fixed:
 //!
 //! maximum over Z → channels → crop → illumination → flips → right-angle turns → resize → rotation by a few degrees →
@@ -13,8 +13,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `steps`, [`field`] | what the recipe is made of |
-//! | `compose` | the recipe: steps put together |
+//! | `steps`, [`field`] | what a transform is made of |
+//! | `compose` | [`Transform`]: steps put together |
 //! | `check` | what makes no sense, or does not fit an image |
 //! | `placement` | crops, flips and turns as drawn |
 //! | `affine` | factor and summand for the pass over the pixels |

@@ -87,8 +87,14 @@ pub enum Method {
     Bca,
     /// Between order statistics, by the binomial distribution.
     OrderStatistics,
-    /// Student's t, corrected for skewness.
+    /// Student's t: of a mean corrected for skewness, of a ratio on logarithms.
     Student,
+    /// Percentiles of resampled processes and rounds at one end at least, where that is wider than Student's t.
+    HierarchicalBootstrap,
+    /// Given by a result that does not say how, or recovered from such intervals.
+    Given,
+    /// No interval: both ends are the one value that there is.
+    SingleValue,
 }
 
 /// Whether two sets of samples were measured round by round.

@@ -1,4 +1,4 @@
-//! Runs variants interleaved, in random order, so that the machine's moods fall on all of them alike.
+//! Runs variants interleaved, in random order, so that what disturbs the machine disturbs all of them alike.
 //!
 //! Measured one after the other, whatever ran while the machine was warm, throttled or shared looks slow. A
 //! [`Plan`] therefore goes in rounds: every round runs every variant once, in a freshly shuffled (seeded)

@@ -3,10 +3,10 @@
 //! | device | what computes | types |
 //! |---|---|---|
 //! | CPU | kernels of our own (`super::cpu`): candle's take several times as long, docs/decisions/0018 | `float32` |
-//! | NVIDIA GPU, cargo feature `cuda` | candle's operators (`super::library`) | `float32`, `float16`, `bfloat16` |
+//! | NVIDIA GPU, cargo feature `cuda` | candle's operators (`super::candle_ops`) | `float32`, `float16`, `bfloat16` |
 
+use super::candle_ops::CandleOpsSession;
 use super::cpu::CpuSession;
-use super::library::LibrarySession;
 use super::{Architecture, Session, SessionOptions, Weights};
 use crate::{Device, Result};
 use std::path::Path;
@@ -19,6 +19,6 @@ pub fn open(arch: &Architecture, weights: &Path, options: &SessionOptions) -> Re
     let weights = Weights::read(arch, weights)?;
     match options.device {
         Device::Cpu => Ok(Box::new(CpuSession::new(arch, &weights, options)?)),
-        Device::Cuda(_) => Ok(Box::new(LibrarySession::new(arch, &weights, options)?)),
+        Device::Cuda(_) => Ok(Box::new(CandleOpsSession::new(arch, &weights, options)?)),
     }
 }

@@ -13,7 +13,7 @@
 //! | [`resnet50`], [`vit_b_16`] | the architectures, one file each |
 //! | `registry` | [`architectures`]: the list of them |
 //! | [`weights`] | seeded weights as safetensors, written and read |
-//! | [`candle`] | the Rust-native sessions: `cpu` with kernels of our own, `library` in candle's operators |
+//! | [`candle`] | the Rust-native sessions: `cpu` with kernels of our own, `candle_ops` in candle's own operators |
 //! | [`onnx`] | ONNX files from the same network and weights |
 //! | `onnxruntime` | ONNX Runtime sessions (cargo feature `onnxruntime`) |
 //! | [`session`] | the [`Session`] trait, its [`SessionOptions`] and [`Dtype`] |
@@ -23,8 +23,8 @@
 
 mod architecture;
 pub mod candle;
+mod candle_ops;
 mod cpu;
-mod library;
 pub mod network;
 pub mod onnx;
 #[cfg(feature = "onnxruntime")]

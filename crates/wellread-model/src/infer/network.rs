@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! resnet50.rs, vit_b_16.rs ──Builder──▶ Network ─┬─▶ parameters()  ─▶ safetensors
-//!                                                ├─▶ cpu / library ─▶ sessions
+//!                                                ├─▶ cpu / candle_ops ─▶ sessions
 //!                                                └─▶ onnx          ─▶ FILE.onnx
 //! ```
 

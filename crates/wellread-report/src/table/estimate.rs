@@ -1,6 +1,7 @@
 //! From rows to estimates: rows of one configuration, the median of their values and how far to trust it.
 
 use super::{Cell, Table};
+use wellread_measure::samples::median_in_place;
 
 /// Where the ends of an [`Estimate`]'s interval come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,12 +73,16 @@ impl Table {
         };
         let mut values = finite(quantity);
         let n = values.len();
-        let value = median(&mut values)?;
+        let value = median_in_place(&mut values)?;
         let mut lows = finite(&format!("{quantity}_ci_low"));
         let mut highs = finite(&format!("{quantity}_ci_high"));
-        let (low, high, interval) = match (median(&mut lows), median(&mut highs)) {
+        let (low, high, interval) = match (median_in_place(&mut lows), median_in_place(&mut highs)) {
             (Some(low), Some(high)) if low <= high => (low, high, IntervalKind::Confidence),
-            _ if n > 1 => (values[0], values[n - 1], IntervalKind::Range),
+            _ if n > 1 => {
+                let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+                let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                (low, high, IntervalKind::Range)
+            }
             _ => (value, value, IntervalKind::None),
         };
         Some(Estimate { value, low, high, interval, n })
@@ -104,17 +109,6 @@ impl Table {
         }
         let reason = self.str("reason", row).filter(|r| !r.trim().is_empty()).unwrap_or("no reason recorded");
         Some(format!("{status}: {reason}"))
-    }
-}
-
-/// The median; sorts `values`. `None` of nothing. All values must be finite.
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    match n {
-        0 => None,
-        _ if n % 2 == 1 => Some(values[n / 2]),
-        _ => Some(values[n / 2 - 1].midpoint(values[n / 2])),
     }
 }
 

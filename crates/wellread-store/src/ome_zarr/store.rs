@@ -14,8 +14,8 @@ use super::order::Reorder;
 use super::plans::Plans;
 use super::plausible;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
+use crate::fd_table;
 use crate::file_rows::{FileRow, FileRows};
-use crate::file_table;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular;
 use crate::room;
@@ -62,7 +62,7 @@ impl Context {
 impl OmeZarrStore {
     /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        file_table::expect_many();
+        fd_table::reserve_descriptors();
         let store = Self {
             level: options.level,
             rows: FileRows::new(path, layout::rows(path, options)?),

@@ -8,7 +8,7 @@
 //! Where a set is larger than the cache, a page goes for each that comes: its memory is used again for that one.
 
 use super::dictionary::Table;
-use super::pages::Fault;
+use super::pages::FastPathError;
 use crate::PageCache;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -165,8 +165,8 @@ impl Cache {
     pub fn get(
         &self,
         key: Key,
-        load: impl FnOnce(Vec<u8>) -> Result<Entry, Fault>,
-    ) -> Result<Arc<Entry>, Fault> {
+        load: impl FnOnce(Vec<u8>) -> Result<Entry, FastPathError>,
+    ) -> Result<Arc<Entry>, FastPathError> {
         let slot = {
             let Inner { slots, spare_slots, .. } = &mut *lock(&self.inner);
             Arc::clone(slots.entry(key).or_insert_with(|| spare_slots.pop().unwrap_or_default()))

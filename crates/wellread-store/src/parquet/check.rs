@@ -9,7 +9,7 @@ use super::delta;
 use super::file::PositionalFile;
 use super::levels::{Run, Runs, level_width, packed_at};
 use super::load::{Codecs, column_limit, load_within};
-use super::pages::{ColumnPages, Fault, Page};
+use super::pages::{ColumnPages, FastPathError, Page};
 use super::thrift::{Encoding, PageKind};
 use crate::{Error, Result};
 use parquet::basic::Type as Physical;
@@ -38,8 +38,8 @@ pub(super) fn column(
             load_within(file, page, pages.codec, (0, 0), limit(page), &mut raw, &mut decoded, &mut codecs);
         match loaded {
             Ok(_) => {}
-            Err(Fault::Error(error)) => return Err(error),
-            Err(Fault::General) => return Err(corrupt("its dictionary cannot be read")),
+            Err(FastPathError::Error(error)) => return Err(error),
+            Err(FastPathError::General) => return Err(corrupt("its dictionary cannot be read")),
         }
     }
     for (i, page) in pages.data.iter().enumerate() {
@@ -47,8 +47,8 @@ pub(super) fn column(
             load_within(file, page, pages.codec, max, limit(page), &mut raw, &mut decoded, &mut codecs);
         let body = match loaded {
             Ok(body) => body,
-            Err(Fault::Error(error)) => return Err(error),
-            Err(Fault::General) => return Err(corrupt("its pages have a form that cannot be read")),
+            Err(FastPathError::Error(error)) => return Err(error),
+            Err(FastPathError::General) => return Err(corrupt("its pages have a form that cannot be read")),
         };
         let count = page.header.values;
         let starts = if max.0 == 0 {

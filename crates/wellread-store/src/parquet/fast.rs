@@ -22,7 +22,7 @@ use super::dictionary::{PageCursor, Table};
 use super::file::PositionalFile;
 use super::levels;
 use super::load::{self, Codecs};
-use super::pages::Fault;
+use super::pages::FastPathError;
 use super::pieces::PieceTable;
 use super::pixel_pages::PixelPages;
 use super::schema::PixelLeaf;
@@ -93,7 +93,7 @@ impl FastReader<'_> {
         request: usize,
         scratch: &mut Scratch,
         sink: &mut dyn PixelSink,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), FastPathError> {
         let Some((part, offset)) = contiguous_part(&self.table.region(piece), region) else {
             return Ok(());
         };
@@ -189,8 +189,8 @@ impl FastReader<'_> {
         request: usize,
         scratch: &mut Scratch,
         sink: &mut dyn PixelSink,
-    ) -> Result<(), Fault> {
-        let leaf = self.leaf.values.ok_or(Fault::General)?;
+    ) -> Result<(), FastPathError> {
+        let leaf = self.leaf.values.ok_or(FastPathError::General)?;
         if self.loaded.as_ref().is_none_or(|loaded| loaded.page != index) {
             self.loaded = None;
             let table = self.table_of(dtype, scratch)?;
@@ -205,7 +205,7 @@ impl FastReader<'_> {
             self.loaded = Some(Loaded { page: index, coding, is_raw, values, walk: PageCursor::default() });
         }
         let inside = self.values_of(index);
-        let Some(loaded) = &mut self.loaded else { return Err(Fault::General) };
+        let Some(loaded) = &mut self.loaded else { return Err(FastPathError::General) };
         let Loaded { coding, is_raw, values, walk, .. } = loaded;
         let Scratch { raw, decoded, pixels, .. } = scratch;
         let stored = if *is_raw { raw } else { decoded }.get(values.clone()).unwrap_or_default();
@@ -227,7 +227,7 @@ impl FastReader<'_> {
                 room::grow(pixels, count * size).map_err(|cause| no_room(self.file, &cause))?;
                 let data = &mut pixels[..count * size];
                 values::decode_on(stored, coding, leaf, all, at..at + count, dtype, data, walk)
-                    .map_err(|wrong| Fault::Error(bad(self.file, wrong)))?;
+                    .map_err(|wrong| FastPathError::Error(bad(self.file, wrong)))?;
                 sink.put(request, &Block { region: block, data, dtype })?;
                 at += count;
             }
@@ -242,7 +242,7 @@ impl FastReader<'_> {
         count: usize,
         dtype: PixelType,
         scratch: &mut Scratch,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), FastPathError> {
         let size = dtype.size();
         let mut done = 0;
         while done < count {
@@ -275,27 +275,27 @@ impl FastReader<'_> {
         dtype: PixelType,
         to: usize,
         scratch: &mut Scratch,
-    ) -> Result<(), Fault> {
-        let Entry::Stored { bytes, coding } = entry else { return Err(Fault::General) };
+    ) -> Result<(), FastPathError> {
+        let Entry::Stored { bytes, coding } = entry else { return Err(FastPathError::General) };
         let coding = decoding(coding)?;
-        let leaf = self.leaf.values.ok_or(Fault::General)?;
+        let leaf = self.leaf.values.ok_or(FastPathError::General)?;
         let inside = self.values_of(page);
         let all = (inside.end - inside.start) as usize;
         let size = dtype.size();
         room::grow(&mut scratch.pixels, (to + count) * size).map_err(|cause| no_room(self.file, &cause))?;
         let out = &mut scratch.pixels[to * size..(to + count) * size];
         values::decode_on(bytes, coding, leaf, all, from..from + count, dtype, out, &mut self.walk)
-            .map_err(|wrong| Fault::Error(bad(self.file, wrong)))
+            .map_err(|wrong| FastPathError::Error(bad(self.file, wrong)))
     }
 
     /// The page that holds value `position`.
-    fn find(&self, position: u64) -> Result<usize, Fault> {
+    fn find(&self, position: u64) -> Result<usize, FastPathError> {
         if let Some((page, ..)) = self.current
             && self.values_of(page).contains(&position)
         {
             return Ok(page);
         }
-        self.pages.holding(position).ok_or(Fault::General)
+        self.pages.holding(position).ok_or(FastPathError::General)
     }
 
     /// Values of a page, as indices into the pixel leaf of the row group.
@@ -303,7 +303,12 @@ impl FastReader<'_> {
         self.pages.values(page)
     }
 
-    fn entry(&mut self, page: usize, dtype: PixelType, scratch: &mut Scratch) -> Result<Arc<Entry>, Fault> {
+    fn entry(
+        &mut self,
+        page: usize,
+        dtype: PixelType,
+        scratch: &mut Scratch,
+    ) -> Result<Arc<Entry>, FastPathError> {
         match &self.current {
             Some((p, d, entry)) if (*p, *d) == (page, dtype) => Ok(Arc::clone(entry)),
             _ => {
@@ -336,7 +341,7 @@ impl FastReader<'_> {
         raw: &'b mut Vec<u8>,
         decoded: &'b mut Vec<u8>,
         codecs: &mut Codecs,
-    ) -> Result<(Encoding, load::Body<'b>), Fault> {
+    ) -> Result<(Encoding, load::Body<'b>), FastPathError> {
         let max = (self.leaf.max_rep, self.leaf.max_def);
         let levels = self.pages.levels(index);
         let entries = levels.end - levels.start;
@@ -354,18 +359,18 @@ impl FastReader<'_> {
         if levels::agree(body.repetition, body.definition, entries as usize, max, &codecs.starts) {
             Ok((encoding, body))
         } else {
-            Err(Fault::General)
+            Err(FastPathError::General)
         }
     }
 
     /// The dictionary, where the column has one. To be asked for before a page's body, since it needs the same buffers.
-    fn table_of(&self, dtype: PixelType, scratch: &mut Scratch) -> Result<Option<Arc<Entry>>, Fault> {
+    fn table_of(&self, dtype: PixelType, scratch: &mut Scratch) -> Result<Option<Arc<Entry>>, FastPathError> {
         if self.pages.dictionary.is_none() {
             return Ok(None);
         }
         match self.dictionary(dtype, scratch) {
             // Pages that do not need it can be read all the same.
-            Err(Fault::General) => Ok(None),
+            Err(FastPathError::General) => Ok(None),
             found => found.map(Some),
         }
     }
@@ -377,15 +382,15 @@ impl FastReader<'_> {
         dtype: PixelType,
         scratch: &mut Scratch,
         mut pixels: Vec<u8>,
-    ) -> Result<Entry, Fault> {
-        let leaf = self.leaf.values.ok_or(Fault::General)?;
+    ) -> Result<Entry, FastPathError> {
+        let leaf = self.leaf.values.ok_or(FastPathError::General)?;
         let table = self.table_of(dtype, scratch)?;
         let Scratch { raw, decoded, context, .. } = scratch;
         let (encoding, body) = self.body(index, raw, decoded, context.get())?;
         let inside = self.values_of(index);
         let count = (inside.end - inside.start) as usize;
         let stored = coding(encoding, body.values, leaf, table)?;
-        let size = count.checked_mul(dtype.size()).ok_or(Fault::General)?;
+        let size = count.checked_mul(dtype.size()).ok_or(FastPathError::General)?;
         if size <= MAX_WHOLE_PAGE_BYTES.max(body.values.len()) {
             fit(&mut pixels, size);
             room::resize(&mut pixels, size).map_err(|cause| no_room(self.file, &cause))?;
@@ -407,18 +412,18 @@ impl FastReader<'_> {
     }
 
     /// The dictionary, narrowed to `dtype`.
-    fn dictionary(&self, dtype: PixelType, scratch: &mut Scratch) -> Result<Arc<Entry>, Fault> {
-        let page = self.pages.dictionary.as_ref().ok_or(Fault::General)?;
-        let leaf = self.leaf.values.ok_or(Fault::General)?;
+    fn dictionary(&self, dtype: PixelType, scratch: &mut Scratch) -> Result<Arc<Entry>, FastPathError> {
+        let page = self.pages.dictionary.as_ref().ok_or(FastPathError::General)?;
+        let leaf = self.leaf.values.ok_or(FastPathError::General)?;
         self.cache.get(self.key(Key::DICTIONARY, dtype), |_| {
             if !matches!(page.header.encoding, Encoding::Plain | Encoding::Dictionary) {
-                return Err(Fault::General);
+                return Err(FastPathError::General);
             }
             let Scratch { raw, decoded, context, .. } = scratch;
             let body = load::load(self.file, page, self.pages.codec, (0, 0), raw, decoded, context.get())?;
             Table::new(body.values, leaf, page.header.values, dtype)
                 .map(Entry::Table)
-                .map_err(|wrong| Fault::Error(bad(self.file, wrong)))
+                .map_err(|wrong| FastPathError::Error(bad(self.file, wrong)))
         })
     }
 }
@@ -431,8 +436,8 @@ fn fit(buffer: &mut Vec<u8>, bytes: usize) {
 }
 
 /// The fault of memory that is not to be had.
-fn no_room(file: &PositionalFile, cause: &str) -> Fault {
-    Fault::Error(Error::new(file.path(), cause))
+fn no_room(file: &PositionalFile, cause: &str) -> FastPathError {
+    FastPathError::Error(Error::new(file.path(), cause))
 }
 
 /// The error for a value.
@@ -452,25 +457,25 @@ fn coding(
     values: &[u8],
     leaf: LeafType,
     table: Option<Arc<Entry>>,
-) -> Result<StoredCoding, Fault> {
+) -> Result<StoredCoding, FastPathError> {
     match (encoding, table) {
         (Encoding::Dictionary, Some(table)) => Ok(StoredCoding::Dictionary(table)),
         (Encoding::Plain, _) => Ok(StoredCoding::Plain),
         (Encoding::ByteStreamSplit, _) => Ok(StoredCoding::ByteStreamSplit),
         (Encoding::Delta, _) if leaf.is_integer() && delta::is_usual(values) => Ok(StoredCoding::Delta),
-        _ => Err(Fault::General),
+        _ => Err(FastPathError::General),
     }
 }
 
 /// What decoding values that are stored so takes.
-fn decoding(stored: &StoredCoding) -> Result<Coding<'_>, Fault> {
+fn decoding(stored: &StoredCoding) -> Result<Coding<'_>, FastPathError> {
     Ok(match stored {
         StoredCoding::Plain => Coding::Plain,
         StoredCoding::ByteStreamSplit => Coding::ByteStreamSplit,
         StoredCoding::Delta => Coding::Delta,
         StoredCoding::Dictionary(table) => match &**table {
             Entry::Table(table) => Coding::Dictionary(table),
-            _ => return Err(Fault::General),
+            _ => return Err(FastPathError::General),
         },
     })
 }

@@ -24,7 +24,7 @@ pub static FORMAT: Format = Format {
     has_tables: false,
     has_columns: true,
     has_levels: false,
-    heeds_tune: |_| true,
+    uses_tune: |_| true,
     cannot_resume: Some(NO_APPENDING),
     engine: || {
         let library = parquet::file::properties::DEFAULT_CREATED_BY;
@@ -42,7 +42,7 @@ pub static DEFAULT_FORMAT: Format = Format {
     about: "OME-Arrow Parquet with the Parquet library's defaults, to be compared with the tuned one",
     endings: &[],
     set_ending: "-default.parquet",
-    heeds_tune: |_| false,
+    uses_tune: |_| false,
     recognise: |_| false,
     create: |path, options| {
         let options = WriteOptions { tune: Tune::Reference, ..options.clone() };

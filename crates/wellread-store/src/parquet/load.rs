@@ -6,7 +6,7 @@
 
 use super::file::PositionalFile;
 use super::levels::{Start, split_stream};
-use super::pages::{Fault, Page, check_sum, damaged};
+use super::pages::{FastPathError, Page, check_sum, damaged};
 use super::thrift::{Encoding, PageHeader, PageKind};
 use crate::{Error, room};
 use parquet::basic::{Compression, Type as Physical};
@@ -60,12 +60,12 @@ pub(super) fn load_at<'a>(
     raw: &'a mut Vec<u8>,
     decoded: &'a mut Vec<u8>,
     codecs: &mut Codecs,
-) -> std::result::Result<(Encoding, Body<'a>), Fault> {
+) -> std::result::Result<(Encoding, Body<'a>), FastPathError> {
     file.read(offset, size as usize, raw)?;
-    let header = PageHeader::parse(raw).map_err(|_| Fault::General)?;
+    let header = PageHeader::parse(raw).map_err(|_| FastPathError::General)?;
     let is_data = matches!(header.kind, PageKind::V1 { .. } | PageKind::V2 { .. });
     if !is_data || header.length + header.compressed != raw.len() || header.values as u64 != entries {
-        return Err(Fault::General);
+        return Err(FastPathError::General);
     }
     check_size(file, offset, &header, numbers_limit(header.values))?;
     let body = take_apart(file, offset, &header, codec, max, &raw[header.length..], decoded, codecs)?;
@@ -82,7 +82,7 @@ pub(super) fn load<'a>(
     raw: &'a mut Vec<u8>,
     decoded: &'a mut Vec<u8>,
     codecs: &mut Codecs,
-) -> std::result::Result<Body<'a>, Fault> {
+) -> std::result::Result<Body<'a>, FastPathError> {
     load_within(file, page, codec, max, numbers_limit(page.header.values), raw, decoded, codecs)
 }
 
@@ -96,18 +96,23 @@ pub(super) fn load_within<'a>(
     raw: &'a mut Vec<u8>,
     decoded: &'a mut Vec<u8>,
     codecs: &mut Codecs,
-) -> std::result::Result<Body<'a>, Fault> {
+) -> std::result::Result<Body<'a>, FastPathError> {
     check_size(file, page.offset, &page.header, limit)?;
     file.read(page.offset, page.header.compressed, raw)?;
     take_apart(file, page.offset, &page.header, codec, max, raw, decoded, codecs)
 }
 
-fn corrupt(file: &PositionalFile, offset: u64, why: &dyn std::fmt::Display) -> Fault {
-    Fault::Error(damaged(file, offset, why))
+fn corrupt(file: &PositionalFile, offset: u64, why: &dyn std::fmt::Display) -> FastPathError {
+    FastPathError::Error(damaged(file, offset, why))
 }
 
 /// Refuses a page that declares more than `limit` bytes.
-fn check_size(file: &PositionalFile, offset: u64, header: &PageHeader, limit: usize) -> Result<(), Fault> {
+fn check_size(
+    file: &PositionalFile,
+    offset: u64,
+    header: &PageHeader,
+    limit: usize,
+) -> Result<(), FastPathError> {
     if header.uncompressed > limit {
         let why = format_args!("declares {} bytes for {} values", header.uncompressed, header.values);
         return Err(corrupt(file, offset, &why));
@@ -125,13 +130,13 @@ fn take_apart<'a>(
     raw: &'a [u8],
     decoded: &'a mut Vec<u8>,
     codecs: &mut Codecs,
-) -> std::result::Result<Body<'a>, Fault> {
+) -> std::result::Result<Body<'a>, FastPathError> {
     check_sum(file, offset, header, raw)?;
     let corrupt = |why: &dyn std::fmt::Display| corrupt(file, offset, why);
     let short = || corrupt(&"it ends within its levels");
     if codec != Compression::UNCOMPRESSED {
         room::reserve(decoded, header.uncompressed)
-            .map_err(|cause| Fault::Error(Error::new(file.path(), cause)))?;
+            .map_err(|cause| FastPathError::Error(Error::new(file.path(), cause)))?;
     }
     match header.kind {
         PageKind::V1 { levels } => {
@@ -142,7 +147,7 @@ fn take_apart<'a>(
                     return Ok(&[][..]);
                 }
                 if encoding != Encoding::Rle {
-                    return Err(Fault::General);
+                    return Err(FastPathError::General);
                 }
                 let (stream, after) = split_stream(rest).ok_or_else(short)?;
                 rest = after;
@@ -169,7 +174,7 @@ fn take_apart<'a>(
             let values = decompress(codec, raw, header.uncompressed, decoded, codecs, &corrupt)?;
             Ok(Body { repetition: &[], definition: &[], values })
         }
-        PageKind::Unknown => Err(Fault::General),
+        PageKind::Unknown => Err(FastPathError::General),
     }
 }
 
@@ -180,8 +185,8 @@ fn decompress<'a>(
     size: usize,
     out: &'a mut Vec<u8>,
     codecs: &mut Codecs,
-    corrupt: &dyn Fn(&dyn std::fmt::Display) -> Fault,
-) -> std::result::Result<&'a [u8], Fault> {
+    corrupt: &dyn Fn(&dyn std::fmt::Display) -> FastPathError,
+) -> std::result::Result<&'a [u8], FastPathError> {
     let failed = |e: &dyn std::fmt::Display| corrupt(&format_args!("cannot be decompressed: {e}"));
     if codec == Compression::UNCOMPRESSED {
         return if input.len() == size {

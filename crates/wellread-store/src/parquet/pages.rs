@@ -9,14 +9,14 @@ use std::ops::Range;
 
 /// Why the fast path cannot go on.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum FastPathError {
     /// Something unusual but perhaps valid: the general reader decides.
     General,
     /// The file is damaged or cannot be read.
     Error(Error),
 }
 
-impl From<Error> for Fault {
+impl From<Error> for FastPathError {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }

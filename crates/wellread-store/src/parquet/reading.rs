@@ -3,7 +3,7 @@
 use super::dictionary::PageCursor;
 use super::fast::FastReader;
 use super::general::GeneralReader;
-use super::pages::Fault;
+use super::pages::FastPathError;
 use super::store::ParquetStore;
 use crate::ome_arrow::{CHUNKS, PLANES};
 use crate::{Block, CopySink, Error, PixelSink, Request, Result, Scratch, Store, room};
@@ -65,8 +65,8 @@ impl ParquetStore {
             for piece in pieces {
                 match reader.deliver(piece, info, &request.region, i, scratch, sink) {
                     Ok(()) => {}
-                    Err(Fault::Error(error)) => return Err(error.row(request.row)),
-                    Err(Fault::General) => {
+                    Err(FastPathError::Error(error)) => return Err(error.row(request.row)),
+                    Err(FastPathError::General) => {
                         state.general[source].store(true, Ordering::Relaxed);
                         return Ok(done);
                     }

@@ -55,8 +55,8 @@ impl Infos {
 
 /// Images of up to so many bytes have memory without more ado.
 const FREE_BYTES: usize = 64 << 20;
-/// Larger ones, of so many times the bytes of the table's files, are looked at before.
-const RATIO: usize = 1024;
+/// Larger ones may have so many times the bytes of the table's files. Of those beyond, the pieces are checked first.
+const MAX_EXPANSION: usize = 1024;
 
 /// Images in an OME-Arrow column of an engine's table, open for reading.
 pub struct TableStore {
@@ -266,7 +266,9 @@ impl TableStore {
     /// Checks the boxes of an image of so many bytes before there is memory for them, where the table's files are too small
     /// for what the row says: a damaged size must not cost gigabytes.
     fn check_size(&self, row: usize, bytes: usize) -> Result<()> {
-        if bytes <= FREE_BYTES || (bytes / RATIO) as u64 <= *self.on_disk.get(|| self.bytes_on_disk())? {
+        if bytes <= FREE_BYTES
+            || (bytes / MAX_EXPANSION) as u64 <= *self.on_disk.get(|| self.bytes_on_disk())?
+        {
             return Ok(());
         }
         let mut boxes = vec![];

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use wellread_image::PixelType;
 
 /// Bytes of one strip.
@@ -333,26 +334,18 @@ fn in_parallel<R: Send>(
         return range.map(f).collect();
     }
     let next = AtomicUsize::new(range.start);
-    let work = || {
-        let mut done = Vec::new();
+    let all = Mutex::new(Vec::with_capacity(range.len()));
+    crate::threads::share(jobs.min(range.len()), || {
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             if i >= range.end {
-                return done;
+                return;
             }
-            done.push((i, f(i)));
+            let result = f(i);
+            all.lock().unwrap_or_else(PoisonError::into_inner).push((i, result));
         }
-    };
-    let mut all = std::thread::scope(|scope| {
-        let threads: Vec<_> = (1..jobs.min(range.len()))
-            .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
-            .collect();
-        let mut all = work();
-        for thread in threads {
-            all.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        all
     });
+    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     all.sort_unstable_by_key(|(i, _)| *i);
     all.into_iter().map(|(_, r)| r).collect()
 }

@@ -16,8 +16,8 @@ use super::ome::Descriptions;
 use super::predictor;
 use super::read::{Context, FileKey, Job};
 use super::series::{CONVERT, Series};
+use crate::fd_table;
 use crate::file_names;
-use crate::file_table;
 use crate::name_index;
 use crate::open_files::OpenFiles;
 use crate::{
@@ -98,7 +98,7 @@ impl Deref for IndexRef<'_> {
 impl TiffStore {
     /// Opens a file or folder.
     pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        file_table::expect_many();
+        fd_table::reserve_descriptors();
         let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let is_folder = meta.is_dir();
         let files = if is_folder {

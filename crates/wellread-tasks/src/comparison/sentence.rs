@@ -4,8 +4,8 @@ use super::verdict::{PhaseComparison, Ratio};
 use crate::results::Entry;
 use wellread_measure::compare::Verdict;
 
-/// Fewest runs of which intervals are resampled.
-pub(super) const MIN_RUNS_FOR_BOOTSTRAP: usize = 6;
+/// Fewest runs whose intervals take no distribution of times for granted.
+pub(super) const MIN_RUNS_DISTRIBUTION_FREE: usize = 6;
 /// Difference up to which two single processes of the same program are not told apart.
 pub(super) const BETWEEN_PROCESSES: f64 = 0.05;
 
@@ -152,10 +152,10 @@ pub(super) fn detail(runs: [usize; 2], phases: &[PhaseComparison], differs: &[St
              processes of the same program would not be noticed; --repeats makes sure.",
             100.0 * BETWEEN_PROCESSES
         ),
-        n if n < MIN_RUNS_FOR_BOOTSTRAP => {
+        n if n < MIN_RUNS_DISTRIBUTION_FREE => {
             format!("{n} runs of each, in random order: 95 % intervals by Welch's t of the runs' medians on a log scale.")
         }
-        n => format!("{n} runs of each, in random order: 95 % intervals by resampling runs."),
+        n => format!("{n} runs of each, in random order: 95 % intervals over runs, by rounds where both have the same."),
     });
     let unclear = phases.iter().filter(|phase| phase.repeated && phase.is_alike());
     let wide: Vec<String> = unclear

@@ -113,6 +113,6 @@ fn threads_load_once_and_failures_are_not_kept() {
         }
     });
     assert_eq!(loads.load(Ordering::Relaxed), 1);
-    assert!(matches!(cache.get(key(8), |_| Err(Fault::General)), Err(Fault::General)));
+    assert!(matches!(cache.get(key(8), |_| Err(FastPathError::General)), Err(FastPathError::General)));
     assert!(cache.get(key(8), |_| Ok(Entry::Pixels(vec![2]))).is_ok());
 }

@@ -3,7 +3,7 @@
 use super::super::file::{PositionalFile, guarded};
 use super::super::levels::{Run, Runs, packed_at};
 use super::super::load::{Body, Codecs, load_within};
-use super::super::pages::{ColumnPages, Fault};
+use super::super::pages::{ColumnPages, FastPathError};
 use super::super::sums::check_sums;
 use super::super::thrift::Encoding;
 use crate::{Error, Result};
@@ -49,13 +49,13 @@ impl ByteColumn<'_> {
     ) -> Result<()> {
         match self.read_pages(rows, buffers, each) {
             Ok(()) => Ok(()),
-            Err(Fault::Error(error)) => Err(error),
-            Err(Fault::General) => self.read_general(rows, each),
+            Err(FastPathError::Error(error)) => Err(error),
+            Err(FastPathError::General) => self.read_general(rows, each),
         }
     }
 
-    fn corrupt(&self, why: &str) -> Fault {
-        Fault::Error(
+    fn corrupt(&self, why: &str) -> FastPathError {
+        FastPathError::Error(
             Error::new(self.file.path(), format_args!("row group {}, pixel_bytes: {why}", self.group))
                 .hint("the file is corrupt; copy or write it again"),
         )
@@ -66,14 +66,14 @@ impl ByteColumn<'_> {
         rows: &[usize],
         buffers: &mut Buffers,
         each: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
-    ) -> std::result::Result<(), Fault> {
+    ) -> std::result::Result<(), FastPathError> {
         let Buffers { codecs, raw, decoded, dictionary_raw, dictionary, .. } = buffers;
         let codec = self.pages.codec;
         // A nullable column at the top level, as ome-arrow's is, or a required one; nothing nested.
         let descriptor = self.metadata.parquet_schema().column(self.leaf);
         let max = (descriptor.max_rep_level(), descriptor.max_def_level());
         if max.0 != 0 || max.1 > 1 {
-            return Err(Fault::General);
+            return Err(FastPathError::General);
         }
         let entry_limit = self.longest.saturating_add(64);
         let mut entries: Option<Vec<&[u8]>> = None;
@@ -104,7 +104,7 @@ impl ByteColumn<'_> {
                 load_within(self.file, page, codec, max, limit, raw, decoded, codecs)?;
             let wanted = rows[first..next].iter().map(|&row| row - page.levels.start as usize);
             if max.1 == 1 && !all_present(definition, count) {
-                return Err(Fault::General);
+                return Err(FastPathError::General);
             }
             match page.header.encoding {
                 Encoding::Plain => {
@@ -131,7 +131,7 @@ impl ByteColumn<'_> {
                         each(first + i, entry)?;
                     }
                 }
-                _ => return Err(Fault::General),
+                _ => return Err(FastPathError::General),
             }
         }
         if next < rows.len() { Err(self.corrupt("it has fewer rows than its row group")) } else { Ok(()) }

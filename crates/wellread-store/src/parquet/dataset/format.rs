@@ -20,7 +20,7 @@ pub static FORMAT: Format = Format {
     has_tables: false,
     has_columns: false,
     has_levels: false,
-    heeds_tune: |_| true,
+    uses_tune: |_| true,
     cannot_resume: Some(NO_APPENDING),
     engine: || {
         let parquet = (PARQUET.engine)()?;

@@ -6,7 +6,7 @@ use crate::transform::{Jitter, Noise, Normalize, Resize, RightAngles, Scale, Tra
 use std::sync::Arc;
 
 impl LoaderBuilder {
-    /// The whole recipe at once, in place of those below.
+    /// The whole transform at once, in place of those below.
     pub fn transform(mut self, transform: Transform) -> Self {
         self.transform = transform;
         self

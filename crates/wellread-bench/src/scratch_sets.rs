@@ -1,4 +1,4 @@
-//! What measured writes leave behind, and when it goes.
+//! [`ScratchSets`]: the sets that measured writes leave behind, and when they are removed.
 //!
 //! A set that was written is checked and then not needed. It is removed at the end all the same, not at once: ext4
 //! does not give the inode of a removed file to a new one for some minutes and passes over each such inode
@@ -15,13 +15,13 @@ const MAX_PENDING_BYTES: u64 = 2 << 30;
 const DISK_BLOCK_BYTES: u64 = 4096;
 
 /// A folder for sets that are written to be measured; removed when dropped.
-pub(crate) struct Written {
+pub(crate) struct ScratchSets {
     folder: PathBuf,
     sets: Cell<usize>,
     bytes: Cell<u64>,
 }
 
-impl Written {
+impl ScratchSets {
     /// Sets will be in `folder`, which is emptied: a killed run may have left something.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Written {
     }
 }
 
-impl Drop for Written {
+impl Drop for ScratchSets {
     fn drop(&mut self) {
         // Nobody waits for an answer here; the next run removes what is left.
         let _ = remove(&self.folder);
@@ -74,7 +74,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("write");
         std::fs::create_dir_all(folder.join("0/left-by-a-killed-run")).unwrap();
-        let written = Written::new(folder.clone()).unwrap();
+        let written = ScratchSets::new(folder.clone()).unwrap();
         assert!(!folder.exists());
         let [a, b] = [
             written.next(10, MAX_PENDING_BYTES / 3).unwrap(),

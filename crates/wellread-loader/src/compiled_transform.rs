@@ -21,7 +21,7 @@ pub(crate) struct ChannelRun {
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub(crate) struct Recipe {
+pub(crate) struct CompiledTransform {
     pub(crate) transform: Transform,
     pub(crate) output: Output,
     dtype: PixelType,
@@ -38,7 +38,7 @@ pub(crate) struct Recipe {
     pub(crate) runs: Vec<ChannelRun>,
 }
 
-impl Recipe {
+impl CompiledTransform {
     /// Compiles a transform that [`Transform::check`] and [`Transform::output_shape`] accept.
     pub(crate) fn new(transform: &Transform, output: Output, info: RowInfo) -> Self {
         let mut runs: Vec<ChannelRun> = vec![];

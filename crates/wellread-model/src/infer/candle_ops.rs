@@ -11,7 +11,7 @@ use crate::{Device, ModelOptions, Result};
 use candle_core::{D, DType, Tensor};
 
 /// A network in candle's operators.
-pub(super) struct LibrarySession {
+pub(super) struct CandleOpsSession {
     runtime: Runtime,
     dtype: DType,
     input: [usize; 3],
@@ -22,7 +22,7 @@ pub(super) struct LibrarySession {
     output: Option<Tensor>,
 }
 
-impl LibrarySession {
+impl CandleOpsSession {
     /// Opens `arch` with those weights on `options.device`.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl LibrarySession {
     }
 }
 
-impl Session for LibrarySession {
+impl Session for CandleOpsSession {
     fn backend(&self) -> String {
         self.runtime.name.clone()
     }
@@ -189,7 +189,7 @@ mod tests {
         let images: Vec<f32> = (0..batch * arch.pixels()).map(|_| uniform.next_within(2.0)).collect();
         let options = SessionOptions { threads: 2, ..Default::default() };
         let ours: Box<dyn Session> = Box::new(CpuSession::new(arch, &weights, &options).unwrap());
-        let theirs: Box<dyn Session> = Box::new(LibrarySession::new(arch, &weights, &options).unwrap());
+        let theirs: Box<dyn Session> = Box::new(CandleOpsSession::new(arch, &weights, &options).unwrap());
         [ours, theirs].map(|mut session| {
             session.load(&images, batch).unwrap();
             session.run().unwrap();

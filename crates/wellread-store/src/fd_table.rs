@@ -1,8 +1,8 @@
-//! The process's table of open files: how many are kept open, and room for them before they are opened.
+//! The process's table of file descriptors: how many files are kept open, and room for them before they are opened.
 //!
 //! Linux makes the table larger when it is full, at 64, 256, 512, 1,024 files and so on, and where there are several threads each time
 //! waits 10 to 20 ms until no processor looks at the old one (`expand_fdtable`): of a first epoch of a thousand small files three
-//! quarters went by like that. [`expect_many`] makes it large enough once, before there are threads or beside them.
+//! quarters went by like that. [`reserve_descriptors`] makes it large enough once, before there are threads or beside them.
 
 /// Share of the files a process may have open that are kept.
 const KEPT_SHARE: usize = 4;
@@ -11,7 +11,7 @@ const MAX_KEPT_FILES: usize = 1 << 16;
 
 /// Makes the process's table of open files large enough for all that may be kept, once: at once where there is no other thread to
 /// wait for, else by a thread that waits. To be called before opening a set of many files, and before starting threads.
-pub fn expect_many() {
+pub fn reserve_descriptors() {
     #[cfg(target_os = "linux")]
     table::make_room(max_kept_files());
 }
@@ -90,7 +90,7 @@ mod tests {
             let line = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
             line.trim().parse().unwrap()
         };
-        expect_many();
+        reserve_descriptors();
         // A thread does it, since tests are run by several.
         for _ in 0..6000 {
             if size() > max_kept_files() {
