@@ -324,7 +324,7 @@ fn what_killed_runs_have_left_is_named() {
     // No process has this number.
     for name in [".wellread-partial-4294967294-0-other", ".wellread-partial-4294967294-0-plate.parquet"] {
         fs::write(place(name), [0; 2048]).unwrap();
-        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
         fs::File::open(place(name)).unwrap().set_modified(long_ago).unwrap();
     }
     for name in [".wellread-resume-third", ".wellread-resume-plate.parquet"] {

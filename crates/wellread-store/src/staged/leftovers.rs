@@ -13,7 +13,7 @@ pub(super) const RESUME: &str = ".wellread-resume-";
 /// What the name of output ends with that was moved aside to be replaced.
 pub(super) const OLD: &str = ".old";
 /// How long nobody has written to what is named: a process of another machine or container, which is not seen here, may write to it.
-const QUIET: Duration = Duration::from_secs(3600);
+const QUIET: Duration = Duration::from_hours(1);
 
 /// What a run has left, which says what can be done with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ mod tests {
         let of = |path: &Path, bytes, kind| Leftover { path: path.to_owned(), bytes, kind };
         let kept = of(&resumable, 3, LeftoverKind::Resumable);
         // Somebody who is not seen here may still write to it.
-        assert_eq!(leftovers(dir.path()), [kept.clone()]);
+        assert_eq!(leftovers(dir.path()), std::slice::from_ref(&kept));
         let long_ago = SystemTime::now() - 2 * QUIET;
         for place in
             [partial.join("inner/a.tif"), partial.join("b.tif"), partial.join("inner"), partial.clone()]
