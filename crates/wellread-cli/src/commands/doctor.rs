@@ -26,12 +26,17 @@ pub struct Args {
 /// How long a program that is asked may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds).
+/// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds). `wellread` may also lie on
+/// the path without being installed, which the records of packages do not tell: its version is then in its native module alone.
 const PACKAGES: &str = r#"
-import importlib.metadata as m, json, platform
+import importlib.machinery, importlib.metadata as m, importlib.util, json, platform
+def on_path(p):
+    s = importlib.util.find_spec(p)
+    native = s and s.origin and importlib.machinery.PathFinder.find_spec(p + "._native", s.submodule_search_locations)
+    return "on the path, not installed as a package" if native else None
 def v(p):
     try: return m.version(p)
-    except m.PackageNotFoundError: return None
+    except m.PackageNotFoundError: return on_path(p) if p == "wellread" else None
 names = ["wellread", "torch", "torchvision", "torch-tensorrt", "jax", "flax", "onnxruntime", "numpy", "pyarrow", "ome-arrow", "tifffile", "zarr", "ome-zarr", "pylance", "lancedb", "vortex-data", "duckdb"]
 print(json.dumps({"python": platform.python_version(), **{n: v(n) for n in names}}))
 "#;

@@ -202,6 +202,27 @@ fn doctor_recommends_what_can_be_had() {
     assert!(said.contains("pip install . (in a clone of wellread)"), "{said}");
 }
 
+/// A package that is imported by `PYTHONPATH` has no record among the packages, and is not imported for its version.
+#[cfg(target_os = "linux")]
+#[test]
+fn doctor_finds_the_package_on_the_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let package = dir.path().join("wellread");
+    fs::create_dir(&package).unwrap();
+    fs::write(package.join("__init__.py"), "raise SystemExit('imported')\n").unwrap();
+    let said = || {
+        crate::support::wellread_with(("PYTHONPATH", dir.path()), &["doctor", "--python", "python3"]).stdout
+    };
+    let before = said();
+    // Without Python nothing is asked; where wellread is installed, that is told.
+    if !before.contains("  missing  wellread ") {
+        return;
+    }
+    fs::write(package.join("_native.abi3.so"), "").unwrap();
+    let after = said();
+    assert!(after.contains("  ok       wellread       on the path"), "{after}");
+}
+
 #[test]
 fn addresses_of_object_stores_are_named() {
     for address in
