@@ -3,7 +3,7 @@
 use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wellread_measure::to_stderr;
 use wellread_store::checksum::ImageChecksum;
 use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify};
@@ -59,13 +59,11 @@ enum Ignored {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let store = args.open.open(&args.path)?;
+    let store = args.open.open(&args.path).map_err(|failure| with_level_hint(args, failure))?;
     let mut other = None;
     let expected = match &args.against {
         None => None,
-        Some(path) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) && path.is_file() => {
-            Some(wellread_store::checksum::read_expected(path)?)
-        }
+        Some(path) if is_list(path) => Some(wellread_store::checksum::read_expected(path)?),
         Some(path) => {
             let options = OpenArgs { skip_null: args.open.skip_null, ..OpenArgs::default() };
             let set = options.open(path)?;
@@ -135,6 +133,26 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         );
     }
     Err(Failure::Reported)
+}
+
+/// Whether what is compared with is a list of checksums.
+fn is_list(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) && path.is_file()
+}
+
+/// Why the first set cannot be opened; where it has no levels, the other one may.
+fn with_level_hint(args: &Args, failure: Failure) -> Failure {
+    match (failure, &args.against) {
+        (Failure::Usage(text), Some(other))
+            if args.open.level > 0 && text.contains("multiscale levels") && !is_list(other) =>
+        {
+            let cause = text.split(" (hint: ").next().unwrap_or(&text);
+            Failure::Usage(format!(
+                "{cause} (hint: --level is of the first set; put the set with levels first)"
+            ))
+        }
+        (failure, _) => failure,
+    }
 }
 
 /// Whether each image can be told by its name.

@@ -50,6 +50,12 @@ fn options_that_contradict_or_do_nothing_are_named() {
         fails(&["info", arg(path), "--table", "plate"], 2, &["has no tables", "leave table out"]);
         fails(&["stats", arg(path), "--level", "1"], 2, &["has no multiscale levels", "leave level out"]);
     }
+    let level = ["verify", arg(&tiff), "--against", arg(&parquet), "--level", "1"];
+    fails(
+        &level,
+        2,
+        &["has no multiscale levels", "--level is of the first set; put the set with levels first"],
+    );
     fails(&["info", arg(&tiff), "--column", "foo"], 2, &["has no columns of images", "leave column out"]);
     let with_tables: Vec<_> =
         formats().into_iter().filter(|f| ["duckdb", "lance"].contains(&f.as_str())).collect();
