@@ -72,6 +72,35 @@ pub(crate) fn differing_stacks(one: [usize; 5], other: [usize; 5]) -> Option<Str
     })
 }
 
+/// Whether two images cannot be in one batch, of each of which `crop` is taken.
+fn differ(one: Shape, other: Shape, crop: Option<(usize, usize)>) -> bool {
+    differing_stacks(one.0, other.0).is_some() || one != other && crop.is_none()
+}
+
+/// Rows that are looked at, at most, to name the first that differs: each may be a file to open.
+const MAX_LOOKED_AT: usize = 10_000;
+
+/// Row 0 and the first row that differs from it, with their shapes, among the rows up to `last`; `None` where those are too many or
+/// one cannot be looked at.
+fn first_that_differ(
+    store: &dyn Store,
+    last: usize,
+    crop: Option<(usize, usize)>,
+) -> Option<[(usize, Shape); 2]> {
+    if last >= MAX_LOOKED_AT {
+        return None;
+    }
+    let shape = |row| store.row_info(row).ok().map(|info| info.shape);
+    let first = shape(0)?;
+    for row in 1..=last {
+        let other = shape(row)?;
+        if differ(first, other, crop) {
+            return Some([(0, first), (row, other)]);
+        }
+    }
+    None
+}
+
 impl Sample {
     /// Draws rows of `store`: whole batches of `batch_size`, no more than `limits` allow.
     ///
@@ -100,15 +129,17 @@ impl Sample {
             if enough || rows.len() >= limits.images.max(batch_size) {
                 break;
             }
-            let beside = differing_stacks(info.shape.0, first.shape.0);
-            if beside.is_some() || info.shape != first.shape && crop.is_none() {
+            if differ(info.shape, first.shape, crop) {
+                let drawn = [(first_row, first.shape), (row, info.shape)];
+                let named = first_that_differ(store, first_row.max(row), crop);
+                let which = if named.is_some() { "" } else { ", of rows drawn at random" };
+                let [(row, shape), (other_row, other)] = named.unwrap_or(drawn);
                 bail!(
-                    "{}: the images differ in shape, and a loader joins them in batches: row {row} is {} (TCZYX), row \
-                     {first_row} is {} (hint: {})",
+                    "{}: the images differ in shape, and a loader joins them in batches: row {row} is {shape} (TCZYX), row \
+                     {other_row} is {other}{which} (hint: {})",
                     store.path().display(),
-                    info.shape,
-                    first.shape,
-                    beside.unwrap_or_else(|| "--crop HxW takes the centre of each".to_owned())
+                    differing_stacks(shape.0, other.0)
+                        .unwrap_or_else(|| "--crop HxW takes the centre of each".to_owned())
                 );
             }
             rows.push(row);
@@ -183,6 +214,14 @@ mod tests {
         let error = Sample::draw(&mixed, limits, 3, 0, None).unwrap_err().to_string();
         assert!(error.contains("differ in shape") && error.contains("--crop"), "{error}");
         assert!(Sample::draw(&mixed, limits, 3, 0, Some((8, 8))).is_ok());
+        // The first that differs is named, whichever rows were drawn first.
+        for seed in 0..8 {
+            let error = Sample::draw(&mixed, limits, 3, seed, None).unwrap_err().to_string();
+            let first =
+                format!("row 0 is {} (TCZYX), row 1 is {} (", Shape::plane(10, 10), Shape::plane(10, 12));
+            assert!(error.contains(&first), "{error}");
+        }
+        assert_eq!(first_that_differ(&mixed, MAX_LOOKED_AT, None), None, "too many to look at");
         assert_eq!(differing_stacks([1, 2, 3, 4, 5], [1, 2, 3, 9, 9]), None);
         assert_eq!(
             differing_stacks([1, 2, 3, 4, 5], [1, 4, 5, 4, 5]).unwrap(),
