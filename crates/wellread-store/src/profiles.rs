@@ -8,6 +8,7 @@
 //!
 //! [`join`] looks each image's name up in the table, whose image columns have file names.
 
+mod index;
 mod names;
 
 use crate::features::{key_at, taken};
@@ -15,6 +16,7 @@ use crate::parquet::read_plain_columns;
 use crate::words::counted;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, RecordBatch};
+use index::{is_pandas_index, without_pandas_index};
 use names::{Namesakes, full_name, full_parts, is_table, parts};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -46,7 +48,7 @@ pub struct Joined {
 /// is an error.
 ///
 /// Text, whole numbers and the like are taken; columns of nulls alone, nested and binary ones are not. Where `columns` names
-/// some, only those are, in that order.
+/// some, only those are, in that order; else all but the index of pandas.
 ///
 /// # Errors
 /// No such table or column; two profiles for one image; one that could be of either of two images that only their endings tell
@@ -127,7 +129,8 @@ pub fn join(
         ));
     }
     let table = if columns.is_empty() {
-        table
+        left_out.retain(|name| !is_pandas_index(name));
+        without_pandas_index(profiles, table)?
     } else {
         let all_left_out = std::mem::take(&mut left_out);
         chosen(profiles, &table, &all_left_out, columns)?

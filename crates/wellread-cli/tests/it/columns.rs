@@ -24,7 +24,10 @@ fn columns_that_are_left_out_are_named() {
     let empty: ArrayRef = Arc::new(NullArray::new(3));
     let dose: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
     let profiles = dir.path().join("profiles.parquet");
-    let columns = [("image", image), ("Metadata_Empty", empty.clone()), ("dose", dose)];
+    // The index is of pandas, and is neither taken nor named.
+    let index: ArrayRef = Arc::new(Int64Array::from(vec![7, 8, 9]));
+    let columns =
+        [("image", image), ("Metadata_Empty", empty.clone()), ("dose", dose), ("__index_level_0__", index)];
     write_parquet(&profiles, columns);
     let convert = |source: &std::path::Path, name: &str, more: &[&str]| {
         let target = dir.path().join(name);
@@ -37,7 +40,9 @@ fn columns_that_are_left_out_are_named() {
     assert_eq!(document["columns_left_out"], serde_json::json!(["Metadata_Empty"]));
     assert_eq!(document["feature_columns"], 2);
     assert_eq!(said.matches("Metadata_Empty").count(), 1, "{said}");
-    assert!(!said.contains("dose"), "{said}");
+    assert!(!said.contains("dose") && !said.contains("__index_level"), "{said}");
+    let asked = [&join[..], &["--columns", "dose,__index_level_0__"]].concat();
+    assert_eq!(convert(&tiff, "asked.parquet", &asked).0["feature_columns"], 2, "where it is asked for");
     // The same in a set of images that somebody else has written.
     let joined = dir.path().join("joined.parquet");
     let file = std::fs::File::open(&joined).unwrap();
