@@ -80,7 +80,8 @@ pub fn prepare(
     let mut written = Vec::new();
     let mut expected = known;
     if !missing.is_empty() {
-        let _made = claim(folder)?;
+        // Declared before the writers, so that it looks after what they have begun is gone.
+        let (_made, _record) = claim(folder)?;
         // Before the first set changes: should this be interrupted, the folder is known to be ours and no set
         // that is being replaced is taken for a good one.
         SetRecord::of(&made_from, held.clone()).write(folder)?;
@@ -143,11 +144,27 @@ pub(crate) fn prepare_in_thread(
     })
 }
 
-/// Makes the folder if it is missing, and sees to it that only a benchmark's own files can be replaced in it.
-fn claim(folder: &Path) -> Result<MadeFolder> {
+/// The record of a folder that had none before: it goes when this is dropped and nothing else came into the folder, as on a
+/// full disk.
+struct NewRecord(Option<PathBuf>);
+
+impl Drop for NewRecord {
+    fn drop(&mut self) {
+        let Some(folder) = &self.0 else { return };
+        let is_record =
+            |entry: std::io::Result<std::fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == RECORD);
+        if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_record)) {
+            drop(remove_record(folder));
+        }
+    }
+}
+
+/// Makes the folder if it is missing, and sees to it that only a benchmark's own files can be replaced in it. Where no set comes
+/// into a new folder, nothing stays of it: the record is dropped before the folder.
+fn claim(folder: &Path) -> Result<(MadeFolder, NewRecord)> {
     let made = MadeFolder::new(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     if folder.join(RECORD).exists() {
-        return Ok(made);
+        return Ok((made, NewRecord(None)));
     }
     let mut entries = std::fs::read_dir(folder).map_err(|e| Error::io(folder, "cannot list", &e))?;
     if entries.next().is_some() {
@@ -158,7 +175,7 @@ fn claim(folder: &Path) -> Result<MadeFolder> {
         .hint("name a new or empty folder with --data-dir (or --out), or empty this one")
         .into());
     }
-    Ok(made)
+    Ok((made, NewRecord(Some(folder.to_owned()))))
 }
 
 /// The formats that hold the set already, and its checksums; `None` when there is no record or it is of

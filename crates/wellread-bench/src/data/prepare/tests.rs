@@ -62,6 +62,23 @@ fn a_failure_that_has_passed_is_forgotten_and_the_other_sets_are_kept() {
 }
 
 #[test]
+fn a_new_folder_that_no_set_comes_into_does_not_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("data");
+    let full = prepare_in(&folder, &source(), &[on_a_full_disk("parquet")]).unwrap();
+    assert!(full.sets[0].error.is_some() && !folder.exists());
+    // An empty one that was there stays, and stays empty.
+    std::fs::create_dir(&folder).unwrap();
+    prepare_in(&folder, &source(), &[on_a_full_disk("parquet")]).unwrap();
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    // What an earlier run has made is known to be a benchmark's.
+    let tiff = format_named("tiff").unwrap();
+    prepare_in(&folder, &source(), &[tiff]).unwrap();
+    prepare_in(&folder, &source(), &[tiff, on_a_full_disk("parquet")]).unwrap();
+    assert!(folder.join(RECORD).exists() && folder.join(EXPECTED).exists());
+}
+
+#[test]
 fn images_that_a_format_cannot_hold_stay_unavailable_and_cost_one_image() {
     let dir = tempfile::tempdir().unwrap();
     let spec = SetSpec { images: 5, dtype: PixelType::F32, ..SetSpec::default() };
