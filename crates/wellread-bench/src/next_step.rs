@@ -37,8 +37,9 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
         return Some(Finding::new(
             Severity::Caution,
             format!(
-                "Next: measure {} again on an idle machine; nothing can be advised from these figures",
-                noisy.join(" and ")
+                "Next: measure {} again on an idle machine; nothing can be advised from {} figures",
+                noisy.join(" and "),
+                if noisy.len() == 1 { "its" } else { "their" }
             ),
             "One variant measured twice differed by more than a quarter. A difference that is called one above is larger than that.",
         ));

@@ -98,10 +98,23 @@ impl Judge {
         Some(format!("{}: measure again on an idle machine", twice(noise)))
     }
 
-    /// The finding, which is no good news where nothing can be advised from the figures.
+    /// How a sentence begins that would else be read as advice, where nothing can be advised from the figures; empty where they
+    /// are good enough.
+    pub(crate) fn in_this_run(&self) -> String {
+        let noise = self.noise.filter(|noise| *noise > TOO_NOISY);
+        noise.map_or(String::new(), |noise| {
+            format!("In this run, which is too noisy for conclusions ({}): ", twice(noise))
+        })
+    }
+
+    /// The finding, which is no good news where nothing can be advised from the figures, and says so.
     pub(crate) fn not_good(&self, finding: Finding) -> Finding {
         match self.too_noisy() {
-            Some(_) if finding.severity == Severity::Good => Finding { severity: Severity::Info, ..finding },
+            Some(_) if finding.severity == Severity::Good => Finding {
+                severity: Severity::Info,
+                text: format!("{}{}", self.in_this_run(), finding.text),
+                ..finding
+            },
             _ => finding,
         }
     }

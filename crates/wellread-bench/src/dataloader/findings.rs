@@ -64,11 +64,12 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     };
     let compared = judge.compare(first, second)?;
     Some(if compared.is_clear() {
+        let noisy = judge.in_this_run();
         Finding::new(
             // What asks for more measuring is no good news yet.
-            if short.is_some() { Severity::Info } else { Severity::Good },
+            if short.is_some() || !noisy.is_empty() { Severity::Info } else { Severity::Good },
             format!(
-                "{} is the fastest format here: {about}, {} {}",
+                "{noisy}{} is the fastest format here: {about}, {} {}",
                 name(first),
                 compared.times(),
                 name(second)
@@ -100,10 +101,12 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
     if best.label == "0" {
         let second = *of_format.get(1)?;
         let loss = judge.compare(none, second)?;
+        let noisy = if loss.is_clear() { judge.in_this_run() } else { String::new() };
+        let more = if noisy.is_empty() { "More" } else { "more" };
         return Some(Finding::new(
             Severity::Info,
             format!(
-                "More worker threads {} {format} here: without any it is {} as fast as with {} at batches of {batch}{}",
+                "{noisy}{more} worker threads {} {format} here: without any it is {} as fast as with {} at batches of {batch}{}",
                 if loss.is_clear() { "do not help" } else { "make no clear difference for" },
                 loss.times(),
                 second.label,

@@ -37,6 +37,22 @@ fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
     let noisy = BTreeMap::from([("dataloader".to_owned(), 2.3)]);
     let text = all(std::slice::from_ref(&clear), &noisy, 1, "")[0].text.clone();
     assert!(text.contains("cannot be told apart") && text.contains("230 %"), "{text}");
+    // A difference that is larger than much noise is told, and not as advice.
+    let much = BTreeMap::from([("dataloader".to_owned(), 0.5)]);
+    for table in [&clear, &two_formats(7, &[("epoch_s", 0.01)])] {
+        let found = all(std::slice::from_ref(table), &much, 1, "");
+        let first = &found[0];
+        assert!(
+            first.text.starts_with(
+                "In this run, which is too noisy for conclusions (one variant measured twice differed by up to 50 %): tiff is the \
+                 fastest format here"
+            ),
+            "{}",
+            first.text
+        );
+        assert_eq!(first.severity, Severity::Info);
+        assert!(found.iter().any(|f| f.text.contains("nothing can be advised from its figures")));
+    }
     // Twice as fast, but the interval begins at 1.994: not beyond a floor of 99.5 %.
     let close = BTreeMap::from([("dataloader".to_owned(), 0.995)]);
     let text = all(std::slice::from_ref(&clear), &close, 1, "")[0].text.clone();
