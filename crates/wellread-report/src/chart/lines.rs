@@ -262,35 +262,24 @@ fn missing(
 ) -> f64 {
     let mut texts: Vec<String> = vec![];
     for (s, Series { name, .. }) in series.iter().enumerate() {
-        let mut reasons: Vec<(String, usize, String)> = vec![];
-        for (panel, marks) in section.panels.iter().zip(marks) {
-            for (i, x) in xs.iter().enumerate() {
+        // Each with the panels and values that it is for.
+        let mut reasons: Vec<(String, Vec<(usize, usize)>)> = vec![];
+        for (number, (panel, marks)) in section.panels.iter().zip(marks).enumerate() {
+            for i in 0..xs.len() {
                 let mark = &marks[s * xs.len() + i];
                 if !matches!(mark, Mark::Nothing | Mark::Unavailable(_)) {
                     continue;
                 }
                 let reason = marks::words(mark, panel.axis.unit);
                 match reasons.iter_mut().find(|r| r.0 == reason) {
-                    Some(r) => r.1 += 1,
-                    None => reasons.push((
-                        reason,
-                        1,
-                        format!(
-                            "{}{}{x_title} {x}",
-                            panel.title,
-                            if panel.title.is_empty() { "" } else { ", " }
-                        ),
-                    )),
+                    Some(r) => r.1.push((number, i)),
+                    None => reasons.push((reason, vec![(number, i)])),
                 }
             }
         }
-        let all = section.panels.len() * xs.len();
-        for (reason, count, first) in reasons {
-            texts.push(match count {
-                c if c == all => format!("{name}: {reason}"),
-                1 => format!("{name} at {first}: {reason}"),
-                c => format!("{name} at {first} and {} more: {reason}", c - 1),
-            });
+        let panels: Vec<&str> = section.panels.iter().map(|panel| panel.title.as_str()).collect();
+        for (reason, places) in reasons {
+            texts.push(format!("{name}{}: {reason}", places_in_words(&places, &panels, xs, x_title)));
         }
     }
     let more = texts.len().saturating_sub(MAX_REASONS);
@@ -308,6 +297,30 @@ fn missing(
     at - y
 }
 
+/// Where a line has no value, by panel and place on the axis, as it follows the line's name: nothing where it has none at all,
+/// ` with codec lz4` where no panel has one there, else the panel too.
+fn places_in_words(places: &[(usize, usize)], panels: &[&str], xs: &[String], x_title: &str) -> String {
+    if places.len() == panels.len() * xs.len() {
+        return String::new();
+    }
+    let is_whole = |i: usize| places.iter().filter(|place| place.1 == i).count() == panels.len();
+    let (first_panel, first) = places[0];
+    if places.iter().all(|place| is_whole(place.1)) {
+        let names: Vec<&str> = (0..xs.len()).filter(|&i| is_whole(i)).map(|i| xs[i].as_str()).collect();
+        return format!(" with {x_title} {}", names.join(", "));
+    }
+    let panel = match panels[first_panel] {
+        "" => String::new(),
+        title => format!(" (panel \u{201c}{title}\u{201d})"),
+    };
+    let more = match places.len() - 1 {
+        0 => String::new(),
+        1 => " and 1 more combination".to_owned(),
+        n => format!(" and {n} more combinations"),
+    };
+    format!(" with {x_title} {}{panel}{more}", xs[first])
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::figure::{Axis, Layout};
@@ -321,6 +334,21 @@ mod tests {
         assert!(at.windows(2).all(|w| w[1] - w[0] >= 13.999), "{at:?}");
         assert!(at[0] >= 4.0 && at[4] <= 100.0, "{at:?}");
         assert_eq!(spread_out(&[20.0, 60.0], 14.0, 0.0, 100.0), [20.0, 60.0]);
+    }
+
+    #[test]
+    fn what_is_missing_is_told_by_what_it_is_missing_for() {
+        let xs = ["none", "lz4", "zstd:3"].map(str::to_owned);
+        let words = |places: &[(usize, usize)]| places_in_words(places, &["size", "write"], &xs, "codec");
+        assert_eq!(words(&[(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]), "");
+        assert_eq!(words(&[(0, 1), (1, 1)]), " with codec lz4");
+        assert_eq!(words(&[(0, 1), (0, 2), (1, 1), (1, 2)]), " with codec lz4, zstd:3");
+        assert_eq!(words(&[(1, 0)]), " with codec none (panel \u{201c}write\u{201d})");
+        assert_eq!(
+            words(&[(0, 0), (0, 1), (1, 1)]),
+            " with codec none (panel \u{201c}size\u{201d}) and 2 more combinations"
+        );
+        assert_eq!(places_in_words(&[(0, 0), (0, 1)], &[""], &xs, "codec"), " with codec none, lz4");
     }
 
     /// The height of a figure of so many lines over two values, with what is drawn.
