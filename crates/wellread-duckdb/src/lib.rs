@@ -46,6 +46,7 @@ pub static FORMAT: Format = Format {
     set_ending: ".duckdb",
     holds_images: |_| true,
     parts: &[],
+    foreign_entry: |_| Ok(None),
     keeps_features: true,
     keeps_durations: false,
     holds_bare_pixels: false,

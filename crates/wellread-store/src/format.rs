@@ -45,6 +45,9 @@ pub struct Format {
     /// Names of files in a folder of this format that have none of the endings: with other files beside, a folder is not
     /// replaced.
     pub parts: &'static [&'static str],
+    /// Something deeper in a folder of this format that is no part of its images, by its path in the folder: with it, the folder is
+    /// not replaced. What lies directly in a folder is judged by name, whatever the format.
+    pub foreign_entry: fn(&Path) -> Result<Option<String>>,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
     /// Whether such columns can be durations; [`create`](crate::create) makes whole numbers of them where they cannot.

@@ -61,6 +61,7 @@ pub mod bare_codec;
 pub mod checksum;
 pub mod convert;
 pub mod direct;
+mod entries;
 pub mod error;
 pub mod fd_table;
 pub mod features;

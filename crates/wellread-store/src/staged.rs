@@ -20,7 +20,7 @@ use crate::{Error, Result, WriteOptions};
 use cleaning::{RESUMABLE, unfinished};
 use leftovers::{OLD, PARTIAL, RESUME, remove_leftovers};
 use remove::remove_any;
-use replace::may_be_replaced;
+use replace::{may_be_replaced, through_links};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub fn hold(folder: &Path) -> Result<Option<File>> {
 /// The folder with the part of `target` that an interrupted run has left and that can be gone on with, or that a run is
 /// writing.
 pub fn part(target: &Path) -> Option<PathBuf> {
-    let folder = resume_folder(target);
+    let folder = resume_folder(&through_links(target).ok()?);
     folder.exists().then_some(folder)
 }
 
@@ -81,7 +81,7 @@ impl Staged {
     /// Chooses the temporary name for `target`; makes missing parent folders. Creates nothing else.
     ///
     /// With `overwrite`, a file, an empty folder or a folder that holds a set of images and nothing else is
-    /// replaced; other folders and devices never are.
+    /// replaced; other folders and devices never are. A link stays, and what it leads to is replaced.
     ///
     /// # Errors
     /// When `target` exists and may not be replaced, or the parent cannot be made.
@@ -99,6 +99,7 @@ impl Staged {
         if !overwrite && target.symlink_metadata().is_ok() {
             return Err(Error::new(target, "already exists").hint("choose another name or pass --overwrite"));
         }
+        let target = &through_links(target)?;
         may_be_replaced(target)?;
         let parent = match target.parent() {
             Some(p) if !p.as_os_str().is_empty() => p.to_owned(),

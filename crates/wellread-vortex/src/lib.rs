@@ -62,6 +62,7 @@ pub static FORMAT: Format = Format {
     set_ending: ".vortex",
     holds_images: file::holds_images,
     parts: &[],
+    foreign_entry: |_| Ok(None),
     keeps_features: true,
     keeps_durations: false,
     holds_bare_pixels: false,

@@ -285,6 +285,40 @@ fn an_existing_target_is_kept_unless_overwrite() {
 }
 
 #[test]
+fn overwriting_keeps_what_is_hidden_and_links() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff,ome-zarr"]);
+    let (source, zarr, target) = (set.join("tiff"), set.join("ome-zarr"), dir.path().join("t"));
+    let to = |target, format| ["convert", arg(&source), target, "--format", format, "--overwrite", "--quiet"];
+    let (to_target, to_zarr) = (to(arg(&target), "tiff"), to(arg(&zarr), "ome-zarr"));
+    for command in [&to_target, &to_target, &to_zarr] {
+        let done = wellread(command);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+    }
+    fs::create_dir(target.join(".git")).unwrap();
+    fs::write(target.join(".git/HEAD"), "x").unwrap();
+    fails(&to_target, 1, &["more than a set of images (.git)", "not replaced"]);
+    assert_eq!(fs::read_to_string(target.join(".git/HEAD")).unwrap(), "x");
+    fs::remove_dir_all(target.join(".git")).unwrap();
+    let image = fs::read_dir(&zarr).unwrap().map(|e| e.unwrap().path()).find(|p| p.is_dir()).unwrap();
+    fs::create_dir(image.join("labels")).unwrap();
+    fs::write(image.join("labels/.zattrs"), "{}").unwrap();
+    fails(&to_zarr, 1, &["more than a set of images", "/labels)", "not replaced"]);
+    assert!(image.join("labels/.zattrs").exists());
+    #[cfg(unix)]
+    {
+        let (link, real) = (dir.path().join("link"), dir.path().join("real"));
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let done = wellread(&to(arg(&link), "tiff"));
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(fs::read_dir(&real).unwrap().count(), fs::read_dir(&target).unwrap().count());
+    }
+}
+
+#[test]
 fn generate_keeps_what_is_there_unless_overwrite() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");

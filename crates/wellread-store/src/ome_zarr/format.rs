@@ -1,7 +1,7 @@
 //! OME-Zarr as a format.
 
 use super::layout::{self, NAMING};
-use super::{store, writer};
+use super::{foreign, store, writer};
 use crate::Format;
 
 /// OME-Zarr 0.4 and 0.5: one image group (`x.zarr`), a folder of them, a plate, or a Bio-Formats series.
@@ -11,7 +11,8 @@ pub static FORMAT: Format = Format {
     endings: NAMING.endings,
     set_ending: "",
     holds_images: |_| true,
-    parts: &[],
+    parts: &[".zgroup", ".zattrs", ".zarray", ".zmetadata"],
+    foreign_entry: foreign::entry,
     keeps_features: false,
     keeps_durations: false,
     holds_bare_pixels: true,

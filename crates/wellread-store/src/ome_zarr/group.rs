@@ -29,7 +29,7 @@ pub(super) struct Ome {
 #[derive(Debug, Deserialize)]
 pub(super) struct Multiscale {
     axes: Option<Vec<Axis>>,
-    datasets: Vec<Dataset>,
+    pub datasets: Vec<Dataset>,
     #[serde(rename = "coordinateTransformations", default)]
     transformations: Vec<Transformation>,
     version: Option<Value>,
@@ -49,8 +49,8 @@ enum Axis {
 }
 
 #[derive(Debug, Deserialize)]
-struct Dataset {
-    path: String,
+pub(super) struct Dataset {
+    pub path: String,
     #[serde(rename = "coordinateTransformations", default)]
     transformations: Vec<Transformation>,
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// What the format is called.
 pub(super) const NAMING: Naming = Naming { name: "ome-zarr", endings: &[".zarr"] };
 
-const METADATA: [&str; 4] = ["zarr.json", ".zattrs", ".zgroup", ".zarray"];
+pub(super) const METADATA: [&str; 4] = ["zarr.json", ".zattrs", ".zgroup", ".zarray"];
 
 /// Whether a probe is a Zarr group or array, or a folder that holds some.
 pub(super) fn recognise(probe: &Probe) -> bool {
@@ -38,7 +38,7 @@ fn ends_in_zarr(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == "zarr")
 }
 
-fn has_metadata(folder: &Path) -> bool {
+pub(super) fn has_metadata(folder: &Path) -> bool {
     METADATA.iter().any(|name| folder.join(name).is_file())
 }
 
@@ -98,7 +98,7 @@ fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<ImageLocation>> {
 /// The series of a bioformats2raw group: as `OME` lists them, or numbered folders `0`, `1`, …
 ///
 /// Specification: <https://ngff.openmicroscopy.org/0.5/#bf2raw>.
-fn series(path: &Path) -> Result<Vec<ImageLocation>> {
+pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
     let listed = match Group::load(&path.join("OME")) {
         Ok(ome) => {
             for name in ome.ome.series.iter().flatten() {

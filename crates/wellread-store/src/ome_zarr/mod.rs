@@ -18,6 +18,7 @@
 //! |---|---|
 //! | `format` | [`FORMAT`] |
 //! | [`layout`] | which groups below a path are the rows |
+//! | [`foreign`] | what lies in a folder beside what its metadata describe |
 //! | [`group`] | OME metadata of a group: multiscales, axes, omero, plate, well |
 //! | [`metadata_file`], [`units`] | files of metadata, read and parsed; names and symbols of units |
 //! | [`array`] | array metadata of Zarr v2 and v3, resolved to a plan in TCZYX order |
@@ -42,6 +43,7 @@ mod chain;
 mod chunk;
 mod codec;
 mod encode;
+mod foreign;
 mod format;
 mod general;
 mod grid;

@@ -17,6 +17,7 @@ pub static FORMAT: Format = Format {
     set_ending: ".parquet",
     holds_images: recognise::holds_images,
     parts: &[],
+    foreign_entry: |_| Ok(None),
     keeps_features: true,
     keeps_durations: true,
     holds_bare_pixels: false,

@@ -5,11 +5,12 @@
 //! ```
 
 use super::remove::LOOKS;
+use crate::entries::{self, Entry};
 use crate::format::formats;
 use crate::probe::Probe;
 use crate::{Error, Result};
 use std::fs::FileType;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Whether what is at `target`, if anything, may be replaced on request.
@@ -26,7 +27,7 @@ pub(super) fn may_be_replaced(target: &Path) -> Result<()> {
 }
 
 fn is_replaceable(target: &Path, there: FileType) -> Result<()> {
-    if there.is_file() || there.is_symlink() {
+    if there.is_file() {
         return Ok(());
     }
     if !there.is_dir() {
@@ -46,15 +47,41 @@ fn is_replaceable(target: &Path, there: FileType) -> Result<()> {
 /// Something in a folder that does not look like a part of a set of images; `None` for an empty folder.
 fn foreign_entry(folder: &Path) -> Result<Option<String>> {
     let probe = Probe::new(folder)?;
-    let format = formats().iter().find(|f| (f.recognise)(&probe));
-    let belongs = |name: &str| {
-        format.is_some_and(|format| {
-            format.has_ending(name)
-                || format.parts.contains(&name)
-                || Path::new(name).extension().is_some_and(|e| e == "json")
-                || folder.join(name).is_dir()
-                || name.starts_with('.')
-        })
+    let entries = entries::list(folder)?;
+    let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) else {
+        // Sets may lie deeper than a probe looks.
+        for entry in entries {
+            if !entry.is_folder || entry.name.starts_with('.') {
+                return Ok(Some(entry.name));
+            }
+            if let Some(foreign) = foreign_entry(&entry.path)? {
+                return Ok(Some(format!("{}/{foreign}", entry.name)));
+            }
+        }
+        return Ok(None);
     };
-    Ok(probe.entries.iter().find(|name| !belongs(name)).cloned())
+    let belongs = |entry: &Entry| {
+        let name = entry.name.as_str();
+        let is_known = || format.has_ending(name) || entries::is_json(name) || entry.path.is_dir();
+        format.parts.contains(&name) || !name.starts_with('.') && is_known()
+    };
+    match entries.into_iter().find(|entry| !belongs(entry)) {
+        Some(foreign) => Ok(Some(foreign.name)),
+        None => (format.foreign_entry)(folder),
+    }
+}
+
+/// Where `target` is if it is a link: what is written goes there, so that all who have the link's target see it.
+///
+/// # Errors
+/// A link that leads nowhere.
+pub(super) fn through_links(target: &Path) -> Result<PathBuf> {
+    if !target.symlink_metadata().is_ok_and(|there| there.is_symlink()) {
+        return Ok(target.to_owned());
+    }
+    target.canonicalize().map_err(|_| {
+        let to = target.read_link().unwrap_or_default();
+        Error::new(target, format_args!("is a link to {}, which leads to no file or folder", to.display()))
+            .hint("name the place itself, or remove the link")
+    })
 }

@@ -59,6 +59,60 @@ fn what_is_no_set_of_images_is_not_replaced() {
 }
 
 #[test]
+fn hidden_files_and_folders_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    std::fs::create_dir_all(set.join("plate")).unwrap();
+    std::fs::write(set.join("a.tif"), b"II*\0").unwrap();
+    std::fs::write(set.join("plate/b.tif"), b"II*\0").unwrap();
+    for name in [".DS_Store", "._a.tif", ".nfs0001", ".wellread-journal", "wellread-names.json"] {
+        std::fs::write(set.join(name), b"").unwrap();
+    }
+    drop(Staged::new(&set, true).expect("nobody misses those"));
+    for name in [".notes.md", ".hidden.tif", "plate/.keep", "plate/notes.txt", "Thumbs.db"] {
+        std::fs::write(set.join(name), b"").unwrap();
+        let error = Staged::new(&set, true).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("not replaced"), "{error}");
+        std::fs::remove_file(set.join(name)).unwrap();
+    }
+    // Nor where nothing else is.
+    let home = dir.path().join("home");
+    std::fs::create_dir_all(home.join(".git")).unwrap();
+    assert!(Staged::new(&home, true).unwrap_err().to_string().contains(".git"));
+    std::fs::rename(home.join(".git"), home.join("git")).unwrap();
+    drop(Staged::new(&home, true).expect("empty folders"));
+    std::fs::write(home.join("git/HEAD"), b"").unwrap();
+    assert!(Staged::new(&home, true).unwrap_err().to_string().contains("git/HEAD"));
+}
+
+#[test]
+#[cfg(unix)]
+fn what_a_link_leads_to_is_replaced_and_the_link_stays() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let [disk, work] = ["disk", "work"].map(|name| dir.path().join(name));
+    std::fs::create_dir_all(disk.join("set")).unwrap();
+    std::fs::create_dir(&work).unwrap();
+    std::fs::write(disk.join("file"), b"old").unwrap();
+    for name in ["set", "file", "none"] {
+        symlink(disk.join(name), work.join(name)).unwrap();
+    }
+    write(&work.join("file"), b"new").unwrap();
+    assert_eq!(std::fs::read(disk.join("file")).unwrap(), b"new");
+    let staged = Staged::new(&work.join("set"), true).unwrap();
+    std::fs::write(staged.create_dir().unwrap().join("a.tif"), b"").unwrap();
+    staged.commit().unwrap();
+    assert!(disk.join("set/a.tif").exists());
+    let error = Staged::new(&work.join("none"), true).unwrap_err().to_string();
+    assert!(error.contains("is a link to") && error.contains("remove the link"), "{error}");
+    assert!(Staged::new(&work.join("set"), false).unwrap_err().to_string().contains("already exists"));
+    for name in ["set", "file", "none"] {
+        assert!(work.join(name).symlink_metadata().unwrap().is_symlink(), "{name}");
+    }
+    assert_eq!(std::fs::read_dir(&disk).unwrap().count(), 2);
+}
+
+#[test]
 fn a_target_named_through_itself_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");

@@ -2,7 +2,7 @@
 
 use super::listing::{self, NAMING};
 use super::{store, writer};
-use crate::{Compression, Format, Tune};
+use crate::{Compression, Format, Tune, entries};
 
 /// TIFF and OME-TIFF.
 pub static FORMAT: Format = Format {
@@ -12,6 +12,7 @@ pub static FORMAT: Format = Format {
     set_ending: "",
     holds_images: |_| true,
     parts: &[],
+    foreign_entry: |folder| entries::foreign_below(folder, |name| NAMING.has_ending(name)),
     keeps_features: false,
     keeps_durations: false,
     holds_bare_pixels: true,

@@ -13,6 +13,7 @@ pub static FORMAT: Format = Format {
     set_ending: ".ome-arrow-dataset",
     holds_images: |_| true,
     parts: &[IMAGES, CHUNKS, INDEX, DESCRIPTION],
+    foreign_entry: |_| Ok(None),
     keeps_features: true,
     keeps_durations: true,
     holds_bare_pixels: false,

@@ -1,0 +1,167 @@
+//! What lies in a folder of OME-Zarr that its metadata do not describe, such as labels: it would be lost if the folder were
+//! replaced by other images.
+
+use super::group::Group;
+use super::layout::{METADATA, has_metadata, series};
+use crate::Result;
+use crate::entries::{self, Entry};
+use std::path::Path;
+
+/// Names of metadata other than those of groups and arrays.
+const MORE_METADATA: [&str; 2] = [".zmetadata", "METADATA.ome.xml"];
+
+/// The first thing in `folder` that is no part of an image, by its path in the folder. Chunks are not looked at one by one.
+///
+/// # Errors
+/// A folder cannot be listed.
+pub(super) fn entry(folder: &Path) -> Result<Option<String>> {
+    if !has_metadata(folder) {
+        return images(folder);
+    }
+    // What cannot be read, or is an array, may hold what an array holds.
+    let Ok(group) = Group::load(folder) else { return array(folder) };
+    let ome = &group.ome;
+    if let Some(multiscales) = &ome.multiscales {
+        let paths = multiscales.iter().flat_map(|m| &m.datasets).map(|dataset| trimmed(&dataset.path));
+        described(folder, &paths.collect::<Vec<_>>(), array)
+    } else if let Some(plate) = &ome.plate {
+        let paths: Vec<_> = plate.wells.iter().map(|well| trimmed(&well.path)).collect();
+        described(folder, &paths, entry)
+    } else if let Some(well) = &ome.well {
+        let paths: Vec<_> = well.images.iter().map(|image| trimmed(&image.path)).collect();
+        described(folder, &paths, entry)
+    } else if ome.bioformats2raw.is_some() {
+        let rows = series(folder)?;
+        let mut paths: Vec<_> = rows.iter().map(|row| trimmed(&row.name)).collect();
+        paths.push("OME");
+        described(folder, &paths, entry)
+    } else {
+        images(folder)
+    }
+}
+
+/// What is neither metadata nor at one of `paths`, nor found by `inside` in what is there.
+fn described(
+    folder: &Path,
+    paths: &[&str],
+    inside: fn(&Path) -> Result<Option<String>>,
+) -> Result<Option<String>> {
+    for found in entries::list(folder)? {
+        let name = found.name.as_str();
+        if is_metadata(&found) {
+            continue;
+        }
+        let below: Vec<&str> =
+            paths.iter().filter_map(|path| path.strip_prefix(name)?.strip_prefix('/')).collect();
+        let is_part = paths.contains(&name);
+        if !is_part && below.is_empty() {
+            return Ok(Some(found.name));
+        }
+        // Of a link nothing goes but itself.
+        if !found.is_folder {
+            continue;
+        }
+        let foreign = if is_part { inside(&found.path)? } else { described(&found.path, &below, inside)? };
+        if let Some(foreign) = foreign {
+            return Ok(Some(format!("{name}/{foreign}")));
+        }
+    }
+    Ok(None)
+}
+
+/// What is no image in a folder of images.
+fn images(folder: &Path) -> Result<Option<String>> {
+    for found in entries::list(folder)? {
+        let name = found.name.as_str();
+        if is_metadata(&found) {
+            continue;
+        }
+        let may_belong = entries::is_json(name) || name.ends_with(".zarr") || found.path.is_dir();
+        if name.starts_with('.') || !may_belong {
+            return Ok(Some(found.name));
+        }
+        if found.is_folder
+            && let Some(foreign) = entry(&found.path)?
+        {
+            return Ok(Some(format!("{name}/{foreign}")));
+        }
+    }
+    Ok(None)
+}
+
+/// What is neither metadata nor called as chunks and folders of them are: `c`, `c.0.1`, `0`, `0.1`.
+fn array(folder: &Path) -> Result<Option<String>> {
+    let is_chunk = |name: &str| {
+        let key = name.strip_prefix('c').unwrap_or(name);
+        !name.starts_with('.') && key.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+    };
+    let found = entries::list(folder)?;
+    Ok(found.into_iter().find(|e| !is_metadata(e) && !is_chunk(&e.name)).map(|e| e.name))
+}
+
+fn is_metadata(entry: &Entry) -> bool {
+    let name = entry.name.as_str();
+    !entry.is_folder && (METADATA.contains(&name) || MORE_METADATA.contains(&name))
+}
+
+fn trimmed(path: &str) -> &str {
+    path.trim_start_matches("./").trim_matches('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_metadata_do_not_describe_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("a.zarr");
+        let put = |name: &str, text: &str| {
+            let file = dir.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        put("a.zarr/.zgroup", r#"{"zarr_format": 2}"#);
+        put("a.zarr/.zattrs", r#"{"multiscales": [{"datasets": [{"path": "0"}, {"path": "s/1"}]}]}"#);
+        for file in ["0/.zarray", "0/0/0/0", "s/.zgroup", "s/1/.zarray", "s/1/0.0"] {
+            put(&format!("a.zarr/{file}"), "{}");
+        }
+        put("wellread-names.json", "{}");
+        let whole = || [entry(&image).unwrap(), entry(dir.path()).unwrap()];
+        assert_eq!(whole(), [None, None]);
+        for foreign in ["labels.csv", "labels/cells/.zattrs", ".git/HEAD", "0/notes.txt", "s/2/.zarray"] {
+            put(&format!("a.zarr/{foreign}"), "");
+            // Named as far as it is not described.
+            for (found, before) in whole().into_iter().zip(["", "a.zarr/"]) {
+                let found = found.unwrap();
+                assert!(format!("{before}{foreign}").starts_with(&found), "{found} for {foreign}");
+            }
+            let first = foreign.split('/').next().unwrap();
+            match foreign {
+                "0/notes.txt" => fs::remove_file(image.join(foreign)).unwrap(),
+                "s/2/.zarray" => fs::remove_dir_all(image.join("s/2")).unwrap(),
+                "labels.csv" => fs::remove_file(image.join(first)).unwrap(),
+                _ => fs::remove_dir_all(image.join(first)).unwrap(),
+            }
+        }
+        assert_eq!(whole(), [None, None]);
+    }
+
+    #[test]
+    fn plates_hold_their_wells_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| {
+            let file = dir.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        put(".zattrs", r#"{"plate": {"wells": [{"path": "A/1"}]}}"#);
+        put("A/1/.zattrs", r#"{"well": {"images": [{"path": "0"}]}}"#);
+        put("A/1/0/.zattrs", r#"{"multiscales": [{"datasets": [{"path": "0"}]}]}"#);
+        put("A/1/0/0/.zarray", "{}");
+        assert_eq!(entry(dir.path()).unwrap(), None);
+        put("A/1/0/labels/.zattrs", "{}");
+        assert_eq!(entry(dir.path()).unwrap().as_deref(), Some("A/1/0/labels"));
+    }
+}
