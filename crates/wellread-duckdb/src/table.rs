@@ -290,7 +290,7 @@ impl ImageTable for DuckTable {
             variant = "read by DuckDB".to_owned();
         }
         let codec = if codec == "uncompressed" { "none".to_owned() } else { codec };
-        Ok(StoreLayout { codec, pieces, variant })
+        Ok(StoreLayout { codec, pieces, variant, ..StoreLayout::default() })
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {

@@ -100,6 +100,7 @@ impl Store for MemoryStore {
             codec: "none".into(),
             pieces: "whole images".into(),
             variant: "arrays in memory".into(),
+            ..StoreLayout::default()
         })
     }
 

@@ -46,6 +46,7 @@
 //! | [`checksum`], [`convert`], [`read_back`], [`verify`] | whole-set operations over any store |
 //! | `numbers` | stored numbers, narrowed to pixels |
 //! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
+//! | [`labels`] | label images that lie beside images, which are no rows |
 //! | [`masks`] | masks among images, told by names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | [`trace`] | a timeline of what threads do, written to a file |
@@ -76,6 +77,7 @@ pub mod hints;
 #[cfg(feature = "image-folder")]
 pub mod image_folder;
 pub mod journal;
+pub mod labels;
 mod lazy;
 pub mod mapping;
 pub mod masks;

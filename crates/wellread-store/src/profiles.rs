@@ -10,6 +10,7 @@
 
 mod index;
 mod names;
+mod spread;
 
 use crate::features::{key_at, taken};
 use crate::parquet::read_plain_columns;
@@ -18,6 +19,7 @@ use crate::{Error, Result, Store};
 use arrow_array::{Array, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
 use names::{Namesakes, full_name, full_parts, is_table, parts};
+use spread::Spread;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
@@ -247,27 +249,6 @@ fn end(name: &[&str], folders: usize) -> String {
     name[name.len() - 1 - folders..].join("/")
 }
 
-/// Profiles that went to images of different folders.
-#[derive(Default)]
-struct Spread {
-    first: HashMap<usize, String>,
-    shared: Option<[String; 2]>,
-}
-
-impl Spread {
-    /// The profile of row `row` goes to this image, of whose folders it names so many.
-    fn see(&mut self, row: usize, folders: usize, image: &str) {
-        if self.shared.is_some() || parts(image).len() - 1 == folders {
-            return;
-        }
-        match self.first.get(&row) {
-            Some(other) if other != image => self.shared = Some([other.clone(), image.to_owned()]),
-            Some(_) => (),
-            None => drop(self.first.insert(row, image.to_owned())),
-        }
-    }
-}
-
 /// The columns of these names, in their order, each once.
 fn chosen(
     profiles: &Path,
@@ -378,18 +359,5 @@ mod tests {
         assert_eq!(place(&["data", "P1"], "x/P1/a.tif"), None);
         assert_eq!(place(&["data", "P1"], "a.tif"), None);
         assert_eq!(place(&[], "P1/a.tif"), None, "a table lies in no folder of images");
-    }
-
-    #[test]
-    fn a_profile_that_goes_to_several_folders_is_seen() {
-        let mut spread = Spread::default();
-        spread.see(0, 1, "P1/a");
-        spread.see(0, 1, "P2/a");
-        assert_eq!(spread.shared, None, "their folders were compared");
-        spread.see(1, 0, "P1/a");
-        spread.see(1, 0, "P1/a");
-        assert_eq!(spread.shared, None, "the same name");
-        spread.see(1, 0, "P2/a");
-        assert_eq!(spread.shared, Some(["P1/a".to_owned(), "P2/a".to_owned()]));
     }
 }

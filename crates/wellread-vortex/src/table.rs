@@ -187,7 +187,7 @@ impl ImageTable for VortexTable {
             })
         })?;
         let (codec, pieces) = found.unwrap_or_else(|| ("none".to_owned(), "no pixels".to_owned()));
-        Ok(StoreLayout { codec, pieces, variant: String::new() })
+        Ok(StoreLayout { codec, pieces, ..StoreLayout::default() })
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {

@@ -12,7 +12,9 @@ use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{Error, Format, OpenOptions, RowInfo, Store, WriteOptions, masks, registry, staged};
+use wellread_store::{
+    Error, Format, OpenOptions, RowInfo, Store, WriteOptions, labels, masks, registry, staged,
+};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
@@ -92,6 +94,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             )
         })?;
     }
+    let labels = labels::beside(&*source);
+    if let Some(labels) = &labels {
+        ui.say(format!("note: labels of {} are left out: {labels}", counted(labels.images, "image")));
+    }
+    // By now every row was looked into, which is what this tells of.
+    let lost_looks = source.layout().map_or_else(|_| vec![], |layout| layout.lost_looks());
+    lost_looks.iter().for_each(|what| ui.say(format!("note: {what}")));
     let mut options = args.write.options();
     let joining = args.join.as_deref().zip(args.on.as_deref());
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
@@ -113,6 +122,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
             "profile_of_another_folder": joined.as_ref().and_then(|j| j.elsewhere.as_ref()),
             "columns_left_out": left_out,
+            "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
+            "looks_left_out": lost_looks,
         })
     };
     let verified = |mut document: serde_json::Value, seconds: Option<f64>| {

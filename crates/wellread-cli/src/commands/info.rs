@@ -3,10 +3,11 @@
 use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wellread_image::Region;
+use wellread_store::labels::{self, Labels};
 use wellread_store::words::counted;
-use wellread_store::{Error, Scratch, Store, read_region, registry};
+use wellread_store::{Error, Scratch, Store, StoreLayout, read_region, registry};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -48,6 +49,12 @@ struct Info {
     pixels_unsupported: Option<String>,
     rows_sampled: usize,
     feature_columns: Vec<String>,
+    /// Names of label images that lie beside the images.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<String>,
+    /// What the files say of the images' look, which the pixels do not have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    looks: Vec<String>,
 }
 
 impl Info {
@@ -66,7 +73,7 @@ struct ShapeCount {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
-    let info = describe(&*store, args.rows)?;
+    let Described { info, pieces, labels } = describe(&*store, args.rows)?;
     if ui.json {
         return ui.document(&info);
     }
@@ -112,6 +119,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let columns = counted(info.feature_columns.len(), "column");
         line("features", format!("{columns} beside the images ({first}{more})"));
     }
+    if let Some(labels) = &labels {
+        line("labels", format!("beside {}: {labels}", counted(labels.images, "image")));
+    }
     line("layout", info.layout.clone());
     line(
         "codec",
@@ -132,26 +142,77 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     );
     if let Some(why) = &info.pixels_unsupported {
         line("note", format!("the pixels cannot be read: {why}"));
-    } else if let Some(note) = larger_than_pixels(&info) {
+    } else if let Some(note) = larger_than_pixels(&info, pieces).or_else(|| wide_pixels(&info)) {
         line("note", note);
     }
+    info.looks.iter().for_each(|what| line("note", what.clone()));
     Ok(())
 }
 
-/// What to say where compression has made the files larger than the pixels.
-fn larger_than_pixels(info: &Info) -> Option<String> {
+/// What pixels take, as they are and in files.
+#[derive(Clone, Copy)]
+struct Pieces {
+    /// Bytes of the pixels in their pieces without a codec: chunks are whole also where the image ends within them.
+    plain: u64,
+    /// Bytes of the files that hold the pieces, without those of metadata.
+    stored: u64,
+}
+
+/// What to say where compression has made the pixels larger than they are.
+fn larger_than_pixels(info: &Info, Pieces { plain, stored }: Pieces) -> Option<String> {
     let codec = info.codec.to_lowercase();
-    let plain = codec.is_empty() || codec == "none" || codec == "uncompressed";
-    let (disk, pixels) = (info.bytes_on_disk, info.bytes_of_pixels);
+    let is_plain = codec.is_empty() || codec == "none" || codec == "uncompressed";
     let as_they_are = registry::format_named(info.format).is_ok_and(|format| format.holds_bare_pixels);
-    (as_they_are && !plain && pixels > 0 && disk > pixels).then(|| {
+    (as_they_are && !is_plain && plain > 0 && stored > plain).then(|| {
         format!(
             "the files are {}{:.0} % larger than the pixels: {} saves nothing here (wellread convert --compression none)",
             if info.is_sampled() { "about " } else { "" },
-            100.0 * (disk as f64 / pixels as f64 - 1.0),
+            100.0 * (stored as f64 / plain as f64 - 1.0),
             info.codec
         )
     })
+}
+
+/// Of what Parquet's plain pixels of few bits would take, files hold at least this much where they are kept so.
+const PLAIN_PARQUET: f64 = 0.95;
+
+/// What to say where Parquet keeps pixels of 8 or 16 bits in its smallest number, which has 32.
+fn wide_pixels(info: &Info) -> Option<String> {
+    let bits = match info.dtype.as_str() {
+        "uint8" | "int8" => 8,
+        "uint16" | "int16" => 16,
+        _ => return None,
+    };
+    let in_parquet = matches!(info.format, "parquet" | "ome-arrow-dataset") && info.codec == "none";
+    let is_wide = info.bits_per_pixel >= 32.0 * PLAIN_PARQUET;
+    (in_parquet && is_wide).then(|| {
+        format!(
+            "Parquet keeps {bits}-bit pixels in 32 bits; compression takes that back (wellread convert --compression \
+             zstd)"
+        )
+    })
+}
+
+/// Names of files of metadata beside chunks.
+const ZARR_METADATA: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
+
+/// Bytes of those of `files` that hold pixels.
+fn bytes_of_pieces(files: &[PathBuf]) -> Outcome<u64> {
+    let is_metadata = |file: &Path| {
+        file.file_name().is_some_and(|name| ZARR_METADATA.iter().any(|metadata| name == *metadata))
+    };
+    let mut sum = 0;
+    for file in files.iter().filter(|file| !is_metadata(file)) {
+        sum += std::fs::metadata(file).map_err(|e| Error::io(file, "cannot look at", &e))?.len();
+    }
+    Ok(sum)
+}
+
+/// Bytes of an image of this shape in whole chunks, where `layout` has some; of a pixel of so many bytes.
+fn bytes_in_chunks(shape: [usize; 5], pixel: usize, layout: &StoreLayout) -> u128 {
+    let chunk = layout.chunk.unwrap_or([1; 5]);
+    let sizes = shape.iter().zip(chunk).map(|(&n, chunk)| n.next_multiple_of(chunk.max(1)) as u128);
+    sizes.product::<u128>() * pixel as u128
 }
 
 /// Why pixels of the first image cannot be read, where they are of a kind that is not. What is damaged is for `verify`.
@@ -166,7 +227,14 @@ fn unsupported(store: &dyn Store) -> Option<String> {
     Some(format!("{}{hint}", error.cause()))
 }
 
-fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
+/// What is said of a set, and what that is reckoned from.
+struct Described {
+    info: Info,
+    pieces: Pieces,
+    labels: Option<Labels>,
+}
+
+fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     let mut counts: BTreeMap<([usize; 5], wellread_image::PixelType), usize> = BTreeMap::new();
     let rows = store.len().min(max_rows.max(1));
     let (mut pixels, mut bytes_of_pixels) = (0u128, 0u128);
@@ -183,6 +251,13 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
     let files = store.files()?;
     let bytes_on_disk = store.bytes_on_disk()?;
     let layout = store.layout()?;
+    let in_chunks = counts
+        .iter()
+        .map(|((shape, dtype), n)| bytes_in_chunks(*shape, dtype.size(), &layout) * *n as u128)
+        .sum::<u128>();
+    let plain = if rows == 0 { 0 } else { in_chunks * store.len() as u128 / rows as u128 };
+    let pieces = Pieces { plain: plain as u64, stored: bytes_of_pieces(&files)? };
+    let labels = labels::beside(store);
     let metadata =
         if store.is_empty() { wellread_image::ImageMetadata::default() } else { store.metadata(0)? };
     let sizes = [&metadata.physical_size_z, &metadata.physical_size_y, &metadata.physical_size_x];
@@ -193,7 +268,8 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
     let mut dtypes: Vec<_> = counts.keys().map(|(_, d)| d.name()).collect();
     dtypes.sort_unstable();
     dtypes.dedup();
-    Ok(Info {
+    let looks = layout.lost_looks();
+    let info = Info {
         path: store.path().to_owned(),
         format: store.format(),
         variant: layout.variant,
@@ -223,5 +299,8 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Info> {
         pixels_unsupported: unsupported(store),
         rows_sampled: rows,
         feature_columns: store.hints().feature_names(),
-    })
+        labels: labels.as_ref().map_or_else(Vec::new, |labels| labels.names.clone()),
+        looks,
+    };
+    Ok(Described { info, pieces, labels })
 }

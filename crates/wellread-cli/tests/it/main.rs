@@ -9,6 +9,7 @@ mod data;
 mod everywhere;
 mod false_alarms;
 mod infer;
+mod left_out;
 mod limits;
 mod names;
 mod new_set;

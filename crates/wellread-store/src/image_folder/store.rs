@@ -129,7 +129,7 @@ impl Store for ImageFolder {
             n => format!("{n} classes in splits {}", splits.into_iter().collect::<Vec<_>>().join(", ")),
         };
         let pieces = format!("whole picture, {}", self.header(0)?.describe());
-        Ok(StoreLayout { codec: codec.to_owned(), pieces, variant })
+        Ok(StoreLayout { codec: codec.to_owned(), pieces, variant, ..StoreLayout::default() })
     }
 
     /// A PNG has checksums, a JPEG has none. A file that was not looked into yet is taken for what it is called.

@@ -76,7 +76,7 @@ fn images(folder: &Path) -> Result<Option<String>> {
         if is_metadata(&found) {
             continue;
         }
-        let may_belong = entries::is_json(name) || name.ends_with(".zarr") || found.path.is_dir();
+        let may_belong = entries::is_json(name) || found.path.extension().is_some_and(|ending| ending == "zarr") || found.path.is_dir();
         if name.starts_with('.') || !may_belong {
             return Ok(Some(found.name));
         }

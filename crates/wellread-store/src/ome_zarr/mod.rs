@@ -20,6 +20,7 @@
 //! | [`layout`] | which groups below a path are the rows |
 //! | [`foreign`] | what lies in a folder beside what its metadata describe |
 //! | [`group`] | OME metadata of a group: multiscales, axes, omero, plate, well |
+//! | [`labels`] | label images beside images |
 //! | [`metadata_file`], [`units`] | files of metadata, read and parsed; names and symbols of units |
 //! | [`array`] | array metadata of Zarr v2 and v3, resolved to a plan in TCZYX order |
 //! | [`plans`] | plans by the text of metadata, each parsed once |
@@ -48,6 +49,7 @@ mod format;
 mod general;
 mod grid;
 mod group;
+pub(crate) mod labels;
 mod layout;
 mod metadata_file;
 mod native;

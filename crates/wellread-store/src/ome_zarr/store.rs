@@ -359,6 +359,11 @@ impl Store for OmeZarrStore {
             codec: plan.chain.label.clone(),
             pieces,
             variant: format!("{} (zarr v{})", group.version(), group.zarr),
+            chunk: Some(match &plan.chain.kind {
+                Kind::Chunk(_) => plan.chunk,
+                Kind::Shard(shard) => shard.inner,
+            }),
+            ..StoreLayout::default()
         })
     }
 

@@ -310,6 +310,7 @@ impl Store for ParquetStore {
                 average.div_ceil(1024)
             ),
             variant,
+            ..StoreLayout::default()
         })
     }
 

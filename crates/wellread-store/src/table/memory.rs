@@ -73,7 +73,8 @@ impl ImageTable for MemoryTable {
 
     fn layout(&self) -> Result<StoreLayout> {
         let pieces = format!("{} record batches", self.batches.len());
-        Ok(StoreLayout { codec: "none".into(), pieces, variant: "in memory".into() })
+        let (codec, variant) = ("none".into(), "in memory".into());
+        Ok(StoreLayout { codec, pieces, variant, ..StoreLayout::default() })
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {

@@ -41,6 +41,27 @@ pub(super) enum SampleKind {
     Complex,
 }
 
+/// What a page says of how its numbers are to be shown, where that is not as they are: tag 262.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// As they are: large numbers are bright, or samples are colours.
+    Plain,
+    /// Small numbers are bright.
+    WhiteIsZero,
+    /// They are indices into a palette.
+    Palette,
+}
+
+impl Look {
+    fn of(photometric: u64) -> Self {
+        match photometric {
+            0 => Self::WhiteIsZero,
+            3 => Self::Palette,
+            _ => Self::Plain,
+        }
+    }
+}
+
 /// Everything needed to turn segments into pixels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PageFormat {
@@ -65,6 +86,8 @@ pub(super) struct PageFormat {
     pub(super) exact_lengths: bool,
     /// Rows that the last strip may be filled up to, where it has fewer; 0 where it may not.
     pub(super) padded_rows: usize,
+    /// What becomes of the pixels when they are shown, which they are read without.
+    pub(super) look: Look,
     /// Anything that makes the page unreadable, though its size is known.
     pub(super) refusal: Option<Refusal>,
 }
@@ -225,6 +248,7 @@ impl Page {
             segment,
             exact_lengths: true,
             padded_rows: usize::try_from(rows_per_strip).ok().filter(|&n| n <= MAX_PADDED_ROWS).unwrap_or(0),
+            look: Look::of(photometric),
             refusal,
         };
         let row_bits = (format.interleaved() as u64).checked_mul(segment[0] as u64);

@@ -9,7 +9,7 @@
 
 use super::codec::Codec;
 use super::endian::Endian;
-use super::image::PageFormat;
+use super::image::{Look, PageFormat};
 use super::index::{FileIndex, Kind};
 use super::listing::{self, NAMING};
 use super::ome::Descriptions;
@@ -268,6 +268,19 @@ impl TiffStore {
         result.map_err(|e| e.row(row))
     }
 
+    /// Images of this look, of those whose files were looked into and are kept: no file is read for it.
+    fn images_of(&self, look: Look) -> usize {
+        let is_so = |row: &&Row| {
+            let index = self.files[row.file as usize].index.get();
+            index.is_some_and(|index| {
+                let planes = index.series.get(row.series as usize).map(|series| &series.planes);
+                let own = planes.and_then(|planes| planes.iter().find(|p| p.source == 0));
+                own.is_some_and(|plane| index.pages[plane.page as usize].format.look == look)
+            })
+        };
+        self.rows.iter().filter(is_so).count()
+    }
+
     /// A file's name without extension, behind that of its folder when it is in a folder of the one opened.
     fn stem(&self, path: &Path) -> String {
         let folder = path.parent().filter(|p| self.is_folder && *p != self.path).and_then(Path::file_name);
@@ -380,6 +393,9 @@ impl Store for TiffStore {
                 codec: codec_name(format),
                 pieces: pieces_name(format),
                 variant: format!("{description}{big}{order}"),
+                white_is_zero_images: self.images_of(Look::WhiteIsZero),
+                palette_images: self.images_of(Look::Palette),
+                ..StoreLayout::default()
             })
         })
     }

@@ -261,6 +261,7 @@ impl Store for DatasetStore {
             } else {
                 LAYOUT.to_owned()
             },
+            ..StoreLayout::default()
         })
     }
 
