@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::path::Path;
 
 /// Longest name in bytes; leaves room for a row number and endings within the 255 bytes that file systems allow.
 const MAX: usize = 200;
@@ -20,6 +21,11 @@ pub(crate) fn text(name: &OsStr) -> Cow<'_, str> {
         chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02X}")));
     }
     Cow::Owned(text)
+}
+
+/// A relative path as text, with `/` between its parts on every system.
+pub(crate) fn path_text(path: &Path) -> String {
+    path.iter().map(text).collect::<Vec<_>>().join("/")
 }
 
 /// A file name, without ending, for an image's name: characters that some file system refuses become `_`, a name

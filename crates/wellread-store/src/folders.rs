@@ -1,11 +1,32 @@
-//! Folders below a folder, each of them once.
+//! Folders below a folder, to any depth that is sensible ([`DEPTH`]), each of them once.
+//!
+//! Microscopes and pipelines nest their output, as plate/well/site: an image that lies deeper than others is a row as they
+//! are. What is not looked into are hidden folders (which those of half-written output are), and what its format says
+//! holds no more images of it, such as an OME-Zarr image.
 //!
 //! Links may lead to a folder by two ways, or back to one above: its images would be rows twice. Which folder it is tell
 //! device and number; where the system has none, its path without links.
 
-use std::collections::HashSet;
+#[cfg(any(feature = "tiff", feature = "image-folder"))]
+use crate::format::foreign_format;
+use crate::format::{Naming, formats};
+use crate::probe::DEPTH;
+use crate::{Error, Result};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Folders, and names in them, that are looked at to tell a folder's format.
+const LOOKED_INTO: usize = 1024;
+const LOOKED_AT: usize = 1 << 16;
+
+/// Names of files of which a Zarr group or array has one.
+pub(crate) const ZARR_METADATA: [&str; 4] = ["zarr.json", ".zattrs", ".zgroup", ".zarray"];
+
+/// Whether a folder is a Zarr group or array, whatever it is called.
+pub(crate) fn is_zarr(folder: &Path) -> bool {
+    ZARR_METADATA.iter().any(|name| folder.join(name).is_file())
+}
 
 #[cfg(unix)]
 type Identity = (u64, u64);
@@ -32,11 +53,156 @@ pub(crate) struct FolderEntry {
     pub path: PathBuf,
 }
 
+/// What an entry of a folder is to the format that lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// An image.
+    Image,
+    /// Holds images of this other format.
+    Other(&'static str),
+    /// If it is a folder, one to look into.
+    Below,
+    /// None of these.
+    Skip,
+}
+
+/// What an entry of a folder is to a format that is called `own` and has a file per image. A folder that another format's
+/// set is called as is not looked into.
+#[cfg(any(feature = "tiff", feature = "image-folder"))]
+pub(crate) fn sort_file(path: &Path, name: &str, is_dir: bool, own: &Naming) -> Sort {
+    match foreign_format(path, own) {
+        Some(format) => Sort::Other(format),
+        None if is_dir && is_zarr(path) => Sort::Other("ome-zarr"),
+        None => sort_folder(name, is_dir, own),
+    }
+}
+
+/// As [`sort_file`], for telling a folder's format: without a look into tables.
+pub(crate) fn sort_quickly(path: &Path, name: &str, is_dir: bool, own: &Naming) -> Sort {
+    match sort_folder(name, is_dir, own) {
+        Sort::Below if is_zarr(path) => Sort::Skip,
+        sort => sort,
+    }
+}
+
+fn sort_folder(name: &str, is_dir: bool, own: &Naming) -> Sort {
+    let is_of_another = || !own.has_ending(name) && formats().iter().any(|format| format.has_ending(name));
+    if is_dir && !is_of_another() { Sort::Below } else { Sort::Skip }
+}
+
+/// What lies below a folder.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Images: a file or a folder each, in no order.
+    pub images: Vec<FolderEntry>,
+    /// The first that holds images of another format, and that format.
+    pub other: Option<(PathBuf, &'static str)>,
+}
+
+/// All images below `root`, by what `sort` says of each path, its name and whether it is a folder. Links to folders are
+/// followed, but not to one above `root`. Of the ways to a folder, that without links counts.
+///
+/// # Errors
+/// A folder that cannot be listed, or one that lies deeper than [`DEPTH`]: left out, its images would go unnoticed.
+pub(crate) fn images(root: &Path, sort: impl Fn(&Path, &str, bool) -> Sort) -> Result<Found> {
+    let mut found = Found::default();
+    let mut visited = Visited::above(root);
+    let mut waiting = BTreeSet::from([FolderEntry { is_link: false, path: PathBuf::new() }]);
+    while let Some(FolderEntry { path: below, .. }) = waiting.pop_first() {
+        let place = if below.as_os_str().is_empty() { root.to_owned() } else { root.join(&below) };
+        let first = visited.is_first(&place);
+        if !first.map_err(|e| Error::io(&place, "cannot look at the folder", &e))? {
+            continue;
+        }
+        if below.components().count() > DEPTH {
+            return Err(Error::new(
+                &place,
+                format_args!("lies more than {DEPTH} folders deep, and images are looked for to that depth"),
+            )
+            .hint("give a folder further down, or move the images up"));
+        }
+        let cannot = |e: io::Error| Error::io(&place, "cannot list the folder", &e);
+        for entry in std::fs::read_dir(&place).map_err(cannot)? {
+            let entry = entry.map_err(cannot)?;
+            let name = entry.file_name();
+            let text = name.to_string_lossy();
+            if text.starts_with('.') {
+                continue;
+            }
+            let kind = entry.file_type().map_err(cannot)?;
+            let is_link = kind.is_symlink();
+            let is_dir = kind.is_dir() || is_link && entry.path().is_dir();
+            let path = below.join(&name);
+            match sort(&entry.path(), &text, is_dir) {
+                Sort::Image => found.images.push(FolderEntry { is_link, path }),
+                Sort::Other(format) => {
+                    found.other.get_or_insert((path, format));
+                }
+                Sort::Below if is_dir => {
+                    waiting.insert(FolderEntry { is_link, path });
+                }
+                Sort::Below | Sort::Skip => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether there is an image below `root`, to that many levels: a look into the first folders, those of one level before
+/// those of the next, by what `sort` says, as for [`images`]. What cannot be listed holds none.
+pub(crate) fn has_image(root: &Path, levels: usize, sort: impl Fn(&Path, &str, bool) -> Sort) -> bool {
+    let mut visited = Visited::above(root);
+    let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
+    let (mut looked_into, mut looked_at) = (0, 0);
+    while let Some((folder, level)) = waiting.pop_front() {
+        if !visited.is_first(&folder).unwrap_or(false) {
+            continue;
+        }
+        looked_into += 1;
+        if looked_into > LOOKED_INTO {
+            return false;
+        }
+        let mut inside = vec![];
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            looked_at += 1;
+            if looked_at > LOOKED_AT {
+                return false;
+            }
+            let name = entry.file_name();
+            let text = name.to_string_lossy();
+            if text.starts_with('.') {
+                continue;
+            }
+            let path = entry.path();
+            let is_dir =
+                entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink() && path.is_dir());
+            match sort(&path, &text, is_dir) {
+                Sort::Image => return true,
+                Sort::Below if is_dir && level < levels => inside.push(path),
+                Sort::Below | Sort::Other(_) | Sort::Skip => {}
+            }
+        }
+        inside.sort();
+        waiting.extend(inside.into_iter().map(|path| (path, level + 1)));
+    }
+    false
+}
+
 /// The folders that were visited.
 #[derive(Debug, Default)]
 pub(crate) struct Visited(HashSet<Identity>);
 
 impl Visited {
+    /// The folders above `root`, so that no link leads there.
+    fn above(root: &Path) -> Self {
+        let mut visited = Self::default();
+        if let Ok(whole) = root.canonicalize() {
+            // What cannot be looked at cannot be listed by a link either.
+            whole.ancestors().skip(1).for_each(|above| drop(visited.is_first(above)));
+        }
+        visited
+    }
+
     /// Whether it is the first visit to a folder.
     ///
     /// # Errors
@@ -65,6 +231,41 @@ mod tests {
         let answers = ["", "a", "b", "to-a", "a/up", "to-a/up/b", "./b"].map(|path| first(path).unwrap());
         assert_eq!(answers, [true, true, true, false, false, false, false]);
         assert!(first("round").is_err() && first("none").is_err());
+    }
+
+    #[test]
+    fn images_are_found_at_any_depth_that_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |below: &str| {
+            let file = dir.path().join(below);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, "").unwrap();
+        };
+        ["a/b/c/1.x", "a/.hidden/2.x", "d/3.x", "no/4.x"].into_iter().for_each(put);
+        // A way with a link to what also lies there, and ways up.
+        symlink("a/b", dir.path().join("0")).unwrap();
+        symlink("../..", dir.path().join("a/b/up")).unwrap();
+        symlink("../..", dir.path().join("d/above")).unwrap();
+        let sort = |_: &Path, name: &str, _: bool| match name {
+            "no" => Sort::Skip,
+            name if name.ends_with(".x") => Sort::Image,
+            name if name.ends_with(".y") => Sort::Other("y"),
+            _ => Sort::Below,
+        };
+        let mut found = images(dir.path(), sort).unwrap();
+        found.images.sort();
+        let paths: Vec<&str> = found.images.iter().map(|image| image.path.to_str().unwrap()).collect();
+        assert_eq!((paths, found.other), (vec!["a/b/c/1.x", "d/3.x"], None));
+        std::fs::remove_file(dir.path().join("d/3.x")).unwrap();
+        std::fs::remove_file(dir.path().join("0")).unwrap();
+        std::fs::remove_file(dir.path().join("d/above")).unwrap();
+        assert!(has_image(dir.path(), 3, sort) && !has_image(dir.path(), 2, sort));
+        put("a/b/5.y");
+        assert_eq!(images(dir.path(), sort).unwrap().other, Some(("a/b/5.y".into(), "y")));
+        put(&format!("{}6.x", "e/".repeat(DEPTH)));
+        assert_eq!(images(dir.path(), sort).unwrap().images.len(), 2);
+        std::fs::create_dir(dir.path().join("e/".repeat(DEPTH + 1))).unwrap();
+        assert!(images(dir.path(), sort).unwrap_err().to_string().contains("16 folders deep"));
     }
 
     #[test]

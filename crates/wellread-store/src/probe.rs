@@ -8,6 +8,9 @@ use crate::{Error, Result};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+/// How many levels below a folder images are looked for.
+pub(crate) const DEPTH: usize = 16;
+
 /// What can be told about a path by a look at its first bytes or its directory listing.
 #[derive(Debug)]
 pub struct Probe {
@@ -21,6 +24,9 @@ pub struct Probe {
     pub is_dir: bool,
     /// Names directly inside a folder, sorted, up to 4,096 of them, without dot files except `.z*`.
     pub entries: Vec<String>,
+    /// How many levels below a folder may be looked into.
+    #[cfg_attr(not(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder")), allow(dead_code))]
+    pub(crate) levels: usize,
 }
 
 impl Probe {
@@ -36,6 +42,7 @@ impl Probe {
             tail: vec![],
             is_dir: meta.is_dir(),
             entries: vec![],
+            levels: DEPTH,
         };
         if meta.is_dir() {
             let listing =

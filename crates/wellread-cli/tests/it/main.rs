@@ -6,6 +6,7 @@ mod bench;
 mod columns;
 mod compare;
 mod data;
+mod deep_folders;
 mod everywhere;
 mod false_alarms;
 mod infer;

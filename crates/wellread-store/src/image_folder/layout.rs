@@ -1,11 +1,11 @@
 //! Which files below a path are the rows. Links to folders are followed, and each folder is listed once.
 
-use super::splits::{split_of, split_of_place};
+use super::splits::{split_of_path, split_of_place};
 use super::text_chunk;
 use crate::file_names;
 use crate::file_rows::ImageLocation;
-use crate::folders::{FolderEntry, Visited};
-use crate::format::{Naming, foreign_format, mixed_folder};
+use crate::folders::{self, Sort, sort_file, sort_quickly};
+use crate::format::{Naming, mixed_folder};
 use crate::name_index;
 use crate::probe::Probe;
 use crate::{Error, OpenOptions, Result};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// What the format is called.
 pub(super) const NAMING: Naming = Naming { name: "image-folder", endings: &[".png", ".jpg", ".jpeg"] };
 
-/// Whether a probe is a PNG or JPEG file, or a folder of such files.
+/// Whether a probe is a PNG or JPEG file, or a folder with such files in it or below it.
 pub(super) fn recognise(probe: &Probe) -> bool {
     if !probe.is_dir {
         return probe.head.starts_with(b"\x89PNG\r\n\x1a\n") || probe.head.starts_with(b"\xff\xd8\xff");
@@ -22,14 +22,8 @@ pub(super) fn recognise(probe: &Probe) -> bool {
     if has_pictures(probe) {
         return true;
     }
-    let is_split = |folder: &Path| folder.file_name().is_some_and(|name| split_of(name).is_some());
-    folders(probe).any(|folder| {
-        Probe::new(&folder).is_ok_and(|inside| {
-            has_pictures(&inside)
-                || is_split(&folder)
-                    && folders(&inside)
-                        .any(|class| Probe::new(&class).is_ok_and(|inside| has_pictures(&inside)))
-        })
+    folders::has_image(&probe.path, probe.levels, |path, name, is_dir| {
+        if NAMING.has_ending(name) { Sort::Image } else { sort_quickly(path, name, is_dir, &NAMING) }
     })
 }
 
@@ -37,13 +31,8 @@ fn has_pictures(probe: &Probe) -> bool {
     probe.entries_ending(NAMING.endings).next().is_some()
 }
 
-/// The first few folders in a folder: enough to tell what it is.
-fn folders(probe: &Probe) -> impl Iterator<Item = PathBuf> {
-    probe.entries.iter().map(|name| probe.path.join(name)).filter(|path| path.is_dir()).take(8)
-}
-
-/// Lists the rows of `path`, by its index of names or else by file name: pictures in it, in its class folders, and in those
-/// of its splits; of the split that [`OpenOptions::table`] names, where it names one.
+/// Lists the rows of `path`, by its index of names or else by file name: pictures in it and in all folders
+/// below it; of the split that [`OpenOptions::table`] names, where it names one.
 ///
 /// # Errors
 /// No picture there, an unreadable folder or index of names, no such split, or files of other image formats among the
@@ -54,32 +43,14 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocati
         let name = text_chunk::name_in(path).unwrap_or_else(|| stem(path));
         return Ok(vec![ImageLocation { name, below: PathBuf::new() }]);
     }
-    let mut rows = vec![];
-    let mut foreign = None;
-    let mut visited = Visited::default();
-    let fault = |place: &Path, e| Error::io(place, "cannot look at the folder", &e);
-    visited.is_first(path).map_err(|e| fault(path, e))?;
-    let mut list_once =
-        |mut folders: Vec<FolderEntry>, rows: &mut Vec<ImageLocation>, foreign: &mut Option<_>| {
-            folders.sort();
-            let mut listed: Vec<(PathBuf, Vec<FolderEntry>)> = vec![];
-            for folder in folders {
-                let place = path.join(&folder.path);
-                if visited.is_first(&place).map_err(|e| fault(&place, e))? {
-                    let inside = list(path, &folder.path, rows, foreign)?;
-                    listed.push((folder.path, inside));
-                }
-            }
-            Result::Ok(listed)
-        };
-    let folders = list(path, Path::new(""), &mut rows, &mut foreign)?;
-    let mut splits: Vec<&'static str> = vec![];
-    for (folder, classes) in list_once(folders, &mut rows, &mut foreign)? {
-        let Some(split) = split_of(folder.as_os_str()).filter(|_| !classes.is_empty()) else { continue };
-        splits.push(split);
-        list_once(classes, &mut rows, &mut foreign)?;
-    }
+    let found = folders::images(path, |path, name, is_dir| {
+        if NAMING.has_ending(name) { Sort::Image } else { sort_file(path, name, is_dir, &NAMING) }
+    })?;
+    let foreign = found.other;
+    let row = |below: PathBuf| ImageLocation { name: name_of(&below), below };
+    let mut rows: Vec<ImageLocation> = found.images.into_iter().map(|image| row(image.path)).collect();
     if let Some(wanted) = &options.table {
+        let mut splits: Vec<&str> = rows.iter().filter_map(split_of_place).collect();
         splits.sort_unstable();
         splits.dedup();
         if !splits.contains(&wanted.as_str()) {
@@ -107,43 +78,12 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocati
         .collect())
 }
 
-/// Adds the pictures in `root/below`; returns its subfolders.
-fn list(
-    root: &Path,
-    below: &Path,
-    rows: &mut Vec<ImageLocation>,
-    foreign: &mut Option<(PathBuf, &'static str)>,
-) -> Result<Vec<FolderEntry>> {
-    let dir = if below.as_os_str().is_empty() { root.to_owned() } else { root.join(below) };
-    let cannot = |e: &std::io::Error| Error::io(&dir, "cannot list the folder", e);
-    let mut folders = vec![];
-    for entry in std::fs::read_dir(&dir).map_err(|e| cannot(&e))? {
-        let entry = entry.map_err(|e| cannot(&e))?;
-        let file = entry.file_name();
-        let text = file.to_string_lossy();
-        if text.starts_with('.') {
-            continue;
-        }
-        if NAMING.has_ending(&text) {
-            let below_root = below.join(&file);
-            rows.push(ImageLocation { name: name_of(&below_root), below: below_root });
-        } else if let Some(format) = foreign_format(&entry.path(), &NAMING) {
-            foreign.get_or_insert_with(|| (below.join(&file), format));
-        } else if entry.path().is_dir() {
-            let is_link = entry.file_type().map_err(|e| cannot(&e))?.is_symlink();
-            folders.push(FolderEntry { is_link, path: below.join(&file) });
-        }
-    }
-    Ok(folders)
-}
-
-/// Name of a picture by its path below the opened folder: `stem`, `class/stem` or `split/class/stem`.
+/// Name of a picture by its path below the opened folder: `stem`, `class/stem`, `split/class/stem`, `plate/well/site/stem`.
 pub(super) fn name_of(below: &Path) -> String {
-    let folder = below.parent().unwrap_or(Path::new(""));
-    // Folders of one split are one: train.X1 … train.X4 are train.
-    let within = match folder.parent().and_then(|parent| split_of(parent.as_os_str())) {
-        Some(split) => format!("{split}/{}", folder.file_name().map(file_names::text).unwrap_or_default()),
-        None => file_names::text(folder.as_os_str()).into_owned(),
+    let within = match split_of_path(below) {
+        // Folders of one split are one: train.X1 … train.X4 are train.
+        Some((split, class)) => format!("{split}/{}", file_names::path_text(class)),
+        None => file_names::path_text(below.parent().unwrap_or(Path::new(""))),
     };
     if within.is_empty() { stem(below) } else { format!("{within}/{}", stem(below)) }
 }

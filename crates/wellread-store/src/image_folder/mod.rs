@@ -15,7 +15,8 @@
 //!
 //! JPEG of four colours (CMYK, YCCK) becomes red, green and blue, as Pillow converts it.
 //!
-//! **Classes**: an image in a subfolder is called `class/stem`; [`class_of`] takes the class from the name. Columns beside the
+//! **Classes**: an image in a subfolder is called `class/stem`; [`class_of`] takes the class from the name; where folders lie
+//! in folders, as plate/well/site, it is the whole path (`A01/site1`). Columns beside the
 //! images say it too: `class`, `label` (its number), `class_name` (from `Labels.json`).
 //!
 //! **Splits**: where class folders lie in folders called `train`, `val` and so on, images are called `split/class/stem`, and

@@ -27,7 +27,7 @@ const LABELS: &str = "Labels.json";
 const MAX_LABELS_BYTES: u64 = 16 << 20;
 
 /// The split whose folder is called so: `train`, or `train.X1`, a part of it.
-pub(super) fn split_of(folder: &OsStr) -> Option<&'static str> {
+fn split_of(folder: &OsStr) -> Option<&'static str> {
     let name = folder.to_str()?;
     let name = match name.rsplit_once(".X") {
         Some((split, part)) if part.bytes().all(|c| c.is_ascii_digit()) => split,
@@ -38,21 +38,32 @@ pub(super) fn split_of(folder: &OsStr) -> Option<&'static str> {
 
 /// The split that a row lies in: of `SPLIT/CLASS/PICTURE`.
 pub(super) fn split_of_place(row: &ImageLocation) -> Option<&'static str> {
-    let mut above = row.below.ancestors().skip(2);
-    above.next().and_then(|split| split_of(split.as_os_str()))
+    split_of_path(&row.below).map(|(split, _)| split)
 }
 
-/// The class of an image of an image folder: the folder that it lies in, by its name.
+/// The split of a path below the set's folder, and the folder of the class in it, which may be several deep.
+pub(super) fn split_of_path(below: &Path) -> Option<(&'static str, &Path)> {
+    let mut folders = below.parent()?.components();
+    let split = split_of(folders.next()?.as_os_str())?;
+    let class = folders.as_path();
+    (!class.as_os_str().is_empty()).then_some((split, class))
+}
+
+/// The class of an image of an image folder: the folder that it lies in, by its name. Of folders in folders it
+/// is the whole path, so that sites of different wells are not one class; a split at its beginning is no part of it.
 ///
 /// ```
 /// use wellread_store::image_folder::class_of;
 /// assert_eq!(class_of("n01440764/n01440764_10026"), Some("n01440764"));
 /// assert_eq!(class_of("train/n01440764/n01440764_10026"), Some("n01440764"));
+/// assert_eq!(class_of("A01/site1/5"), Some("A01/site1"));
 /// assert_eq!(class_of("cell-17"), None);
 /// ```
 pub fn class_of(name: &str) -> Option<&str> {
     let (folder, _) = name.rsplit_once('/')?;
-    folder.rsplit('/').next()
+    Some(
+        folder.split_once('/').filter(|(first, _)| SPLITS.contains(first)).map_or(folder, |(_, class)| class),
+    )
 }
 
 /// Names of classes by their folders.

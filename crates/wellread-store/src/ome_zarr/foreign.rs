@@ -2,9 +2,10 @@
 //! replaced by other images.
 
 use super::group::Group;
-use super::layout::{METADATA, has_metadata, series};
+use super::layout::series;
 use crate::Result;
 use crate::entries::{self, Entry};
+use crate::folders::{ZARR_METADATA, is_zarr as has_metadata};
 use std::path::Path;
 
 /// Names of metadata other than those of groups and arrays.
@@ -76,7 +77,9 @@ fn images(folder: &Path) -> Result<Option<String>> {
         if is_metadata(&found) {
             continue;
         }
-        let may_belong = entries::is_json(name) || found.path.extension().is_some_and(|ending| ending == "zarr") || found.path.is_dir();
+        let may_belong = entries::is_json(name)
+            || found.path.extension().is_some_and(|ending| ending == "zarr")
+            || found.path.is_dir();
         if name.starts_with('.') || !may_belong {
             return Ok(Some(found.name));
         }
@@ -101,7 +104,7 @@ fn array(folder: &Path) -> Result<Option<String>> {
 
 fn is_metadata(entry: &Entry) -> bool {
     let name = entry.name.as_str();
-    !entry.is_folder && (METADATA.contains(&name) || MORE_METADATA.contains(&name))
+    !entry.is_folder && (ZARR_METADATA.contains(&name) || MORE_METADATA.contains(&name))
 }
 
 fn trimmed(path: &str) -> &str {

@@ -4,8 +4,8 @@
 use super::group::{Group, inside};
 use crate::file_names;
 use crate::file_rows::ImageLocation;
-use crate::folders::{FolderEntry, Visited};
-use crate::format::{Naming, foreign_format, mixed_folder};
+use crate::folders::{self, Sort, Visited, ZARR_METADATA, is_zarr as has_metadata, sort_quickly};
+use crate::format::{Naming, foreign_format, formats, mixed_folder};
 use crate::name_index;
 use crate::probe::Probe;
 use crate::{Error, OpenOptions, Result};
@@ -14,11 +14,9 @@ use std::path::{Path, PathBuf};
 /// What the format is called.
 pub(super) const NAMING: Naming = Naming { name: "ome-zarr", endings: &[".zarr"] };
 
-pub(super) const METADATA: [&str; 4] = ["zarr.json", ".zattrs", ".zgroup", ".zarray"];
-
 /// Whether a probe is a Zarr group or array, or a folder that holds some.
 pub(super) fn recognise(probe: &Probe) -> bool {
-    let is_metadata = |name: &String| METADATA.contains(&name.as_str());
+    let is_metadata = |name: &String| ZARR_METADATA.contains(&name.as_str());
     probe.is_dir
         && (probe.entries.iter().any(is_metadata)
             // Ordinary folders are told apart by a look into the first few subfolders.
@@ -31,15 +29,19 @@ pub(super) fn recognise(probe: &Probe) -> bool {
                     // A name that is no text cannot be looked up from a probe: it is taken at its word.
                     let is_text = !name.contains(char::REPLACEMENT_CHARACTER);
                     ends_in_zarr(name) && !is_text || has_metadata(&probe.path.join(name))
-                }))
+                })
+            || probe.levels > 1 && !holds_files(probe) && folders::has_image(&probe.path, probe.levels, sort))
+}
+
+/// Whether images of other formats lie in a folder: then what lies further below makes no set of OME-Zarr of it, and large
+/// folders are not listed for it.
+fn holds_files(probe: &Probe) -> bool {
+    let is_other = |name: &String| formats().iter().any(|f| f.name != NAMING.name && f.has_ending(name));
+    probe.entries.iter().any(is_other)
 }
 
 fn ends_in_zarr(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == "zarr")
-}
-
-pub(super) fn has_metadata(folder: &Path) -> bool {
-    METADATA.iter().any(|name| folder.join(name).is_file())
 }
 
 /// Lists the rows of `path`.
@@ -122,26 +124,22 @@ pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
     Ok(names.into_iter().map(|name| ImageLocation { below: PathBuf::from(&name), name }).collect())
 }
 
-/// The images of a folder, by its index of names or else by file name.
+/// What an entry of a folder is: a name ending in .zarr is taken at its word, so that opening a large set only lists it.
+fn sort(path: &Path, name: &str, is_dir: bool) -> Sort {
+    let is_image = ends_in_zarr(name) || is_dir && !name.contains('.') && has_metadata(path);
+    if is_image { Sort::Image } else { sort_quickly(path, name, is_dir, &NAMING) }
+}
+
+/// The images of a folder and of all folders below it, by its index of names or else by file name.
 fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
-    let listing = std::fs::read_dir(path).map_err(|e| Error::io(path, "cannot list the folder", &e))?;
-    let mut groups = vec![];
-    let mut foreign = None;
-    for entry in listing {
-        let entry = entry.map_err(|e| Error::io(path, "cannot list the folder", &e))?;
-        let file = entry.file_name();
-        let text = file.to_string_lossy();
-        if text.starts_with('.') {
-            continue;
-        }
-        // A name ending in .zarr is taken at its word, so that opening a large set only lists it.
-        if ends_in_zarr(&text) || (!text.contains('.') && has_metadata(&entry.path())) {
-            let kind = entry.file_type().map_err(|e| Error::io(path, "cannot list the folder", &e))?;
-            groups.push(FolderEntry { is_link: kind.is_symlink(), path: PathBuf::from(file) });
-        } else if foreign.is_none() {
-            foreign = foreign_format(&entry.path(), &NAMING).map(|format| (PathBuf::from(file), format));
-        }
-    }
+    // Other folders of a Zarr group are its own, such as those of chunks.
+    let is_group = has_metadata(path);
+    let found = folders::images(path, |entry, name, is_dir| match sort(entry, name, is_dir) {
+        Sort::Below if is_group => Sort::Skip,
+        Sort::Skip => foreign_format(entry, &NAMING).map_or(Sort::Skip, Sort::Other),
+        sort => sort,
+    })?;
+    let (mut groups, foreign) = (found.images, found.other);
     groups.sort();
     // Links may lead to a group that is listed, or to this folder. What cannot be looked at says so where it is read.
     if groups.last().is_some_and(|group| group.is_link) {
@@ -162,8 +160,16 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
     let arranged = name_index::arrange(path, groups, PathBuf::as_path)?;
     Ok(arranged
         .into_iter()
-        .map(|(group, name)| ImageLocation { name: name.unwrap_or_else(|| image_name(&group)), below: group })
+        .map(|(group, name)| ImageLocation { name: name.unwrap_or_else(|| name_below(&group)), below: group })
         .collect())
+}
+
+/// A group's name by its path below the opened folder.
+fn name_below(group: &Path) -> String {
+    match group.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => format!("{}/{}", file_names::path_text(folder), image_name(group)),
+        None => image_name(group),
+    }
 }
 
 /// A group's folder name without `.zarr` or `.ome.zarr`.

@@ -46,7 +46,8 @@ fn is_replaceable(target: &Path, there: FileType) -> Result<()> {
 
 /// Something in a folder that does not look like a part of a set of images; `None` for an empty folder.
 fn foreign_entry(folder: &Path) -> Result<Option<String>> {
-    let probe = Probe::new(folder)?;
+    // Far below a folder of other things there may be an image: that does not make a set of it that may go.
+    let probe = Probe { levels: 1, ..Probe::new(folder)? };
     let entries = entries::list(folder)?;
     let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) else {
         // Sets may lie deeper than a probe looks.

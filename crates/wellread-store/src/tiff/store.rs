@@ -281,11 +281,11 @@ impl TiffStore {
         self.rows.iter().filter(is_so).count()
     }
 
-    /// A file's name without extension, behind that of its folder when it is in a folder of the one opened.
+    /// A file's name without extension, behind the folders that it is in below the one opened.
     fn stem(&self, path: &Path) -> String {
-        let folder = path.parent().filter(|p| self.is_folder && *p != self.path).and_then(Path::file_name);
-        match folder {
-            Some(folder) => format!("{}/{}", file_names::text(folder), stem(path)),
+        let below = path.strip_prefix(&self.path).ok().and_then(Path::parent).filter(|_| self.is_folder);
+        match below.filter(|folder| !folder.as_os_str().is_empty()) {
+            Some(folder) => format!("{}/{}", file_names::path_text(folder), stem(path)),
             None => stem(path),
         }
     }
