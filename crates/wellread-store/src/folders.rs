@@ -248,8 +248,8 @@ mod tests {
         symlink("../..", dir.path().join("d/above")).unwrap();
         let sort = |_: &Path, name: &str, _: bool| match name {
             "no" => Sort::Skip,
-            name if name.ends_with(".x") => Sort::Image,
-            name if name.ends_with(".y") => Sort::Other("y"),
+            name if name.rsplit_once('.').is_some_and(|(_, ending)| ending == "x") => Sort::Image,
+            name if name.rsplit_once('.').is_some_and(|(_, ending)| ending == "y") => Sort::Other("y"),
             _ => Sort::Below,
         };
         let mut found = images(dir.path(), sort).unwrap();

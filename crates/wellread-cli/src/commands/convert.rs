@@ -100,7 +100,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     // By now every row was looked into, which is what this tells of.
     let lost_looks = source.layout().map_or_else(|_| vec![], |layout| layout.lost_looks());
-    lost_looks.iter().for_each(|what| ui.say(format!("note: {what}")));
+    for what in &lost_looks {
+        ui.say(format!("note: {what}"));
+    }
     let mut options = args.write.options();
     let joining = args.join.as_deref().zip(args.on.as_deref());
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });

@@ -57,7 +57,9 @@ fn the_look_that_a_tiff_asks_for_is_named() {
             let mut changed = content.clone();
             let places: Vec<usize> =
                 content.windows(tag.len()).enumerate().filter(|(_, w)| *w == tag).map(|(at, _)| at).collect();
-            places.iter().for_each(|at| changed[at + 8] = value);
+            for at in &places {
+                changed[at + 8] = value;
+            }
             fs::write(file, changed).unwrap();
         }
     };

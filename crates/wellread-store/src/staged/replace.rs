@@ -50,16 +50,9 @@ fn foreign_entry(folder: &Path) -> Result<Option<String>> {
     let probe = Probe { levels: 1, ..Probe::new(folder)? };
     let entries = entries::list(folder)?;
     let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) else {
-        // Sets may lie deeper than a probe looks.
-        for entry in entries {
-            if !entry.is_folder || entry.name.starts_with('.') {
-                return Ok(Some(entry.name));
-            }
-            if let Some(foreign) = foreign_entry(&entry.path)? {
-                return Ok(Some(format!("{}/{foreign}", entry.name)));
-            }
-        }
-        return Ok(None);
+        // Images may lie deeper than that: what is no set by itself may go only where there is nothing in it.
+        let foreign = |entry: &Entry| !entry.is_folder || !is_empty(&entry.path);
+        return Ok(entries.into_iter().find(foreign).map(|entry| entry.name));
     };
     let belongs = |entry: &Entry| {
         let name = entry.name.as_str();
@@ -70,6 +63,12 @@ fn foreign_entry(folder: &Path) -> Result<Option<String>> {
         Some(foreign) => Ok(Some(foreign.name)),
         None => (format.foreign_entry)(folder),
     }
+}
+
+/// Whether nothing lies in a folder, or only folders of which that is so.
+fn is_empty(folder: &Path) -> bool {
+    let empty = |entry: &Entry| entry.is_folder && is_empty(&entry.path);
+    entries::list(folder).is_ok_and(|entries| entries.iter().all(empty))
 }
 
 /// Where `target` is if it is a link: what is written goes there, so that all who have the link's target see it.
