@@ -310,8 +310,8 @@ class Dataset:
         """The values of a column beside the images (:attr:`columns`), one per row, such as a label or a well.
 
         Numbers, truth values and times keep their types; where some are missing, whole numbers become float64 with
-        NaN (exact up to 2**53 only: where each digit counts, ``pyarrow.table(dataset).column(name)`` keeps the type and
-        the nulls) and truth values objects with None. Texts are an array of objects (str or None).
+        NaN (exact up to 2**53 only: where each digit counts, ``pyarrow.table(dataset).column(name)`` keeps type and
+        nulls) and truth values objects with None. Texts are an array of objects (str or None).
 
         Raises:
             KeyError: there is no such column.
