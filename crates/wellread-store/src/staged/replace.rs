@@ -51,7 +51,8 @@ fn foreign_entry(folder: &Path) -> Result<Option<String>> {
     let entries = entries::list(folder)?;
     let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) else {
         // Images may lie deeper than that: what is no set by itself may go only where there is nothing in it.
-        let foreign = |entry: &Entry| !entry.is_folder || !is_empty(&entry.path);
+        let is_hidden = |entry: &Entry| entry.name.starts_with('.');
+        let foreign = |entry: &Entry| !entry.is_folder || is_hidden(entry) || !is_empty(&entry.path);
         return Ok(entries.into_iter().find(foreign).map(|entry| entry.name));
     };
     let belongs = |entry: &Entry| {
