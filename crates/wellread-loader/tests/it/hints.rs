@@ -3,16 +3,14 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{Int32Array, RecordBatch};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_image::{PixelType, Shape};
 use wellread_loader::{Cache, Dataset, MemoryStore};
 use wellread_store::planes::PlaneStore;
 use wellread_store::subset::Subset;
 use wellread_store::{
     FeatureTable, Hints, PageCache, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
-    StoreLayout,
 };
 
 /// A store with something to say about everything, and of each row something else.
@@ -43,23 +41,9 @@ impl Store for Odd {
     fn format(&self) -> &'static str {
         "odd"
     }
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-    fn len(&self) -> usize {
-        self.inner.len()
-    }
+    set_of_inner!();
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         self.inner.row_info(row)
-    }
-    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        self.inner.metadata(row)
-    }
-    fn layout(&self) -> Result<StoreLayout> {
-        self.inner.layout()
-    }
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        self.inner.files()
     }
     fn has_checksums(&self) -> bool {
         true

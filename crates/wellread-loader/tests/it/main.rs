@@ -1,5 +1,9 @@
 //! Tests of datasets and loaders from outside, on stores in memory.
 
+// First, for the macro in it.
+#[macro_use]
+mod support;
+
 mod cache_policies;
 mod caching;
 mod crops;
@@ -17,6 +21,5 @@ mod resume;
 mod same_batches;
 mod skipping;
 mod statistics;
-mod support;
 mod threads;
 mod uneven;

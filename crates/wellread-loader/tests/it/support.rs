@@ -1,15 +1,36 @@
 //! A store in memory that can be slow, broken, or hand over its pixels in awkward pieces.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use wellread_image::{ImageMetadata, PixelType, Region, Shape};
+use wellread_image::{PixelType, Region, Shape};
 use wellread_loader::{Dataset, MemoryStore};
 use wellread_store::{
     Block, Error, Hints, ImageView, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
-    StoreLayout, WriteOptions,
+    WriteOptions,
 };
+
+/// Methods of a store whose set is that of its field `inner`, but for the rows and how they are read.
+macro_rules! set_of_inner {
+    () => {
+        fn path(&self) -> &std::path::Path {
+            self.inner.path()
+        }
+        fn len(&self) -> usize {
+            self.inner.len()
+        }
+        fn metadata(&self, row: usize) -> wellread_store::Result<wellread_image::ImageMetadata> {
+            self.inner.metadata(row)
+        }
+        fn layout(&self) -> wellread_store::Result<wellread_store::StoreLayout> {
+            self.inner.layout()
+        }
+        fn files(&self) -> wellread_store::Result<Vec<std::path::PathBuf>> {
+            self.inner.files()
+        }
+    };
+}
 
 /// What a [`TestStore`] does to those who read a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,23 +129,9 @@ impl Store for TestStore {
     fn format(&self) -> &'static str {
         "test"
     }
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-    fn len(&self) -> usize {
-        self.inner.len()
-    }
+    set_of_inner!();
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         self.inner.row_info(row)
-    }
-    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        self.inner.metadata(row)
-    }
-    fn layout(&self) -> Result<StoreLayout> {
-        self.inner.layout()
-    }
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        self.inner.files()
     }
     fn has_checksums(&self) -> bool {
         self.inner.has_checksums()

@@ -2,16 +2,13 @@
 
 use crate::support::{Bits, Fault, TestStore, bits, pixels};
 use proptest::prelude::*;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Condvar, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
-use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_image::{PixelType, Shape};
 use wellread_loader::{Dataset, Loader, LoaderBuilder, MemoryStore, OnError};
-use wellread_store::{
-    Error, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
-};
+use wellread_store::{Error, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store};
 
 /// Images of these sides.
 fn sized(sides: &[usize]) -> MemoryStore {
@@ -53,24 +50,10 @@ impl Store for Together {
     fn format(&self) -> &'static str {
         "together"
     }
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-    fn len(&self) -> usize {
-        self.inner.len()
-    }
+    set_of_inner!();
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         self.pause();
         self.inner.row_info(row)
-    }
-    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        self.inner.metadata(row)
-    }
-    fn layout(&self) -> Result<StoreLayout> {
-        self.inner.layout()
-    }
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        self.inner.files()
     }
     fn has_checksums(&self) -> bool {
         self.inner.has_checksums()
