@@ -2,11 +2,11 @@
 
 use crate::connection::{Borrowed, failed};
 use crate::direct::{Blocks, HEADERS};
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_store::direct::{Tested, little_endian, read_at};
-use wellread_store::{Error, Result, regular};
+use wellread_store::place::{self, File};
+use wellread_store::{Error, Result};
 
 /// The newest release whose files were read here as DuckDB reads them, as the file's main header names it.
 static RELEASE: Tested = Tested::new("was written by DuckDB", "2.0");
@@ -20,7 +20,7 @@ const STORAGE_AT: [u64; 2] = [4096 + 56, 8192 + 56];
 
 /// Opens a file, with a clear word about what DuckDB would say less clearly.
 pub(crate) fn check_file(path: &Path) -> Result<File> {
-    let (file, length) = regular::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+    let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
     if length == 0 {
         return Err(Error::new(path, "the file is empty"));
     }
@@ -31,7 +31,7 @@ pub(crate) fn check_file(path: &Path) -> Result<File> {
 pub(crate) fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push(".wal");
-    std::fs::metadata(log).is_ok_and(|meta| meta.len() > 0)
+    place::metadata(Path::new(&log)).is_ok_and(|meta| meta.length > 0)
 }
 
 /// Whether a database is of a version whose blocks were read here as DuckDB reads them; if not, a note says so.
@@ -59,14 +59,11 @@ pub(crate) fn check_length(
         .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
         .map_err(|e| failed(path, "cannot look at the storage", &e))?;
     let needed = size.saturating_mul(blocks).saturating_add(HEADERS);
-    let meta = file.metadata().map_err(|e| Error::io(path, "cannot look at", &e))?;
-    if meta.len() < needed {
+    let length = file.length().map_err(|e| Error::io(path, "cannot look at", &e))?;
+    if length < needed {
         return Err(Error::new(
             path,
-            format_args!(
-                "has {} bytes, its {blocks} blocks need {needed}: the file is truncated",
-                meta.len()
-            ),
+            format_args!("has {length} bytes, its {blocks} blocks need {needed}: the file is truncated"),
         )
         .hint("copy or write it again"));
     }
@@ -88,12 +85,12 @@ mod tests {
                 bytes[*at as usize..][..8].copy_from_slice(&number.to_le_bytes());
             }
             std::fs::write(&path, bytes).unwrap();
-            is_tested(&path, &File::open(&path).unwrap())
+            is_tested(&path, &place::open(&path).unwrap().0)
         };
         assert!(is_tested("v2.0.0", [69, 69]) && is_tested("v2.0.9", [0, 68]) && is_tested("v1.4.1", [0, 0]));
         assert!(!is_tested("v2.1.0", [69, 69]) && !is_tested("v3.0.0-dev1", [69, 69]));
         assert!(!is_tested("v2.0.0", [69, 70]) && !is_tested("v2.0.0", [70, 69]));
         std::fs::write(&path, [0; 100]).unwrap();
-        assert!(!super::is_tested(&path, &File::open(&path).unwrap()));
+        assert!(!super::is_tested(&path, &place::open(&path).unwrap().0));
     }
 }

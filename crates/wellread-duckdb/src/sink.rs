@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 use wellread_store::journal::Journal;
+use wellread_store::place::{exists, is_file};
 use wellread_store::staged::{Finished, Staged};
 use wellread_store::table::TableSink;
 use wellread_store::{Compression, Error, Result, Tune, WriteOptions};
@@ -236,7 +237,7 @@ impl TableSink for DuckSink {
             refuse_held(&target)?;
             staged.commit_file(DATABASE)?;
             // That of a database that was replaced, and not closed: with it, the new one could not be opened.
-            let _ = std::fs::remove_file(log_of(&target));
+            let _ = wellread_store::place::of(&target).remove_file(&log_of(&target));
             Ok(())
         };
         Ok(Finished::new(self.staged, path, commit))
@@ -287,7 +288,7 @@ fn check_columns(path: &Path, options: &WriteOptions) -> Result<()> {
 /// Refuses a name beside which the log of a database lies that is not there.
 fn check_log(database: &Path) -> Result<()> {
     let log = log_of(database);
-    if database.exists() || !log.exists() {
+    if exists(database) || !exists(&log) {
         return Ok(());
     }
     Err(Error::new(
@@ -300,7 +301,7 @@ fn check_log(database: &Path) -> Result<()> {
 /// Refuses to replace a database that another process writes to, whose log would end up beside the new one, and one
 /// that holds more than one table.
 fn refuse_held(database: &Path) -> Result<()> {
-    if !database.is_file() {
+    if !is_file(database) {
         return Ok(());
     }
     let options = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));

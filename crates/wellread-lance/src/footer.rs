@@ -6,7 +6,7 @@
 
 use std::path::Path;
 use wellread_store::direct::little_endian;
-use wellread_store::regular;
+use wellread_store::place;
 
 /// Bytes of a footer.
 const FOOTER: usize = 40;
@@ -15,10 +15,10 @@ const ENTRY: u64 = 16;
 
 /// Whether the tables of a data file are in it. What is no Lance file at all is left to Lance, which says so.
 pub(crate) fn is_plausible(file: &Path) -> bool {
-    let Ok((file, length)) = regular::open(file) else { return true };
+    let Ok((file, length)) = place::open(file) else { return true };
     let mut footer = [0; FOOTER];
     let Some(start) = length.checked_sub(FOOTER as u64) else { return true };
-    regular::read_exact_at(&file, &mut footer, start).is_err() || fits(&footer, start)
+    file.read_exact_at(&mut footer, start).is_err() || fits(&footer, start)
 }
 
 /// Whether the tables end before the footer, which starts at `end`.

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::Path;
 use wellread_store::journal::Journal;
-use wellread_store::{Error, Result};
+use wellread_store::{Error, Result, place};
 
 /// Bytes of images that make a part at least. Later parts have an eighth of what is written: a large dataset has some
 /// dozens, and no interruption loses more than a ninth of the work.
@@ -41,11 +41,11 @@ impl Parts {
             if name == DATA {
                 for file in names(&path).map_err(cannot)? {
                     if !known.contains(&file) {
-                        std::fs::remove_file(path.join(file)).map_err(cannot)?;
+                        place::of(&path).remove_file(&path.join(file)).map_err(cannot)?;
                     }
                 }
-            } else if path.is_dir() {
-                std::fs::remove_dir_all(path).map_err(cannot)?;
+            } else if place::is_folder(&path) {
+                place::of(&path).remove_folder(&path).map_err(cannot)?;
             }
         }
         Ok(Self { journal, fragments })
@@ -84,9 +84,9 @@ fn part(folder: &Path, line: &str) -> Option<Vec<Fragment>> {
     let is_whole = |fragment: &Fragment| {
         fragment.physical_rows.is_some()
             && fragment.files.iter().all(|file| {
-                let there = std::fs::metadata(folder.join(DATA).join(&file.path));
+                let there = place::metadata(&folder.join(DATA).join(&file.path));
                 let size = file.file_size_bytes.get().map(std::num::NonZero::get);
-                there.is_ok_and(|there| there.is_file() && Some(there.len()) == size)
+                there.is_ok_and(|there| there.is_file() && Some(there.length) == size)
             })
     };
     fragments.iter().all(is_whole).then_some(fragments)
@@ -94,8 +94,8 @@ fn part(folder: &Path, line: &str) -> Option<Vec<Fragment>> {
 
 /// Names in a folder; none where it is missing.
 fn names(folder: &Path) -> std::io::Result<Vec<OsString>> {
-    match std::fs::read_dir(folder) {
-        Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect(),
+    match place::list(folder) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.name())).collect(),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(vec![]),
         Err(e) => Err(e),
     }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use wellread_store::registry::Probe;
-use wellread_store::{Error, Result};
+use wellread_store::{Error, Result, place as files};
 
 /// The folder of manifests, which every dataset has.
 const VERSIONS: &str = "_versions";
@@ -12,7 +12,7 @@ const TABLE: &str = ".lance";
 
 /// Whether the folder is a dataset.
 fn is_dataset(folder: &Path) -> bool {
-    folder.join(VERSIONS).is_dir()
+    files::is_folder(&folder.join(VERSIONS))
 }
 
 /// Whether a probe is of a dataset or a LanceDB folder.
@@ -29,13 +29,14 @@ pub(crate) fn holds_tables(path: &Path) -> bool {
 
 /// Names of the tables in a LanceDB folder, sorted.
 fn tables(folder: &Path) -> Result<Vec<String>> {
-    let listing = std::fs::read_dir(folder).map_err(|e| Error::io(folder, "cannot list the folder", &e))?;
+    let listing = files::list(folder).map_err(|e| Error::io(folder, "cannot list the folder", &e))?;
     let mut names = vec![];
     for entry in listing {
         let entry = entry.map_err(|e| Error::io(folder, "cannot list the folder", &e))?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if let Some(name) = name.strip_suffix(TABLE)
-            && is_dataset(&entry.path())
+        let name = entry.name();
+        let path = folder.join(&name);
+        if let Some(name) = name.to_string_lossy().strip_suffix(TABLE)
+            && is_dataset(&path)
         {
             names.push(name.to_owned());
         }
@@ -46,7 +47,7 @@ fn tables(folder: &Path) -> Result<Vec<String>> {
 
 /// Refuses to replace a LanceDB folder with tables besides the one that a set of images is.
 pub(crate) fn refuse_tables(target: &Path) -> Result<()> {
-    if !target.is_dir() || is_dataset(target) {
+    if !files::is_folder(target) || is_dataset(target) {
         return Ok(());
     }
     match tables(target)?.as_slice() {
@@ -64,8 +65,8 @@ pub(crate) fn refuse_tables(target: &Path) -> Result<()> {
 /// # Errors
 /// No dataset there; several without a name to choose by; no table of that name (the message lists those there are).
 pub(crate) fn dataset(path: &Path, table: Option<&str>) -> Result<PathBuf> {
-    let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-    if !meta.is_dir() {
+    let meta = files::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+    if !meta.is_folder() {
         return Err(Error::new(path, "is a file; a Lance dataset is a folder")
             .hint("give the folder that holds _versions and data"));
     }

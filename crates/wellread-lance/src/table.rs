@@ -60,7 +60,8 @@ impl LanceTable {
     /// Opens the dataset at `path`, or a table of the LanceDB folder there.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let folder = place::dataset(path, options.table.as_deref())?;
-        let folder = folder.canonicalize().map_err(|e| Error::io(path, "cannot open", &e))?;
+        let folder =
+            wellread_store::place::canonical(&folder).map_err(|e| Error::io(path, "cannot open", &e))?;
         let address = folder.to_str().ok_or_else(|| {
             Error::new(path, "Lance cannot open a path that is not valid UTF-8").hint("rename the folder")
         })?;
@@ -293,7 +294,7 @@ impl ImageTable for LanceTable {
                 let name = format!("{}-{}-{}", fragment.id, deleted.read_version, deleted.id);
                 let folder = self.folder.join("_deletions");
                 let found = [".arrow", ".bin"].map(|ending| folder.join(format!("{name}{ending}")));
-                files.extend(found.into_iter().filter(|path| path.exists()));
+                files.extend(found.into_iter().filter(|path| wellread_store::place::exists(path)));
             }
         }
         if let Some(name) = self.dataset.manifest_name() {

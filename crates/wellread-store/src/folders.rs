@@ -4,12 +4,13 @@
 //! are. What is not looked into are hidden folders (which those of half-written output are), and what its format says
 //! holds no more images of it, such as an OME-Zarr image.
 //!
-//! Links may lead to a folder by two ways, or back to one above: its images would be rows twice. Which folder it is tell
-//! device and number; where the system has none, its path without links.
+//! Links may lead to a folder by two ways, or back to one above: its images would be rows twice. Which folder it is tells its
+//! [`Identity`].
 
 #[cfg(any(feature = "tiff", feature = "image-folder"))]
 use crate::format::foreign_format;
 use crate::format::{Naming, formats};
+use crate::place::{self, Identity, Kind};
 use crate::probe::DEPTH;
 use crate::{Error, Result};
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -25,23 +26,7 @@ pub(crate) const ZARR_METADATA: [&str; 4] = ["zarr.json", ".zattrs", ".zgroup", 
 
 /// Whether a folder is a Zarr group or array, whatever it is called.
 pub(crate) fn is_zarr(folder: &Path) -> bool {
-    ZARR_METADATA.iter().any(|name| folder.join(name).is_file())
-}
-
-#[cfg(unix)]
-type Identity = (u64, u64);
-#[cfg(not(unix))]
-type Identity = PathBuf;
-
-#[cfg(unix)]
-fn identity(folder: &Path) -> io::Result<Identity> {
-    use std::os::unix::fs::MetadataExt as _;
-    folder.metadata().map(|meta| (meta.dev(), meta.ino()))
-}
-
-#[cfg(not(unix))]
-fn identity(folder: &Path) -> io::Result<Identity> {
-    folder.canonicalize()
+    ZARR_METADATA.iter().any(|name| place::is_file(&folder.join(name)))
 }
 
 /// A folder found in a listing.
@@ -109,31 +94,31 @@ pub(crate) fn images(root: &Path, sort: impl Fn(&Path, &str, bool) -> Sort) -> R
     let mut visited = Visited::above(root);
     let mut waiting = BTreeSet::from([FolderEntry { is_link: false, path: PathBuf::new() }]);
     while let Some(FolderEntry { path: below, .. }) = waiting.pop_first() {
-        let place = if below.as_os_str().is_empty() { root.to_owned() } else { root.join(&below) };
-        let first = visited.is_first(&place);
-        if !first.map_err(|e| Error::io(&place, "cannot look at the folder", &e))? {
+        let folder = if below.as_os_str().is_empty() { root.to_owned() } else { root.join(&below) };
+        let first = visited.is_first(&folder);
+        if !first.map_err(|e| Error::io(&folder, "cannot look at the folder", &e))? {
             continue;
         }
         if below.components().count() > DEPTH {
             return Err(Error::new(
-                &place,
+                &folder,
                 format_args!("lies more than {DEPTH} folders deep, and images are looked for to that depth"),
             )
             .hint("give a folder further down, or move the images up"));
         }
-        let cannot = |e: io::Error| Error::io(&place, "cannot list the folder", &e);
-        for entry in std::fs::read_dir(&place).map_err(cannot)? {
+        let cannot = |e: io::Error| Error::io(&folder, "cannot list the folder", &e);
+        for entry in place::list(&folder).map_err(cannot)? {
             let entry = entry.map_err(cannot)?;
-            let name = entry.file_name();
+            let name = entry.name();
             let text = name.to_string_lossy();
             if text.starts_with('.') {
                 continue;
             }
-            let kind = entry.file_type().map_err(cannot)?;
-            let is_link = kind.is_symlink();
-            let is_dir = kind.is_dir() || is_link && entry.path().is_dir();
+            let kind = entry.kind().map_err(cannot)?;
+            let (is_link, whole) = (kind == Kind::Link, folder.join(&name));
+            let is_dir = kind == Kind::Folder || is_link && place::is_folder(&whole);
             let path = below.join(&name);
-            match sort(&entry.path(), &text, is_dir) {
+            match sort(&whole, &text, is_dir) {
                 Sort::Image => found.images.push(FolderEntry { is_link, path }),
                 Sort::Other(format) => {
                     found.other.get_or_insert((path, format));
@@ -163,19 +148,22 @@ pub(crate) fn has_image(root: &Path, levels: usize, sort: impl Fn(&Path, &str, b
             return false;
         }
         let mut inside = vec![];
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        for entry in place::list(&folder).into_iter().flatten().flatten() {
             looked_at += 1;
             if looked_at > LOOKED_AT {
                 return false;
             }
-            let name = entry.file_name();
+            let name = entry.name();
             let text = name.to_string_lossy();
             if text.starts_with('.') {
                 continue;
             }
-            let path = entry.path();
-            let is_dir =
-                entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink() && path.is_dir());
+            let path = folder.join(&name);
+            let is_dir = match entry.kind() {
+                Ok(Kind::Folder) => true,
+                Ok(Kind::Link) => place::is_folder(&path),
+                Ok(Kind::File | Kind::Other) | Err(_) => false,
+            };
             match sort(&path, &text, is_dir) {
                 Sort::Image => return true,
                 Sort::Below if is_dir && level < levels => inside.push(path),
@@ -196,7 +184,7 @@ impl Visited {
     /// The folders above `root`, so that no link leads there.
     fn above(root: &Path) -> Self {
         let mut visited = Self::default();
-        if let Ok(whole) = root.canonicalize() {
+        if let Ok(whole) = place::canonical(root) {
             // What cannot be looked at cannot be listed by a link either.
             whole.ancestors().skip(1).for_each(|above| drop(visited.is_first(above)));
         }
@@ -208,7 +196,7 @@ impl Visited {
     /// # Errors
     /// A folder that cannot be looked at.
     pub fn is_first(&mut self, folder: &Path) -> io::Result<bool> {
-        Ok(self.0.insert(identity(folder)?))
+        Ok(self.0.insert(place::identity(folder)?))
     }
 }
 

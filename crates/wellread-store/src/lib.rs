@@ -23,6 +23,7 @@
 //!  staged · ome_arrow · features                   what several formats share
 //!  format · probe                                  what a format is, and which there are
 //!  store · hints · write · finished · numbers · error   traits and plain types
+//!  place                                           where bytes lie: the file system, and places that others register
 //! ```
 //!
 //! | module | what it holds |
@@ -34,7 +35,7 @@
 //! | [`registry`] | the list of formats, recognition by content, [`open`], [`create`] |
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
 //! | [`guard`] | panics of libraries become errors |
-//! | [`regular`] | files opened without waiting, read by position |
+//! | [`place`] | where bytes lie: files opened without waiting and read by position, folders listed, wherever they are |
 //! | [`mapping`] | files mapped into memory, read without a signal when they are shortened |
 //! | `finished`, [`staged`], [`journal`] | output written beside its place and renamed when complete; what of it is complete |
 //! | [`parquet`] | OME-Arrow columns in Parquet |
@@ -89,6 +90,7 @@ pub mod ome_zarr;
 #[cfg(any(feature = "ome-zarr", feature = "tiff"))]
 mod open_files;
 pub mod parquet;
+pub mod place;
 pub mod planes;
 mod prefetch;
 pub mod preview;
@@ -99,7 +101,6 @@ pub mod python;
 pub mod read_back;
 mod refusal;
 pub mod registry;
-pub mod regular;
 mod room;
 mod set_names;
 pub mod staged;

@@ -5,7 +5,7 @@
 
 use crate::features::stem;
 use crate::file_names;
-use crate::{Error, Result, Store};
+use crate::{Error, Result, Store, place};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub fn none_beside_images(source: &dyn Store) -> Result<()> {
 /// no file is opened. Of other sets nothing is known without reading.
 pub fn among_files(source: &dyn Store) -> Option<(String, String)> {
     let root = source.path();
-    if !matches!(source.format(), "tiff" | "image-folder") || !root.is_dir() {
+    if !matches!(source.format(), "tiff" | "image-folder") || !place::is_folder(root) {
         return None;
     }
     let below =

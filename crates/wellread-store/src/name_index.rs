@@ -14,7 +14,7 @@
 //! add are no trouble: an entry without its file is dropped, and a file without an entry comes behind the others, in the
 //! order of file names and called as its file.
 
-use crate::{Error, Result, regular};
+use crate::{Error, Result, place};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ pub(crate) fn write(
     target: &Path,
 ) -> Result<()> {
     let cannot = |e: std::io::Error| Error::io(target, "cannot write the index of names", &e);
-    let file = std::fs::File::create(folder.join(FILE)).map_err(cannot)?;
+    let file = place::create(&folder.join(FILE)).map_err(cannot)?;
     let mut out = BufWriter::new(file);
     write!(out, "{{\"wellread_names\": {VERSION}, \"images\": [").map_err(cannot)?;
     for (row, (file, name)) in images.enumerate() {
@@ -76,7 +76,7 @@ pub(crate) fn arrange<T>(
     file: impl Fn(&T) -> &Path,
 ) -> Result<Vec<(T, Option<String>)>> {
     let path = folder.join(FILE);
-    let bytes = match regular::read(&path) {
+    let bytes = match place::read(&path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == ErrorKind::NotFound => {
             return Ok(files.into_iter().map(|f| (f, None)).collect());

@@ -18,8 +18,8 @@
 //! waited for: in a forked process its holder may not be there.
 
 use crate::fd_table;
+use crate::place::File;
 use std::collections::HashMap;
-use std::fs::File;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -179,7 +179,7 @@ impl<K: Eq + Hash> OpenFiles<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::regular;
+    use crate::place;
 
     fn budget(limit: usize) -> &'static OpenFileBudget {
         Box::leak(Box::new(OpenFileBudget::new(limit)))
@@ -196,7 +196,7 @@ mod tests {
         for _ in 0..3 {
             let file = files.get((7, 0), || {
                 opened += 1;
-                regular::open(&path)
+                place::open(&path)
             });
             seen.push(file.unwrap());
         }
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&seen[0]), 3);
         drop(seen);
         assert_eq!(budget.open.load(Ordering::Relaxed), 0);
-        let missing = OpenFiles::default().get(1, || regular::open(&dir.path().join("b")));
+        let missing = OpenFiles::default().get(1, || place::open(&dir.path().join("b")));
         assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
@@ -222,7 +222,7 @@ mod tests {
             for key in 0..4 {
                 let open = || {
                     opened += 1;
-                    regular::open(&path)
+                    place::open(&path)
                 };
                 files.get(key, open).unwrap();
             }

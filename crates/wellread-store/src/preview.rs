@@ -4,8 +4,7 @@
 //! 99.8th percentile and drawn in its own colour (metadata's, else a fixed order), added up. Never used for
 //! measurements.
 
-use crate::{Error, Result, Scratch, Store};
-use std::io::Read as _;
+use crate::{Error, Result, Scratch, Store, place};
 use std::path::Path;
 use wellread_image::{PixelType, Region};
 
@@ -123,7 +122,7 @@ fn signed(png: &[u8]) -> Vec<u8> {
 pub fn is_drawn(path: &Path) -> bool {
     let signature = signature();
     let mut begin = vec![0; HEAD + signature.len()];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+    let read = place::open(path).and_then(|(file, _)| file.peek_exact_at(&mut begin, 0));
     read.is_ok() && begin.starts_with(b"\x89PNG\r\n\x1a\n") && begin.ends_with(&signature)
 }
 

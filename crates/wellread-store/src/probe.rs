@@ -4,12 +4,14 @@
 //!  path ──Probe::new──▶ Probe ──Format::recognise──▶ which format it is
 //! ```
 
-use crate::{Error, Result};
-use std::io::Read;
+use crate::{Error, Result, place};
 use std::path::{Path, PathBuf};
 
 /// How many levels below a folder images are looked for.
 pub(crate) const DEPTH: usize = 16;
+/// Bytes of a file's beginning and end that are looked at.
+const HEAD: u64 = 64;
+const TAIL: u64 = 8;
 
 /// What can be told about a path by a look at its first bytes or its directory listing.
 #[derive(Debug)]
@@ -35,36 +37,31 @@ impl Probe {
     /// # Errors
     /// Missing path, no permission, or something that is neither file nor folder.
     pub fn new(path: &Path) -> Result<Self> {
-        let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        let meta = place::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let mut probe = Self {
             path: path.to_owned(),
             head: vec![],
             tail: vec![],
-            is_dir: meta.is_dir(),
+            is_dir: meta.is_folder(),
             entries: vec![],
             levels: DEPTH,
         };
-        if meta.is_dir() {
-            let listing =
-                std::fs::read_dir(path).map_err(|e| Error::io(path, "cannot list the folder", &e))?;
+        if meta.is_folder() {
+            let listing = place::list(path).map_err(|e| Error::io(path, "cannot list the folder", &e))?;
             for entry in listing.take(4096) {
                 let entry = entry.map_err(|e| Error::io(path, "cannot list the folder", &e))?;
-                let name = entry.file_name().to_string_lossy().into_owned();
+                let name = entry.name().to_string_lossy().into_owned();
                 if !name.starts_with('.') || name.starts_with(".z") {
                     probe.entries.push(name);
                 }
             }
             probe.entries.sort();
         } else if meta.is_file() {
-            use std::io::{Seek, SeekFrom};
-            let mut file = std::fs::File::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-            (&mut file)
-                .take(64)
-                .read_to_end(&mut probe.head)
-                .map_err(|e| Error::io(path, "cannot read", &e))?;
-            if meta.len() >= 8 {
-                file.seek(SeekFrom::End(-8)).map_err(|e| Error::io(path, "cannot read", &e))?;
-                file.read_to_end(&mut probe.tail).map_err(|e| Error::io(path, "cannot read", &e))?;
+            let cannot = |e: std::io::Error| Error::io(path, "cannot read", &e);
+            let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+            file.peek_after(0, length.min(HEAD), &mut probe.head).map_err(cannot)?;
+            if let Some(start) = length.checked_sub(TAIL) {
+                file.peek_after(start, TAIL, &mut probe.tail).map_err(cannot)?;
             }
         } else {
             return Err(Error::new(path, "is neither a file nor a folder"));

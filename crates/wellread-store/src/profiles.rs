@@ -15,7 +15,7 @@ mod spread;
 use crate::features::{key_at, taken};
 use crate::parquet::read_plain_columns;
 use crate::words::counted;
-use crate::{Error, Result, Store};
+use crate::{Error, Result, Store, place};
 use arrow_array::{Array, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
 use names::{Namesakes, full_name, full_parts, is_table, parts};
@@ -151,8 +151,8 @@ pub fn join(
 
 /// The folders that a folder of images lies in, itself last; of a table none.
 fn folders_of(source: &dyn Store) -> Vec<String> {
-    let path = std::path::absolute(source.path()).unwrap_or_default();
-    if is_table(source) || !path.is_dir() {
+    let path = place::absolute(source.path()).unwrap_or_default();
+    if is_table(source) || !place::is_folder(&path) {
         return vec![];
     }
     path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()

@@ -16,7 +16,7 @@ pub use crate::format::{
 pub use crate::probe::Probe;
 
 use crate::format::BuiltIn;
-use crate::{Error, Result, Store, StoreWriter, WriteOptions, features};
+use crate::{Error, Result, Store, StoreWriter, WriteOptions, features, place};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -67,6 +67,10 @@ absent_format!("tiff", [".tif", ".tiff"], "tiff");
 #[cfg(not(feature = "image-folder"))]
 absent_format!("image-folder", [".png", ".jpg", ".jpeg"], "image-folder");
 
+/// What an address may be refused for.
+const READ: &str = "read";
+const WRITE: &str = "write";
+
 #[doc(hidden)]
 pub use inventory;
 
@@ -114,13 +118,10 @@ pub fn missing_formats() -> Vec<(&'static str, String)> {
     missing
 }
 
-/// Refuses addresses such as `s3://bucket/plate.parquet`: sets are files and folders.
+/// Refuses addresses such as `s3://bucket/plate.parquet` of places that nobody has registered, and such as cannot be written to.
 fn refuse_address(path: &Path, verb: &str) -> Result<()> {
-    match path.to_str().and_then(|p| p.split_once("://")) {
-        Some((scheme, _))
-            if !scheme.is_empty()
-                && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) =>
-        {
+    match place::scheme(path) {
+        Some(scheme) if verb == WRITE || !place::is_registered(path) => {
             Err(Error::new(path, format_args!("this build cannot {verb} {scheme}:// addresses yet"))
                 .hint("copy the data to a local folder and give that path"))
         }
@@ -133,7 +134,7 @@ fn refuse_address(path: &Path, verb: &str) -> Result<()> {
 /// # Errors
 /// Missing or unreadable path, or content no format knows (the message says what was seen).
 pub fn recognise(path: &Path) -> Result<&'static Format> {
-    refuse_address(path, "read")?;
+    refuse_address(path, READ)?;
     let probe = Probe::new(path)?;
     if let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) {
         return Ok(format);
@@ -175,7 +176,7 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
     if path.as_os_str().is_empty() {
         return Err(Error::new(path, "the path is empty").hint("give a file or folder").choice());
     }
-    refuse_address(path, "read")?;
+    refuse_address(path, READ)?;
     let format = match &options.format {
         Some(name) => format_named(name)?,
         None => recognise(path)?,
@@ -186,7 +187,7 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
 
 /// Creates a set of images for writing.
 pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
-    refuse_address(path.as_ref(), "write")?;
+    refuse_address(path.as_ref(), WRITE)?;
     let format = format_named(format)?;
     match format.cannot_resume.filter(|_| options.resume.is_some()) {
         Some(why) => Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))

@@ -13,7 +13,7 @@
 use crate::file_names::{numbered, safe};
 use crate::finished::Finished;
 use crate::staged::Staged;
-use crate::{Error, Result, name_index};
+use crate::{Error, Result, name_index, place};
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ impl SetNames {
         let path = root.join(self.place(self.rows.len() - 1));
         let parent = path.parent().unwrap_or(root);
         if !self.made.contains(parent) {
-            std::fs::create_dir_all(parent).map_err(|e| Error::io(root, "cannot make a folder", &e))?;
+            place::create_folder(parent).map_err(|e| Error::io(root, "cannot make a folder", &e))?;
             self.made.insert(parent.to_owned());
         }
         Ok(path)
@@ -138,11 +138,11 @@ impl SetNames {
         for at in 0..first {
             let to = folder.join(self.numbered(at));
             if let Some(parent) = to.parent().filter(|parent| !self.made.contains(*parent)) {
-                std::fs::create_dir_all(parent).map_err(cannot)?;
+                place::create_folder(parent).map_err(cannot)?;
             }
-            match std::fs::rename(root.join(self.place(at)), &to) {
+            match place::rename(&root.join(self.place(at)), &to) {
                 // An interrupted run was at this point before.
-                Err(e) if e.kind() == ErrorKind::NotFound && to.exists() => {}
+                Err(e) if e.kind() == ErrorKind::NotFound && place::exists(&to) => {}
                 moved => moved.map_err(cannot)?,
             }
         }

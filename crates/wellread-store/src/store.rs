@@ -182,8 +182,8 @@ pub trait Store: Send + Sync {
     /// A file that is not there or cannot be looked at.
     fn bytes_on_disk(&self) -> Result<u64> {
         self.files()?.iter().try_fold(0, |sum, file| {
-            let meta = std::fs::metadata(file).map_err(|e| Error::io(file, "cannot look at", &e))?;
-            Ok(sum + meta.len())
+            let meta = crate::place::metadata(file).map_err(|e| Error::io(file, "cannot look at", &e))?;
+            Ok(sum + meta.length)
         })
     }
 

@@ -8,11 +8,11 @@
 //! (<https://ui.perfetto.dev>) and in `chrome://tracing`. There is one recording per process, and it costs little: see
 //! `docs/trace.md`.
 
-use crate::regular;
+use crate::place;
 use crate::staged::Staged;
 use crate::{Error, Result};
 use std::fs::File;
-use std::io::{BufWriter, Read as _, Write as _};
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -91,9 +91,9 @@ fn may_be_replaced(path: &Path) -> Result<()> {
     if path.symlink_metadata().is_err() {
         return Ok(());
     }
-    let is_trace = regular::open(path).is_ok_and(|(file, length)| {
+    let is_trace = place::open(path).is_ok_and(|(file, length)| {
         let mut beginning = vec![];
-        let read = file.take(BEGINNING.len() as u64).read_to_end(&mut beginning);
+        let read = file.peek_after(0, length.min(BEGINNING.len() as u64), &mut beginning);
         length == 0 || read.is_ok() && beginning == BEGINNING
     });
     if is_trace {

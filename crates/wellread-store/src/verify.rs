@@ -11,7 +11,7 @@ pub use pixels::PixelDifference;
 
 use crate::checksum::{self, ImageChecksum};
 use crate::words::counted;
-use crate::{Error, Result, Store, name_index};
+use crate::{Error, Result, Store, name_index, place};
 use pairs::{CheckedRow, Pair};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -224,8 +224,8 @@ fn unreadable(set: &Path, error: &Error) -> String {
 /// per image and no index of names, as other tools write them.
 pub fn is_listed_by_file_name(store: &dyn Store) -> bool {
     matches!(store.format(), "tiff" | "ome-zarr" | "image-folder")
-        && store.path().is_dir()
-        && !store.path().join(name_index::FILE).exists()
+        && place::is_folder(store.path())
+        && !place::exists(&store.path().join(name_index::FILE))
 }
 
 /// Digests of another set, to verify against.

@@ -4,11 +4,11 @@
 //! is as large as its writer made it: with the library's defaults, 8,192 images. Of a mapped array only the pages
 //! that hold the wanted rows are ever read. A file that is cut short under its map would end the process by a signal;
 //! `wellread_store::mapping` puts zeros in place of what is gone, and no read counts before the file was found whole
-//! after it ([`OpenFile::while_whole`]).
+//! after it ([`OpenFile::while_whole`]). In a place other than the file system there is nothing to map: there the file is
+//! read whole.
 
 use crate::session::{Session, reading};
 use bytes::Bytes;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vortex::buffer::ByteBuffer;
@@ -16,6 +16,7 @@ use vortex::file::{EOF_SIZE, MAGIC_BYTES, OpenOptionsSessionExt, VERSION, Vortex
 use wellread_image::ome_arrow::field;
 use wellread_store::direct::Tested;
 use wellread_store::mapping::{self, Mapping};
+use wellread_store::place::{self, File};
 use wellread_store::{Error, Result};
 
 /// The newest version of the file format whose values were copied as they lie; it is all that a file says of who wrote it.
@@ -33,11 +34,39 @@ pub(crate) struct OpenFile {
     /// Whether it is of a version whose values were copied as they lie, past the library.
     pub is_tested: bool,
     file: File,
-    map: Arc<Mapping>,
+    bytes: Arc<FileBytes>,
 }
 
-/// The map, as what buffers of the library refer to.
-struct Owner(Arc<Mapping>);
+/// All bytes of a file.
+enum FileBytes {
+    Mapped(Mapping),
+    Read(Vec<u8>),
+}
+
+impl FileBytes {
+    /// Maps the file where it can be mapped, and reads its `length` bytes where it cannot.
+    fn of(path: &Path, file: &File, length: u64) -> Result<Self> {
+        if let Some(file) = file.local() {
+            let map = Mapping::of(file).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
+            return Ok(Self::Mapped(map));
+        }
+        let mut bytes = vec![];
+        file.peek_after(0, length, &mut bytes).map_err(|e| Error::io(path, "cannot read", &e))?;
+        Ok(Self::Read(bytes))
+    }
+}
+
+impl AsRef<[u8]> for FileBytes {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map.as_ref(),
+            Self::Read(bytes) => bytes,
+        }
+    }
+}
+
+/// The bytes, as what buffers of the library refer to.
+struct Owner(Arc<FileBytes>);
 
 impl AsRef<[u8]> for Owner {
     fn as_ref(&self) -> &[u8] {
@@ -51,22 +80,20 @@ impl OpenFile {
     /// # Errors
     /// No such file; no Vortex file; one of a newer version; a footer that cannot be read.
     pub fn open(path: &Path) -> Result<Self> {
-        let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        let meta = place::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         if !meta.is_file() {
             return Err(Error::new(path, "is not a regular file").hint("a set in Vortex is one file"));
         }
-        let file = File::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-        let length = file.metadata().map_err(|e| Error::io(path, "cannot look at", &e))?.len();
+        let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         if length < (MAGIC_BYTES.len() + EOF_SIZE) as u64 {
             return Err(
                 Error::new(path, format_args!("a file of {length} bytes is no Vortex file")).hint(TRUNCATED)
             );
         }
-        let map = Mapping::of(&file).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
-        let map = Arc::new(map);
-        let (version, vortex) = while_whole(&map, &file, path, length, || {
-            let version = check_ends(path, (*map).as_ref())?;
-            let buffer = ByteBuffer::from(Bytes::from_owner(Owner(Arc::clone(&map))));
+        let bytes = Arc::new(FileBytes::of(path, &file, length)?);
+        let (version, vortex) = while_whole(&bytes, &file, path, length, || {
+            let version = check_ends(path, (*bytes).as_ref())?;
+            let buffer = ByteBuffer::from(Bytes::from_owner(Owner(Arc::clone(&bytes))));
             let vortex = reading(path, "cannot read the footer", || {
                 Ok(Session::reading().session.open_options().include_metadata().open_buffer(buffer)?)
             })?;
@@ -79,18 +106,18 @@ impl OpenFile {
         }
         // The library refuses newer formats than its own above: this takes effect once it reads the next.
         let is_tested = FORMAT.covers(path, &version.to_string());
-        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, map })
+        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, bytes })
     }
 
     /// Runs `work`, which reads the file. Fails where the file became shorter than it was mapped: then what was read is not
     /// what the file held.
     pub fn while_whole<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        while_whole(&self.map, &self.file, &self.path, self.length, work)
+        while_whole(&self.bytes, &self.file, &self.path, self.length, work)
     }
 }
 
 fn while_whole<T>(
-    map: &Mapping,
+    bytes: &FileBytes,
     file: &File,
     path: &Path,
     length: u64,
@@ -98,9 +125,11 @@ fn while_whole<T>(
 ) -> Result<T> {
     mapping::before_reading();
     let result = work();
-    map.check(file, path, length).map_err(|error| {
-        error.hint("do not write to a file that is being read: write beside it and rename; open it again")
-    })?;
+    if let (FileBytes::Mapped(map), Some(file)) = (bytes, file.local()) {
+        map.check(file, path, length).map_err(|error| {
+            error.hint("do not write to a file that is being read: write beside it and rename; open it again")
+        })?;
+    }
     result
 }
 

@@ -17,7 +17,7 @@ use vortex::array::{ArrayRef, Canonical, ExecutionCtx, IntoArray};
 use vortex::buffer::{BitBuffer, ByteBuffer};
 use vortex::dtype::{DType, FieldNames, Nullability, PType};
 use vortex::mask::Mask;
-use wellread_store::regular;
+use wellread_store::place;
 
 /// Bytes of values up to which they are decompressed when the piece is opened: coordinates, sizes, flags.
 const SMALL: usize = 64 << 10;
@@ -85,7 +85,7 @@ impl Leaf {
             return;
         }
         let share = self.mapped as u128 * rows as u128 / self.values.len().max(1) as u128;
-        regular::count_read(share as usize);
+        place::count_read(share as usize);
     }
 }
 
@@ -206,7 +206,7 @@ impl Opening<'_> {
             }
         };
         if decode {
-            regular::count_read(values.nbytes() as usize);
+            place::count_read(values.nbytes() as usize);
             let values = values.execute::<Canonical>(self.ctx)?.into_array();
             let owned = values.nbytes() as usize;
             return Ok(Leaf::new(values, width, owned, 0, self.is_tested));
@@ -222,7 +222,7 @@ impl Opening<'_> {
 
     fn integers(&mut self, array: &ArrayRef) -> Result<Vec<usize>, Cause> {
         self.plausible(array.len())?;
-        regular::count_read(array.nbytes() as usize);
+        place::count_read(array.nbytes() as usize);
         // Negative numbers are refused by the cast.
         let array = array.cast(DType::Primitive(PType::U64, Nullability::NonNullable))?;
         let array = array.execute::<PrimitiveArray>(self.ctx)?;

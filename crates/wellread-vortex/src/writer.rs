@@ -3,7 +3,6 @@
 use crate::session::{Cause, Session};
 use crate::strategy::{Codec, Plan};
 use crossbeam_channel::Receiver;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use vortex::arrow::ArrowSessionExt;
 use vortex::error::{VortexResult, vortex_err};
 use vortex::file::WriteOptionsSessionExt;
 use wellread_store::guard::guarded;
+use wellread_store::place::{self, Writer};
 use wellread_store::staged::Staged;
 use wellread_store::table::arrow_array as ours;
 use wellread_store::table::arrow_schema::SchemaRef;
@@ -30,7 +30,7 @@ pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<TableWrite
     let name = target.to_owned();
     let make = move |schema: SchemaRef| {
         let file =
-            File::create(staged.path()).map_err(|e| Error::io(staged.target(), "cannot create", &e))?;
+            place::create(staged.path()).map_err(|e| Error::io(staged.target(), "cannot create", &e))?;
         let path = name.clone();
         let work = move |batches| write(&path, file, &schema, &batches, plan);
         Ok(Box::new(ThreadSink::spawn(name, work, move || Ok(staged.finished()))?) as Box<_>)
@@ -41,7 +41,7 @@ pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<TableWrite
 /// Writes all batches to `file`.
 fn write(
     target: &Path,
-    file: File,
+    file: Writer,
     schema: &SchemaRef,
     batches: &Receiver<ours::RecordBatch>,
     plan: Plan,
@@ -63,7 +63,7 @@ fn write(
 }
 
 fn stream(
-    file: &mut BufWriter<File>,
+    file: &mut BufWriter<Writer>,
     schema: &SchemaRef,
     batches: &Receiver<ours::RecordBatch>,
     plan: Plan,

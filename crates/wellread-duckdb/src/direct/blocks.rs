@@ -1,10 +1,10 @@
 //! Blocks of a database file: positional reads, each block checked against its checksum before anything in it is used.
 
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use wellread_store::direct::Fault::{self, Irregular};
 use wellread_store::direct::{grown, read_at};
+use wellread_store::place::File;
 
 /// Bytes before the first block: three headers.
 pub(crate) const HEADERS: u64 = 3 * 4096;
@@ -33,7 +33,7 @@ impl Blocks {
     pub fn new(file: Arc<File>, size: u64, count: u64) -> Option<Self> {
         let size = usize::try_from(size).ok().filter(|s| *s <= MOST_BLOCK_BYTES)?;
         let needed = count.checked_mul(size as u64)?.checked_add(HEADERS)?;
-        if size <= BLOCK_HEADER || !size.is_multiple_of(8) || needed > file.metadata().ok()?.len() {
+        if size <= BLOCK_HEADER || !size.is_multiple_of(8) || needed > file.length().ok()? {
             return None;
         }
         let verified = (0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
@@ -131,7 +131,8 @@ mod tests {
         let last = HEADERS as usize + 2 * size + 100;
         bytes[last] ^= 4;
         std::fs::write(&path, &bytes).unwrap();
-        let open = |count| Blocks::new(Arc::new(File::open(&path).unwrap()), size as u64, count);
+        let open =
+            |count| Blocks::new(Arc::new(wellread_store::place::open(&path).unwrap().0), size as u64, count);
         assert!(open(4).is_none() && open(u64::MAX).is_none());
         let blocks = open(3).unwrap();
         let mut raw = vec![];

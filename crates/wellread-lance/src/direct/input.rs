@@ -1,11 +1,10 @@
 //! Positional reads of a data file.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use wellread_store::direct::Fault::{self, Irregular};
 use wellread_store::direct::{grown, read_at};
-use wellread_store::regular;
+use wellread_store::place::{self, File};
 
 /// An open data file; many threads may read it at once.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub(crate) struct Input {
 impl Input {
     /// Opens a regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let (file, length) = regular::open(path)?;
+        let (file, length) = place::open(path)?;
         Ok(Self { file, length })
     }
 

@@ -20,7 +20,7 @@
 use super::CacheBackend;
 use super::fingerprint::Fingerprint;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use wellread_store::mapping::{self, Mapping};
@@ -95,7 +95,7 @@ impl Mapped {
         let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
         let data_offset = data_offset(rows);
         let mut head = [0; ENTRIES_OFFSET];
-        wellread_store::regular::read_exact_at(&file, &mut head, 0).ok()?;
+        (&file).read_exact(&mut head).ok()?;
         let stored = u64::from_ne_bytes(head[ROWS_OFFSET..ROWS_OFFSET + 8].try_into().ok()?);
         if &head[..16] != MAGIC || stored != rows as u64 || file.metadata().ok()?.len() < data_offset {
             return None;

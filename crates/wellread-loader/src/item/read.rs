@@ -6,7 +6,7 @@ use crate::simd::Level;
 use crate::sink::{FusedSink, PixelDestination, Target};
 use std::ops::Range;
 use wellread_image::Region;
-use wellread_store::regular::bytes_read;
+use wellread_store::place::bytes_read;
 use wellread_store::{Request, Result, RowHints};
 
 impl ItemContext {

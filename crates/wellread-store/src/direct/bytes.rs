@@ -1,8 +1,7 @@
 //! Bytes of files: read by position into memory that grows within what there is, and the numbers in them.
 
 use super::fault::Fault::{self, Irregular};
-use crate::regular;
-use std::fs::File;
+use crate::place::File;
 
 /// The number that a few bytes are, lowest first; of more than eight, the first eight.
 #[inline]
@@ -29,7 +28,7 @@ pub fn grown<T: Copy + Default>(buffer: &mut Vec<T>, length: usize) -> Result<&m
 /// # Errors
 /// A file that ends before, or that cannot be read.
 pub fn read_at(file: &File, out: &mut [u8], offset: u64) -> Result<(), Fault> {
-    regular::read_exact_at(file, out, offset).map_err(|_| Irregular("the file cannot be read"))
+    file.read_exact_at(out, offset).map_err(|_| Irregular("the file cannot be read"))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::file_rows::ImageLocation;
 use crate::folders::{self, Sort, sort_file, sort_quickly};
 use crate::format::{Naming, mixed_folder};
 use crate::name_index;
+use crate::place;
 use crate::probe::Probe;
 use crate::{Error, OpenOptions, Result};
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ fn has_pictures(probe: &Probe) -> bool {
 /// No picture there, an unreadable folder or index of names, no such split, or files of other image formats among the
 /// pictures.
 pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
-    if !path.is_dir() {
+    if !place::is_folder(path) {
         // A missing or unreadable file shows when its header is read, with the same message as in a folder.
         let name = text_chunk::name_in(path).unwrap_or_else(|| stem(path));
         return Ok(vec![ImageLocation { name, below: PathBuf::new() }]);

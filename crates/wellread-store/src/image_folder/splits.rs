@@ -11,11 +11,10 @@
 //! ```
 
 use crate::file_rows::ImageLocation;
-use crate::{Error, Result, regular};
+use crate::{Error, Result, place};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,25 +74,25 @@ pub(super) type Labels = BTreeMap<String, String>;
 /// # Errors
 /// A file of the opened folder that is no JSON object of texts. The folder around it may keep other things under that name.
 pub(super) fn labels(folder: &Path) -> Result<Option<Labels>> {
-    if !folder.is_dir() {
+    if !place::is_folder(folder) {
         return Ok(None);
     }
     let own = folder.join(LABELS);
-    if own.is_file() {
+    if place::is_file(&own) {
         return read(&own).map(Some).map_err(|cause| {
             Error::new(&own, format_args!("holds no names of classes: {cause}"))
                 .hint("it is a JSON object of texts, {\"n01440764\": \"tench\", …}; remove it where it is something else")
         });
     }
-    let around = std::path::absolute(folder).ok();
+    let around = place::absolute(folder).ok();
     let around = around.as_deref().and_then(Path::parent).map(|around| around.join(LABELS));
-    Ok(around.filter(|file| file.is_file()).and_then(|file| read(&file).ok()))
+    Ok(around.filter(|file| place::is_file(file)).and_then(|file| read(&file).ok()))
 }
 
 fn read(file: &Path) -> std::result::Result<Labels, String> {
-    let (opened, _) = regular::open(file).map_err(|e| e.to_string())?;
+    let (opened, length) = place::open(file).map_err(|e| e.to_string())?;
     let mut bytes = vec![];
-    opened.take(MAX_LABELS_BYTES).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    opened.peek_after(0, length.min(MAX_LABELS_BYTES), &mut bytes).map_err(|e| e.to_string())?;
     serde_json::from_slice(&bytes).map_err(|e| e.to_string())
 }
 

@@ -4,15 +4,14 @@ use super::decode::{HEADER_BYTES, Header, header};
 use super::layout::{self, NAMING};
 use super::splits::{self, Labels};
 use crate::file_rows::FileRows;
+use crate::place;
 use crate::refusal::Refusal;
-use crate::regular;
 use crate::{
     Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
     Scratch, Store, StoreLayout, room,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
 use wellread_trace::{Kind, span};
@@ -36,13 +35,13 @@ impl ImageFolder {
     fn header(&self, row: usize) -> Result<&Header> {
         self.rows.get(row, |path| {
             let cannot = |e: std::io::Error| Error::io(path, "cannot read", &e);
-            let (mut file, length) = regular::open(path).map_err(cannot)?;
-            let mut bytes = vec![];
-            (&mut file).take(HEADER_BYTES).read_to_end(&mut bytes).map_err(cannot)?;
+            let (file, length) = place::open(path).map_err(cannot)?;
+            let (mut bytes, head) = (vec![], length.min(HEADER_BYTES));
+            file.peek_after(0, head, &mut bytes).map_err(cannot)?;
             let mut parsed = header(&bytes, length);
-            if parsed.is_err() && length > bytes.len() as u64 {
+            if parsed.is_err() && length > head {
                 // A colour profile or a thumbnail can push the header's end further back.
-                file.read_to_end(&mut bytes).map_err(cannot)?;
+                file.peek_after(head, length - head, &mut bytes).map_err(cannot)?;
                 parsed = header(&bytes, length);
             }
             parsed.map_err(|cause| unreadable(path, row, &cause))
@@ -58,17 +57,16 @@ impl ImageFolder {
     ) -> Result<()> {
         let header = self.header(row)?;
         let path = self.rows.path_of(self.rows.row(row)?);
-        scratch.raw.clear();
-        regular::open(&path)
-            .and_then(|(mut file, length)| {
-                let _read = span(Kind::Read).with(length, 0);
-                file.read_to_end(&mut scratch.raw)
-            })
-            .map_err(|e| Error::io(&path, "cannot read", &e).row(row))?;
-        regular::count_read(scratch.raw.len());
+        let cannot = |e: std::io::Error| Error::io(&path, "cannot read", &e).row(row);
+        let (file, length) = place::open(&path).map_err(cannot)?;
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        room::grow(&mut scratch.raw, length).map_err(|cause| Error::new(&path, cause).row(row))?;
+        let raw = &mut scratch.raw[..length];
+        file.read_exact_at(raw, 0).map_err(cannot)?;
+        drop(file);
         let size = header.bytes();
-        let decompress = span(Kind::Decompress).with(scratch.raw.len() as u64, size as u64);
-        header.decode(&scratch.raw, &mut scratch.decoded).map_err(|e| unreadable(&path, row, &e))?;
+        let decompress = span(Kind::Decompress).with(length as u64, size as u64);
+        header.decode(raw, &mut scratch.decoded).map_err(|e| unreadable(&path, row, &e))?;
         drop(decompress);
         let mut data = &scratch.decoded[..size];
         if header.info.shape.c() > 1 {

@@ -5,9 +5,9 @@
 //!
 //! Specification: <https://www.w3.org/TR/png-3/#11iTXt>.
 
-use crate::regular;
+use crate::place;
 use serde::Deserialize;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// Signature and header chunk, which every PNG file begins with.
@@ -80,16 +80,17 @@ impl<W: Write> Write for WithName<W> {
 /// The name that a PNG file carries. `None` for files of other writers and for such as cannot be read: that shows when
 /// their pixels are.
 pub(super) fn name_in(path: &Path) -> Option<String> {
-    let (mut file, _) = regular::open(path).ok()?;
+    let (file, file_length) = place::open(path).ok()?;
     let mut head = [0; HEAD + FRAME - 4];
-    file.read_exact(&mut head).ok()?;
+    file.peek_exact_at(&mut head, 0).ok()?;
     let (length, kind) = head[HEAD..].split_at(4);
     let length = u64::from(u32::from_be_bytes(length.try_into().ok()?));
     if !head.starts_with(b"\x89PNG\r\n\x1a\n") || kind != b"iTXt" || length > MAX_CHUNK_BYTES {
         return None;
     }
     let mut text = vec![];
-    file.take(length).read_to_end(&mut text).ok()?;
+    let start = head.len() as u64;
+    file.peek_after(start, length.min(file_length.saturating_sub(start)), &mut text).ok()?;
     let text: Text = serde_json::from_slice(text.strip_prefix(KEYWORD)?).ok()?;
     Some(text.name)
 }

@@ -5,13 +5,13 @@ use super::text_chunk::WithName;
 use crate::file_names::safe;
 use crate::finished::Finished;
 use crate::format::is_name_of_a_format;
+use crate::place;
 use crate::set_names::{Listing, SetNames};
 use crate::staged::Staged;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, WriteOptions, room};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType};
@@ -173,7 +173,7 @@ impl StoreWriter for PngWriter {
             &self.interleaved
         };
         let cannot = |e: &std::io::Error| Error::io(&self.target, "cannot write", e).row(row);
-        let mut out = BufWriter::new(File::create(&path).map_err(|e| cannot(&e))?);
+        let mut out = BufWriter::new(place::create(&path).map_err(|e| cannot(&e))?);
         // The encoder takes 16-bit pixels in the machine's byte order.
         let swapped: Vec<u8>;
         let pixels = if cfg!(target_endian = "big") && image.dtype == PixelType::U16 {

@@ -5,7 +5,7 @@
 
 use super::metadata_file::{malformed, parse, read_if_exists};
 use super::units::symbol;
-use crate::{Error, Result};
+use crate::{Error, Result, place};
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
@@ -179,13 +179,13 @@ impl GroupText {
             let file = dir.join(".zattrs");
             return Ok(Group { zarr: 2, ome: parse(&file, bytes)?, file });
         }
-        if dir.join(".zarray").exists() {
+        if place::exists(&dir.join(".zarray")) {
             return Err(bare_array(dir));
         }
         if group.is_some() {
             return Ok(Group { file, zarr: 2, ome: Ome::default() });
         }
-        let error = if dir.is_dir() {
+        let error = if place::is_folder(dir) {
             Error::new(dir, "holds no Zarr metadata (neither zarr.json nor .zattrs)")
         } else {
             Error::new(dir, "there is no such folder")

@@ -5,7 +5,7 @@
 use super::group::inside;
 use super::layout::{self, NAMING};
 use super::metadata_file::read_if_exists;
-use crate::OpenOptions;
+use crate::{OpenOptions, place};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,8 @@ const FOLDER: &str = "labels";
 pub(crate) fn below(root: &Path) -> Vec<(PathBuf, Vec<String>)> {
     let options = OpenOptions { format: Some(NAMING.name.to_owned()), ..OpenOptions::default() };
     let rows = layout::rows(root, &options).unwrap_or_default();
-    let folders = rows.iter().map(|row| root.join(&row.below).join(FOLDER)).filter(|folder| folder.is_dir());
+    let folders =
+        rows.iter().map(|row| root.join(&row.below).join(FOLDER)).filter(|folder| place::is_folder(folder));
     let named = folders.map(|folder| {
         let names = names(&folder);
         (folder, names)

@@ -7,6 +7,7 @@ use crate::file_rows::ImageLocation;
 use crate::folders::{self, Sort, Visited, ZARR_METADATA, is_zarr as has_metadata, sort_quickly};
 use crate::format::{Naming, foreign_format, formats, mixed_folder};
 use crate::name_index;
+use crate::place;
 use crate::probe::Probe;
 use crate::{Error, OpenOptions, Result};
 use std::path::{Path, PathBuf};
@@ -174,7 +175,7 @@ fn name_below(group: &Path) -> String {
 
 /// A group's folder name without `.zarr` or `.ome.zarr`.
 pub(super) fn image_name(path: &Path) -> String {
-    let absolute = if path.file_name().is_some() { Ok(path.to_owned()) } else { path.canonicalize() };
+    let absolute = if path.file_name().is_some() { Ok(path.to_owned()) } else { place::canonical(path) };
     let name = absolute.ok().and_then(|p| p.file_name().map(|n| file_names::text(n).into_owned()));
     let name = name.unwrap_or_default();
     let stem = name.strip_suffix(".zarr").unwrap_or(&name);

@@ -1,6 +1,6 @@
 //! Files of metadata: read if they are there, and parsed.
 
-use crate::{Error, Result, regular};
+use crate::{Error, Result, place};
 use serde::Deserialize;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) fn read_if_exists(file: &Path) -> Result<Option<Vec<u8>>> {
 
 /// Puts the bytes of a metadata file behind those of `bytes`; false when it does not exist.
 pub(super) fn read_after_if_exists(file: &Path, bytes: &mut Vec<u8>) -> Result<bool> {
-    match regular::read_after(file, bytes) {
+    match place::read_after(file, bytes) {
         Ok(()) => Ok(true),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
         Err(e) => Err(Error::io(file, "cannot read the metadata", &e)),

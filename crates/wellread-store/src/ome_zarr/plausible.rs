@@ -5,6 +5,7 @@
 
 use super::array::ArrayPlan;
 use super::chunk::MAX_RATIO;
+use crate::place::{self, Kind};
 use crate::{Error, Result};
 use std::path::Path;
 use wellread_image::Shape;
@@ -63,16 +64,17 @@ pub(super) fn visit_files(dir: &Path, visit: &mut dyn FnMut(&Path, u64) -> bool)
     let mut folders = vec![(dir.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
         let cannot = |e: &std::io::Error| Error::io(&folder, "cannot list the folder", e);
-        for entry in std::fs::read_dir(&folder).map_err(|e| cannot(&e))? {
+        for entry in place::list(&folder).map_err(|e| cannot(&e))? {
             let entry = entry.map_err(|e| cannot(&e))?;
-            let kind = entry.file_type().map_err(|e| cannot(&e))?;
-            if kind.is_dir() {
+            let kind = entry.kind().map_err(|e| cannot(&e))?;
+            let path = folder.join(entry.name());
+            if kind == Kind::Folder {
                 if depth < 16 {
-                    folders.push((entry.path(), depth + 1));
+                    folders.push((path, depth + 1));
                 }
             } else {
-                let path = entry.path();
-                let length = std::fs::metadata(&path).map_err(|e| Error::io(&path, "cannot read", &e))?.len();
+                let meta = place::metadata(&path).map_err(|e| Error::io(&path, "cannot read", &e))?;
+                let length = meta.length;
                 if !visit(&path, length) {
                     return Ok(());
                 }

@@ -8,10 +8,10 @@
 use super::chunk::{Target, checked};
 use super::codec::ChunkCodec;
 use super::order::Reorder;
+use crate::place::File;
 use crate::refusal::Refusal;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::fs::File;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Marks an inner chunk that is not there.
@@ -131,8 +131,7 @@ impl ShardCodec {
             .ok_or_else(|| format!("its {length} bytes are too few for the index of a shard"))?;
         let start = if self.index_at_end { length - size } else { 0 };
         let mut bytes = vec![0; size as usize];
-        crate::regular::read_exact_at(file, &mut bytes, start)
-            .map_err(|e| format!("cannot read the shard's index: {e}"))?;
+        file.read_exact_at(&mut bytes, start).map_err(|e| format!("cannot read the shard's index: {e}"))?;
         let entries = if self.index_crc32c {
             checked(&bytes).map_err(|e| format!("the shard's index: {e}"))?
         } else {

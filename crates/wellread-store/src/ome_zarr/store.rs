@@ -17,7 +17,7 @@ use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use crate::fd_table;
 use crate::file_rows::{FileRow, FileRows};
 use crate::open_files::{OpenFile, OpenFiles};
-use crate::regular;
+use crate::place;
 use crate::room;
 use crate::{
     Block, Error, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch,
@@ -85,7 +85,10 @@ impl OmeZarrStore {
         let plan = self.plan(row)?;
         let dir = self.rows.path_of(entry);
         files.extend(
-            ["zarr.json", ".zgroup", ".zattrs"].map(|n| dir.join(n)).into_iter().filter(|f| f.is_file()),
+            ["zarr.json", ".zgroup", ".zattrs"]
+                .map(|n| dir.join(n))
+                .into_iter()
+                .filter(|f| place::is_file(f)),
         );
         plausible::visit_files(&dir.join(&plan.dataset), &mut |path, _| {
             files.push(path.to_owned());
@@ -129,7 +132,7 @@ impl OmeZarrStore {
             let linear = (0..5).fold(0, |n, a| n * plan.grid[a] + at[a]);
             let opened = self.files.get((*row, linear), || {
                 context.name(array_dir(), plan, at);
-                regular::open(&context.file)
+                place::open(&context.file)
             });
             let file = match opened {
                 Ok(file) => Some(file),
@@ -214,7 +217,7 @@ impl OmeZarrStore {
         for (start, end, count) in joint_reads(&mut pieces) {
             let bytes = (end - start) as usize;
             room::grow(buffers.raw, bytes)?;
-            regular::read_exact_at(file, &mut buffers.raw[..bytes], start)
+            file.read_exact_at(&mut buffers.raw[..bytes], start)
                 .map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?;
             let raw = std::mem::take(buffers.raw);
             for piece in &pieces[next..next + count] {
@@ -426,6 +429,6 @@ fn read_whole(file: &OpenFile, buffer: &mut Vec<u8>) -> std::io::Result<usize> {
         buffer.try_reserve_exact(length - buffer.len()).map_err(|_| ErrorKind::OutOfMemory)?;
         buffer.resize(length, 0);
     }
-    regular::read_exact_at(&file.file, &mut buffer[..length], 0)?;
+    file.file.read_exact_at(&mut buffer[..length], 0)?;
     Ok(length)
 }

@@ -9,7 +9,7 @@ use crate::finished::Finished;
 use crate::journal::Journal;
 use crate::set_names::{Listing, SetNames};
 use crate::staged::Staged;
-use crate::{Error, ImageView, Result, StoreWriter, WriteOptions, room, threads};
+use crate::{Error, ImageView, Result, StoreWriter, WriteOptions, place, room, threads};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -309,11 +309,11 @@ fn default_chunk(shape: Shape, dtype: PixelType) -> [usize; 5] {
 }
 
 fn make_dir(dir: &Path, target: &Path) -> Result<()> {
-    std::fs::create_dir_all(dir).map_err(|e| Error::io(target, "cannot make a folder in it", &e))
+    place::create_folder(dir).map_err(|e| Error::io(target, "cannot make a folder in it", &e))
 }
 
 fn write_file(file: &Path, bytes: &[u8], target: &Path) -> Result<()> {
-    std::fs::write(file, bytes).map_err(|e| Error::io(target, "cannot write", &e))
+    place::write(file, bytes).map_err(|e| Error::io(target, "cannot write", &e))
 }
 
 #[cfg(test)]

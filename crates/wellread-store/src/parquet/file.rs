@@ -6,11 +6,11 @@
 //! a few per cent of what decompressing them costs.
 
 use super::thrift;
-use crate::{Error, Result, guard, regular, room};
+use crate::place::{self, File};
+use crate::{Error, Result, guard, room};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct Opened {
 impl PositionalFile {
     /// Opens `path`.
     pub fn open(path: &Path) -> Result<Self> {
-        let (file, length) = regular::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let sealed = AtomicBool::new(false);
         Ok(Self(Arc::new(Opened { file, length, path: path.to_owned(), sealed })))
     }
@@ -91,7 +91,7 @@ impl PositionalFile {
         }
         // Growing without clearing spares zeroing what is overwritten anyway.
         room::resize(out, length).map_err(|cause| Error::new(&self.0.path, cause))?;
-        regular::read_exact_at(&self.0.file, out, offset).map_err(|e| {
+        self.0.file.read_exact_at(out, offset).map_err(|e| {
             if e.kind() == io::ErrorKind::UnexpectedEof {
                 Error::new(&self.0.path, "the file became shorter while it was open")
                     .hint("do not write to a file that is being read; open it again")
@@ -133,7 +133,7 @@ impl Read for Cursor {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let left = self.file.length().saturating_sub(self.offset);
         let n = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        regular::read_exact_at(&self.file.0.file, &mut out[..n], self.offset)?;
+        self.file.0.file.read_exact_at(&mut out[..n], self.offset)?;
         self.offset += n as u64;
         Ok(n)
     }

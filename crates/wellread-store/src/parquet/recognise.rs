@@ -1,8 +1,8 @@
 //! What the format is called, and which files are Parquet with images.
 
+use crate::place;
 use crate::probe::Probe;
-use crate::regular;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The name of the format.
@@ -17,19 +17,17 @@ pub(super) fn recognise(probe: &Probe) -> bool {
 /// other things may lie beside images. A folder of that ending is taken at its word.
 pub(super) fn holds_images(path: &Path) -> bool {
     const LONGEST: u64 = 16 << 20;
-    if path.is_dir() {
+    if place::is_folder(path) {
         return true;
     }
     let footer = || -> std::io::Result<Vec<u8>> {
-        let (mut file, len) = regular::open(path)?;
-        let mut tail = [0u8; 8];
-        file.seek(SeekFrom::End(-8))?;
-        file.read_exact(&mut tail)?;
+        let (file, length) = place::open(path)?;
+        let end = length.checked_sub(8).ok_or(ErrorKind::UnexpectedEof)?;
+        let (mut tail, mut footer) = ([0u8; 8], vec![]);
+        file.peek_exact_at(&mut tail, end)?;
         let size = u64::from(u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]));
-        let size = size.min(len - 8).min(LONGEST);
-        file.seek(SeekFrom::Start(len - 8 - size))?;
-        let mut footer = vec![0; size as usize];
-        file.read_exact(&mut footer)?;
+        let size = size.min(end).min(LONGEST);
+        file.peek_after(end - size, size, &mut footer)?;
         Ok(footer)
     };
     let wanted = b"pixels_meta";

@@ -7,8 +7,8 @@
 //!  writer ─▶ footer with FOOTER_KEY: 00000000 ──seal──▶ digits in place ─▶ file ──footer_matches──▶ reader
 //! ```
 
-use std::fs::OpenOptions;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use crate::place;
+use std::io;
 use std::path::Path;
 
 /// The footer's metadata has its own checksum under this key.
@@ -21,18 +21,15 @@ pub(super) const NO_SUM: &str = "00000000";
 /// # Errors
 /// A file that cannot be written, or has no place for it.
 pub(super) fn seal(path: &Path) -> io::Result<()> {
-    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-    let mut tail = [0; 8];
-    let end = file.seek(SeekFrom::End(-8))?;
-    file.read_exact(&mut tail)?;
+    let (file, length) = place::open(path)?;
+    let (mut tail, mut footer) = ([0; 8], vec![]);
+    let end = length.checked_sub(8).ok_or(io::ErrorKind::InvalidData)?;
+    file.peek_exact_at(&mut tail, end)?;
     let length = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]);
     let start = end.checked_sub(u64::from(length)).ok_or(io::ErrorKind::InvalidData)?;
-    let mut footer = vec![0; length as usize];
-    file.seek(SeekFrom::Start(start))?;
-    file.read_exact(&mut footer)?;
+    file.peek_after(start, u64::from(length), &mut footer)?;
     let at = place_of_sum(&footer).ok_or(io::ErrorKind::InvalidData)?;
-    file.seek(SeekFrom::Start(start + at as u64))?;
-    file.write_all(sum_of(&footer, at).as_bytes())
+    place::of(path).patch(path, start + at as u64, sum_of(&footer, at).as_bytes())
 }
 
 /// Where in a footer the digits of its checksum are.

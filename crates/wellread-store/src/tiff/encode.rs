@@ -8,8 +8,8 @@ use super::codec::{Codec, Packing};
 use super::endian::Endian;
 use super::ifd::tag;
 use super::{predictor, sums};
+use crate::place::{self, Writer};
 use crate::{Error, Result};
-use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,7 +60,7 @@ enum Values {
 pub(super) struct Encoder {
     /// Where the file will be, for messages.
     target: PathBuf,
-    out: BufWriter<File>,
+    out: BufWriter<Writer>,
     at: u64,
     layout: Layout,
     pages: Vec<Vec<Tag>>,
@@ -69,7 +69,7 @@ pub(super) struct Encoder {
 impl Encoder {
     /// Begins the file at `path`, which errors call `target`.
     pub(super) fn create(path: &Path, target: &Path, layout: Layout) -> Result<Self> {
-        let file = File::create(path).map_err(|e| Error::io(target, "cannot create", &e))?;
+        let file = place::create(path).map_err(|e| Error::io(target, "cannot create", &e))?;
         let out = BufWriter::with_capacity(64 << 10, file);
         let mut encoder = Self { target: target.to_owned(), out, at: 0, layout, pages: vec![] };
         encoder.put(&[0; HEADER as usize])?;

@@ -10,10 +10,9 @@
 //! ```
 
 use super::endian::Endian;
-use crate::regular::read_exact_at;
+use crate::place::File;
 use crate::{Error, Result};
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::Path;
 
 /// Tags that are read or written.
@@ -123,7 +122,8 @@ impl<'a> FileView<'a> {
                 self.window.resize(size, 0);
             }
             self.filled = 0;
-            read_exact_at(self.file, &mut self.window[..size], start)
+            self.file
+                .read_exact_at(&mut self.window[..size], start)
                 .map_err(|e| Error::io(self.path, "cannot read", &e))?;
             self.start = start;
             self.filled = size;

@@ -11,8 +11,8 @@ use super::ome;
 use super::pages::{FirstPage, RawPage, read_pages};
 use super::series::{C, OtherFile, PlaneRef, Series, Z, image_of_samples};
 use crate::Result;
+use crate::place::{self, File};
 use crate::refusal::Refusal;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
@@ -120,7 +120,7 @@ impl FileIndex {
 
     /// What is missing of an image whose files hold less than it declares, if that can be told.
     fn why_too_little(&self, series: &Series) -> Option<String> {
-        if let Some(other) = series.others.iter().find(|o| !o.path.exists()) {
+        if let Some(other) = series.others.iter().find(|o| !place::exists(&o.path)) {
             return Some(format!("{} holds planes of the image, but does not exist", other.path.display()));
         }
         let own = series.planes.iter().filter(|p| p.source == 0);

@@ -12,10 +12,9 @@ use super::listing;
 use super::series::{OtherFile, PlaneRef, Series, believable};
 use crate::refusal::Refusal;
 use crate::text_cache::TextCache;
-use crate::{Error, Result, RowInfo, regular};
+use crate::{Error, Result, RowInfo, place};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::Read;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -124,12 +123,12 @@ fn ends_in_tiff(name: &str) -> bool {
 
 fn read_companion(path: &Path) -> Result<String> {
     let fault = |e: &std::io::Error| Error::io(path, "cannot read the OME-XML of a multi-file OME-TIFF", e);
-    let (mut file, len) = regular::open(path).map_err(|e| fault(&e))?;
+    let (file, len) = place::open(path).map_err(|e| fault(&e))?;
     if len > MAX_COMPANION {
         return Err(Error::new(path, format_args!("is too long for OME-XML ({len} bytes)")));
     }
     let mut bytes = vec![];
-    file.read_to_end(&mut bytes).map_err(|e| fault(&e))?;
+    file.peek_after(0, len, &mut bytes).map_err(|e| fault(&e))?;
     Ok(ome_xml::decode(&bytes).into_owned())
 }
 
@@ -139,7 +138,7 @@ fn beside(path: &Path, name: &str) -> PathBuf {
     let relative = Path::new(name);
     if relative.components().all(|c| matches!(c, Component::Normal(_))) {
         let whole = folder.join(relative);
-        if whole.exists() {
+        if place::exists(&whole) {
             return whole;
         }
     }
@@ -161,7 +160,7 @@ fn one(
     }
     let own_name = view.path().file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let is_own = |name: &str| name.rsplit(['/', '\\']).next() == Some(own_name.as_str());
-    let beside_exists = |name: &str| beside(view.path(), name).exists();
+    let beside_exists = |name: &str| place::exists(&beside(view.path(), name));
     let pages_of = |name: Option<&str>| name.is_none_or(is_own).then_some(pages.len());
     let mut map = image.ifd_of_planes(pages_of).map_err(fault)?;
     // How many channels share a page, and the pixel type, are the page's to tell. Of an image that begins in
@@ -346,7 +345,7 @@ mod tests {
         let index = |file: &str, xml: &str| {
             let path = dir.path().join(file);
             std::fs::write(&path, tiff(xml)).unwrap();
-            let (opened, len) = regular::open(&path).unwrap();
+            let (opened, len) = place::open(&path).unwrap();
             FileIndex::read(&path, (&opened, len), &mut vec![], &known)
         };
         let mut shared = vec![];

@@ -21,9 +21,8 @@ use super::samples::{grow, separate, unpack};
 use super::series::{CONVERT, PlaneRef, Series};
 use super::sums;
 use crate::open_files::{OpenFile, OpenFiles};
-use crate::regular::read_exact_at;
-use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch, regular};
-use std::fs::File;
+use crate::place::{self, File};
+use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch};
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::Region;
@@ -60,7 +59,7 @@ impl Handle {
             // Close first: many threads with two files each may be too many.
             self.open = None;
             let file =
-                files.get(key, || regular::open(path)).map_err(|e| Error::io(path, "cannot open", &e))?;
+                files.get(key, || place::open(path)).map_err(|e| Error::io(path, "cannot open", &e))?;
             self.open = Some((key, file));
         }
         Ok(&self.open.as_ref().expect("just opened").1)
@@ -359,7 +358,8 @@ impl Work<'_> {
             }
             let n = (end - start) as usize;
             grow(self.raw, n).map_err(|e| Error::new(self.path, e))?;
-            read_exact_at(self.file, &mut self.raw[..n], start)
+            self.file
+                .read_exact_at(&mut self.raw[..n], start)
                 .map_err(|e| Error::io(self.path, "cannot read", &e))?;
             for piece in &pieces[next..last] {
                 let at = (piece.segment.offset - start) as usize;

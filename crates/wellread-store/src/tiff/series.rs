@@ -9,9 +9,9 @@
 use super::ifd::FileView;
 use super::image::Page;
 use super::pages::read_pages;
+use crate::place::{self, File};
 use crate::refusal::Refusal;
 use crate::{Error, Result, RowInfo};
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use wellread_image::{ImageMetadata, Shape};
@@ -93,7 +93,7 @@ impl OtherFile {
 
     /// Length of the file, 0 if it cannot be had.
     pub(super) fn len(&self) -> u64 {
-        std::fs::metadata(&self.path).map_or(0, |m| m.len())
+        place::metadata(&self.path).map_or(0, |meta| meta.length)
     }
 
     /// The pages of the file.
@@ -101,7 +101,7 @@ impl OtherFile {
         if let Some(known) = self.pages.get() {
             return Ok(known);
         }
-        let len = file.metadata().map_err(|e| Error::io(&self.path, "cannot read", &e))?.len();
+        let len = file.length().map_err(|e| Error::io(&self.path, "cannot read", &e))?;
         let mut view = FileView::new(&self.path, file, len, window);
         let (_, raw, _) = read_pages(&mut view)?;
         let pages = raw.into_iter().map(|r| r.page).collect();

@@ -20,6 +20,7 @@ use crate::fd_table;
 use crate::file_names;
 use crate::name_index;
 use crate::open_files::OpenFiles;
+use crate::place;
 use crate::{
     Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
     Scratch, Store, StoreLayout,
@@ -99,8 +100,8 @@ impl TiffStore {
     /// Opens a file or folder.
     pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         fd_table::reserve_descriptors();
-        let meta = std::fs::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-        let is_folder = meta.is_dir();
+        let meta = place::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        let is_folder = meta.is_folder();
         let files = if is_folder {
             let listed = listing::files(path, options)?;
             let arranged = name_index::arrange(path, listed, |file| file)?;
@@ -404,7 +405,7 @@ impl Store for TiffStore {
         let mut seen = HashSet::new();
         let own = self.files.iter().map(|f| f.path.clone());
         let others = self.files.iter().filter_map(|f| f.index.get()).flat_map(|i| i.others());
-        let all = own.chain(others.filter(|p| p.exists()).map(Path::to_owned));
+        let all = own.chain(others.filter(|p| place::exists(p)).map(Path::to_owned));
         Ok(all.filter(|p| seen.insert(p.clone())).collect())
     }
 
@@ -423,7 +424,10 @@ impl Store for TiffStore {
             }
             let index = self.index(place.file as usize).map_err(|e| e.row(row))?;
             files.extend(
-                index.others().filter(|p| p.exists() && seen.insert((*p).to_owned())).map(Path::to_owned),
+                index
+                    .others()
+                    .filter(|p| place::exists(p) && seen.insert((*p).to_owned()))
+                    .map(Path::to_owned),
             );
         }
         Ok(files)

@@ -6,7 +6,7 @@ mod damage;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Shape};
-use wellread_store::regular::bytes_read;
+use wellread_store::place::bytes_read;
 use wellread_store::{
     Compression, ImageView, OpenOptions, Request, Result, Scratch, Store, Tune, WriteOptions, read_image,
 };

@@ -11,6 +11,7 @@ use super::image::Image;
 use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
 use super::tables::Tables;
 use crate::ome_arrow::eight_bit;
+use crate::place;
 use crate::{
     Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
     Scratch, Store, StoreLayout,
@@ -267,7 +268,7 @@ impl Store for DatasetStore {
 
     fn files(&self) -> Result<Vec<PathBuf>> {
         let files = [IMAGES, CHUNKS, INDEX, DESCRIPTION].map(|name| self.path.join(name));
-        Ok(files.into_iter().filter(|f| f.is_file()).collect())
+        Ok(files.into_iter().filter(|f| place::is_file(f)).collect())
     }
 
     fn has_checksums(&self) -> bool {

@@ -6,7 +6,7 @@ use super::super::sums::check_sums;
 use super::image::{Chunk, Image, check_tiling};
 use super::names::{AXES, CHUNKS, IMAGES, INDEX};
 use crate::features::{other_columns, plain_columns, text};
-use crate::{Error, Result, RowInfo};
+use crate::{Error, Result, RowInfo, place};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
@@ -161,7 +161,7 @@ impl Tables {
     pub fn read(folder: &Path) -> Result<Self> {
         let (mut images, features, left_out) = read_images(&folder.join(IMAGES))?;
         let index = folder.join(INDEX);
-        let mut chunks = if index.exists() {
+        let mut chunks = if place::exists(&index) {
             read_places(&index, &images, false)?
         } else {
             read_places(&folder.join(CHUNKS), &images, true)?

@@ -9,6 +9,7 @@ use super::super::writer::{codec, write_error};
 use super::names::{AXES, CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
 use super::tables::{ACQUIRED, PHYSICAL};
 use crate::finished::Finished;
+use crate::place::{self, Writer};
 use crate::staged::Staged;
 use crate::{Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use arrow_array::{
@@ -21,7 +22,6 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use serde_json::json;
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const CHUNK_BYTES: f64 = 4.0 * 1024.0 * 1024.0;
 /// Writes a dataset folder. By default each plane is a chunk, which is the whole image where it has one plane.
 pub(super) struct DatasetWriter {
     /// Dropped before `staged`, which removes the folder.
-    writer: Option<PageWriter<BufWriter<File>>>,
+    writer: Option<PageWriter<BufWriter<Writer>>>,
     staged: Staged,
     layout: &'static str,
     options: WriteOptions,
@@ -199,9 +199,9 @@ impl DatasetWriter {
         name: &str,
         first: &RecordBatch,
         pixels: bool,
-    ) -> Result<PageWriter<BufWriter<File>>> {
+    ) -> Result<PageWriter<BufWriter<Writer>>> {
         let path = self.staged.path().join(name);
-        let file = File::create(path).map_err(|e| Error::io(self.staged.target(), "cannot create", &e))?;
+        let file = place::create(&path).map_err(|e| Error::io(self.staged.target(), "cannot create", &e))?;
         let buffered = BufWriter::with_capacity(1 << 20, file);
         PageWriter::new(buffered, &first.schema(), self.properties(pixels), self.options.checksums, None)
             .map_err(|e| self.error(&e))
@@ -456,7 +456,7 @@ impl StoreWriter for DatasetWriter {
         self.seal(CHUNKS)?;
         self.write_table(IMAGES, self.image_columns())?;
         self.write_table(INDEX, self.index_columns())?;
-        std::fs::write(self.staged.path().join(DESCRIPTION), self.description())
+        place::write(&self.staged.path().join(DESCRIPTION), self.description().as_bytes())
             .map_err(|e| Error::io(self.staged.target(), "cannot write", &e))?;
         let Self { staged, .. } = *self;
         Ok(staged.finished())

@@ -29,6 +29,7 @@ mod streams;
 use super::seal;
 use crate::finished::Finished;
 use crate::ome_arrow::Collector;
+use crate::place::{self, Writer};
 use crate::staged::Staged;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use pages::{PageWriter, Split};
@@ -38,7 +39,6 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{DEFAULT_WRITE_BATCH_SIZE, EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,8 +54,8 @@ const BATCH_ROWS: usize = 1024;
 /// Writes images to an OME-Arrow column of a Parquet file.
 pub struct ParquetWriter {
     /// Dropped before `staged`, which removes the file.
-    writer: Option<PageWriter<BufWriter<File>>>,
-    file: Option<File>,
+    writer: Option<PageWriter<BufWriter<Writer>>>,
+    file: Option<Writer>,
     staged: Staged,
     options: WriteOptions,
     codec: Codec,
@@ -95,7 +95,7 @@ impl ParquetWriter {
         let collector = Collector::new(path, options, ome_arrow::list_type)?;
         let codec = codec(path, options)?;
         let staged = Staged::new(path, options.overwrite)?;
-        let file = File::create(staged.path()).map_err(|e| Error::io(path, "cannot create", &e))?;
+        let file = place::create(staged.path()).map_err(|e| Error::io(path, "cannot create", &e))?;
         Ok(Self {
             writer: None,
             file: Some(file),

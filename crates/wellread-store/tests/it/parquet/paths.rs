@@ -6,7 +6,7 @@ use parquet::basic::{BrotliLevel, Compression as Codec, Encoding, GzipLevel, Zst
 use proptest::prelude::*;
 use wellread_image::{PixelType, Region, Shape, clip_runs};
 use wellread_store::parquet::ParquetStore;
-use wellread_store::regular::bytes_read;
+use wellread_store::place::bytes_read;
 use wellread_store::{CopySink, Request, Scratch, Store, read_image, read_region};
 
 /// Reads all rows in one request list, backwards, and compares with what was stored.

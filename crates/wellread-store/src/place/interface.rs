@@ -1,0 +1,185 @@
+//! What a place is: what is asked of it, and what it answers.
+
+use super::file::{File, Writer};
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::fs::{DirEntry, FileType};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What something is. Of what a link leads to [`super::metadata`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A link, in a listing.
+    Link,
+    /// A pipe, a device.
+    Other,
+}
+
+impl From<FileType> for Kind {
+    fn from(of: FileType) -> Self {
+        if of.is_file() {
+            Self::File
+        } else if of.is_dir() {
+            Self::Folder
+        } else if of.is_symlink() {
+            Self::Link
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// What is known of a file or folder without opening it. Links are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes of a file.
+    pub length: u64,
+}
+
+impl Metadata {
+    /// Whether it is a folder.
+    pub fn is_folder(&self) -> bool {
+        self.kind == Kind::Folder
+    }
+
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.kind == Kind::File
+    }
+}
+
+/// What tells a folder from all others, by whatever way it is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Identity {
+    /// Device and number.
+    Numbers(u64, u64),
+    /// The path without links.
+    Path(PathBuf),
+}
+
+/// One name in a folder.
+#[derive(Debug)]
+pub struct Entry(EntryOf);
+
+#[derive(Debug)]
+enum EntryOf {
+    Local(DirEntry),
+    Other(OsString, Kind),
+}
+
+impl Entry {
+    /// A name that a listing gave with its kind.
+    pub fn new(name: OsString, kind: Kind) -> Self {
+        Self(EntryOf::Other(name, kind))
+    }
+
+    /// An entry of the file system.
+    pub(super) fn local(entry: DirEntry) -> Self {
+        Self(EntryOf::Local(entry))
+    }
+
+    /// The name, without the folder.
+    pub fn name(&self) -> OsString {
+        match &self.0 {
+            EntryOf::Local(entry) => entry.file_name(),
+            EntryOf::Other(name, _) => name.clone(),
+        }
+    }
+
+    /// What it is; a link is [`Kind::Link`]. Most file systems say so in the listing, without another look.
+    ///
+    /// # Errors
+    /// It cannot be looked at.
+    pub fn kind(&self) -> io::Result<Kind> {
+        match &self.0 {
+            EntryOf::Local(entry) => entry.file_type().map(Kind::from),
+            EntryOf::Other(_, kind) => Ok(*kind),
+        }
+    }
+}
+
+/// Names in a folder, as they come.
+pub type Listing = Box<dyn Iterator<Item = io::Result<Entry>> + Send>;
+
+/// A place where bytes lie. What is not there is [`io::ErrorKind::NotFound`], which readers tell from other errors. A place that
+/// is read alone leaves the second half as it is.
+pub trait Place: Send + Sync + Debug {
+    /// What is at `path`, links followed.
+    fn metadata(&self, path: &Path) -> io::Result<Metadata>;
+
+    /// What is in a folder, in no order; no more is asked for an entry than the listing gives.
+    fn list(&self, folder: &Path) -> io::Result<Listing>;
+
+    /// Opens a regular file for reading, without waiting; also its length in bytes. What is no file is an error.
+    fn open(&self, path: &Path) -> io::Result<(File, u64)>;
+
+    /// The whole path without links.
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
+
+    /// What tells a folder from all others.
+    fn identity(&self, folder: &Path) -> io::Result<Identity> {
+        self.canonical(folder).map(Identity::Path)
+    }
+
+    /// Whether sets can be written here: the methods below.
+    fn is_writable(&self) -> bool {
+        false
+    }
+
+    /// Creates a file, or empties one, for writing.
+    fn create(&self, path: &Path) -> io::Result<Writer> {
+        let _ = path;
+        Err(read_only())
+    }
+
+    /// Writes over some bytes of a file that is there.
+    fn patch(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let _ = (path, offset, bytes);
+        Err(read_only())
+    }
+
+    /// Creates a folder and those above it that are missing. One that is there is fine.
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Err(read_only())
+    }
+
+    /// Gives a file or folder another name, at which there is nothing or a file that is replaced.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(read_only())
+    }
+
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Err(read_only())
+    }
+
+    /// Removes a folder and all that is in it.
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        let _ = path;
+        Err(read_only())
+    }
+}
+
+fn read_only() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "nothing can be written there")
+}
+
+/// A [`Place`] and the scheme of its addresses, such as `s3`; made by [`register_place!`](crate::register_place).
+pub struct Registration {
+    /// What stands before `://`, in lower case.
+    pub scheme: &'static str,
+    /// The place.
+    pub place: &'static dyn Place,
+}
