@@ -40,7 +40,7 @@ pub static FORMAT: Format = Format {
     set_ending: ".lance",
     holds_images: place::holds_tables,
     parts: &[],
-    foreign_entry: |_| Ok(None),
+    foreign_entry: place::foreign,
     keeps_features: true,
     keeps_durations: true,
     holds_bare_pixels: false,

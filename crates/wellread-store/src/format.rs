@@ -42,11 +42,10 @@ pub struct Format {
     /// Whether a path with one of the endings holds images, where that is not so of all (tables). For telling
     /// that a folder mixes formats.
     pub holds_images: fn(&Path) -> bool,
-    /// Names of files in a folder of this format that have none of the endings: with other files beside, a folder is not
-    /// replaced.
+    /// Names of files in a folder of this format that have none of the endings.
     pub parts: &'static [&'static str],
-    /// Something deeper in a folder of this format that is no part of its images, by its path in the folder: with it, the folder is
-    /// not replaced. What lies directly in a folder is judged by name, whatever the format.
+    /// Something in a folder of this format, at any depth, that is no part of a set as the format writes it, by its path in the
+    /// folder: with it, the folder is not replaced. Asked only of folders that `recognise` knows.
     pub foreign_entry: fn(&Path) -> Result<Option<String>>,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
