@@ -391,6 +391,8 @@ def test_flax_modules_and_onnx_files_run_from_the_command(bench, stub, tmp_path,
     tables, _, _ = bench(["loop"], *arguments)
     rows = of(tables["loop"], framework=framework)
     assert rows and {(row["status"], row["mode"], row["model"]) for row in rows} == {("ok", mode, name)}
+    # Of six images in batches of three: opening, the first batch and a step are in the first epoch.
+    assert all(6 / row["first_epoch_images_per_s"] > row["first_batch_s"] + row["step_min_s"] for row in rows)
 
 
 def test_doctor_says_which_frameworks_there_are(wellread):

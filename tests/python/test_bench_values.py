@@ -155,6 +155,21 @@ def test_a_steps_parts_are_shares_of_its_time(run):
         close(row["wait_by_difference_fraction"], 1 - row["synthetic_step_s"] / row["step_mean_s"])
         close(row["wait_by_difference_cached_fraction"], 1 - row["synthetic_step_s"] / row["cached_step_s"])
         assert (row["loss"] is not None) == (row["mode"] == "train")
+        # An epoch has more batches than there are steps.
+        assert row.get("first_epoch_images_per_s") is None
+
+
+def test_the_first_epoch_of_a_loop_has_opening_in_it(wellread, tmp_path):
+    wellread(
+        "bench", "loop", *ONCE, "--images", 2 * BATCH, "--formats", "tiff,parquet", "--repeats", 2, "--steps", 5,
+        "--mode", "train", "--out", tmp_path,
+    )  # fmt: skip
+    rows = pq.read_table(tmp_path / "loop.parquet").to_pylist()
+    assert len(rows) == 4
+    for row in rows:
+        # Two batches: the one before the steps, and the first of them.
+        epoch_s = 2 * BATCH / row["first_epoch_images_per_s"]
+        assert epoch_s > row["first_batch_s"] + row["step_min_s"]
 
 
 def test_training_lowers_the_loss_from_round_to_round(wellread, tmp_path):

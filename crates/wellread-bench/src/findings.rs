@@ -146,28 +146,37 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
     Some(Finding::new(Severity::Caution, format!("Not measured: {}", names.join(", ")), reasons.join("; ")))
 }
 
-/// Rounds of `tiff`, which is twice as fast as `parquet`, without workers, with further columns.
+/// A table of loaders: of each of `loaders` what tells it apart, and images per second round by round.
 #[cfg(test)]
-pub(crate) fn two_formats(runs: i64, more: &[(&str, f64)]) -> Table {
+pub(crate) fn loader_table<R: IntoIterator<Item = f64>>(
+    loaders: impl IntoIterator<Item = (wellread_report::Row, R)>,
+) -> Table {
     let mut table = Table::new("dataloader");
-    for (format, rate) in [("tiff", 200.0), ("parquet", 100.0)] {
-        for run in 0..runs {
-            let mut row = wellread_report::row![
-                ("format", format),
-                ("batch_size", 4),
-                ("workers", 0),
+    for (what, rates) in loaders {
+        for (run, rate) in rates.into_iter().enumerate() {
+            let mut row = what.clone();
+            row.extend(wellread_report::row![
                 ("run", run),
                 ("verified", true),
                 ("num_samples", 100),
                 ("samples_per_sec", rate)
-            ];
-            row.extend(
-                more.iter().map(|(name, value)| ((*name).to_owned(), wellread_report::Cell::from(*value))),
-            );
+            ]);
             table.push(row);
         }
     }
     table
+}
+
+/// Rounds of `tiff`, which is twice as fast as `parquet`, without workers, with further columns.
+#[cfg(test)]
+pub(crate) fn two_formats(runs: usize, more: &[(&str, f64)]) -> Table {
+    loader_table([("tiff", 200.0), ("parquet", 100.0)].map(|(format, rate)| {
+        let mut what = wellread_report::row![("format", format), ("batch_size", 4), ("workers", 0)];
+        what.extend(
+            more.iter().map(|(name, value)| ((*name).to_owned(), wellread_report::Cell::from(*value))),
+        );
+        (what, vec![rate; runs])
+    }))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! `TABLE.lance`.
 
 use std::path::{Path, PathBuf};
+use wellread_store::entries::{self, Entry};
 use wellread_store::registry::Probe;
 use wellread_store::{Error, Result, place as files};
 
@@ -9,6 +10,25 @@ use wellread_store::{Error, Result, place as files};
 const VERSIONS: &str = "_versions";
 /// Ending of a table's folder in a LanceDB folder.
 const TABLE: &str = ".lance";
+
+/// Names of files in the folders of a dataset, by their endings. Folders of other names that begin with `_` are Lance's as well
+/// (indices, tags): their files have many names.
+const FILES: [(&str, fn(&str) -> bool); 4] = [
+    ("data", |name| ends_in(name, &["lance", "blob"])),
+    (VERSIONS, |name| ends_in(name, &["manifest"]) || name == "latest_version_hint.json"),
+    ("_transactions", |name| ends_in(name, &["txn"])),
+    ("_deletions", |name| ends_in(name, &["arrow", "bin"])),
+];
+/// The folder of branches, which are datasets.
+const BRANCHES: &str = "tree";
+
+fn ends_in(name: &str, endings: &[&str]) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| endings.contains(&ending))
+}
+
+fn any(_: &str) -> bool {
+    true
+}
 
 /// Whether the folder is a dataset.
 fn is_dataset(folder: &Path) -> bool {
@@ -43,6 +63,38 @@ fn tables(folder: &Path) -> Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
+}
+
+/// What in a dataset, or in a LanceDB folder, is not Lance's.
+///
+/// # Errors
+/// A folder that cannot be listed.
+pub(crate) fn foreign(folder: &Path) -> Result<Option<String>> {
+    if is_dataset(folder) {
+        return foreign_in_dataset(folder);
+    }
+    for Entry { name, path, is_folder } in entries::list(folder)? {
+        if !name.ends_with(TABLE) || !is_dataset(&path) {
+            return Ok(Some(name));
+        }
+        // Of a link nothing goes but itself.
+        if is_folder && let Some(foreign) = foreign_in_dataset(&path)? {
+            return Ok(Some(format!("{name}/{foreign}")));
+        }
+    }
+    Ok(None)
+}
+
+fn foreign_in_dataset(folder: &Path) -> Result<Option<String>> {
+    for Entry { name, path, is_folder } in entries::list(folder)? {
+        let of_folder = FILES.iter().find(|(folder, _)| *folder == name).map(|(_, belongs)| *belongs);
+        let other = (name.starts_with('_') || name == BRANCHES).then_some(any as fn(&str) -> bool);
+        let Some(belongs) = of_folder.or(other).filter(|_| path.is_dir()) else { return Ok(Some(name)) };
+        if is_folder && let Some(foreign) = entries::foreign(&path, belongs)? {
+            return Ok(Some(format!("{name}/{foreign}")));
+        }
+    }
+    Ok(None)
 }
 
 /// Refuses to replace a LanceDB folder with tables besides the one that a set of images is.
@@ -102,5 +154,50 @@ pub(crate) fn dataset(path: &Path, table: Option<&str>) -> Result<PathBuf> {
                 Err(Error::new(path, format_args!("has no table {table:?}")).choice().hint(listed()))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_is_not_lances_is_found_at_any_depth() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = dir.path().join("images.lance");
+        let put = |name: &str| {
+            let file = table.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, b"").unwrap();
+        };
+        let parts = [
+            "data/0b17.lance",
+            "data/0b17/1.blob",
+            "_versions/1.manifest",
+            "_versions/latest_version_hint.json",
+            "_transactions/0-a.txn",
+            "_deletions/0-1-7.arrow",
+            "_indices/7a/index.idx",
+            "_refs/tags/a.json",
+            "tree/b/_versions/1.manifest",
+        ];
+        for name in parts {
+            put(name);
+        }
+        let both = || [foreign(&table).unwrap(), foreign(dir.path()).unwrap()];
+        assert_eq!(both(), [None, None]);
+        for name in
+            ["notes.json", "data/.hidden", "data/0b17/notes.txt", "_versions/notes.json", "_refs/.keep"]
+        {
+            put(name);
+            assert_eq!(both(), [Some(name.to_owned()), Some(format!("images.lance/{name}"))]);
+            fs::remove_file(table.join(name)).unwrap();
+        }
+        put("notes/a.txt");
+        assert_eq!(both()[0].as_deref(), Some("notes"));
+        fs::remove_dir_all(table.join("notes")).unwrap();
+        fs::create_dir(dir.path().join("notes")).unwrap();
+        assert_eq!(both(), [None, Some("notes".to_owned())]);
     }
 }

@@ -19,7 +19,7 @@
 //! | [`clock`] | [`Stopwatch`], clock overhead measured and taken off |
 //! | [`samples`] | [`Samples`], [`Summary`], percentiles that need enough samples |
 //! | [`bootstrap`] | [`Bootstrap`], [`Interval`]: medians, means, ratios, rounds |
-//! | [`hypothesis`] | Mann-Whitney, Wilcoxon signed rank, Yuen's trimmed t, Welch's interval; Holm's correction |
+//! | [`hypothesis`] | Yuen's trimmed t, Welch's interval; Holm's correction |
 //! | [`steady`] | changes in a series: warm-up, steady state, history |
 //! | [`precision`] | [`Precision`]: repeats until an interval is narrow enough |
 //! | [`mod@compare`] | [`Verdict`] from a ratio and a noise floor |

@@ -1,18 +1,20 @@
-//! Result files that appear whole or not at all: written beside their place, renamed when complete.
+//! Result files that appear whole or not at all: written beside their place, renamed when complete. The place is where links lead to:
+//! a link stays, and the file that it leads to is replaced.
 
 use crate::{Error, Result};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes `target` through `fill`; an error or a crash leaves what was there before. Makes missing parents.
 ///
 /// # Errors
-/// What `fill` says; a folder or file that cannot be written.
+/// What `fill` says; a folder or file that cannot be written; a link that leads nowhere.
 pub fn write_with(
     target: &Path,
     fill: impl FnOnce(&mut BufWriter<&mut std::fs::File>) -> Result<(), String>,
 ) -> Result<()> {
-    let parent = match target.parent() {
+    let place = through_links(target)?;
+    let parent = match place.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,
         _ => Path::new("."),
     };
@@ -32,8 +34,20 @@ pub fn write_with(
     out.flush().map_err(|e| io(&e))?;
     drop(out);
     file.as_file().sync_all().map_err(|e| io(&e))?;
-    file.persist(target).map_err(|e| io(&e.error))?;
+    file.persist(&place).map_err(|e| io(&e.error))?;
     Ok(())
+}
+
+/// Where `target` is if it is a link: what is written goes there, so that all who have the link's target see it.
+fn through_links(target: &Path) -> Result<PathBuf> {
+    if !target.symlink_metadata().is_ok_and(|there| there.is_symlink()) {
+        return Ok(target.to_owned());
+    }
+    target.canonicalize().map_err(|_| {
+        let to = target.read_link().unwrap_or_default();
+        Error::new(target, format_args!("is a link to {}, which leads to no file or folder", to.display()))
+            .hint("name the place itself, or remove the link")
+    })
 }
 
 /// Writes `bytes` to `target`, whole or not at all.
@@ -69,5 +83,31 @@ mod tests {
         write(&target, b"new").unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(target.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_a_link_leads_to_is_replaced_and_the_link_stays() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let [disk, work] = ["disk", "work"].map(|name| dir.path().join(name));
+        std::fs::create_dir(&disk).unwrap();
+        std::fs::create_dir(&work).unwrap();
+        std::fs::write(disk.join("report.csv"), b"old").unwrap();
+        for name in ["report.csv", "none.csv"] {
+            symlink(Path::new("../disk").join(name), work.join(name)).unwrap();
+        }
+        write(&work.join("report.csv"), b"new").unwrap();
+        assert_eq!(std::fs::read(disk.join("report.csv")).unwrap(), b"new");
+        let error = write(&work.join("none.csv"), b"new").unwrap_err().to_string();
+        assert!(
+            error.contains("is a link to ../disk/none.csv") && error.contains("remove the link"),
+            "{error}"
+        );
+        for name in ["report.csv", "none.csv"] {
+            assert!(work.join(name).symlink_metadata().unwrap().is_symlink(), "{name}");
+        }
+        assert_eq!(std::fs::read_dir(&disk).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(&work).unwrap().count(), 2);
     }
 }

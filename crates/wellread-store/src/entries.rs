@@ -1,11 +1,22 @@
 //! What lies in a folder, and what of it is no part of a set of images: asked before a folder is replaced.
 
-use crate::{Error, Result};
+use crate::probe::DEPTH;
+use crate::{Error, Result, journal};
 use std::path::{Path, PathBuf};
 
+/// What names of output that is not finished begin with; the process, a number and the target's name follow.
+pub(crate) const PARTIAL: &str = ".wellread-partial-";
+/// What names of folders begin with in which a part of an output is kept to be gone on with; the target's name follows.
+pub(crate) const RESUME: &str = ".wellread-resume-";
+/// What the name of output ends with that was moved aside to be replaced.
+pub(crate) const OLD: &str = ".old";
+
 /// Something directly in a folder.
-pub(crate) struct Entry {
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name; what is not Unicode in it is replaced.
     pub name: String,
+    /// Its path, which begins with that of the folder.
     pub path: PathBuf,
     /// Whether it is a folder itself; links to folders are not.
     pub is_folder: bool,
@@ -16,7 +27,7 @@ pub(crate) struct Entry {
 ///
 /// # Errors
 /// The folder cannot be listed.
-pub(crate) fn list(folder: &Path) -> Result<Vec<Entry>> {
+pub fn list(folder: &Path) -> Result<Vec<Entry>> {
     let cannot = |e: std::io::Error| Error::io(folder, "cannot list the folder", &e);
     let mut found = vec![];
     for entry in std::fs::read_dir(folder).map_err(cannot)? {
@@ -31,30 +42,68 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<Entry>> {
     Ok(found)
 }
 
+/// Half-written output is of no use. What was moved aside may be the only copy, and what is kept to be gone on with is wanted.
 fn nobody_misses(name: &str) -> bool {
-    name == ".DS_Store" || [".wellread-", "._", ".nfs"].iter().any(|start| name.starts_with(start))
+    let is_partial = name.starts_with(PARTIAL) && !name.ends_with(OLD);
+    is_partial
+        || name == ".DS_Store"
+        || name == journal::NAME
+        || name.starts_with("._")
+        || name.starts_with(".nfs")
 }
 
-/// Whether a file is JSON by its name: sets have it beside their images.
-pub(crate) fn is_json(name: &str) -> bool {
-    Path::new(name).extension().is_some_and(|e| e == "json")
-}
-
-/// What lies at any depth below the folders in `folder` that `belongs` does not know by its name, or that is hidden.
+/// The first thing in `folder`, at any depth, that is no part of a set whose files `belongs` knows by their names; by its path in the
+/// folder. Hidden things are none, nor are folders deeper than any set is read. Of a link to a folder nothing goes but itself.
 ///
 /// # Errors
 /// A folder cannot be listed.
-#[cfg(any(feature = "tiff", feature = "image-folder"))]
-pub(crate) fn foreign_below(folder: &Path, belongs: fn(&str) -> bool) -> Result<Option<String>> {
-    for entry in list(folder)?.iter().filter(|entry| entry.is_folder) {
-        let is_foreign = |e: &&Entry| {
-            e.name.starts_with('.') || !belongs(&e.name) && !is_json(&e.name) && !e.path.is_dir()
-        };
-        let foreign = list(&entry.path)?.iter().find(is_foreign).map(|e| e.name.clone());
-        let foreign = if foreign.is_some() { foreign } else { foreign_below(&entry.path, belongs)? };
-        if let Some(foreign) = foreign {
-            return Ok(Some(format!("{}/{foreign}", entry.name)));
+pub fn foreign(folder: &Path, belongs: fn(&str) -> bool) -> Result<Option<String>> {
+    foreign_within(folder, belongs, DEPTH)
+}
+
+fn foreign_within(folder: &Path, belongs: fn(&str) -> bool, levels: usize) -> Result<Option<String>> {
+    for Entry { name, path, is_folder } in list(folder)? {
+        let is_part = if is_folder { levels > 0 } else { belongs(&name) || path.is_dir() };
+        if name.starts_with('.') || !is_part {
+            return Ok(Some(name));
+        }
+        if is_folder && let Some(foreign) = foreign_within(&path, belongs, levels - 1)? {
+            return Ok(Some(format!("{name}/{foreign}")));
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_keeps_or_moved_aside_is_no_part_of_a_set() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in
+            [".wellread-journal", ".wellread-partial-1-0-x", ".DS_Store", "._a.tif", ".nfs01", "a.tif"]
+        {
+            std::fs::write(dir.path().join(name), b"").unwrap();
+        }
+        let found = || foreign(dir.path(), |name| name == "a.tif").unwrap();
+        assert_eq!(found(), None);
+        for name in [".wellread-resume-x", ".wellread-partial-1-0-x.old", "b.json"] {
+            std::fs::write(dir.path().join(name), b"").unwrap();
+            assert_eq!(found().as_deref(), Some(name));
+            std::fs::remove_file(dir.path().join(name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn folders_deeper_than_sets_are_read_are_no_part_of_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let deepest = "a/".repeat(DEPTH);
+        std::fs::create_dir_all(dir.path().join(&deepest)).unwrap();
+        std::fs::write(dir.path().join(&deepest).join("x.tif"), b"").unwrap();
+        let found = || foreign(dir.path(), |name| name == "x.tif").unwrap();
+        assert_eq!(found(), None);
+        std::fs::create_dir(dir.path().join(&deepest).join("b")).unwrap();
+        assert_eq!(found(), Some(deepest + "b"));
+    }
 }

@@ -42,11 +42,10 @@ pub struct Format {
     /// Whether a path with one of the endings holds images, where that is not so of all (tables). For telling
     /// that a folder mixes formats.
     pub holds_images: fn(&Path) -> bool,
-    /// Names of files in a folder of this format that have none of the endings: with other files beside, a folder is not
-    /// replaced.
+    /// Names of files in a folder of this format that have none of the endings.
     pub parts: &'static [&'static str],
-    /// Something deeper in a folder of this format that is no part of its images, by its path in the folder: with it, the folder is
-    /// not replaced. What lies directly in a folder is judged by name, whatever the format.
+    /// Something in a folder of this format, at any depth, that is no part of a set as the format writes it, by its path in the
+    /// folder: with it, the folder is not replaced. Asked only of folders that `recognise` knows.
     pub foreign_entry: fn(&Path) -> Result<Option<String>>,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
@@ -64,6 +63,9 @@ pub struct Format {
     pub has_columns: bool,
     /// Whether images can be there in several resolutions, of which one is opened ([`OpenOptions::level`]).
     pub has_levels: bool,
+    /// Whether files say how their numbers are to look, which pixels do not have ([`crate::StoreLayout::lost_looks`]). Of other formats it
+    /// is not asked: to tell how pixels are kept may take the reading of many pages.
+    pub has_looks: bool,
     /// Whether [`WriteOptions::tune`] makes a difference to what is written with such options.
     pub uses_tune: fn(&WriteOptions) -> bool,
     /// Why an interrupted writer cannot be gone on with ([`WriteOptions::resume`]); `None` where it can.

@@ -34,6 +34,7 @@
 //! | `format`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; what is told of a path before it is opened |
 //! | [`registry`] | the list of formats, recognition by content, [`open`], [`create`] |
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
+//! | [`entries`] | what lies in a folder, and what of it is no part of a set |
 //! | [`guard`] | panics of libraries become errors |
 //! | [`place`] | where bytes lie: files opened without waiting and read by position, folders listed, wherever they are |
 //! | [`mapping`] | files mapped into memory, read without a signal when they are shortened |
@@ -63,7 +64,7 @@ pub mod bare_codec;
 pub mod checksum;
 pub mod convert;
 pub mod direct;
-mod entries;
+pub mod entries;
 pub mod error;
 pub mod fd_table;
 pub mod features;

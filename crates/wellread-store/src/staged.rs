@@ -15,10 +15,11 @@ pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinis
 pub use leftovers::{Leftover, LeftoverKind, leftovers};
 pub use reserved::Reserved;
 
+use crate::entries::{OLD, PARTIAL, RESUME};
 use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions};
 use cleaning::{RESUMABLE, unfinished};
-use leftovers::{OLD, PARTIAL, RESUME, remove_leftovers};
+use leftovers::remove_leftovers;
 use remove::remove_any;
 use replace::{may_be_replaced, through_links};
 use std::fs::{File, TryLockError};

@@ -228,26 +228,20 @@ fn no_ops(table: &Table) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::conversion::python::SOMETIMES;
+    use crate::findings::loader_table;
     use wellread_report::row;
 
     fn table(rates: &[(&str, &str, i64, [f64; 6])]) -> Table {
-        let mut table = Table::new("dataloader");
-        for (framework, loader, workers, values) in rates {
-            for (run, rate) in values.iter().enumerate() {
-                table.push(row![
-                    ("format", "tiff"),
-                    ("framework", *framework),
-                    ("loader", *loader),
-                    ("batch_size", 16),
-                    ("workers", *workers),
-                    ("run", run),
-                    ("verified", true),
-                    ("num_samples", 100),
-                    ("samples_per_sec", *rate)
-                ]);
-            }
-        }
-        table
+        loader_table(rates.iter().map(|(framework, loader, workers, rates)| {
+            let what = row![
+                ("format", "tiff"),
+                ("framework", *framework),
+                ("loader", *loader),
+                ("batch_size", 16),
+                ("workers", *workers)
+            ];
+            (what, *rates)
+        }))
     }
 
     fn around(rate: f64) -> [f64; 6] {

@@ -5,27 +5,15 @@ use crate::core::series::telling_batch_size;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_report::row;
 
-fn loader_table(rates: &[(&str, i64, [f64; 6])]) -> Table {
-    let mut table = Table::new("dataloader");
-    for (format, workers, values) in rates {
-        for (run, rate) in values.iter().enumerate() {
-            table.push(row![
-                ("format", *format),
-                ("batch_size", 16),
-                ("workers", *workers),
-                ("run", run),
-                ("verified", true),
-                ("num_samples", 100),
-                ("samples_per_sec", *rate)
-            ]);
-        }
-    }
-    table
+fn formats(rates: &[(&str, i64, [f64; 6])]) -> Table {
+    loader_table(rates.iter().map(|(format, workers, rates)| {
+        (row![("format", *format), ("batch_size", 16), ("workers", *workers)], *rates)
+    }))
 }
 
 #[test]
 fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
-    let clear = loader_table(&[
+    let clear = formats(&[
         ("tiff", 0, [200.0, 201.0, 199.0, 200.5, 200.2, 199.6]),
         ("parquet", 0, [100.0, 101.0, 99.0, 100.2, 100.1, 99.5]),
     ]);
@@ -57,7 +45,7 @@ fn a_clear_difference_is_said_and_an_unclear_one_is_not() {
     let close = BTreeMap::from([("dataloader".to_owned(), 0.995)]);
     let text = all(std::slice::from_ref(&clear), &close, 1, "")[0].text.clone();
     assert!(text.contains("cannot be told apart"), "{text}");
-    let unclear = loader_table(&[
+    let unclear = formats(&[
         ("tiff", 0, [200.0, 90.0, 110.0, 100.0, 95.0, 130.0]),
         ("parquet", 0, [100.0, 190.0, 99.0, 101.0, 120.0, 97.0]),
     ]);
@@ -78,7 +66,7 @@ fn two_rounds_give_no_interval_and_no_verdict() {
 /// Seven rounds were asked for and there was no time for them: that seven would give a verdict is no advice then.
 #[test]
 fn rounds_that_were_asked_for_and_had_no_time_are_told() {
-    let text_of = |runs: i64, asked: usize| {
+    let text_of = |runs, asked: usize| {
         let hint = more_rounds(asked, "--repeats");
         all(&[two_formats(runs, &[])], &BTreeMap::new(), 1, &hint)[0].text.clone()
     };
@@ -119,7 +107,7 @@ fn a_verdict_rests_on_batches_of_which_there_are_several() {
 
 #[test]
 fn unverified_runs_are_no_evidence() {
-    let mut table = loader_table(&[("tiff", 0, [1.0; 6])]);
+    let mut table = formats(&[("tiff", 0, [1.0; 6])]);
     table.push(row![
         ("format", "wrong"),
         ("batch_size", 16),
@@ -134,7 +122,7 @@ fn unverified_runs_are_no_evidence() {
 
 #[test]
 fn a_batch_size_that_is_impossible_is_not_a_format_that_is_missing() {
-    let mut table = loader_table(&[("tiff", 0, [1.0; 6])]);
+    let mut table = formats(&[("tiff", 0, [1.0; 6])]);
     for batch_size in [32, 64, 32] {
         table.push(row![
             ("format", "tiff"),

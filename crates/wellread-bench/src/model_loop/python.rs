@@ -29,6 +29,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
         waits_ns: Vec<u64>,
         steps_ns: Vec<u64>,
         images: usize,
+        first_epoch: Option<(u64, usize)>,
         traffic: Option<(u64, u64)>,
         loss: Option<f64>,
         backend: String,
@@ -76,6 +77,8 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
                         ("first_batch_s", answer.first_batch_ns as f64 * 1e-9),
                         ("first_step_s", first_step.get()),
                     ];
+                    let rate = |(ns, images): (u64, usize)| images as f64 / (ns as f64 * 1e-9);
+                    values.extend(answer.first_epoch.map(|epoch| ("first_epoch_images_per_s", rate(epoch))));
                     values.extend(answer.loss.map(|loss| ("loss", loss)));
                     let counted = answer.traffic.map(|(read, used)| Traffic { read, used });
                     values.extend(counted.and_then(traffic::amplification));

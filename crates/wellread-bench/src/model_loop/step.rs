@@ -41,9 +41,14 @@ impl<'l> EndlessBatches<'l> {
         Self { loader, epoch, batches: loader.iter() }
     }
 
+    /// Whether the batch that was delivered last is the last of its epoch.
+    pub(super) fn at_end(&self) -> bool {
+        self.batches.remaining() == 0
+    }
+
     /// What is no part of a step: at an epoch's end the set forgets its pixels.
     pub(super) fn between_steps(&self) {
-        if self.batches.remaining() == 0 {
+        if self.at_end() {
             self.loader.dataset().store().hints().forget_pages();
         }
     }

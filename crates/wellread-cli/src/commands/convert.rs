@@ -99,7 +99,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("note: labels of {} are left out: {labels}", counted(labels.images, "image")));
     }
     // By now every row was looked into, which is what this tells of.
-    let lost_looks = source.layout().map_or_else(|_| vec![], |layout| layout.lost_looks());
+    let lost_looks = looks_of(&*source);
     for what in &lost_looks {
         ui.say(format!("note: {what}"));
     }
@@ -195,6 +195,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// What files say of how their images look, which is not converted.
+fn looks_of(source: &dyn Store) -> Vec<String> {
+    let has_looks = registry::formats().iter().any(|f| f.name == source.format() && f.has_looks);
+    let layout = has_looks.then(|| source.layout().ok()).flatten();
+    layout.map_or_else(Vec::new, |layout| layout.lost_looks())
 }
 
 /// Bytes of the pixels of so many images, from the first on.

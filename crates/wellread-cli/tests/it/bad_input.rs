@@ -301,6 +301,10 @@ fn overwriting_keeps_what_is_hidden_and_links() {
     fails(&to_target, 1, &["more than a set of images (.git)", "not replaced"]);
     assert_eq!(fs::read_to_string(target.join(".git/HEAD")).unwrap(), "x");
     fs::remove_dir_all(target.join(".git")).unwrap();
+    // Of JSON only what wellread writes itself is its own.
+    fs::write(target.join("notes.json"), "{}").unwrap();
+    fails(&to_target, 1, &["more than a set of images (notes.json)", "not replaced"]);
+    fs::remove_file(target.join("notes.json")).unwrap();
     let image = fs::read_dir(&zarr).unwrap().map(|e| e.unwrap().path()).find(|p| p.is_dir()).unwrap();
     fs::create_dir(image.join("labels")).unwrap();
     fs::write(image.join("labels/.zattrs"), "{}").unwrap();

@@ -2,7 +2,7 @@
 
 use super::layout::{self, NAMING};
 use super::{store, writer};
-use crate::{Format, entries};
+use crate::{Format, entries, name_index};
 
 /// PNG and JPEG files, folders and class folders.
 pub static FORMAT: Format = Format {
@@ -12,7 +12,9 @@ pub static FORMAT: Format = Format {
     set_ending: "",
     holds_images: |_| true,
     parts: &[],
-    foreign_entry: |folder| entries::foreign_below(folder, |name| NAMING.has_ending(name)),
+    foreign_entry: |folder| {
+        entries::foreign(folder, |name| NAMING.has_ending(name) || name == name_index::FILE)
+    },
     keeps_features: false,
     keeps_durations: false,
     holds_bare_pixels: false,
@@ -20,6 +22,7 @@ pub static FORMAT: Format = Format {
     has_tables: true,
     has_columns: false,
     has_levels: false,
+    has_looks: false,
     uses_tune: |_| false,
     cannot_resume: None,
     engine: || Ok("png 0.18, zune-jpeg 0.5".to_owned()),

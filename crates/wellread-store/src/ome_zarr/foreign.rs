@@ -5,18 +5,19 @@ use super::group::Group;
 use super::layout::series;
 use crate::Result;
 use crate::entries::{self, Entry};
-use crate::folders::{ZARR_METADATA, is_zarr as has_metadata};
+use crate::folders::{ZARR_METADATA, is_zarr};
+use crate::name_index;
 use std::path::Path;
 
 /// Names of metadata other than those of groups and arrays.
 const MORE_METADATA: [&str; 2] = [".zmetadata", "METADATA.ome.xml"];
 
-/// The first thing in `folder` that is no part of an image, by its path in the folder. Chunks are not looked at one by one.
+/// The first thing in `folder` that is no part of an image, by its path in the folder.
 ///
 /// # Errors
 /// A folder cannot be listed.
 pub(super) fn entry(folder: &Path) -> Result<Option<String>> {
-    if !has_metadata(folder) {
+    if !is_zarr(folder) {
         return images(folder);
     }
     // What cannot be read, or is an array, may hold what an array holds.
@@ -77,9 +78,7 @@ fn images(folder: &Path) -> Result<Option<String>> {
         if is_metadata(&found) {
             continue;
         }
-        let may_belong = entries::is_json(name)
-            || found.path.extension().is_some_and(|ending| ending == "zarr")
-            || found.path.is_dir();
+        let may_belong = name == name_index::FILE || found.path.is_dir();
         if name.starts_with('.') || !may_belong {
             return Ok(Some(found.name));
         }
@@ -98,8 +97,21 @@ fn array(folder: &Path) -> Result<Option<String>> {
         let key = name.strip_prefix('c').unwrap_or(name);
         !name.starts_with('.') && key.bytes().all(|b| b.is_ascii_digit() || b == b'.')
     };
-    let found = entries::list(folder)?;
-    Ok(found.into_iter().find(|e| !is_metadata(e) && !is_chunk(&e.name)).map(|e| e.name))
+    for found in entries::list(folder)? {
+        let name = found.name.as_str();
+        if is_metadata(&found) {
+            continue;
+        }
+        if !is_chunk(name) {
+            return Ok(Some(found.name));
+        }
+        if found.is_folder
+            && let Some(foreign) = array(&found.path)?
+        {
+            return Ok(Some(format!("{name}/{foreign}")));
+        }
+    }
+    Ok(None)
 }
 
 fn is_metadata(entry: &Entry) -> bool {
@@ -127,13 +139,21 @@ mod tests {
         };
         put("a.zarr/.zgroup", r#"{"zarr_format": 2}"#);
         put("a.zarr/.zattrs", r#"{"multiscales": [{"datasets": [{"path": "0"}, {"path": "s/1"}]}]}"#);
-        for file in ["0/.zarray", "0/0/0/0", "s/.zgroup", "s/1/.zarray", "s/1/0.0"] {
+        for file in ["0/.zarray", "0/0/0/1", "s/.zgroup", "s/1/.zarray", "s/1/0.0"] {
             put(&format!("a.zarr/{file}"), "{}");
         }
         put("wellread-names.json", "{}");
         let whole = || [entry(&image).unwrap(), entry(dir.path()).unwrap()];
         assert_eq!(whole(), [None, None]);
-        for foreign in ["labels.csv", "labels/cells/.zattrs", ".git/HEAD", "0/notes.txt", "s/2/.zarray"] {
+        for foreign in [
+            "labels.csv",
+            "notes.json",
+            "labels/cells/.zattrs",
+            ".git/HEAD",
+            "0/notes.txt",
+            "0/0/0/.hidden",
+            "s/2/.zarray",
+        ] {
             put(&format!("a.zarr/{foreign}"), "");
             // Named as far as it is not described.
             for (found, before) in whole().into_iter().zip(["", "a.zarr/"]) {
@@ -142,13 +162,17 @@ mod tests {
             }
             let first = foreign.split('/').next().unwrap();
             match foreign {
-                "0/notes.txt" => fs::remove_file(image.join(foreign)).unwrap(),
+                "0/notes.txt" | "0/0/0/.hidden" | "notes.json" => {
+                    fs::remove_file(image.join(foreign)).unwrap()
+                }
                 "s/2/.zarray" => fs::remove_dir_all(image.join("s/2")).unwrap(),
                 "labels.csv" => fs::remove_file(image.join(first)).unwrap(),
                 _ => fs::remove_dir_all(image.join(first)).unwrap(),
             }
         }
         assert_eq!(whole(), [None, None]);
+        put("notes.json", "{}");
+        assert_eq!(entry(dir.path()).unwrap().as_deref(), Some("notes.json"));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::group::{Group, inside};
 use crate::file_names;
 use crate::file_rows::ImageLocation;
-use crate::folders::{self, Sort, Visited, ZARR_METADATA, is_zarr as has_metadata, sort_quickly};
+use crate::folders::{self, Sort, Visited, ZARR_METADATA, is_zarr, sort_quickly};
 use crate::format::{Naming, foreign_format, formats, mixed_folder};
 use crate::name_index;
 use crate::place;
@@ -29,7 +29,7 @@ pub(super) fn recognise(probe: &Probe) -> bool {
                 .any(|name| {
                     // A name that is no text cannot be looked up from a probe: it is taken at its word.
                     let is_text = !name.contains(char::REPLACEMENT_CHARACTER);
-                    ends_in_zarr(name) && !is_text || has_metadata(&probe.path.join(name))
+                    ends_in_zarr(name) && !is_text || is_zarr(&probe.path.join(name))
                 })
             || probe.levels > 1 && !holds_files(probe) && folders::has_image(&probe.path, probe.levels, sort))
 }
@@ -50,7 +50,7 @@ fn ends_in_zarr(name: &str) -> bool {
 /// # Errors
 /// No image there, unreadable metadata of a plate or series, or files of other image formats beside the images.
 pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
-    if !has_metadata(path) {
+    if !is_zarr(path) {
         return folder(path, options);
     }
     let group = Group::load(path)?;
@@ -110,14 +110,14 @@ pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
             ome.ome.series
         }
         // The group OME is optional.
-        Err(_) if !has_metadata(&path.join("OME")) => None,
+        Err(_) if !is_zarr(&path.join("OME")) => None,
         Err(e) => return Err(e),
     };
     let names: Vec<String> = if let Some(names) = listed {
         names
     } else {
         let mut names = vec![];
-        while has_metadata(&path.join(names.len().to_string())) {
+        while is_zarr(&path.join(names.len().to_string())) {
             names.push(names.len().to_string());
         }
         names
@@ -127,14 +127,14 @@ pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
 
 /// What an entry of a folder is: a name ending in .zarr is taken at its word, so that opening a large set only lists it.
 fn sort(path: &Path, name: &str, is_dir: bool) -> Sort {
-    let is_image = ends_in_zarr(name) || is_dir && !name.contains('.') && has_metadata(path);
+    let is_image = ends_in_zarr(name) || is_dir && !name.contains('.') && is_zarr(path);
     if is_image { Sort::Image } else { sort_quickly(path, name, is_dir, &NAMING) }
 }
 
 /// The images of a folder and of all folders below it, by its index of names or else by file name.
 fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
     // Other folders of a Zarr group are its own, such as those of chunks.
-    let is_group = has_metadata(path);
+    let is_group = is_zarr(path);
     let found = folders::images(path, |entry, name, is_dir| match sort(entry, name, is_dir) {
         Sort::Below if is_group => Sort::Skip,
         Sort::Skip => foreign_format(entry, &NAMING).map_or(Sort::Skip, Sort::Other),

@@ -2,16 +2,11 @@
 //! may be wanted, or be another machine's that writes there, so that the user decides.
 
 use super::remove::remove_any;
+use crate::entries::{OLD, PARTIAL, RESUME};
 use crate::journal::Journal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What names of output that is not finished begin with; the process, a number and the target's name follow.
-pub(super) const PARTIAL: &str = ".wellread-partial-";
-/// What names of folders begin with in which a part of an output is kept to be gone on with; the target's name follows.
-pub(super) const RESUME: &str = ".wellread-resume-";
-/// What the name of output ends with that was moved aside to be replaced.
-pub(super) const OLD: &str = ".old";
 /// How long nobody has written to what is named: a process of another machine or container, which is not seen here, may write to it.
 const QUIET: Duration = Duration::from_hours(1);
 

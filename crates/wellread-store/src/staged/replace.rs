@@ -1,7 +1,7 @@
 //! What output may take the place of: files, empty folders, and folders that hold a set of images and nothing else.
 //!
 //! ```text
-//!  target ──Probe──▶ the format that recognises it ──▶ does each entry belong to a set of that format?
+//!  target ──Probe──▶ the format that recognises it ──▶ does that format write whatever lies in the folder?
 //! ```
 
 use super::remove::LOOKS;
@@ -48,22 +48,13 @@ fn is_replaceable(target: &Path, there: FileType) -> Result<()> {
 fn foreign_entry(folder: &Path) -> Result<Option<String>> {
     // Far below a folder of other things there may be an image: that does not make a set of it that may go.
     let probe = Probe { levels: 1, ..Probe::new(folder)? };
-    let entries = entries::list(folder)?;
     let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) else {
         // Images may lie deeper than that: what is no set by itself may go only where there is nothing in it.
         let is_hidden = |entry: &Entry| entry.name.starts_with('.');
         let foreign = |entry: &Entry| !entry.is_folder || is_hidden(entry) || !is_empty(&entry.path);
-        return Ok(entries.into_iter().find(foreign).map(|entry| entry.name));
+        return Ok(entries::list(folder)?.into_iter().find(foreign).map(|entry| entry.name));
     };
-    let belongs = |entry: &Entry| {
-        let name = entry.name.as_str();
-        let is_known = || format.has_ending(name) || entries::is_json(name) || entry.path.is_dir();
-        format.parts.contains(&name) || !name.starts_with('.') && is_known()
-    };
-    match entries.into_iter().find(|entry| !belongs(entry)) {
-        Some(foreign) => Ok(Some(foreign.name)),
-        None => (format.foreign_entry)(folder),
-    }
+    (format.foreign_entry)(folder)
 }
 
 /// Whether nothing lies in a folder, or only folders of which that is so.

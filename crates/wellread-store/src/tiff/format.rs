@@ -2,7 +2,7 @@
 
 use super::listing::{self, NAMING};
 use super::{store, writer};
-use crate::{Compression, Format, Tune, entries};
+use crate::{Compression, Format, Tune, entries, name_index};
 
 /// TIFF and OME-TIFF.
 pub static FORMAT: Format = Format {
@@ -12,7 +12,9 @@ pub static FORMAT: Format = Format {
     set_ending: "",
     holds_images: |_| true,
     parts: &[],
-    foreign_entry: |folder| entries::foreign_below(folder, |name| NAMING.has_ending(name)),
+    foreign_entry: |folder| {
+        entries::foreign(folder, |name| NAMING.has_ending(name) || name == name_index::FILE)
+    },
     keeps_features: false,
     keeps_durations: false,
     holds_bare_pixels: true,
@@ -20,6 +22,7 @@ pub static FORMAT: Format = Format {
     has_tables: false,
     has_columns: false,
     has_levels: false,
+    has_looks: true,
     uses_tune: |options| options.tune == Tune::Size && options.compression == Compression::Default,
     cannot_resume: None,
     engine: || Ok(format!("wellread {}; TIFF 6.0, BigTIFF, OME-TIFF 2016-06", env!("CARGO_PKG_VERSION"))),

@@ -1,7 +1,9 @@
 """Track 3: a model fed by a loader; where does a step's time go?
 
 A step is: ask for a batch, have it (`wait`), run the model on it, and wait for the device. The first batch and the
-model's first step, which compiles where the framework does, are given apart.
+model's first step, which compiles where the framework does, are given apart. Each turn opens the set anew: where its
+steps reach the end of the first epoch, the time of that epoch has opening in it and all its steps. None is told of a
+turn that made the model.
 """
 
 import numpy as np
@@ -48,17 +50,15 @@ def turn(worker, request):
     framework.wait()
     first = now()
     model = worker.kept.get(request["key"])
-    compiling = None
-    if model is None:
-        model = framework.model(request["model"], list(batch.shape), request["seed"])
-        begin = now()
-        loss = model.step(batch, mode)
-        framework.wait()
-        compiling = net(now() - begin)
-        worker.kept[request["key"]] = model
-    else:
-        loss = model.step(batch, mode)
-        framework.wait()
+    is_new = model is None
+    if is_new:
+        model = worker.kept[request["key"]] = framework.model(request["model"], list(batch.shape), request["seed"])
+    begin = now()
+    loss = model.step(batch, mode)
+    framework.wait()
+    first_step = net(now() - begin)
+    # Of the first epoch: its time, and the batches that are still to come.
+    epoch, left = net(first - opening) + first_step, len(source) - 1
     del batch, delivered
     # Looking at pixels takes longer than a step of a light model, and the loader would read on meanwhile.
     checker = Checker(worker.channel, request["full"], request["steps"], request["first_epoch"])
@@ -75,6 +75,8 @@ def turn(worker, request):
         waits.append(net(have - asked))
         whole.append(net(done - asked))
         images += len(rows)
+        if left > 0:
+            epoch, left = epoch + whole[-1], left - 1
         if number in checker.chosen:
             checker.add(rows, framework.to_numpy(batch))
         if len(whole) >= request["least"] and done - start > share:
@@ -85,7 +87,8 @@ def turn(worker, request):
         raise ModelError(f"the loss is {loss}: training diverged")
     return {
         "first_batch_ns": net(first - opening),
-        "first_step_ns": compiling,
+        "first_step_ns": first_step if is_new else None,
+        "first_epoch": None if is_new or left > 0 else [epoch, len(source) * request["batch_size"]],
         "waits_ns": waits,
         "steps_ns": whole,
         "images": images,

@@ -51,3 +51,10 @@ fn output_that_differs_from_its_source_never_gets_its_name() {
     converted.commit().unwrap();
     assert_eq!(wellread_store::open(&target, &OpenOptions::default()).unwrap().len(), 1);
 }
+
+/// Of all others it would be asked in vain how they keep pixels: of a large DuckDB table that takes seconds.
+#[test]
+fn only_tiff_is_asked_for_looks() {
+    let asked = registry::formats().iter().filter(|f| f.has_looks).map(|f| f.name);
+    assert_eq!(asked.collect::<Vec<_>>(), ["tiff"]);
+}

@@ -4,6 +4,10 @@ use super::super::format::{FORMAT as PARQUET, NO_APPENDING};
 use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, NAME};
 use super::{store, writer};
 use crate::Format;
+use crate::entries::{self, Entry};
+
+/// All files of a dataset.
+const PARTS: [&str; 4] = [IMAGES, CHUNKS, INDEX, DESCRIPTION];
 
 /// The OME-Arrow dataset folder.
 pub static FORMAT: Format = Format {
@@ -12,8 +16,12 @@ pub static FORMAT: Format = Format {
     endings: &[".ome-arrow-dataset"],
     set_ending: ".ome-arrow-dataset",
     holds_images: |_| true,
-    parts: &[IMAGES, CHUNKS, INDEX, DESCRIPTION],
-    foreign_entry: |_| Ok(None),
+    parts: &PARTS,
+    foreign_entry: |folder| {
+        // No folder of it is a part of it.
+        let is_foreign = |entry: &Entry| entry.is_folder || !PARTS.contains(&entry.name.as_str());
+        Ok(entries::list(folder)?.into_iter().find(is_foreign).map(|entry| entry.name))
+    },
     keeps_features: true,
     keeps_durations: true,
     holds_bare_pixels: false,
@@ -21,6 +29,7 @@ pub static FORMAT: Format = Format {
     has_tables: false,
     has_columns: false,
     has_levels: false,
+    has_looks: false,
     uses_tune: |_| true,
     cannot_resume: Some(NO_APPENDING),
     engine: || {
@@ -34,3 +43,25 @@ pub static FORMAT: Format = Format {
     open: |path, options| Ok(Box::new(store::DatasetStore::open(path, options)?)),
     create: |path, options| Ok(Box::new(writer::DatasetWriter::create(path, options)?)),
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_table_of_a_dataset_is_foreign() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in PARTS {
+            std::fs::write(dir.path().join(name), b"").unwrap();
+        }
+        let found = || (FORMAT.foreign_entry)(dir.path()).unwrap();
+        assert_eq!(found(), None);
+        for name in ["notes.json", ".hidden", "more.ome-arrow-dataset", "profiles.parquet"] {
+            std::fs::write(dir.path().join(name), b"").unwrap();
+            assert_eq!(found().as_deref(), Some(name));
+            std::fs::remove_file(dir.path().join(name)).unwrap();
+        }
+        std::fs::create_dir(dir.path().join("notes")).unwrap();
+        assert_eq!(found().as_deref(), Some("notes"));
+    }
+}
