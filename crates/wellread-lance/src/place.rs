@@ -89,7 +89,9 @@ fn foreign_in_dataset(folder: &Path) -> Result<Option<String>> {
     for Entry { name, path, is_folder } in entries::list(folder)? {
         let of_folder = FILES.iter().find(|(folder, _)| *folder == name).map(|(_, belongs)| *belongs);
         let other = (name.starts_with('_') || name == BRANCHES).then_some(any as fn(&str) -> bool);
-        let Some(belongs) = of_folder.or(other).filter(|_| path.is_dir()) else { return Ok(Some(name)) };
+        let Some(belongs) = of_folder.or(other).filter(|_| files::is_folder(&path)) else {
+            return Ok(Some(name));
+        };
         if is_folder && let Some(foreign) = entries::foreign(&path, belongs)? {
             return Ok(Some(format!("{name}/{foreign}")));
         }

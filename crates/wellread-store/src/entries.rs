@@ -1,5 +1,6 @@
 //! What lies in a folder, and what of it is no part of a set of images: asked before a folder is replaced.
 
+use crate::place::{self, Kind};
 use crate::probe::DEPTH;
 use crate::{Error, Result, journal};
 use std::path::{Path, PathBuf};
@@ -30,12 +31,13 @@ pub struct Entry {
 pub fn list(folder: &Path) -> Result<Vec<Entry>> {
     let cannot = |e: std::io::Error| Error::io(folder, "cannot list the folder", &e);
     let mut found = vec![];
-    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+    for entry in place::list(folder).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let file_name = entry.name();
+        let name = file_name.to_string_lossy().into_owned();
         if !nobody_misses(&name) {
-            let is_folder = entry.file_type().map_err(cannot)?.is_dir();
-            found.push(Entry { name, path: entry.path(), is_folder });
+            let is_folder = entry.kind().map_err(cannot)? == Kind::Folder;
+            found.push(Entry { name, path: folder.join(file_name), is_folder });
         }
     }
     found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -63,7 +65,7 @@ pub fn foreign(folder: &Path, belongs: fn(&str) -> bool) -> Result<Option<String
 
 fn foreign_within(folder: &Path, belongs: fn(&str) -> bool, levels: usize) -> Result<Option<String>> {
     for Entry { name, path, is_folder } in list(folder)? {
-        let is_part = if is_folder { levels > 0 } else { belongs(&name) || path.is_dir() };
+        let is_part = if is_folder { levels > 0 } else { belongs(&name) || place::is_folder(&path) };
         if name.starts_with('.') || !is_part {
             return Ok(Some(name));
         }

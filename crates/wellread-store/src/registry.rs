@@ -67,10 +67,6 @@ absent_format!("tiff", [".tif", ".tiff"], "tiff");
 #[cfg(not(feature = "image-folder"))]
 absent_format!("image-folder", [".png", ".jpg", ".jpeg"], "image-folder");
 
-/// What an address may be refused for.
-const READ: &str = "read";
-const WRITE: &str = "write";
-
 #[doc(hidden)]
 pub use inventory;
 
@@ -118,10 +114,13 @@ pub fn missing_formats() -> Vec<(&'static str, String)> {
     missing
 }
 
-/// Refuses addresses such as `s3://bucket/plate.parquet` of places that nobody has registered, and such as cannot be written to.
-fn refuse_address(path: &Path, verb: &str) -> Result<()> {
+/// Refuses addresses such as `s3://bucket/plate.parquet` of places that nobody has registered, and where `writing`, of those that
+/// are read alone.
+fn refuse_address(path: &Path, writing: bool) -> Result<()> {
+    let is_usable = || place::is_registered(path) && (!writing || place::of(path).is_writable());
     match place::scheme(path) {
-        Some(scheme) if verb == WRITE || !place::is_registered(path) => {
+        Some(scheme) if !is_usable() => {
+            let verb = if writing { "write" } else { "read" };
             Err(Error::new(path, format_args!("this build cannot {verb} {scheme}:// addresses yet"))
                 .hint("copy the data to a local folder and give that path"))
         }
@@ -134,7 +133,7 @@ fn refuse_address(path: &Path, verb: &str) -> Result<()> {
 /// # Errors
 /// Missing or unreadable path, or content no format knows (the message says what was seen).
 pub fn recognise(path: &Path) -> Result<&'static Format> {
-    refuse_address(path, READ)?;
+    refuse_address(path, false)?;
     let probe = Probe::new(path)?;
     if let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) {
         return Ok(format);
@@ -176,7 +175,7 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
     if path.as_os_str().is_empty() {
         return Err(Error::new(path, "the path is empty").hint("give a file or folder").choice());
     }
-    refuse_address(path, READ)?;
+    refuse_address(path, false)?;
     let format = match &options.format {
         Some(name) => format_named(name)?,
         None => recognise(path)?,
@@ -187,7 +186,7 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
 
 /// Creates a set of images for writing.
 pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
-    refuse_address(path.as_ref(), WRITE)?;
+    refuse_address(path.as_ref(), true)?;
     let format = format_named(format)?;
     match format.cannot_resume.filter(|_| options.resume.is_some()) {
         Some(why) => Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))

@@ -3,6 +3,9 @@
 //! That holds when the program fails, is interrupted (the program calls [`remove_unfinished`] from its handler of
 //! signals) or is killed (the next writer of the same target cleans up). Nothing is synchronised to the disk, so
 //! it does not hold when the machine loses power within seconds after.
+//!
+//! Locks, links, journals and what killed runs left are the file system's own. In another place ([`crate::place`]) sets are only
+//! renamed when complete: nothing is replaced there or gone on with.
 
 mod cleaning;
 mod leftovers;
@@ -17,7 +20,7 @@ pub use reserved::Reserved;
 
 use crate::entries::{OLD, PARTIAL, RESUME};
 use crate::journal::{self, Journal};
-use crate::{Error, Result, WriteOptions};
+use crate::{Error, Result, WriteOptions, place};
 use cleaning::{RESUMABLE, unfinished};
 use leftovers::remove_leftovers;
 use remove::remove_any;
@@ -97,6 +100,9 @@ impl Staged {
     }
 
     fn place(target: &Path, overwrite: bool) -> Result<Self> {
+        if place::is_registered(target) {
+            return Self::elsewhere(target);
+        }
         if !overwrite && target.symlink_metadata().is_ok() {
             return Err(Error::new(target, "already exists").hint("choose another name or pass --overwrite"));
         }
@@ -116,6 +122,15 @@ impl Staged {
         let temporary = partial_name(&place);
         unfinished().push(temporary.clone());
         Ok(Self { target: place, temporary, overwrite, remove: true, resumable: false, journal: None })
+    }
+
+    /// In a place other than the file system.
+    fn elsewhere(target: &Path) -> Result<Self> {
+        if place::exists(target) {
+            return Err(Error::new(target, "already exists").hint("choose another name"));
+        }
+        let (target, temporary) = (target.to_owned(), partial_name(target));
+        Ok(Self { target, temporary, overwrite: false, remove: true, resumable: false, journal: None })
     }
 
     /// As [`Self::new`] for a folder that is kept when writing is interrupted, and gone on with: with a journal of
@@ -184,7 +199,7 @@ impl Staged {
     /// As [`Self::new`] and [`Self::resumable`]; a target that is a single image and cannot be resumed.
     pub(crate) fn folder(target: &Path, options: &WriteOptions, single: bool) -> Result<Self> {
         match &options.resume {
-            Some(_) if single => Err(Error::new(
+            Some(_) if single || place::is_registered(target) => Err(Error::new(
                 target,
                 "is written as a whole, not image by image, so that an interrupted run cannot be gone on with",
             )
@@ -224,7 +239,7 @@ impl Staged {
 
     /// Creates the temporary folder and returns its path.
     pub fn create_dir(&self) -> Result<&Path> {
-        std::fs::create_dir_all(&self.temporary)
+        place::create_folder(&self.temporary)
             .map_err(|e| Error::io(&self.target, "cannot make the folder", &e))?;
         Ok(&self.temporary)
     }
@@ -273,6 +288,9 @@ impl Staged {
     /// Moves `from` to the target, whatever other processes do there at the same time.
     fn place_at_target(&self, from: &Path) -> Result<()> {
         let cannot = |e: &io::Error| Error::io(&self.target, "cannot move the finished output into place", e);
+        if place::is_registered(&self.target) {
+            return place::rename(from, &self.target).map_err(|e| cannot(&e));
+        }
         if !self.overwrite {
             return move_new(from, &self.target).map_err(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => {

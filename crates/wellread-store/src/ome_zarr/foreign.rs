@@ -6,7 +6,7 @@ use super::layout::series;
 use crate::Result;
 use crate::entries::{self, Entry};
 use crate::folders::{ZARR_METADATA, is_zarr};
-use crate::name_index;
+use crate::{name_index, place};
 use std::path::Path;
 
 /// Names of metadata other than those of groups and arrays.
@@ -78,7 +78,7 @@ fn images(folder: &Path) -> Result<Option<String>> {
         if is_metadata(&found) {
             continue;
         }
-        let may_belong = name == name_index::FILE || found.path.is_dir();
+        let may_belong = name == name_index::FILE || place::is_folder(&found.path);
         if name.starts_with('.') || !may_belong {
             return Ok(Some(found.name));
         }

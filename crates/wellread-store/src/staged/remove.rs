@@ -1,5 +1,6 @@
 //! Removing what is at a path, be it a file or a folder.
 
+use crate::place;
 use std::path::Path;
 
 /// How often a folder is looked at again before it is said not to be replaceable.
@@ -7,9 +8,9 @@ pub(super) const LOOKS: usize = 10;
 
 /// Removes a file, or a folder with all that is in it, as far as the system lets it.
 pub(super) fn remove_any(path: &Path) {
-    if path.is_dir() {
-        let _ = std::fs::remove_dir_all(path);
+    if place::is_folder(path) {
+        let _ = place::of(path).remove_folder(path);
     } else {
-        let _ = std::fs::remove_file(path);
+        let _ = place::of(path).remove_file(path);
     }
 }
