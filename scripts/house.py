@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The house in figures: lines of each crate, files that are long, imports that run in a circle.
+"""The house in figures: lines of each crate, long files, imports that run in a circle, files read past places.
 
     python3 scripts/house.py [--crate NAME] [--json]
 
@@ -12,6 +12,9 @@ the others. How an import is read:
 A `pub use` hands a name on and is no import. `mod x;` is none either. Tests (`#[cfg(test)]`, `tests.rs`) are left
 out: they may look anywhere. Macros' `$crate::` paths belong to those who call them and are left out too. In Python
 the imports of a module count, and those inside of its functions do not.
+
+Formats and their helpers read, list and write through `wellread_store::place` alone, so that another place than the
+file system touches none of them. What goes past it is listed and fails too, but for `PAST_PLACES`.
 """
 
 import argparse
@@ -38,6 +41,27 @@ ITEM = re.compile(
 USE = re.compile(r"^\s*(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);", re.MULTILINE)
 MODULE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", re.MULTILINE)
 PATH = re.compile(r"(?<![\w:$])(?:crate|self|super|[a-z_]\w*)(?:\s*::\s*(?:super|\w+))+")
+# What names the file system without asking a place.
+FILE_SYSTEM = re.compile(
+    r"(?<!\w)fs::|\bstd::fs\b|(?<!\w)File::(?:open|create)|(?<!\w)OpenOptions::new|\bsymlink_metadata\("
+    r"|\.(?:exists|is_dir|is_file|is_symlink|canonicalize|read_dir)\(\)"
+)
+# Crates of formats.
+OF_FORMATS = ("wellread-store", "wellread-lance", "wellread-vortex", "wellread-duckdb")
+# Files and folders there that may name the file system, and why.
+PAST_PLACES = {
+    "wellread-store/src/place/": "the room itself: the file system is one of the places",
+    "wellread-store/src/staged.rs": "locks, links and renaming over what is there are the file system's own",
+    "wellread-store/src/staged/": "what killed runs left, links, reserved names: the file system's own",
+    "wellread-store/src/journal.rs": "a locked file of the file system, which other places have none of",
+    "wellread-store/src/mapping.rs": "maps files of this machine",
+    "wellread-store/src/fd_table.rs": "asks the process about itself",
+    "wellread-store/src/python.rs": "looks for a program of this machine",
+    "wellread-store/src/checksum.rs": "a list that the user names, which may be a pipe",
+    "wellread-store/src/trace.rs": "a timeline is written on this machine",
+    "wellread-duckdb/src/library/": "looks for a library of this machine",
+    "wellread-duckdb/src/fuzzing.rs": "writes what is fuzzed",
+}
 TEST = re.compile(r"#\[cfg\((?:all\()?test\b[^\]]*\]")
 
 
@@ -235,6 +259,26 @@ def rooms(source: Path, arrows: dict) -> dict:
     return between
 
 
+def past_places(crates: Path) -> dict:
+    """File of a format or a helper -> its lines that name the file system; those of `PAST_PLACES` too."""
+    found = {}
+    for crate in OF_FORMATS:
+        for file in sorted((crates / crate / "src").rglob("*.rs")):
+            name = str(file.relative_to(crates))
+            if file.name == "tests.rs" or "/tests/" in name:
+                continue
+            code = plain(file.read_text(encoding="utf-8")).splitlines()
+            lines = [at for at, line in enumerate(code, 1) if FILE_SYSTEM.search(line)]
+            if lines:
+                found[name] = lines
+    return found
+
+
+def is_excepted(name: str) -> bool:
+    """Whether `PAST_PLACES` has the file, or a folder that it lies in."""
+    return any(name == place or place.endswith("/") and name.startswith(place) for place in PAST_PLACES)
+
+
 def python_imports(package: Path) -> dict:
     """The same of a Python package: file -> {file that it imports from when it is imported: names}."""
 
@@ -345,11 +389,15 @@ def main() -> int:
     if not folders:
         parser.error(f"there is no {options.crate}")
     found = [of_crate(folder) for folder in folders]
+    past = {name: lines for name, lines in past_places(ROOT / "crates").items() if not is_excepted(name)}
     if options.json:
         print(json.dumps(found, indent=1))
     else:
         show(found)
-    return 1 if any(crate["circles"] or crate["circles_of_rooms"] for crate in found) else 0
+        print(f"lines of formats that go past places: {sum(len(lines) for lines in past.values())}")
+        for name, lines in past.items():
+            print(f"past places: crates/{name}: lines {', '.join(map(str, lines))}")
+    return 1 if past or any(crate["circles"] or crate["circles_of_rooms"] for crate in found) else 0
 
 
 def show(found: list) -> None:

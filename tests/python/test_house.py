@@ -1,4 +1,4 @@
-"""The structure: no imports in circles, and a reader of imports that finds them where they are."""
+"""The structure: no imports in circles, no format that names the file system, and a reader that finds both."""
 
 import importlib.util
 import sys
@@ -32,6 +32,30 @@ def test_nothing_imports_in_a_circle(folder):
 def test_every_long_file_says_why():
     long = {file: lines for folder in FOLDERS for file, lines in house.of_crate(folder)["long"].items()}
     assert long == {}, "split the file, or say in its head why it is one: //! Long because …"
+
+
+def test_formats_read_and_write_through_places_alone():
+    past = house.past_places(ROOT / "crates")
+    wrong = {name: lines for name, lines in past.items() if not house.is_excepted(name)}
+    assert wrong == {}, "use wellread_store::place, so that another place than the file system touches no format"
+    unneeded = [place for place in house.PAST_PLACES if not any(name.startswith(place) for name in past)]
+    assert unneeded == [], "no file there names the file system any more"
+
+
+def test_names_of_the_file_system_are_found(tmp_path):
+    text = """
+use std::fs::File;
+fn f() { OpenFile::open(path); place::exists(&path); } // fs::read
+fn g(path: &Path) -> bool { path.is_dir() && File::open(path).is_ok() }
+#[cfg(test)]
+mod tests { fn h() { std::fs::read("a").unwrap(); } }
+fn i() { OpenOptions::new(); }
+"""
+    for name in ("a.rs", "tests.rs"):
+        file = tmp_path / "wellread-store" / "src" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    assert house.past_places(tmp_path) == {"wellread-store/src/a.rs": [2, 4, 7]}
 
 
 def arrows(folder, files):

@@ -86,7 +86,7 @@ fn part(folder: &Path, line: &str) -> Option<Vec<Fragment>> {
             && fragment.files.iter().all(|file| {
                 let there = place::metadata(&folder.join(DATA).join(&file.path));
                 let size = file.file_size_bytes.get().map(std::num::NonZero::get);
-                there.is_ok_and(|there| there.is_file() && Some(there.length) == size)
+                there.is_ok_and(|there| there.is_regular() && Some(there.length) == size)
             })
     };
     fragments.iter().all(is_whole).then_some(fragments)

@@ -56,7 +56,7 @@ impl Probe {
                 }
             }
             probe.entries.sort();
-        } else if meta.is_file() {
+        } else if meta.is_regular() {
             let cannot = |e: std::io::Error| Error::io(path, "cannot read", &e);
             let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
             file.peek_after(0, length.min(HEAD), &mut probe.head).map_err(cannot)?;

@@ -81,7 +81,7 @@ impl OpenFile {
     /// No such file; no Vortex file; one of a newer version; a footer that cannot be read.
     pub fn open(path: &Path) -> Result<Self> {
         let meta = place::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-        if !meta.is_file() {
+        if !meta.is_regular() {
             return Err(Error::new(path, "is not a regular file").hint("a set in Vortex is one file"));
         }
         let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;

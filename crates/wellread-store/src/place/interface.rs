@@ -50,7 +50,7 @@ impl Metadata {
     }
 
     /// Whether it is a regular file.
-    pub fn is_file(&self) -> bool {
+    pub fn is_regular(&self) -> bool {
         self.kind == Kind::File
     }
 }

@@ -120,7 +120,7 @@ pub fn is_folder(path: &Path) -> bool {
 
 /// Whether `path` is a regular file.
 pub fn is_file(path: &Path) -> bool {
-    metadata(path).is_ok_and(|meta| meta.is_file())
+    metadata(path).is_ok_and(|meta| meta.is_regular())
 }
 
 /// What is in a folder, in no order.

@@ -2,11 +2,13 @@
 
 mod image_folder;
 mod imagenet;
+mod memory_place;
 mod names;
 mod not_files;
 mod ome_arrow_dataset;
 mod ome_zarr;
 mod parquet;
+mod places;
 mod read_back;
 mod shared;
 mod tiff;
