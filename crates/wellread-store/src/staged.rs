@@ -12,7 +12,7 @@ mod reserved;
 
 pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
-pub use leftovers::{Leftover, LeftoverKind, leftovers};
+pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_of};
 pub use reserved::Reserved;
 
 use crate::entries::{OLD, PARTIAL, RESUME};
