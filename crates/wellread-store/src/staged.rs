@@ -282,6 +282,8 @@ impl Staged {
                 _ => cannot(&e),
             });
         }
+        // Since it was looked at, which may be hours ago, somebody may have put something else there.
+        may_be_replaced(&self.target)?;
         if from.is_file() && !self.target.is_dir() {
             return std::fs::rename(from, &self.target).map_err(|e| cannot(&e));
         }
