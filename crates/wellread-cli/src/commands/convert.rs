@@ -9,7 +9,7 @@ use super::{OpenArgs, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use features::{Features, Joining, features_of};
 use std::path::{Path, PathBuf};
-use target::{check_files, check_places, target_format};
+use target::{LayoutArg, check_files, check_places, target_format};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
@@ -73,22 +73,15 @@ pub struct Args {
     pub trace: TraceArgs,
 }
 
-/// The two ways of OME-Arrow in Parquet.
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum LayoutArg {
-    /// One table with a nested column.
-    Nested,
-    /// A folder of tables: images, chunks, index.
-    Dataset,
-}
-
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let format = target_format(args)?;
+    let format = target_format(&args.target, args.format.as_deref(), args.layout)?;
     args.write.say_what_is_ignored(format, ui);
     let source = args.open.open(&args.source)?;
     check_places(&args.source, &args.target)?;
     let types = pixel_types(&*source);
-    check_files(&*source, args)?;
+    if args.write.overwrite {
+        check_files(&*source, args.join.as_deref(), &args.target)?;
+    }
     if !args.mixed {
         let of_one_type = if types.len() > 1 { one_pixel_type(&*source) } else { Ok(()) };
         of_one_type.and_then(|()| masks::none_beside_images(&*source)).map_err(|error| {

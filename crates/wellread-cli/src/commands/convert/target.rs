@@ -1,24 +1,36 @@
 //! What `convert` writes and where: the format of the target, and that nothing is replaced that is read.
 
 use super::super::{known_format, place_of};
-use super::{Args, LayoutArg};
 use crate::output::{Failure, Outcome};
 use std::path::{Path, PathBuf};
 use wellread_store::{Format, Store, registry};
 
+/// The two ways of OME-Arrow in Parquet.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub(super) enum LayoutArg {
+    /// One table with a nested column.
+    Nested,
+    /// A folder of tables: images, chunks, index.
+    Dataset,
+}
+
 /// The format to write: as it is named, by a layout, or by the ending of the target's name.
-pub(super) fn target_format(args: &Args) -> Outcome<&'static Format> {
-    let by_layout = match (&args.format, args.layout) {
+pub(super) fn target_format(
+    target: &Path,
+    format: Option<&str>,
+    layout: Option<LayoutArg>,
+) -> Outcome<&'static Format> {
+    let by_layout = match (format, layout) {
         (Some(name), _) => return known_format(name),
-        (None, None) => return guess_format(&args.target),
+        (None, None) => return guess_format(target),
         (None, Some(LayoutArg::Nested)) => known_format("parquet")?,
         (None, Some(LayoutArg::Dataset)) => known_format("ome-arrow-dataset")?,
     };
-    match format_by_ending(&args.target) {
+    match format_by_ending(target) {
         Some(ending) if ending != by_layout.name => Err(Failure::Usage(format!(
             "--layout writes {}, but {} ends as the name of {ending}; name a target that ends in {}, or leave --layout out",
             by_layout.name,
-            args.target.display(),
+            target.display(),
             by_layout.endings.join(" or ")
         ))),
         _ => Ok(by_layout),
@@ -61,12 +73,12 @@ pub(super) fn check_places(source: &Path, target: &Path) -> Outcome {
 
 /// Refuses to replace what is read: a table of profiles, or files of the source that lie elsewhere, as links in its folder and OME-TIFF
 /// images of several files have them.
-pub(super) fn check_files(source: &dyn Store, args: &Args) -> Outcome {
-    let (true, Ok(place)) = (args.write.overwrite, args.target.canonicalize()) else { return Ok(()) };
+pub(super) fn check_files(source: &dyn Store, profiles: Option<&Path>, target: &Path) -> Outcome {
+    let Ok(place) = target.canonicalize() else { return Ok(()) };
     // A set that cannot tell has no such files.
     let files = source.files().unwrap_or_default();
-    let is_replaced = |file: &&PathBuf| file.canonicalize().is_ok_and(|file| file.starts_with(&place));
-    match args.join.iter().chain(&files).find(is_replaced) {
+    let mut read = profiles.into_iter().chain(files.iter().map(PathBuf::as_path));
+    match read.find(|file| file.canonicalize().is_ok_and(|file| file.starts_with(&place))) {
         None => Ok(()),
         Some(file) => Err(Failure::Usage(format!(
             "{} is read and would be replaced with the target; choose a target elsewhere",

@@ -100,15 +100,11 @@ fn what_is_read_is_not_replaced() {
     let original = std::fs::read_dir(&originals).unwrap().next().unwrap().unwrap().path();
     std::os::unix::fs::symlink(&original, links.join("a.tif")).unwrap();
     let store = wellread_store::open(&links, &OpenOptions::default()).unwrap();
-    let check = |target: &Path, more: &[&str]| {
-        let words = [&["convert", links.to_str().unwrap(), target.to_str().unwrap()], more].concat();
-        check_files(&*store, &Command::parse_from(words).args)
-    };
-    let join = ["--overwrite", "--join", profiles.to_str().unwrap(), "--on", "a"];
-    for (target, more) in [(&originals, &join[..1]), (&profiles, &join[..])] {
-        let Err(Failure::Usage(error)) = check(target, more) else { panic!("it is read") };
+    let check = |profiles: Option<&Path>, target: &Path| check_files(&*store, profiles, target);
+    for (profiles, target) in [(None, &originals), (Some(profiles.as_path()), &profiles)] {
+        let Err(Failure::Usage(error)) = check(profiles, target) else { panic!("it is read") };
         assert!(error.contains("would be replaced with the target"), "{error}");
     }
-    assert!(check(&profiles, &join[..1]).is_ok() && check(&originals, &[]).is_ok());
-    assert!(check(&folder.path().join("new"), &join).is_ok());
+    assert!(check(None, &profiles).is_ok());
+    assert!(check(Some(&profiles), &folder.path().join("new")).is_ok());
 }
