@@ -110,7 +110,15 @@ const MAX_NAMED_LEFTOVERS: usize = 5;
 
 /// Says what killed runs have left directly in a folder, and what can be done with it.
 pub fn note_leftovers(folder: &Path, ui: Ui) {
-    let left = staged::leftovers(folder);
+    note(&staged::leftovers(folder), ui);
+}
+
+/// As [`note_leftovers`], for the places of the whole machine: half-written files of the loader's cache, folders of Python workers.
+pub fn note_leftovers_elsewhere(ui: Ui) {
+    note(&[wellread_loader::cache::leftovers(None), wellread_worker::leftovers(None)].concat(), ui);
+}
+
+fn note(left: &[Leftover], ui: Ui) {
     let named = |kind: &LeftoverKind| -> Option<String> {
         let of_kind: Vec<&Leftover> = left.iter().filter(|one| one.kind == *kind).collect();
         let some = of_kind.iter().take(MAX_NAMED_LEFTOVERS);

@@ -15,7 +15,7 @@ mod reserved;
 
 pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
-pub use leftovers::{Leftover, LeftoverKind, leftovers};
+pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_of};
 pub use reserved::Reserved;
 
 use crate::entries::{OLD, PARTIAL, RESUME};
@@ -300,6 +300,8 @@ impl Staged {
                 _ => cannot(&e),
             });
         }
+        // Since it was looked at, which may be hours ago, somebody may have put something else there.
+        may_be_replaced(&self.target)?;
         if from.is_file() && !self.target.is_dir() {
             return std::fs::rename(from, &self.target).map_err(|e| cannot(&e));
         }

@@ -1,13 +1,15 @@
 //! `wellread convert SRC DST`
 
 mod features;
+mod target;
 
 use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
-use super::{OpenArgs, known_format, note_leftovers_beside, place_of};
+use super::{OpenArgs, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use features::{Features, Joining, features_of};
 use std::path::{Path, PathBuf};
+use target::{LayoutArg, check_files, check_places, target_format};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
@@ -71,21 +73,15 @@ pub struct Args {
     pub trace: TraceArgs,
 }
 
-/// The two ways of OME-Arrow in Parquet.
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum LayoutArg {
-    /// One table with a nested column.
-    Nested,
-    /// A folder of tables: images, chunks, index.
-    Dataset,
-}
-
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let format = target_format(args)?;
+    let format = target_format(&args.target, args.format.as_deref(), args.layout)?;
     args.write.say_what_is_ignored(format, ui);
     let source = args.open.open(&args.source)?;
     check_places(&args.source, &args.target)?;
     let types = pixel_types(&*source);
+    if args.write.overwrite {
+        check_files(&*source, args.join.as_deref(), &args.target)?;
+    }
     if !args.mixed {
         let of_one_type = if types.len() > 1 { one_pixel_type(&*source) } else { Ok(()) };
         of_one_type.and_then(|()| masks::none_beside_images(&*source)).map_err(|error| {
@@ -176,7 +172,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let (converted, checking) = if args.no_verify && resumed == 0 {
         (converted, None)
     } else {
-        let (converted, seconds) = verify(&*source, converted, resumed, args, format, ui)?;
+        let (converted, seconds) = verify(&*source, converted, resumed, args, format, &options, ui)?;
         (converted, Some(seconds).filter(|_| !args.no_verify))
     };
     let placing = std::time::Instant::now();
@@ -252,6 +248,7 @@ fn verify(
     resumed: usize,
     args: &Args,
     format: &Format,
+    options: &WriteOptions,
     ui: Ui,
 ) -> Outcome<(Converted, f64)> {
     let start = std::time::Instant::now();
@@ -272,6 +269,11 @@ fn verify(
         }
         Err(error) => error,
     };
+    if error.path().starts_with(source.path()) {
+        // A source that cannot be read says nothing of what was written: that may be gone on with.
+        drop(converted);
+        return Err(failed(error, source, args, format, options));
+    }
     let file = error.file_below(converted.output.path());
     let row = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
     let what = format!("what was written does not read back as the source: {file}{row}{}", error.cause());
@@ -340,59 +342,6 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
         "wellread": env!("CARGO_PKG_VERSION"),
     })
     .to_string())
-}
-
-/// The format to write: as it is named, by a layout, or by the ending of the target's name.
-fn target_format(args: &Args) -> Outcome<&'static Format> {
-    let by_layout = match (&args.format, args.layout) {
-        (Some(name), _) => return known_format(name),
-        (None, None) => return guess_format(&args.target),
-        (None, Some(LayoutArg::Nested)) => known_format("parquet")?,
-        (None, Some(LayoutArg::Dataset)) => known_format("ome-arrow-dataset")?,
-    };
-    match format_by_ending(&args.target) {
-        Some(ending) if ending != by_layout.name => Err(Failure::Usage(format!(
-            "--layout writes {}, but {} ends as the name of {ending}; name a target that ends in {}, or leave --layout out",
-            by_layout.name,
-            args.target.display(),
-            by_layout.endings.join(" or ")
-        ))),
-        _ => Ok(by_layout),
-    }
-}
-
-/// Name of the format that the ending of a target's name tells of, also where this build does not have it.
-fn format_by_ending(target: &Path) -> Option<&'static str> {
-    let name = target.file_name()?.to_string_lossy();
-    let format = registry::formats().iter().find(|f| f.has_ending(&name)).map(|f| f.name);
-    format.or_else(|| registry::absent_format_of(&name).map(|absent| absent.name))
-}
-
-fn guess_format(target: &Path) -> Outcome<&'static Format> {
-    if let Some(name) = format_by_ending(target) {
-        return known_format(name);
-    }
-    let names: Vec<_> = registry::formats().iter().map(|f| f.name).collect();
-    Err(Failure::Usage(format!(
-        "cannot tell the format from the name {:?}; pass --format with one of {}",
-        target.display().to_string(),
-        names.join(", ")
-    )))
-}
-
-/// Refuses to write into the source, or over a folder that holds it.
-fn check_places(source: &Path, target: &Path) -> Outcome {
-    let (Ok(source), Some(place)) = (source.canonicalize(), place_of(target)) else { return Ok(()) };
-    let problem = if place == source {
-        "source and target are the same place"
-    } else if source.is_dir() && place.starts_with(&source) {
-        "the target lies inside the source, which would then hold both"
-    } else if source.starts_with(&place) {
-        "the source lies inside the target"
-    } else {
-        return Ok(());
-    };
-    Err(Failure::Usage(format!("{problem}; choose a target elsewhere")))
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use super::trace::TraceArgs;
 use super::{
-    OpenArgs, note_leftovers, note_leftovers_beside, parse_positive, parse_seconds, parse_size, parse_threads,
+    OpenArgs, note_leftovers, note_leftovers_beside, note_leftovers_elsewhere, parse_positive, parse_seconds,
+    parse_size, parse_threads,
 };
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};
@@ -111,6 +112,7 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
     let format = args.open.open(data)?.format();
     note_leftovers(data, ui);
     note_leftovers_beside(data, ui);
+    note_leftovers_elsewhere(ui);
     let bar = ui.progress(0, "measuring");
     // Of long steps each turn takes so long that a user wants to know where it is.
     let is_slow = args.step_ms.is_some_and(|ms| ms >= LONG_STEP_MS);

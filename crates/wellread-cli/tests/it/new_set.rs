@@ -1,7 +1,7 @@
 //! What a new user runs into with a set of images: masks among them, a column that is spelt wrong, what `info`, `view` and `verify` say
 //! of it, what a killed run has left beside it.
 
-use crate::support::{arg, files_below, generate, json, wellread};
+use crate::support::{arg, files_below, generate, json, wellread, wellread_with};
 use std::fs;
 use std::path::Path;
 use wellread_report::{Table, row};
@@ -353,4 +353,22 @@ fn what_killed_runs_have_left_is_named() {
     fs::remove_file(place(".wellread-partial-4294967294-0-other")).unwrap();
     fs::remove_dir_all(place(".wellread-resume-third")).unwrap();
     assert_eq!(convert(&["--overwrite"]).stderr, "");
+}
+
+/// What lies in no folder of a set is named by `doctor`.
+#[cfg(target_os = "linux")]
+#[test]
+fn half_written_cache_files_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("wellread/pixels");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("0f3a-77b1.4294967294.new");
+    fs::write(&file, [0; 512]).unwrap();
+    let doctor =
+        || wellread_with(("XDG_CACHE_HOME", dir.path()), &["doctor", "--python", "no-such-python"]).stderr;
+    assert!(!doctor().contains("0f3a"), "somebody may be writing to it");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
+    fs::File::open(&file).unwrap().set_modified(long_ago).unwrap();
+    let named = doctor();
+    assert!(named.contains("0f3a-77b1.4294967294.new (512 B): not written to for an hour"), "{named}");
 }

@@ -24,6 +24,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 use wellread_store::mapping::{self, Mapping};
+use wellread_store::staged::{Leftover, leftovers_of};
 use wellread_store::{Error, Result, Store};
 
 const MAGIC: &[u8; 16] = b"wellread pixels\x02";
@@ -70,7 +71,13 @@ impl Mapped {
         }
         let folder = match folder {
             Some(folder) => folder.to_owned(),
-            None => default_folder(store.path())?,
+            None => default_folder().ok_or_else(|| {
+                Error::new(
+                    store.path(),
+                    "there is no folder for cache files: neither XDG_CACHE_HOME nor HOME is set",
+                )
+                .hint("set one of them")
+            })?,
         };
         std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, "cannot make the folder", &e))?;
         let Fingerprint { place, state } = Fingerprint::of(store)?;
@@ -287,9 +294,14 @@ fn data_offset(rows: usize) -> u64 {
     (ENTRIES_OFFSET + rows * ENTRY_BYTES).next_multiple_of(PAGE) as u64
 }
 
+/// Where a cache file is while it is made.
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension(format!("{}.new", std::process::id()))
+}
+
 /// Makes an empty cache file beside and puts it in place, unless another process was first.
 fn make(path: &Path, rows: usize) -> io::Result<()> {
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    let beside = beside(path);
     let write = || {
         let mut file = File::create(&beside)?;
         let mut head = [0; ENTRIES_OFFSET];
@@ -324,14 +336,26 @@ fn remove_others(folder: &Path, place: &str) {
     }
 }
 
+/// Cache files that killed processes left half-written, in `folder` or in the user's cache folder; those only that nobody has written to
+/// for an hour.
+pub fn leftovers(folder: Option<&Path>) -> Vec<Leftover> {
+    let folder = folder.map(Path::to_owned).or_else(default_folder);
+    folder.map_or_else(Vec::new, |folder| leftovers_of(&folder, maker))
+}
+
+/// The process in the name of a half-written cache file, which [`make`] gives it: `PLACE-STATE.PROCESS.new`.
+fn maker(name: &str) -> Option<&str> {
+    let (cache, process) = name.strip_suffix(".new")?.rsplit_once('.')?;
+    let (place, state) = cache.split_once('-')?;
+    let is_hash = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
+    (is_hash(place) && is_hash(state)).then_some(process)
+}
+
 /// `$XDG_CACHE_HOME/wellread/pixels`, or `~/.cache/…`.
-fn default_folder(set: &Path) -> Result<PathBuf> {
+fn default_folder() -> Option<PathBuf> {
     let of = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let cache = of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache")));
-    cache.map(|cache| cache.join("wellread/pixels")).ok_or_else(|| {
-        Error::new(set, "there is no folder for cache files: neither XDG_CACHE_HOME nor HOME is set")
-            .hint("set one of them")
-    })
+    cache.map(|cache| cache.join("wellread/pixels"))
 }
 
 #[cfg(unix)]
@@ -342,4 +366,34 @@ fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
 #[cfg(not(unix))]
 fn write_at(_: &File, _: &[u8], _: u64) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_written_cache_files_tell_their_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0f3a-77b1.pixels");
+        let beside = beside(&path);
+        let own = std::process::id().to_string();
+        assert_eq!(maker(beside.file_name().unwrap().to_str().unwrap()), Some(own.as_str()));
+        for name in ["0f3a-77b1.pixels", "0f3a-77b1.new", "notes-2.12.new", "0f3a.12.new"] {
+            assert_eq!(maker(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn half_written_cache_files_of_killed_processes_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("0f3a-77b1.4294967294.new");
+        std::fs::write(&path, [0; 7]).unwrap();
+        assert!(leftovers(Some(folder.path())).is_empty(), "somebody may be writing to it");
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
+        File::open(&path).unwrap().set_modified(long_ago).unwrap();
+        let found = leftovers(Some(folder.path()));
+        assert_eq!(found.iter().map(|one| (&one.path, one.bytes)).collect::<Vec<_>>(), [(&path, 7)]);
+    }
 }

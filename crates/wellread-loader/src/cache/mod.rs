@@ -29,6 +29,7 @@ mod preload;
 mod read_through;
 mod store;
 
+pub use mapped::leftovers;
 pub(crate) use store::CachedStore;
 
 use std::fmt;

@@ -35,6 +35,23 @@ pub struct Leftover {
 /// What lies directly in `folder` of runs that no process seen here goes on with, by name; of outputs those that nobody has written to
 /// for an hour. Nothing where that is no folder, or cannot be listed.
 pub fn leftovers(folder: &Path) -> Vec<Leftover> {
+    found_in(folder, leftover)
+}
+
+/// As [`leftovers`], of files and folders that are called otherwise: of a name `process` tells which process made it, if it is of that
+/// kind. They are of no use without that process.
+pub fn leftovers_of(folder: &Path, process: fn(&str) -> Option<&str>) -> Vec<Leftover> {
+    found_in(folder, |path| {
+        if !is_gone(process(path.file_name()?.to_str()?)?) {
+            return None;
+        }
+        let (bytes, written) = size(path);
+        let leftover = || Leftover { path: path.to_owned(), bytes, kind: LeftoverKind::Partial };
+        is_quiet(written).then(leftover)
+    })
+}
+
+fn found_in(folder: &Path, leftover: impl Fn(&Path) -> Option<Leftover>) -> Vec<Leftover> {
     let Ok(entries) = std::fs::read_dir(folder) else { return vec![] };
     let mut found: Vec<Leftover> = entries.flatten().filter_map(|entry| leftover(&entry.path())).collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -57,10 +74,15 @@ fn leftover(path: &Path) -> Option<Leftover> {
     let target = of.strip_suffix(OLD).map(|target| path.with_file_name(target));
     let kind = match target.filter(|target| target.symlink_metadata().is_err()) {
         Some(target) => LeftoverKind::MovedAside(target),
-        None if written.elapsed().is_ok_and(|since| since < QUIET) => return None,
+        None if !is_quiet(written) => return None,
         None => LeftoverKind::Partial,
     };
     Some(Leftover { path: path.to_owned(), bytes, kind })
+}
+
+/// Whether it is an hour since something was written. A time to come is that of another machine, which may be writing.
+fn is_quiet(written: SystemTime) -> bool {
+    written.elapsed().is_ok_and(|since| since >= QUIET)
 }
 
 /// Bytes of a file, or of all files in a folder, and when one of them was last written; what cannot be looked at has none.
@@ -111,6 +133,24 @@ fn is_gone(process: &str) -> bool {
 mod tests {
     use super::super::Staged;
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_is_called_otherwise_is_named_once_its_process_is_gone_and_an_hour_has_passed() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = std::process::id().to_string();
+        let long_ago = SystemTime::now() - 2 * QUIET;
+        for name in ["x-4294967294", &format!("x-{own}"), "other-4294967294"] {
+            std::fs::write(dir.path().join(name), [0; 3]).unwrap();
+        }
+        let found = || leftovers_of(dir.path(), |name| name.strip_prefix("x-"));
+        assert!(found().is_empty());
+        for entry in std::fs::read_dir(dir.path()).unwrap() {
+            std::fs::File::open(entry.unwrap().path()).unwrap().set_modified(long_ago).unwrap();
+        }
+        let path = dir.path().join("x-4294967294");
+        assert_eq!(found(), [Leftover { path, bytes: 3, kind: LeftoverKind::Partial }]);
+    }
 
     #[test]
     #[cfg(target_os = "linux")]

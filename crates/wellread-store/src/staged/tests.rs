@@ -58,6 +58,35 @@ fn what_is_no_set_of_images_is_not_replaced() {
     }
 }
 
+/// Writing may take hours.
+#[test]
+fn what_came_into_a_set_while_its_successor_was_written_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("set");
+    let written = || {
+        let staged = Staged::new(&target, true).unwrap();
+        std::fs::write(staged.create_dir().unwrap().join("new.tif"), b"II*\0").unwrap();
+        staged
+    };
+    for earlier in [true, false] {
+        if earlier {
+            std::fs::create_dir(&target).unwrap();
+            std::fs::write(target.join("old.tif"), b"II*\0").unwrap();
+        }
+        let staged = written();
+        std::fs::create_dir_all(&target).unwrap();
+        std::fs::write(target.join("notes.txt"), b"precious").unwrap();
+        let error = staged.commit().unwrap_err().to_string();
+        assert!(error.contains("(notes.txt)") && error.contains("not replaced"), "{error}");
+        assert_eq!(std::fs::read(target.join("notes.txt")).unwrap(), b"precious");
+        assert_eq!(target.join("old.tif").exists(), earlier);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        std::fs::remove_dir_all(&target).unwrap();
+    }
+    written().commit().unwrap();
+    assert!(target.join("new.tif").exists());
+}
+
 #[test]
 fn hidden_files_and_folders_are_kept() {
     let dir = tempfile::tempdir().unwrap();

@@ -52,11 +52,12 @@ def turn(worker, request):
     model = worker.kept.get(request["key"])
     is_new = model is None
     if is_new:
-        model = worker.kept[request["key"]] = framework.model(request["model"], list(batch.shape), request["seed"])
+        model = framework.model(request["model"], list(batch.shape), request["seed"])
     begin = now()
     loss = model.step(batch, mode)
     framework.wait()
     first_step = net(now() - begin)
+    worker.kept[request["key"]] = model
     # Of the first epoch: its time, and the batches that are still to come.
     epoch, left = net(first - opening) + first_step, len(source) - 1
     del batch, delivered

@@ -1,5 +1,6 @@
 //! What `convert` refuses and keeps.
 
+use super::super::known_format;
 use super::*;
 use clap::Parser as _;
 use wellread_image::{ImageMetadata, Shape};
@@ -13,7 +14,11 @@ struct Command {
 }
 
 fn write(path: &Path, pixel: u8) {
-    let mut writer = registry::create(path, "parquet", &WriteOptions::default()).unwrap();
+    write_as("parquet", path, pixel);
+}
+
+fn write_as(format: &str, path: &Path, pixel: u8) {
+    let mut writer = registry::create(path, format, &WriteOptions::default()).unwrap();
     let metadata = ImageMetadata { name: "a".into(), ..ImageMetadata::default() };
     let (shape, dtype) = (Shape::plane(1, 1), PixelType::U8);
     writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[pixel] }).unwrap();
@@ -36,7 +41,8 @@ fn output_that_differs_from_its_source_never_gets_its_name() {
         let writer = registry::create(&target, "parquet", &options).unwrap();
         let converted = convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
         let converted = Converted { digests: Digests::default(), ..converted };
-        verify(against, converted, 0, &command.args, known_format("parquet").unwrap(), Ui::new(false, true))
+        let format = known_format("parquet").unwrap();
+        verify(against, converted, 0, &command.args, format, &options, Ui::new(false, true))
     };
     let Err(Failure::Failed(error)) = check(&*changed) else { panic!("it differs") };
     assert!(
@@ -57,4 +63,48 @@ fn output_that_differs_from_its_source_never_gets_its_name() {
 fn only_tiff_is_asked_for_looks() {
     let asked = registry::formats().iter().filter(|f| f.has_looks).map(|f| f.name);
     assert_eq!(asked.collect::<Vec<_>>(), ["tiff"]);
+}
+
+#[test]
+fn what_was_written_is_kept_where_the_source_cannot_be_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [source, target] = ["a", "b"].map(|name| folder.path().join(name));
+    write_as("tiff", &source, 1);
+    let store = wellread_store::open(&source, &OpenOptions::default()).unwrap();
+    let words = [&source, &target].map(|path| path.to_str().unwrap());
+    let command = Command::parse_from(["convert", words[0], words[1], "--format", "tiff", "--resume"]);
+    let options = WriteOptions { resume: Some("a".into()), ..WriteOptions::default() };
+    let writer = registry::create(&target, "tiff", &options).unwrap();
+    let converted = convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
+    // Of no image a digest is known, as of those that an interrupted run has left.
+    let converted = Converted { digests: Digests::default(), ..converted };
+    let image = std::fs::read_dir(&source).unwrap().next().unwrap().unwrap().path();
+    std::fs::File::create(&image).unwrap();
+    let format = known_format("tiff").unwrap();
+    let checked = verify(&*store, converted, 0, &command.args, format, &options, Ui::new(false, true));
+    let Err(Failure::Failed(error)) = checked else { panic!("it cannot be read") };
+    assert!(error.contains("what is complete is kept in") && error.contains("goes on with it"), "{error}");
+    assert!(!error.contains("does not read back"), "{error}");
+    assert!(staged::part(&target).is_some());
+}
+
+#[test]
+#[cfg(unix)]
+fn what_is_read_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let [originals, links, profiles] =
+        ["originals", "links", "profiles.parquet"].map(|n| folder.path().join(n));
+    write_as("tiff", &originals, 1);
+    write(&profiles, 1);
+    std::fs::create_dir(&links).unwrap();
+    let original = std::fs::read_dir(&originals).unwrap().next().unwrap().unwrap().path();
+    std::os::unix::fs::symlink(&original, links.join("a.tif")).unwrap();
+    let store = wellread_store::open(&links, &OpenOptions::default()).unwrap();
+    let check = |profiles: Option<&Path>, target: &Path| check_files(&*store, profiles, target);
+    for (profiles, target) in [(None, &originals), (Some(profiles.as_path()), &profiles)] {
+        let Err(Failure::Usage(error)) = check(profiles, target) else { panic!("it is read") };
+        assert!(error.contains("would be replaced with the target"), "{error}");
+    }
+    assert!(check(None, &profiles).is_ok());
+    assert!(check(Some(&profiles), &folder.path().join("new")).is_ok());
 }

@@ -1,0 +1,88 @@
+//! What `convert` writes and where: the format of the target, and that nothing is replaced that is read.
+
+use super::super::{known_format, place_of};
+use crate::output::{Failure, Outcome};
+use std::path::{Path, PathBuf};
+use wellread_store::{Format, Store, registry};
+
+/// The two ways of OME-Arrow in Parquet.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub(super) enum LayoutArg {
+    /// One table with a nested column.
+    Nested,
+    /// A folder of tables: images, chunks, index.
+    Dataset,
+}
+
+/// The format to write: as it is named, by a layout, or by the ending of the target's name.
+pub(super) fn target_format(
+    target: &Path,
+    format: Option<&str>,
+    layout: Option<LayoutArg>,
+) -> Outcome<&'static Format> {
+    let by_layout = match (format, layout) {
+        (Some(name), _) => return known_format(name),
+        (None, None) => return guess_format(target),
+        (None, Some(LayoutArg::Nested)) => known_format("parquet")?,
+        (None, Some(LayoutArg::Dataset)) => known_format("ome-arrow-dataset")?,
+    };
+    match format_by_ending(target) {
+        Some(ending) if ending != by_layout.name => Err(Failure::Usage(format!(
+            "--layout writes {}, but {} ends as the name of {ending}; name a target that ends in {}, or leave --layout out",
+            by_layout.name,
+            target.display(),
+            by_layout.endings.join(" or ")
+        ))),
+        _ => Ok(by_layout),
+    }
+}
+
+/// Name of the format that the ending of a target's name tells of, also where this build does not have it.
+fn format_by_ending(target: &Path) -> Option<&'static str> {
+    let name = target.file_name()?.to_string_lossy();
+    let format = registry::formats().iter().find(|f| f.has_ending(&name)).map(|f| f.name);
+    format.or_else(|| registry::absent_format_of(&name).map(|absent| absent.name))
+}
+
+fn guess_format(target: &Path) -> Outcome<&'static Format> {
+    if let Some(name) = format_by_ending(target) {
+        return known_format(name);
+    }
+    let names: Vec<_> = registry::formats().iter().map(|f| f.name).collect();
+    Err(Failure::Usage(format!(
+        "cannot tell the format from the name {:?}; pass --format with one of {}",
+        target.display().to_string(),
+        names.join(", ")
+    )))
+}
+
+/// Refuses to write into the source, or over a folder that holds it.
+pub(super) fn check_places(source: &Path, target: &Path) -> Outcome {
+    let (Ok(source), Some(place)) = (source.canonicalize(), place_of(target)) else { return Ok(()) };
+    let problem = if place == source {
+        "source and target are the same place"
+    } else if source.is_dir() && place.starts_with(&source) {
+        "the target lies inside the source, which would then hold both"
+    } else if source.starts_with(&place) {
+        "the source lies inside the target"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Usage(format!("{problem}; choose a target elsewhere")))
+}
+
+/// Refuses to replace what is read: a table of profiles, or files of the source that lie elsewhere, as links in its folder and OME-TIFF
+/// images of several files have them.
+pub(super) fn check_files(source: &dyn Store, profiles: Option<&Path>, target: &Path) -> Outcome {
+    let Ok(place) = target.canonicalize() else { return Ok(()) };
+    // A set that cannot tell has no such files.
+    let files = source.files().unwrap_or_default();
+    let mut read = profiles.into_iter().chain(files.iter().map(PathBuf::as_path));
+    match read.find(|file| file.canonicalize().is_ok_and(|file| file.starts_with(&place))) {
+        None => Ok(()),
+        Some(file) => Err(Failure::Usage(format!(
+            "{} is read and would be replaced with the target; choose a target elsewhere",
+            file.display()
+        ))),
+    }
+}
