@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes read, and bytes of stored pixels that went into batches.
 ///
-/// What is read is counted where files are read ([`wellread_store::regular`]): compressed bytes where pixels are
+/// What is read is counted where files are read ([`wellread_store::place`]): compressed bytes where pixels are
 /// compressed, all of a chunk or page of which a part was needed, nothing for what a cache still had; of Vortex's mapped files the
 /// share of a chunk's bytes that the rows have of it. What DuckDB reads in threads of its own, because it is not read
 /// directly, counts nothing.

@@ -4,8 +4,7 @@
 //! signals) or is killed (the next writer of the same target cleans up). Nothing is synchronised to the disk, so
 //! it does not hold when the machine loses power within seconds after.
 //!
-//! Locks, links, journals and what killed runs left are the file system's own. In another place ([`crate::place`]) sets are only
-//! renamed when complete: nothing is replaced there or gone on with.
+//! All but renaming is the file system's own. In another [`place`] nothing is replaced or gone on with.
 
 mod cleaning;
 mod leftovers;

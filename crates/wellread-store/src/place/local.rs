@@ -6,7 +6,9 @@
 //! that this takes also gives its length, which every reader needs anyway.
 
 use super::file::{File, Writer};
-use super::interface::{Entry, Identity, Listing, Metadata, Place};
+#[cfg(unix)]
+use super::interface::Identity;
+use super::interface::{Entry, Listing, Metadata, Place};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};

@@ -28,9 +28,6 @@ use std::sync::OnceLock;
 
 inventory::collect!(Registration);
 
-#[doc(hidden)]
-pub use inventory;
-
 /// Adds a place to every program that it is linked into: addresses of its scheme then lie there, for every format.
 ///
 /// ```
@@ -61,7 +58,7 @@ pub use inventory;
 #[macro_export]
 macro_rules! register_place {
     ($scheme:literal, $place:path) => {
-        $crate::place::inventory::submit! {
+        $crate::registry::inventory::submit! {
             $crate::place::Registration { scheme: $scheme, place: &$place }
         }
     };
