@@ -11,9 +11,12 @@ const VERSIONS: &str = "_versions";
 /// Ending of a table's folder in a LanceDB folder.
 const TABLE: &str = ".lance";
 
+/// Whether a file of this name is Lance's.
+type BelongsHere = fn(&str) -> bool;
+
 /// Names of files in the folders of a dataset, by their endings. Folders of other names that begin with `_` are Lance's as well
 /// (indices, tags): their files have many names.
-const FILES: [(&str, fn(&str) -> bool); 4] = [
+const FILES: [(&str, BelongsHere); 4] = [
     ("data", |name| ends_in(name, &["lance", "blob"])),
     (VERSIONS, |name| ends_in(name, &["manifest"]) || name == "latest_version_hint.json"),
     ("_transactions", |name| ends_in(name, &["txn"])),
@@ -88,7 +91,7 @@ pub(crate) fn foreign(folder: &Path) -> Result<Option<String>> {
 fn foreign_in_dataset(folder: &Path) -> Result<Option<String>> {
     for Entry { name, path, is_folder } in entries::list(folder)? {
         let of_folder = FILES.iter().find(|(folder, _)| *folder == name).map(|(_, belongs)| *belongs);
-        let other = (name.starts_with('_') || name == BRANCHES).then_some(any as fn(&str) -> bool);
+        let other = (name.starts_with('_') || name == BRANCHES).then_some(any as BelongsHere);
         let Some(belongs) = of_folder.or(other).filter(|_| files::is_folder(&path)) else {
             return Ok(Some(name));
         };
