@@ -36,5 +36,16 @@ mod writer;
 pub use format::FORMAT;
 pub use splits::class_of;
 
+use crate::{Result, Store};
+use std::path::{Path, PathBuf};
+
+/// Opens these pictures as one set, which is called `path`: a row each.
+///
+/// # Errors
+/// None now: a file that cannot be read is a row whose use is an error.
+pub(crate) fn open_files(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Store>> {
+    Ok(Box::new(store::ImageFolder::of_files(path, files)))
+}
+
 #[cfg(doc)]
 use crate::OpenOptions;

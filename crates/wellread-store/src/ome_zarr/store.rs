@@ -405,6 +405,10 @@ impl Store for OmeZarrStore {
 }
 
 impl RowFacts for OmeZarrStore {
+    fn file(&self, row: usize) -> Option<PathBuf> {
+        self.rows.row(row).ok().map(|row| self.rows.path_of(row))
+    }
+
     fn grid(&self, row: usize) -> Option<[usize; 2]> {
         let plan = self.plan(row).ok()?;
         let piece = match &plan.chain.kind {

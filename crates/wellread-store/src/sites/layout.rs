@@ -1,12 +1,12 @@
 //! What a layout is: how one microscope, or one program, calls the files of a site.
 //!
 //! ```text
-//!  LAYOUTS: harmony, imagexpress, …      a file each in this folder, and a line below
+//!  layouts: harmony, imagexpress, …      a file each in this folder, and a line in `layouts.rs`
 //!     patterns ─▶ fields of each file    plate, well, row, col, site · channel, time, z · others
 //!     details  ─▶ channel names, pixel sizes, from a file that lies beside the images
 //! ```
 //!
-//! A new layout is a file with a [`Layout`] and a line in [`LAYOUTS`].
+//! A new layout is a file with a [`Layout`] and a line in `layouts.rs`.
 
 use std::path::Path;
 use wellread_image::{Channel, PhysicalSize};
@@ -34,15 +34,6 @@ pub(super) struct Details {
     pub sizes: [Option<PhysicalSize>; 3],
 }
 
-/// All layouts that are recognised by names, in this order. One line per layout.
-pub(super) static LAYOUTS: &[&Layout] = &[
-    &super::harmony::LAYOUT,
-    &super::imagexpress::LAYOUT,
-    &super::cellvoyager::LAYOUT,
-    &super::incell::LAYOUT,
-    &super::cellomics::LAYOUT,
-];
-
 /// What a field of a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -56,11 +47,6 @@ pub(super) enum Role {
     /// A column of its own.
     Other,
 }
-
-/// The column of plates, wells and sites, as CellProfiler and pycytominer call them.
-pub(crate) const PLATE: &str = "Metadata_Plate";
-pub(crate) const WELL: &str = "Metadata_Well";
-pub(crate) const SITE: &str = "Metadata_Site";
 
 impl Role {
     /// By the name of a field.
@@ -91,25 +77,4 @@ pub(super) fn nothing_beside(_: &Path) -> Option<Details> {
 /// For layouts that have no files but images.
 pub(super) fn none(_: &str) -> bool {
     false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::pattern::Pattern;
-    use super::*;
-
-    #[test]
-    fn every_layout_is_whole() {
-        for (i, layout) in LAYOUTS.iter().enumerate() {
-            assert!(LAYOUTS[..i].iter().all(|other| other.name != layout.name), "{} twice", layout.name);
-            assert!(!layout.about.is_empty() && !layout.patterns.is_empty(), "{}", layout.name);
-            for text in layout.patterns {
-                let pattern = Pattern::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
-                let roles: Vec<Role> = pattern.fields().map(Role::of).collect();
-                assert!(roles.iter().any(|role| role.is_axis()), "{text} has no axis");
-                let has = |role| roles.contains(&role);
-                assert!(has(Role::Well) || has(Role::Row) && has(Role::Column), "{text} has no well");
-            }
-        }
-    }
 }

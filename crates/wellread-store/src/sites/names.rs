@@ -129,7 +129,7 @@ impl Matcher {
     /// What a file's name says; `None` where no pattern fits it.
     pub fn named(&self, file: &FileText, memory: &mut Memory) -> Option<Named> {
         // Endings of names are in no layout, and may be in a pattern that was given.
-        let endings: &[bool] = if self.preset.is_some() { &[false] } else { &[true, false] };
+        let endings: &[bool] = if self.preset.is_some() { &[false] } else { &[false, true] };
         for pattern in &self.patterns {
             for &with_ending in endings {
                 let Some((text, below)) = file.end(pattern.folders(), with_ending) else { continue };
@@ -151,7 +151,7 @@ impl Matcher {
         folder: &str,
     ) -> Named {
         let mut named = Named {
-            axes: Default::default(),
+            axes: <[String; 3]>::default(),
             channel: String::new(),
             fields: vec![String::new(); self.fields.len()],
             folder: folder.to_owned(),
@@ -262,7 +262,7 @@ impl Matcher {
         out
     }
 
-    /// Folders that files lie in, for what stands beside them: of the first file.
+    /// What else is known of the images in a folder.
     pub fn details(&self, folder: &Path) -> Option<super::layout::Details> {
         self.preset.and_then(|layout| (layout.details)(folder))
     }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     fn preset(name: &str, root: &str, below: &str) -> Option<(String, String, [String; 3], Vec<String>)> {
-        let layout = super::super::layout::LAYOUTS.iter().find(|layout| layout.name == name).unwrap();
+        let layout = super::super::layouts::LAYOUTS.iter().find(|layout| layout.name == name).unwrap();
         of(&Matcher::of_layout(layout), root, below)
     }
 
