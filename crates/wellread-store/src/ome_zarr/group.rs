@@ -66,6 +66,10 @@ struct Transformation {
 #[derive(Debug, Deserialize)]
 pub(super) struct Plate {
     pub wells: Vec<PathEntry>,
+    /// What it is called.
+    pub name: Option<Value>,
+    /// The runs of the microscope over it.
+    pub acquisitions: Option<Value>,
 }
 
 /// A well of a plate: its fields of view.
@@ -78,6 +82,8 @@ pub(super) struct Well {
 #[derive(Debug, Deserialize)]
 pub(super) struct PathEntry {
     pub path: String,
+    /// Of a field: the run of the microscope that it is of.
+    pub acquisition: Option<Value>,
 }
 
 /// A group's metadata with the file it came from.

@@ -12,6 +12,7 @@ use super::metadata_file::read_after_if_exists;
 use super::native::Decoders;
 use super::order::Reorder;
 use super::plans::Plans;
+use super::plate::PlateColumns;
 use super::plausible;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use crate::fd_table;
@@ -20,9 +21,10 @@ use crate::open_files::{OpenFile, OpenFiles};
 use crate::regular;
 use crate::room;
 use crate::{
-    Block, Error, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch,
-    Store, StoreLayout,
+    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout,
 };
+use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -35,6 +37,8 @@ pub(super) struct OmeZarrStore {
     level: usize,
     /// Rows, with the plans of their arrays once read; rows of equal metadata share one.
     rows: FileRows<Arc<ArrayPlan>>,
+    /// Where the rows are those of a plate.
+    plate: Option<PlateColumns>,
     plans: Plans,
     shard_indices: IndexCache,
     /// Chunk and shard files that stay open, by row and number of the chunk.
@@ -66,6 +70,7 @@ impl OmeZarrStore {
         let store = Self {
             level: options.level,
             rows: FileRows::new(path, layout::rows(path, options)?),
+            plate: PlateColumns::of(path),
             plans: Plans::default(),
             shard_indices: IndexCache::default(),
             files: OpenFiles::default(),
@@ -385,7 +390,8 @@ impl Store for OmeZarrStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints::default()
+        let columns = self.plate.as_ref().map(|_| self as &dyn FeatureTable);
+        Hints { columns, ..Hints::default() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
@@ -401,6 +407,22 @@ impl Store for OmeZarrStore {
                 .and_then(|_| self.read_row(i, request, context, &mut buffers, sink))
                 .map_err(|e| e.row(request.row))
         })
+    }
+}
+
+impl FeatureTable for OmeZarrStore {
+    fn feature_names(&self) -> Vec<String> {
+        self.plate.as_ref().map_or_else(Vec::new, PlateColumns::names)
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        vec![]
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        let Some(plate) = &self.plate else { return Ok(None) };
+        let places: Vec<String> = self.rows.iter().map(|row| row.place.name.clone()).collect();
+        plate.columns(self.path(), names, &places)
     }
 }
 

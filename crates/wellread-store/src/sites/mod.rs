@@ -19,12 +19,13 @@
 //! | `pattern`, `names` | patterns of names; names taken apart |
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
-//! | `store`, `place` | the store whose rows are sites |
+//! | `store`, `place`, `channels` | the store whose rows are sites |
 //! | `load_data`, `csv`, `paths` | tables of files, and where the files of another machine lie here |
 //! | `companion` | `*.companion.ome` |
 
 mod cellomics;
 mod cellvoyager;
+mod channels;
 mod columns;
 #[cfg(feature = "tiff")]
 mod companion;

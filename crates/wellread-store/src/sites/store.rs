@@ -10,6 +10,7 @@
 //! Files are not opened with the set: what a site looks like is what its first file looks like, and the others are held
 //! against that when they are read.
 
+use super::channels;
 use super::columns::TextColumn;
 use super::group::{Grouped, NO_FILE};
 use super::layout::Details;
@@ -26,7 +27,7 @@ use crate::{
 use arrow_array::{ArrayRef, RecordBatch};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use wellread_image::{Channel, ImageMetadata, Region, Shape};
+use wellread_image::{ImageMetadata, Region, Shape};
 
 /// How a set came to be one of sites.
 struct Origin {
@@ -240,27 +241,10 @@ impl Store for SitesStore {
         let name = self.name(row)?;
         let mut metadata = self.inner.metadata(self.first(row)?).map_err(|e| e.of_row(row))?;
         let details = self.details();
-        let channels = &self.grouped.channels;
-        if !channels.is_empty() && self.row_info(row)?.shape.c() == channels.len() {
-            // What the first file says of itself is said of all only where there is but one.
+        let called = &self.grouped.channels;
+        if !called.is_empty() && self.row_info(row)?.shape.c() == called.len() {
             let own = std::mem::take(&mut metadata.channels);
-            let channel = |(value, called): (&String, &String)| {
-                let known = details.channels.iter().find(|(id, _)| same_number(id, value));
-                let mut channel = known.map(|(_, channel)| channel.clone()).unwrap_or_default();
-                if channel.name.is_empty() {
-                    channel.name.clone_from(called);
-                }
-                if channel.id.is_empty() {
-                    channel.id.clone_from(called);
-                }
-                channel
-            };
-            metadata.channels = self.grouped.axes[1].iter().zip(channels).map(channel).collect();
-            if details.channels.is_empty()
-                && let ([own], [channel]) = (&own[..], &mut metadata.channels[..])
-            {
-                *channel = Channel { name: channel.name.clone(), id: channel.id.clone(), ..own.clone() };
-            }
+            metadata.channels = channels::named(&self.grouped.axes[1], called, details, own);
         }
         let [x, y, z] = &details.sizes;
         metadata.physical_size_x = x.clone().or(metadata.physical_size_x);
@@ -330,11 +314,6 @@ impl Store for SitesStore {
             }
         })
     }
-}
-
-/// Whether both are the same, or the same number: `2` and `02`.
-fn same_number(a: &str, b: &str) -> bool {
-    a == b || matches!((a.parse::<u64>(), b.parse::<u64>()), (Ok(a), Ok(b)) if a == b)
 }
 
 impl FeatureTable for SitesStore {
