@@ -68,6 +68,15 @@ impl Hints<'_> {
         self.columns.map_or(vec![], FeatureTable::columns_left_out)
     }
 
+    /// Whether all files of these images are there, where images are made of several: for who would rather not begin than end at
+    /// one that lacks some.
+    ///
+    /// # Errors
+    /// What the first of them lacks that does: as [`SiteTable::complete`].
+    pub fn complete(self, rows: impl IntoIterator<Item = usize>) -> Result<()> {
+        self.sites.map_or(Ok(()), |sites| rows.into_iter().try_for_each(|row| sites.complete(row)))
+    }
+
     /// Columns of plain values beside the images, a row per image: those of `names`, which are of [`Self::feature_names`], in
     /// that order; no other is read. `None` where `names` is empty. [`crate::features::all`] gives all of them.
     ///
@@ -110,11 +119,11 @@ pub trait SiteTable: Send + Sync {
     /// The layout and what is missing, for people.
     fn summary(&self) -> SiteSummary;
 
-    /// Nothing, where every image can be read.
+    /// Whether all files of an image are there, or somebody has said what to do without. Only names are looked at.
     ///
     /// # Errors
-    /// Images without all of their files, of which nobody has said what to do with them: the first is named.
-    fn complete(&self) -> Result<()>;
+    /// What it lacks.
+    fn complete(&self, row: usize) -> Result<()>;
 
     /// The files of each row, by their paths.
     fn files_of_rows(&self) -> Vec<Vec<PathBuf>>;

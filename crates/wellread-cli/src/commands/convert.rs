@@ -62,9 +62,9 @@ pub struct Args {
     #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join", value_delimiter = ',')]
     columns: Vec<String>,
     /// Layout of OME-Arrow Parquet: nested (one table, format parquet) or dataset (a folder of tables of chunks, format
-    /// ome-arrow-dataset).
+    /// ome-arrow-dataset). Also --layout nested and --layout dataset, which say nothing of the source then.
     #[arg(long, value_enum, conflicts_with = "format")]
-    layout: Option<LayoutArg>,
+    parquet_layout: Option<LayoutArg>,
     #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
@@ -83,7 +83,8 @@ enum LayoutArg {
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let format = target_format(args)?;
     args.write.say_what_is_ignored(format, ui);
-    let source = args.open.open(&args.source)?;
+    let source = opened(args).open(&args.source)?;
+    source.hints().complete(0..source.len())?;
     check_places(&args.source, &args.target)?;
     let types = pixel_types(&*source);
     if !args.mixed {
@@ -335,10 +336,32 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
     .to_string())
 }
 
+/// The layout of the target where `--layout` names one of those, which layouts of a source are not called.
+fn layout_of_target(args: &Args) -> Option<LayoutArg> {
+    match args.open.sites.layout.as_deref() {
+        Some("nested") => Some(LayoutArg::Nested),
+        Some("dataset") => Some(LayoutArg::Dataset),
+        _ => None,
+    }
+}
+
+/// How the source is opened.
+fn opened(args: &Args) -> OpenArgs {
+    let mut open = args.open.clone();
+    if layout_of_target(args).is_some() {
+        open.sites.layout = None;
+    }
+    open
+}
+
 /// The format to write: as it is named, by a layout, or by the ending of the target's name.
 fn target_format(args: &Args) -> Outcome<&'static Format> {
-    let by_layout = match (&args.format, args.layout) {
-        (Some(name), _) => return known_format(name),
+    let by_layout = match (&args.format, args.parquet_layout.or_else(|| layout_of_target(args))) {
+        (Some(_), Some(_)) => {
+            let why = "--format and the layout of the target (--layout nested, --layout dataset) are two names of one thing";
+            return Err(Failure::Usage(format!("{why}; give one of them")));
+        }
+        (Some(name), None) => return known_format(name),
         (None, None) => return guess_format(&args.target),
         (None, Some(LayoutArg::Nested)) => known_format("parquet")?,
         (None, Some(LayoutArg::Dataset)) => known_format("ome-arrow-dataset")?,

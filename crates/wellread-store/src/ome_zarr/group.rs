@@ -66,9 +66,7 @@ struct Transformation {
 #[derive(Debug, Deserialize)]
 pub(super) struct Plate {
     pub wells: Vec<PathEntry>,
-    /// What it is called.
     pub name: Option<Value>,
-    /// The runs of the microscope over it.
     pub acquisitions: Option<Value>,
 }
 
@@ -78,11 +76,10 @@ pub(super) struct Well {
     pub images: Vec<PathEntry>,
 }
 
-/// A relative path to a subgroup.
+/// A relative path to a subgroup; of a field of view, also the run of the microscope that it is of.
 #[derive(Debug, Deserialize)]
 pub(super) struct PathEntry {
     pub path: String,
-    /// Of a field: the run of the microscope that it is of.
     pub acquisition: Option<Value>,
 }
 

@@ -99,7 +99,7 @@ fn acquisitions(path: &Path, places: &[String]) -> Result<ArrayRef> {
             Some((known, group)) if known == well => group,
             _ => Group::load(&path.join(well))?,
         };
-        let images = group.ome.well.as_ref().map_or(&[][..], |well| &well.images);
+        let images = group.ome.well.as_ref().map_or(&[][..], |well| &well.images[..]);
         let image = images.iter().find(|image| image.path == field);
         found.push(image.and_then(|image| image.acquisition.as_ref()?.as_i64()));
         last = Some((well, group));
@@ -110,6 +110,7 @@ fn acquisitions(path: &Path, places: &[String]) -> Result<ArrayRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::Array;
 
     #[test]
     fn wells_and_fields_are_read_from_places() {

@@ -361,23 +361,10 @@ impl SiteTable for SitesStore {
         }
     }
 
-    fn complete(&self) -> Result<()> {
-        if self.origin.missing != Missing::Error || self.origin.incomplete.count == 0 {
-            return Ok(());
-        }
-        let each = self.grouped.planes_of_site().max(1);
-        let planes =
-            self.grouped.planes.chunks(each).enumerate().find(|(_, planes)| planes.contains(&NO_FILE));
-        let Some((row, planes)) = planes else { return Ok(()) };
-        let lacks = self.origin.incomplete.sentence(Missing::Zero).unwrap_or_default();
-        let error = self.incomplete(row, planes);
-        Err(if self.origin.incomplete.count == 1 {
-            error
-        } else {
-            Error::new(self.path(), lacks.trim_end_matches(" (read as 0)"))
-                .hint(error.hint_text().unwrap_or(""))
-                .choice()
-        })
+    fn complete(&self, row: usize) -> Result<()> {
+        let planes = self.planes(row)?;
+        let is_whole = self.origin.missing != Missing::Error || !planes.contains(&NO_FILE);
+        if is_whole { Ok(()) } else { Err(self.incomplete(row, planes)) }
     }
 
     fn files_of_rows(&self) -> Vec<Vec<PathBuf>> {
