@@ -150,10 +150,10 @@ impl Dataset {
         unmatched: Option<&str>,
         path_map: Option<Vec<(String, String)>>,
     ) -> PyResult<Self> {
-        let wrong = |what: &str, why: String| {
-            pyo3::exceptions::PyValueError::new_err(format!("{what}: {why}"))
-        };
-        let missing = missing.map_or(Ok(Missing::default()), str::parse).map_err(|why| wrong("missing", why))?;
+        let wrong =
+            |what: &str, why: String| pyo3::exceptions::PyValueError::new_err(format!("{what}: {why}"));
+        let missing =
+            missing.map_or(Ok(Missing::default()), str::parse).map_err(|why| wrong("missing", why))?;
         let unmatched =
             unmatched.map_or(Ok(Unmatched::default()), str::parse).map_err(|why| wrong("unmatched", why))?;
         let path_map = path_map.unwrap_or_default();

@@ -203,10 +203,11 @@ impl Profiles {
     ) -> Result<Option<ProfileMatch>, [usize; 2]> {
         let mut first: Option<ProfileMatch> = None;
         for name in names {
-            match (self.of(base, &parts(name))?, &first) {
-                (Some(at), Some(first)) if at.row != first.row => return Err([first.row, at.row]),
-                (Some(at), None) => first = Some(at),
-                _ => {}
+            let Some(at) = self.of(base, &parts(name))? else { continue };
+            match &first {
+                Some(first) if first.row != at.row => return Err([first.row, at.row]),
+                Some(_) => {}
+                None => first = Some(at),
             }
         }
         Ok(first)

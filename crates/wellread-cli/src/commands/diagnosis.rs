@@ -2,7 +2,8 @@
 
 use super::trace::TraceArgs;
 use super::{
-    OpenArgs, SiteArgs, note_leftovers, note_leftovers_beside, parse_positive, parse_seconds, parse_size, parse_threads,
+    OpenArgs, SiteArgs, note_leftovers, note_leftovers_beside, parse_positive, parse_seconds, parse_size,
+    parse_threads,
 };
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};

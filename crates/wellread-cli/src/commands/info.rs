@@ -119,7 +119,15 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         line("pixel type", info.dtype.clone());
     }
     if let Some(sites) = &info.sites {
-        line("sites", format!("{}, {} of {} each", counted(info.images, "site"), sites.layout, counted(sites.files_per_site, "file")));
+        line(
+            "sites",
+            format!(
+                "{}, {} of {} each",
+                counted(info.images, "site"),
+                sites.layout,
+                counted(sites.files_per_site, "file")
+            ),
+        );
     }
     if info.plates.is_some() || info.wells.is_some() {
         let count = |n: Option<usize>, thing: &str| n.map(|n| counted(n, thing));
@@ -263,8 +271,11 @@ struct Described {
 /// How many different values the columns have together, of those of them that are there; `None` where the last is not.
 fn distinct(store: &dyn Store, columns: &[&str]) -> Outcome<Option<usize>> {
     let there = store.hints().feature_names();
-    let found: Vec<String> =
-        columns.iter().filter(|name| there.iter().any(|known| known == *name)).map(|&name| name.to_owned()).collect();
+    let found: Vec<String> = columns
+        .iter()
+        .filter(|name| there.iter().any(|known| known == *name))
+        .map(|&name| name.to_owned())
+        .collect();
     if found.last().map(String::as_str) != columns.last().copied() {
         return Ok(None);
     }

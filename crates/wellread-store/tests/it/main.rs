@@ -9,4 +9,5 @@ mod ome_zarr;
 mod parquet;
 mod read_back;
 mod shared;
+mod sites;
 mod tiff;
