@@ -1,12 +1,14 @@
 //! `wellread convert SRC DST`
 
 mod features;
+mod layouts;
 
 use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
 use super::{OpenArgs, known_format, note_leftovers_beside, place_of};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use features::{Features, Joining, features_of};
+use layouts::LayoutArg;
 use std::path::{Path, PathBuf};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
@@ -71,19 +73,10 @@ pub struct Args {
     pub trace: TraceArgs,
 }
 
-/// The two ways of OME-Arrow in Parquet.
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum LayoutArg {
-    /// One table with a nested column.
-    Nested,
-    /// A folder of tables: images, chunks, index.
-    Dataset,
-}
-
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let format = target_format(args)?;
     args.write.say_what_is_ignored(format, ui);
-    let source = opened(args).open(&args.source)?;
+    let source = layouts::of_source(&args.open).open(&args.source)?;
     source.hints().complete(0..source.len())?;
     check_places(&args.source, &args.target)?;
     let types = pixel_types(&*source);
@@ -336,27 +329,9 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
     .to_string())
 }
 
-/// The layout of the target where `--layout` names one of those, which layouts of a source are not called.
-fn layout_of_target(args: &Args) -> Option<LayoutArg> {
-    match args.open.sites.layout.as_deref() {
-        Some("nested") => Some(LayoutArg::Nested),
-        Some("dataset") => Some(LayoutArg::Dataset),
-        _ => None,
-    }
-}
-
-/// How the source is opened.
-fn opened(args: &Args) -> OpenArgs {
-    let mut open = args.open.clone();
-    if layout_of_target(args).is_some() {
-        open.sites.layout = None;
-    }
-    open
-}
-
 /// The format to write: as it is named, by a layout, or by the ending of the target's name.
 fn target_format(args: &Args) -> Outcome<&'static Format> {
-    let by_layout = match (&args.format, args.parquet_layout.or_else(|| layout_of_target(args))) {
+    let by_layout = match (&args.format, args.parquet_layout.or_else(|| layouts::of_target(&args.open))) {
         (Some(_), Some(_)) => {
             let why = "--format and the layout of the target (--layout nested, --layout dataset) are two names of one thing";
             return Err(Failure::Usage(format!("{why}; give one of them")));

@@ -210,7 +210,7 @@ fn files_of_a_site_must_be_alike() {
     let error = wellread_store::read_image(&*store, 0).unwrap_err();
     let message = error.to_string();
     assert_eq!(error.row_index(), Some(0));
-    for part in [HARMONY[3], "1 x 1 x 1 x 2 x 4", HARMONY[2], "1 x 1 x 1 x 2 x 3"] {
+    for part in [HARMONY[3], "1x1x1x2x4", HARMONY[2], "1x1x1x2x3"] {
         assert!(message.contains(part), "{message}");
     }
     assert!(wellread_store::read_image(&*store, 1).is_ok());
