@@ -148,7 +148,7 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
     if options.unmatched == Unmatched::Error && !grouped.unmatched.is_empty() {
         let n = grouped.unmatched.len();
         let fit = if n == 1 { "does" } else { "do" };
-        let cause = format_args!(
+        let cause = format!(
             "{} of {} {fit} not fit {layout}: {}",
             counted(n, "file"),
             files.len(),

@@ -87,8 +87,6 @@ pub(super) struct Matcher {
     pub fields: Vec<String>,
     /// Whether it is a layout of this crate.
     pub preset: Option<&'static Layout>,
-    /// Which axes some pattern has.
-    pub axes: [bool; 3],
 }
 
 impl Matcher {
@@ -109,15 +107,14 @@ impl Matcher {
 
     fn new(patterns: Vec<Pattern>, preset: Option<&'static Layout>) -> Self {
         let mut fields: Vec<String> = vec![];
-        let mut axes = [false; 3];
         for field in patterns.iter().flat_map(Pattern::fields) {
             match Role::of(field) {
-                Role::Axis(axis) => axes[axis] = true,
+                Role::Axis(_) => {}
                 _ if fields.iter().any(|known| known == field) => {}
                 _ => fields.push(field.to_owned()),
             }
         }
-        Self { patterns, fields, preset, axes }
+        Self { patterns, fields, preset }
     }
 
     /// Whether a file is one that the layout's microscope writes beside the images.

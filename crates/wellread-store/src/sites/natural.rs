@@ -89,7 +89,7 @@ mod tests {
     fn wells_are_read_and_called() {
         assert_eq!((well("A01"), well("b7"), well("AA48")), (Some((1, 1)), Some((2, 7)), Some((27, 48))));
         assert!(["", "A", "01", "ABC1", "A1x", "A-1"].iter().all(|text| well(text).is_none()));
-        let name = |row, column| well_name(row, column);
+        let name = well_name;
         assert_eq!(name("01", "03").as_deref(), Some("A03"));
         assert_eq!((name("16", "24").as_deref(), name("27", "1").as_deref()), (Some("P24"), Some("AA01")));
         assert_eq!((name("702", "1").as_deref(), name("h", "12").as_deref()), (Some("ZZ01"), Some("H12")));

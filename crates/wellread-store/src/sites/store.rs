@@ -69,7 +69,7 @@ pub(super) fn opened(
     let grouped = if missing == Missing::Skip && incomplete.count > 0 {
         let whole = whole_sites(&grouped);
         if whole.is_empty() {
-            let cause = format_args!("no site has all of its files: {}", incomplete.first.join("; "));
+            let cause = format!("no site has all of its files: {}", incomplete.first.join("; "));
             return Err(Error::new(path, cause).hint("--missing zero reads what is missing as 0").choice());
         }
         only(grouped, &whole)
@@ -117,7 +117,7 @@ impl SitesStore {
         for (axis, _) in self.given().into_iter().enumerate().filter(|(_, given)| *given) {
             let n = info.shape.0[axis];
             if n > 1 {
-                let cause = format_args!(
+                let cause = format!(
                     "holds {n} {} of its own, which its name gives as well",
                     ["time points", "channels", "planes of a stack"][axis]
                 );
