@@ -98,6 +98,11 @@ class Dataset:
         column: str | None = None,
         level: int = 0,
         cache: str | None = None,
+        layout: str | None = None,
+        pattern: str | None = None,
+        missing: str | None = None,
+        unmatched: str | None = None,
+        path_map: list[tuple[str, str]] | None = None,
     ) -> Dataset: ...
     @staticmethod
     def from_arrow(stream: Any, column: str | None = None) -> Dataset: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _check, _native, _options, _rows
@@ -37,6 +37,17 @@ class Dataset:
         cache: what is kept of images that were read: "none", "memory[:SIZE]", "lru:SIZE", "compressed[:SIZE]",
             "compressed-lru:SIZE", "file[:SIZE]" (shared by all processes), "preload[:SIZE]" or "chunked:ROWS[:SIZE]",
             with SIZE as "2GiB".
+        layout: how files of a folder make images: "harmony", "imagexpress", "cellvoyager", "incell", "cellomics", or
+            "files" for an image a file. Unless given, it is told from the names, where all of them are those of one
+            layout; with ``format``, an image is a file.
+        pattern: how files are called, instead of a layout: text, ``{field}`` and ``*`` for anything, such as
+            "{well}_*_{site}_{channel}_001.tif". The fields channel, z and time are axes of an image; plate, well and site
+            are the columns Metadata_Plate, Metadata_Well and Metadata_Site, others columns of their own names.
+        missing: what is done with images that lack one of their files: "error" where they are read, "skip" them, or
+            "zero" for what is missing.
+        unmatched: what is done with files whose names do not fit a layout or pattern that is asked for: "error" or
+            "skip".
+        path_map: beginnings of paths in a table of files (load_data.csv), each with what it is here.
 
     Raises:
         FileNotFoundError: there is no such file (a :class:`wellread.Error` too).
@@ -65,6 +76,11 @@ class Dataset:
         column: str | None = None,
         level: int | None = None,
         cache: Cache | None = None,
+        layout: str | None = None,
+        pattern: str | None = None,
+        missing: str | None = None,
+        unmatched: str | None = None,
+        path_map: Mapping[str, str] | None = None,
     ):
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
@@ -74,9 +90,16 @@ class Dataset:
         if "\0" in path:
             raise ValueError("path must not hold a null character")
         options: dict[str, Any] = {}
-        for name, value in (("format", format), ("table", table), ("column", column), ("cache", cache)):
+        texts: dict[str, Any] = {"format": format, "table": table, "column": column, "cache": cache}
+        texts |= {"layout": layout, "pattern": pattern, "missing": missing, "unmatched": unmatched}
+        for name, value in texts.items():
             if value is not None:
                 options[name] = _check.text(name, value)
+        if path_map is not None:
+            if not isinstance(path_map, Mapping):
+                raise TypeError(f"path_map must be a dict of texts, not {type(path_map).__name__}")
+            pairs = path_map.items()
+            options["path_map"] = [tuple(_check.text("path_map", text) for text in pair) for pair in pairs]
         if level is not None:
             options["level"] = _check.whole("level", level, most=1000)
         if options.get("format") in _OF_FILES:

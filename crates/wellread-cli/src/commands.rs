@@ -32,7 +32,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wellread_measure::to_stderr;
 use wellread_store::staged::{self, Leftover, LeftoverKind};
-use wellread_store::{OpenOptions, Store};
+use wellread_store::{Missing, OpenOptions, Store, Unmatched};
 
 /// Options of every command that opens a set of images.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -52,6 +52,47 @@ pub struct OpenArgs {
     /// Leave out rows of a table that hold no image, instead of failing at the first.
     #[arg(long)]
     pub skip_null: bool,
+    #[command(flatten)]
+    pub sites: SiteArgs,
+}
+
+/// Options of sets whose images are made of several files each.
+#[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteArgs {
+    /// How files of a folder make images: harmony, imagexpress, cellvoyager, incell, cellomics, or files for an image a file. By
+    /// default told from the names, where all of them are those of one layout.
+    #[arg(long, value_name = "LAYOUT")]
+    pub layout: Option<String>,
+    /// How files of a folder are called: text, {field} and * for anything, such as 'r{row}c{col}f{site}p{z}-ch{channel}*'. Fields
+    /// channel, z and time are axes of an image, others are columns; {field:d} has digits alone, {field:2} two characters; a / is
+    /// a folder.
+    #[arg(long, value_name = "PATTERN", conflicts_with = "layout")]
+    pub pattern: Option<String>,
+    /// Images that lack one of their files: error where they are read, skip them, or zero for what is missing.
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = parse_missing)]
+    pub missing: Missing,
+    /// Files whose names do not fit a layout or pattern that is asked for: error, or skip them.
+    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = parse_unmatched)]
+    pub unmatched: Unmatched,
+    /// Where files lie that a table (load_data.csv) names by a path of another machine: what such a path begins with, and what it
+    /// is here. Several times for several.
+    #[arg(long, value_name = "FROM=TO", value_parser = parse_path_map)]
+    pub path_map: Vec<(String, String)>,
+}
+
+fn parse_missing(text: &str) -> Result<Missing, String> {
+    text.parse()
+}
+
+fn parse_unmatched(text: &str) -> Result<Unmatched, String> {
+    text.parse()
+}
+
+/// Parses `FROM=TO`: the last `=` is that between them where several are there, since it is rare in paths here.
+fn parse_path_map(text: &str) -> Result<(String, String), String> {
+    let parts = text.rsplit_once('=').filter(|(from, to)| !from.is_empty() && !to.is_empty());
+    let (from, to) = parts.ok_or_else(|| format!("{text:?} is not FROM=TO, two beginnings of paths"))?;
+    Ok((from.to_owned(), to.to_owned()))
 }
 
 impl OpenArgs {
@@ -61,6 +102,11 @@ impl OpenArgs {
             level: self.level,
             column: self.column.clone(),
             table: self.table.clone(),
+            layout: self.sites.layout.clone(),
+            pattern: self.sites.pattern.clone(),
+            missing: self.sites.missing,
+            unmatched: self.sites.unmatched,
+            path_map: self.sites.path_map.clone(),
         }
     }
 
@@ -264,6 +310,9 @@ mod tests {
         assert!(["5", "-1%", "nan", "x%", "", "%", "inf"].iter().all(|text| parse_share(text).is_err()));
         assert!(parse_size("100").is_err() && parse_size("0x5").is_err());
         assert_eq!(parse_tczyx("1,2,3,4,5"), Ok([1, 2, 3, 4, 5]));
+        assert_eq!(parse_path_map("/a=b=/c"), Ok(("/a=b".to_owned(), "/c".to_owned())));
+        assert!(parse_path_map("/a").is_err() && parse_path_map("=/c").is_err());
+        assert!(parse_missing("zero") == Ok(Missing::Zero) && parse_unmatched("zero").is_err());
         assert!(parse_tczyx("1,2,3").is_err() && parse_tczyx("1,1,1,0,1").is_err());
     }
 }

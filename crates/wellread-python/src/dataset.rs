@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use wellread::store::{Block, CopySink, PixelSink, Request, RowInfo, Scratch};
+use wellread::store::{Block, CopySink, Missing, PixelSink, Request, RowInfo, Scratch, Unmatched};
 use wellread::{Cache, DType, Error, OpenOptions, Output, Region, Result};
 
 /// Images of more bytes are read in a thread of their own, so that Ctrl-C is answered meanwhile; a thread costs more than
@@ -132,7 +132,10 @@ fn read(
 #[pymethods]
 impl Dataset {
     #[new]
-    #[pyo3(signature = (path, *, format=None, table=None, column=None, level=0, cache=None))]
+    #[pyo3(signature = (
+        path, *, format=None, table=None, column=None, level=0, cache=None,
+        layout=None, pattern=None, missing=None, unmatched=None, path_map=None,
+    ))]
     fn open(
         py: Python<'_>,
         path: PathBuf,
@@ -141,8 +144,21 @@ impl Dataset {
         column: Option<String>,
         level: usize,
         cache: Option<&str>,
+        layout: Option<String>,
+        pattern: Option<String>,
+        missing: Option<&str>,
+        unmatched: Option<&str>,
+        path_map: Option<Vec<(String, String)>>,
     ) -> PyResult<Self> {
-        let options = OpenOptions { format, level, table, column };
+        let wrong =
+            |what: &str, why: String| pyo3::exceptions::PyValueError::new_err(format!("{what}: {why}"));
+        let missing =
+            missing.map_or(Ok(Missing::default()), str::parse).map_err(|why| wrong("missing", why))?;
+        let unmatched =
+            unmatched.map_or(Ok(Unmatched::default()), str::parse).map_err(|why| wrong("unmatched", why))?;
+        let path_map = path_map.unwrap_or_default();
+        let options =
+            OpenOptions { format, level, table, column, layout, pattern, missing, unmatched, path_map };
         let cache = cache.map_or(Ok(Cache::None), str::parse);
         let cache =
             cache.map_err(|why: String| pyo3::exceptions::PyValueError::new_err(format!("cache: {why}")))?;

@@ -79,6 +79,12 @@ impl Error {
         self
     }
 
+    /// Names another row than was named: where a set is made of the rows of another one.
+    pub(crate) fn of_row(mut self, row: usize) -> Self {
+        self.0.row = Some(row);
+        self
+    }
+
     /// Says that a file could not be read, where an error may also be a wrong choice.
     pub fn unreadable(mut self) -> Self {
         self.0.unreadable = true;

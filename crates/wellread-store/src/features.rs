@@ -25,6 +25,15 @@ use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 
+/// The columns of plates, wells, sites and acquisitions, as CellProfiler and pycytominer call them.
+pub const PLATE: &str = "Metadata_Plate";
+/// See [`PLATE`].
+pub const WELL: &str = "Metadata_Well";
+/// See [`PLATE`].
+pub const SITE: &str = "Metadata_Site";
+/// See [`PLATE`].
+pub const ACQUISITION: &str = "Metadata_Acquisition";
+
 /// Feature columns: a row per image.
 pub type FeatureColumns = RecordBatch;
 

@@ -13,6 +13,7 @@
 use crate::probe::Probe;
 use crate::{Error, Result, Store, StoreWriter, WriteOptions};
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::OnceLock;
 
 /// Options of opening.
@@ -26,6 +27,64 @@ pub struct OpenOptions {
     pub table: Option<String>,
     /// Name of the image column (tables); `None` finds it.
     pub column: Option<String>,
+    /// How the files of a folder make images ([`crate::sites`]): a layout's name; `files` for an image a file; `None` recognises
+    /// a layout by the names, unless a format is named.
+    pub layout: Option<String>,
+    /// A pattern of file names, instead of a layout.
+    pub pattern: Option<String>,
+    /// What is done with images that lack some of their files.
+    pub missing: Missing,
+    /// What is done with files whose names no pattern of the layout or pattern that was asked for fits.
+    pub unmatched: Unmatched,
+    /// Beginnings of paths in a table of files, each with what it is here.
+    pub path_map: Vec<(String, String)>,
+}
+
+/// What is done with an image that lacks some of its files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// It is a row, and reading it is an error that names what is missing.
+    #[default]
+    Error,
+    /// It is no row.
+    Skip,
+    /// Pixels of what is missing are 0.
+    Zero,
+}
+
+/// What is done with a file whose name does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unmatched {
+    /// An error that names it.
+    #[default]
+    Error,
+    /// It is left out.
+    Skip,
+}
+
+impl FromStr for Missing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "error" => Ok(Self::Error),
+            "skip" => Ok(Self::Skip),
+            "zero" => Ok(Self::Zero),
+            _ => Err(format!("{text:?} is none of error, skip and zero")),
+        }
+    }
+}
+
+impl FromStr for Unmatched {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "error" => Ok(Self::Error),
+            "skip" => Ok(Self::Skip),
+            _ => Err(format!("{text:?} is neither error nor skip")),
+        }
+    }
 }
 
 /// One storage format: its name, how to know it, open it and create it.

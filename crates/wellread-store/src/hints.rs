@@ -11,6 +11,7 @@
 
 use crate::Result;
 use arrow_array::RecordBatch;
+use std::path::PathBuf;
 
 /// How a whole set is read best, what is kept of it and what stands beside its images: [`crate::Store::hints`]. Making one
 /// costs nothing; what has to be looked up is looked up when it is asked for.
@@ -25,11 +26,13 @@ pub struct Hints<'a> {
     pub pages: Option<&'a dyn PageCache>,
     /// The columns beside the images, where there may be some.
     pub columns: Option<&'a dyn FeatureTable>,
+    /// How the images are made of several files each, where they are.
+    pub sites: Option<&'a dyn SiteTable>,
 }
 
 impl Default for Hints<'_> {
     fn default() -> Self {
-        Self { rows_per_read: 1, pages: None, columns: None }
+        Self { rows_per_read: 1, pages: None, columns: None, sites: None }
     }
 }
 
@@ -63,6 +66,15 @@ impl Hints<'_> {
     /// and binary ones.
     pub fn columns_left_out(self) -> Vec<String> {
         self.columns.map_or(vec![], FeatureTable::columns_left_out)
+    }
+
+    /// Whether all files of these images are there, where images are made of several: for who would rather not begin than end at
+    /// one that lacks some.
+    ///
+    /// # Errors
+    /// What the first of them lacks that does: as [`SiteTable::complete`].
+    pub fn complete(self, rows: impl IntoIterator<Item = usize>) -> Result<()> {
+        self.sites.map_or(Ok(()), |sites| rows.into_iter().try_for_each(|row| sites.complete(row)))
     }
 
     /// Columns of plain values beside the images, a row per image: those of `names`, which are of [`Self::feature_names`], in
@@ -102,6 +114,40 @@ pub trait FeatureTable: Send + Sync {
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>>;
 }
 
+/// How the images of a set are made of several files each: [`crate::sites`].
+pub trait SiteTable: Send + Sync {
+    /// The layout and what is missing, for people.
+    fn summary(&self) -> SiteSummary;
+
+    /// Whether all files of an image are there, or somebody has said what to do without. Only names are looked at.
+    ///
+    /// # Errors
+    /// What it lacks.
+    fn complete(&self, row: usize) -> Result<()>;
+
+    /// The files of each row, by their paths.
+    fn files_of_rows(&self) -> Vec<Vec<PathBuf>>;
+}
+
+/// What [`SiteTable::summary`] says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct SiteSummary {
+    /// Name of the layout, or the pattern that was given.
+    pub layout: String,
+    /// Files of an image that has all of them.
+    pub files_per_site: usize,
+    /// What channels are called, in the order of the axis C.
+    pub channels: Vec<String>,
+    /// Images without all of their files: a sentence each for the first few, and how many there are.
+    pub missing: Vec<String>,
+    /// How many images are not all there: they are rows, unless [`Self::left_out`] says otherwise.
+    pub incomplete: usize,
+    /// Images that were left out since they are not all there.
+    pub left_out: usize,
+    /// Files that were left out since no pattern fits their names.
+    pub unmatched: usize,
+}
+
 /// What a format knows of its rows. Formats implement it; a store that wraps another does not, but hands on the other's
 /// [`RowHints`], so that a default here hides nothing that is known.
 pub trait RowFacts: Send + Sync {
@@ -112,6 +158,12 @@ pub trait RowFacts: Send + Sync {
 
     /// See [`RowHints::grid`].
     fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        let _ = row;
+        None
+    }
+
+    /// See [`RowHints::file`]. `None` where the format does not know better.
+    fn file(&self, row: usize) -> Option<PathBuf> {
         let _ = row;
         None
     }
@@ -147,6 +199,12 @@ impl<'a> RowHints<'a> {
     /// requests. `None` where pieces are not of that kind, or not known without reading.
     pub fn grid(self) -> Option<[usize; 2]> {
         self.facts.grid(self.row)
+    }
+
+    /// The file or folder that the row is, or begins in, where a set has one for each row or a few. Known from listings: it is not
+    /// looked into, and need not be readable.
+    pub fn file(self) -> Option<PathBuf> {
+        self.facts.file(self.row)
     }
 
     /// Bytes of memory that a thread needs at a time to read pixels of the row, from above: what is read, decompressed and

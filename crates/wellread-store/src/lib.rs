@@ -18,6 +18,7 @@
 //! ```text
 //!  convert · verify · preview …                    whole sets, through the trait alone
 //!  registry                                        the list of formats; opening and creating by name and content
+//!  sites                                           images of several files each
 //!  parquet · tiff · ome_zarr · image_folder · table · profiles
 //!  direct                                          what engines of tables share that read bytes themselves
 //!  staged · ome_arrow · features                   what several formats share
@@ -50,6 +51,7 @@
 //! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
 //! | [`labels`] | label images that lie beside images, which are no rows |
 //! | [`masks`] | masks among images, told by names |
+//! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | [`trace`] | a timeline of what threads do, written to a file |
 //! | [`threads`] | threads where the system may have no more |
@@ -104,6 +106,7 @@ mod refusal;
 pub mod registry;
 mod room;
 mod set_names;
+pub mod sites;
 pub mod staged;
 pub mod store;
 pub mod subset;
@@ -118,8 +121,8 @@ pub mod verify;
 pub mod write;
 
 pub use error::{Error, Result};
-pub use format::{Format, OpenOptions, formats};
-pub use hints::{FeatureTable, Hints, PageCache, RowFacts, RowHints};
+pub use format::{Format, Missing, OpenOptions, Unmatched, formats};
+pub use hints::{FeatureTable, Hints, PageCache, RowFacts, RowHints, SiteSummary, SiteTable};
 pub use prefetch::prefetch;
 pub use registry::{create, open};
 pub use store::{

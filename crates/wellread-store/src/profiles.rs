@@ -18,7 +18,7 @@ use crate::words::counted;
 use crate::{Error, Result, Store, place};
 use arrow_array::{Array, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
-use names::{Namesakes, full_name, full_parts, is_table, parts};
+use names::{Namesakes, files_of_sites, full_name, full_parts, is_table, parts};
 use spread::Spread;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -64,7 +64,10 @@ pub fn join(
     let (table, mut left_out) = read_plain_columns(profiles)?;
     let images: Vec<String> = (0..source.len()).map(|row| source.name(row)).collect::<Result<_>>()?;
     let namesakes = Namesakes::of(source, &images)?;
-    let none = || Profiles::of_images(images.iter().map(|name| parts(name)));
+    // Of an image of several files, the profile may name any of them.
+    let sites = files_of_sites(source);
+    let all_names = || images.iter().chain(sites.iter().flatten().flatten());
+    let none = || Profiles::of_images(all_names().map(|name| parts(name)));
     // By names without endings, by whole names, and by those that are the whole name of no namesake.
     let (mut rows, mut whole, mut loose) = (none(), none(), none());
     for key in keys.split(',').map(str::trim) {
@@ -89,7 +92,9 @@ pub fn join(
     let mut spread = Spread::default();
     let mut elsewhere = None;
     for (image, name) in images.iter().enumerate() {
-        let at = if let Some([full, other]) = namesakes.images.get(&image) {
+        let at = if let Some(files) = sites.as_ref().and_then(|sites| sites.get(image)) {
+            rows.of_any(&base, std::iter::once(name).chain(files))
+        } else if let Some([full, other]) = namesakes.images.get(&image) {
             let at = whole.of(&base, &full_parts(full));
             if at == Ok(None)
                 && let Ok(Some(ProfileMatch { row, .. })) | Err([row, _]) = loose.of(&base, &parts(name))
@@ -188,6 +193,24 @@ impl Profiles {
     /// For images of these names.
     fn of_images<'n>(names: impl Iterator<Item = Vec<&'n str>>) -> Self {
         Self { depths: names.map(|name| name.len() - 1).collect(), ..Self::default() }
+    }
+
+    /// The row of the profile that names one of these; two where they are named by two.
+    fn of_any<'n>(
+        &self,
+        base: &[&str],
+        names: impl Iterator<Item = &'n String>,
+    ) -> Result<Option<ProfileMatch>, [usize; 2]> {
+        let mut first: Option<ProfileMatch> = None;
+        for name in names {
+            let Some(at) = self.of(base, &parts(name))? else { continue };
+            match &first {
+                Some(first) if first.row != at.row => return Err([first.row, at.row]),
+                Some(_) => {}
+                None => first = Some(at),
+            }
+        }
+        Ok(first)
     }
 
     fn push(&mut self, name: &[&str], row: usize) {

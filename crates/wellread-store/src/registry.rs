@@ -16,7 +16,7 @@ pub use crate::format::{
 pub use crate::probe::Probe;
 
 use crate::format::BuiltIn;
-use crate::{Error, Result, Store, StoreWriter, WriteOptions, features, place};
+use crate::{Error, Result, Store, StoreWriter, WriteOptions, features, place, sites};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -176,12 +176,15 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
         return Err(Error::new(path, "the path is empty").hint("give a file or folder").choice());
     }
     refuse_address(path, false)?;
+    if let Some(store) = sites::open_table(path, options)? {
+        return Ok(store);
+    }
     let format = match &options.format {
         Some(name) => format_named(name)?,
         None => recognise(path)?,
     };
     format.check(path, options)?;
-    (format.open)(path, options)
+    sites::assemble((format.open)(path, options)?, options)
 }
 
 /// Creates a set of images for writing.

@@ -92,6 +92,7 @@ pub(crate) fn open_checked(
     if store.is_empty() {
         bail!("{}: there is no image in it", path.display());
     }
+    store.hints().complete(0..store.len())?;
     one_pixel_type(&*store).map_err(|error| error.hint(TWO_SETS))?;
     no_masks(&*store)?;
     let mixed = || -> Result<bool> {

@@ -1,6 +1,7 @@
 //! `wellread convert SRC DST`
 
 mod features;
+mod layouts;
 mod target;
 
 use super::trace::TraceArgs;
@@ -8,8 +9,9 @@ use super::write_options::WriteArgs;
 use super::{OpenArgs, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use features::{Features, Joining, features_of};
+use layouts::LayoutArg;
 use std::path::{Path, PathBuf};
-use target::{LayoutArg, check_files, check_places, target_format};
+use target::{check_files, check_places, target_format};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
@@ -64,9 +66,9 @@ pub struct Args {
     #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join", value_delimiter = ',')]
     columns: Vec<String>,
     /// Layout of OME-Arrow Parquet: nested (one table, format parquet) or dataset (a folder of tables of chunks, format
-    /// ome-arrow-dataset).
+    /// ome-arrow-dataset). Also --layout nested and --layout dataset, which say nothing of the source then.
     #[arg(long, value_enum, conflicts_with = "format")]
-    layout: Option<LayoutArg>,
+    parquet_layout: Option<LayoutArg>,
     #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
@@ -74,9 +76,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let format = target_format(&args.target, args.format.as_deref(), args.layout)?;
+    let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
+    let format = target_format(&args.target, args.format.as_deref(), layout)?;
     args.write.say_what_is_ignored(format, ui);
-    let source = args.open.open(&args.source)?;
+    let source = layouts::of_source(&args.open).open(&args.source)?;
+    source.hints().complete(0..source.len())?;
     check_places(&args.source, &args.target)?;
     let types = pixel_types(&*source);
     if args.write.overwrite {

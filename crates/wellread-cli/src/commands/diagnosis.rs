@@ -2,8 +2,8 @@
 
 use super::trace::TraceArgs;
 use super::{
-    OpenArgs, note_leftovers, note_leftovers_beside, note_leftovers_elsewhere, parse_positive, parse_seconds,
-    parse_size, parse_threads,
+    OpenArgs, SiteArgs, note_leftovers, note_leftovers_beside, note_leftovers_elsewhere, parse_positive,
+    parse_seconds, parse_size, parse_threads,
 };
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};
@@ -55,11 +55,13 @@ pub struct Args {
 impl Args {
     /// Refuses choices of a set where none is given.
     pub fn check_unused(&self) -> Outcome {
-        let OpenArgs { read_as, level, column, table, skip_null } = &self.open;
+        let OpenArgs { read_as, level, column, table, skip_null, sites } = &self.open;
         let opened = read_as.is_some() || *level > 0 || column.is_some() || table.is_some() || *skip_null;
+        let opened = opened || *sites != SiteArgs::default();
         if opened || self.trace.is_asked() {
             return Err(Failure::Usage(
-                "--read-as, --level, --column, --table, --skip-null and --trace belong to a set; add --data PATH"
+                "--read-as, --level, --column, --table, --skip-null, --layout, --pattern, --missing, --unmatched, --path-map and \
+                 --trace belong to a set; add --data PATH"
                     .to_owned(),
             ));
         }

@@ -2,19 +2,23 @@
 
 use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use wellread_image::Region;
 use wellread_store::labels::{self, Labels};
 use wellread_store::words::counted;
-use wellread_store::{Error, Scratch, Store, StoreLayout, read_region, registry};
+use wellread_store::{
+    Error, Scratch, SiteSummary, SiteTable, Store, StoreLayout, features, read_region, registry,
+};
 
 /// Arguments.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   wellread info plate.parquet
-  wellread info plate.zarr --level 1 --json")]
+  wellread info plate.zarr --level 1 --json
+  wellread info plate/Images --layout harmony
+  wellread info images --pattern '{well}_*_{site}_{channel}_001.tif'")]
 pub struct Args {
     /// A file or folder of images.
     path: PathBuf,
@@ -49,6 +53,14 @@ struct Info {
     pixels_unsupported: Option<String>,
     rows_sampled: usize,
     feature_columns: Vec<String>,
+    /// How images are made of several files each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sites: Option<SiteSummary>,
+    /// Plates and wells, by the columns of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plates: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wells: Option<usize>,
     /// Names of label images that lie beside the images.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     labels: Vec<String>,
@@ -105,6 +117,28 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if let Some([t, c, z, y, x]) = info.shape_tczyx {
         line("shape", format!("{t} x {c} x {z} x {y} x {x} (TCZYX)"));
         line("pixel type", info.dtype.clone());
+    }
+    if let Some(sites) = &info.sites {
+        line(
+            "sites",
+            format!(
+                "{}, {} of {} each",
+                counted(info.images, "site"),
+                sites.layout,
+                counted(sites.files_per_site, "file")
+            ),
+        );
+    }
+    if info.plates.is_some() || info.wells.is_some() {
+        let count = |n: Option<usize>, thing: &str| n.map(|n| counted(n, thing));
+        let all = [count(info.plates, "plate"), count(info.wells, "well")];
+        line("plates", all.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    }
+    if let Some(sites) = &info.sites {
+        sites.missing.iter().for_each(|what| line("missing", what.clone()));
+        if sites.unmatched > 0 {
+            line("left out", format!("{} whose names do not fit", counted(sites.unmatched, "file")));
+        }
     }
     let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).filter(|n| !n.is_empty()).collect();
     if !names.is_empty() {
@@ -234,6 +268,21 @@ struct Described {
     labels: Option<Labels>,
 }
 
+/// How many different values the columns have together, of those of them that are there; `None` where the last is not.
+fn distinct(store: &dyn Store, columns: &[&str]) -> Outcome<Option<usize>> {
+    let there = store.hints().feature_names();
+    let found: Vec<String> = columns
+        .iter()
+        .filter(|name| there.iter().any(|known| known == *name))
+        .map(|&name| name.to_owned())
+        .collect();
+    if found.last().map(String::as_str) != columns.last().copied() {
+        return Ok(None);
+    }
+    let keys: HashSet<String> = features::keys(store, &found)?.into_iter().collect();
+    Ok(Some(keys.len()))
+}
+
 fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     let mut counts: BTreeMap<([usize; 5], wellread_image::PixelType), usize> = BTreeMap::new();
     let rows = store.len().min(max_rows.max(1));
@@ -299,6 +348,9 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         pixels_unsupported: unsupported(store),
         rows_sampled: rows,
         feature_columns: store.hints().feature_names(),
+        sites: store.hints().sites.map(SiteTable::summary),
+        plates: distinct(store, &[features::PLATE])?,
+        wells: distinct(store, &[features::PLATE, features::WELL])?,
         labels: labels.as_ref().map_or_else(Vec::new, |labels| labels.names.clone()),
         looks,
     };

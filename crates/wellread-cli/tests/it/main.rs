@@ -17,6 +17,7 @@ mod new_set;
 mod new_user;
 mod processes;
 mod recipe;
+mod sites;
 #[cfg(target_os = "linux")]
 mod streams;
 mod support;

@@ -70,6 +70,10 @@ impl LoaderBuilder {
                     .hint("rows are counted from 0"));
             }
         }
+        // Rows that cannot be read are an error when their turn comes; those that lack a file are known now.
+        if matches!(self.on_error, OnError::Raise) {
+            self.dataset.store().hints().complete((0..rows.len()).map(|i| rows.get(i)))?;
+        }
         let (rank, world) = (self.rank, self.world);
         if rank >= world {
             return Err(error(&format_args!("there is no rank {rank} of {world}"))

@@ -36,5 +36,13 @@ mod writer;
 pub use format::FORMAT;
 pub use splits::class_of;
 
+use crate::Store;
+use std::path::{Path, PathBuf};
+
+/// Opens these pictures as one set, which is called `path`: a row each. A file that cannot be read is a row whose use is an error.
+pub(crate) fn open_files(path: &Path, files: Vec<PathBuf>) -> Box<dyn Store> {
+    Box::new(store::ImageFolder::of_files(path, files))
+}
+
 #[cfg(doc)]
 use crate::OpenOptions;

@@ -3,7 +3,7 @@
 use super::decode::{HEADER_BYTES, Header, header};
 use super::layout::{self, NAMING};
 use super::splits::{self, Labels};
-use crate::file_rows::FileRows;
+use crate::file_rows::{FileRows, ImageLocation};
 use crate::place;
 use crate::refusal::Refusal;
 use crate::{
@@ -30,6 +30,12 @@ impl ImageFolder {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let rows = FileRows::new(path, layout::rows(path, options)?);
         Ok(Self { rows, labels: splits::labels(path)? })
+    }
+
+    /// These files; `path` is what they are called together.
+    pub fn of_files(path: &Path, files: Vec<PathBuf>) -> Self {
+        let place = |below: PathBuf| ImageLocation { name: layout::name_of(&below), below };
+        Self { rows: FileRows::new(path, files.into_iter().map(place).collect()), labels: None }
     }
 
     fn header(&self, row: usize) -> Result<&Header> {
@@ -179,6 +185,10 @@ impl FeatureTable for ImageFolder {
 }
 
 impl RowFacts for ImageFolder {
+    fn file(&self, row: usize) -> Option<PathBuf> {
+        self.rows.row(row).ok().map(|row| self.rows.path_of(row))
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         Ok(self.row_info(row)?.working_bytes())
     }

@@ -163,7 +163,7 @@ mod tests {
             let first = foreign.split('/').next().unwrap();
             match foreign {
                 "0/notes.txt" | "0/0/0/.hidden" | "notes.json" => {
-                    fs::remove_file(image.join(foreign)).unwrap()
+                    fs::remove_file(image.join(foreign)).unwrap();
                 }
                 "s/2/.zarray" => fs::remove_dir_all(image.join("s/2")).unwrap(),
                 "labels.csv" => fs::remove_file(image.join(first)).unwrap(),

@@ -66,6 +66,8 @@ struct Transformation {
 #[derive(Debug, Deserialize)]
 pub(super) struct Plate {
     pub wells: Vec<PathEntry>,
+    pub name: Option<Value>,
+    pub acquisitions: Option<Value>,
 }
 
 /// A well of a plate: its fields of view.
@@ -74,10 +76,11 @@ pub(super) struct Well {
     pub images: Vec<PathEntry>,
 }
 
-/// A relative path to a subgroup.
+/// A relative path to a subgroup; of a field of view, also the run of the microscope that it is of.
 #[derive(Debug, Deserialize)]
 pub(super) struct PathEntry {
     pub path: String,
+    pub acquisition: Option<Value>,
 }
 
 /// A group's metadata with the file it came from.

@@ -29,6 +29,7 @@
 //! | [`general`] | chunks whose codecs only `zarrs` knows |
 //! | [`shard`] | the index of a shard and the byte ranges to read |
 //! | [`grid`] | which chunks a region touches |
+//! | [`plate`] | columns of a plate: well, field of view, acquisition |
 //! | [`order`] | memory order: from any order of axes to TCZYX |
 //! | [`plausible`] | declared sizes against what the files can hold |
 //! | [`store`] | the [`crate::Store`] |
@@ -55,6 +56,7 @@ mod metadata_file;
 mod native;
 mod order;
 mod plans;
+mod plate;
 mod plausible;
 mod shard;
 mod store;

@@ -12,6 +12,7 @@ use super::metadata_file::read_after_if_exists;
 use super::native::Decoders;
 use super::order::Reorder;
 use super::plans::Plans;
+use super::plate::PlateColumns;
 use super::plausible;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use crate::fd_table;
@@ -20,9 +21,10 @@ use crate::open_files::{OpenFile, OpenFiles};
 use crate::place;
 use crate::room;
 use crate::{
-    Block, Error, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch,
-    Store, StoreLayout,
+    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout,
 };
+use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -35,6 +37,8 @@ pub(super) struct OmeZarrStore {
     level: usize,
     /// Rows, with the plans of their arrays once read; rows of equal metadata share one.
     rows: FileRows<Arc<ArrayPlan>>,
+    /// Where the rows are those of a plate.
+    plate: Option<PlateColumns>,
     plans: Plans,
     shard_indices: IndexCache,
     /// Chunk and shard files that stay open, by row and number of the chunk.
@@ -66,6 +70,7 @@ impl OmeZarrStore {
         let store = Self {
             level: options.level,
             rows: FileRows::new(path, layout::rows(path, options)?),
+            plate: PlateColumns::of(path),
             plans: Plans::default(),
             shard_indices: IndexCache::default(),
             files: OpenFiles::default(),
@@ -388,7 +393,8 @@ impl Store for OmeZarrStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints::default()
+        let columns = self.plate.as_ref().map(|_| self as &dyn FeatureTable);
+        Hints { columns, ..Hints::default() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
@@ -407,7 +413,27 @@ impl Store for OmeZarrStore {
     }
 }
 
+impl FeatureTable for OmeZarrStore {
+    fn feature_names(&self) -> Vec<String> {
+        self.plate.as_ref().map_or_else(Vec::new, PlateColumns::names)
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        vec![]
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        let Some(plate) = &self.plate else { return Ok(None) };
+        let places: Vec<String> = self.rows.iter().map(|row| row.place.name.clone()).collect();
+        plate.columns(self.path(), names, &places)
+    }
+}
+
 impl RowFacts for OmeZarrStore {
+    fn file(&self, row: usize) -> Option<PathBuf> {
+        self.rows.row(row).ok().map(|row| self.rows.path_of(row))
+    }
+
     fn grid(&self, row: usize) -> Option<[usize; 2]> {
         let plan = self.plan(row).ok()?;
         let piece = match &plan.chain.kind {

@@ -324,7 +324,7 @@ impl Store for ParquetStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { rows_per_read: 1, pages: Some(&self.cache), columns: Some(self) }
+        Hints { pages: Some(&self.cache), columns: Some(self), ..Hints::default() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {

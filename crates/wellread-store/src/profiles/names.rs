@@ -1,9 +1,11 @@
 //! Names of images and of profiles: folders, file, ending, and images that only their endings tell apart.
 
 use crate::features::stem;
+use crate::file_names::path_text;
 use crate::format::formats;
 use crate::{Result, Store};
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 
 /// Images of a set that only the endings of their names tell apart, such as `a.tif` and `a.tiff`.
 #[derive(Default)]
@@ -52,6 +54,14 @@ pub(super) fn full_name(source: &dyn Store, row: usize, name: &str) -> Result<St
         above.filter_map(|path| path.file_name()?.to_str()).find(|file| *file != last && stem(file) == last);
     parts.push(file.unwrap_or(last));
     Ok(parts.join("/"))
+}
+
+/// The names of the files of each image, below the folder that was opened where they lie in it; `None` where an image is no more
+/// than one.
+pub(super) fn files_of_sites(source: &dyn Store) -> Option<Vec<Vec<String>>> {
+    let below = |file: PathBuf| path_text(file.strip_prefix(source.path()).unwrap_or(&file));
+    let files = source.hints().sites?.files_of_rows();
+    Some(files.into_iter().map(|files| files.into_iter().map(below).collect()).collect())
 }
 
 /// Whether a set is a table, whose images have no files of their own.

@@ -397,7 +397,12 @@ impl Store for TableStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { rows_per_read: self.table.rows_per_read(), pages: self.table.pages(), columns: Some(self) }
+        Hints {
+            rows_per_read: self.table.rows_per_read(),
+            pages: self.table.pages(),
+            columns: Some(self),
+            sites: None,
+        }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {

@@ -58,4 +58,16 @@ mod sums;
 mod writer;
 
 pub use format::FORMAT;
+
+use crate::{Result, Store};
+use std::path::{Path, PathBuf};
+
+/// Opens these files as one set, which is called `path`: a row for each image in them.
+///
+/// # Errors
+/// None now: a file that cannot be read is a row whose use is an error.
+pub(crate) fn open_files(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Store>> {
+    let files = files.into_iter().map(|file| (file, None)).collect();
+    Ok(Box::new(store::TiffStore::of_files(path, true, files)?))
+}
 pub(crate) use lzw::{Decoder as LzwDecoder, encode as lzw_encode};

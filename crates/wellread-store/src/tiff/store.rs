@@ -99,16 +99,25 @@ impl Deref for IndexRef<'_> {
 impl TiffStore {
     /// Opens a file or folder.
     pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        fd_table::reserve_descriptors();
         let meta = place::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let is_folder = meta.is_folder();
         let files = if is_folder {
             let listed = listing::files(path, options)?;
             let arranged = name_index::arrange(path, listed, |file| file)?;
-            arranged.into_iter().map(|(file, name)| (path.join(file), name.map(Into::into))).collect()
+            arranged.into_iter().map(|(file, name)| (path.join(file), name.map(Box::from))).collect()
         } else {
             vec![(path.to_owned(), None)]
         };
+        Self::of_files(path, is_folder, files)
+    }
+
+    /// Opens these files, each with the name of its image where that is known. `path` is what they are called together.
+    pub(super) fn of_files(
+        path: &Path,
+        is_folder: bool,
+        files: Vec<(PathBuf, Option<Box<str>>)>,
+    ) -> Result<Self> {
+        fd_table::reserve_descriptors();
         let first_id = NEXT_ID.fetch_add(files.len() as u64, Ordering::Relaxed);
         let slot = |(path, name)| FileSlot { path, name, index: OnceLock::new() };
         let files = files.into_iter().map(slot).collect();
@@ -491,6 +500,10 @@ impl RowFacts for TiffStore {
             Ok(plane.map(|p| index.pages[p.page as usize].format.segment))
         });
         found.ok().flatten().map(|[width, height]| [height, width])
+    }
+
+    fn file(&self, row: usize) -> Option<PathBuf> {
+        self.row(row).ok().map(|(_, path)| path.to_owned())
     }
 
     fn working_bytes(&self, row: usize) -> Result<usize> {

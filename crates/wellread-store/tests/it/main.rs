@@ -11,4 +11,5 @@ mod parquet;
 mod places;
 mod read_back;
 mod shared;
+mod sites;
 mod tiff;

@@ -1,18 +1,10 @@
 //! What `convert` writes and where: the format of the target, and that nothing is replaced that is read.
 
 use super::super::{known_format, place_of};
+use super::layouts::LayoutArg;
 use crate::output::{Failure, Outcome};
 use std::path::{Path, PathBuf};
 use wellread_store::{Format, Store, registry};
-
-/// The two ways of OME-Arrow in Parquet.
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-pub(super) enum LayoutArg {
-    /// One table with a nested column.
-    Nested,
-    /// A folder of tables: images, chunks, index.
-    Dataset,
-}
 
 /// The format to write: as it is named, by a layout, or by the ending of the target's name.
 pub(super) fn target_format(
@@ -21,7 +13,11 @@ pub(super) fn target_format(
     layout: Option<LayoutArg>,
 ) -> Outcome<&'static Format> {
     let by_layout = match (format, layout) {
-        (Some(name), _) => return known_format(name),
+        (Some(_), Some(_)) => {
+            let why = "--format and the layout of the target (--layout nested, --layout dataset) are two names of one thing";
+            return Err(Failure::Usage(format!("{why}; give one of them")));
+        }
+        (Some(name), None) => return known_format(name),
         (None, None) => return guess_format(target),
         (None, Some(LayoutArg::Nested)) => known_format("parquet")?,
         (None, Some(LayoutArg::Dataset)) => known_format("ome-arrow-dataset")?,

@@ -1,6 +1,8 @@
 //! Plates, wells and the series of bioformats2raw.
 
 use super::{open_at, write_small};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use serde_json::{Value, json};
 use std::path::Path;
 use wellread_store::{OpenOptions, WriteOptions, open, read_image};
@@ -19,8 +21,13 @@ fn plates_wells_and_series() {
         write_small(&dir.path().join("x.zarr"), &WriteOptions::default());
         std::fs::rename(dir.path().join("x.zarr"), plate.join(field)).unwrap();
     }
-    group(&plate, json!({"plate": {"wells": [{"path": "A/1"}, {"path": "B/2"}]}}));
-    group(&plate.join("A/1"), json!({"well": {"images": [{"path": "0"}, {"path": "1"}]}}));
+    let acquisitions = json!([{"id": 0}, {"id": 7}]);
+    let wells = json!([{"path": "A/1"}, {"path": "B/2"}]);
+    group(&plate, json!({"plate": {"name": "BR1", "acquisitions": acquisitions, "wells": wells}}));
+    group(
+        &plate.join("A/1"),
+        json!({"well": {"images": [{"path": "0", "acquisition": 0}, {"path": "1", "acquisition": 7}]}}),
+    );
     group(&plate.join("B/2"), json!({"well": {"images": [{"path": "0"}]}}));
     let names = |path: &Path| -> Vec<String> {
         let store = open_at(path);
@@ -32,6 +39,28 @@ fn plates_wells_and_series() {
             .collect()
     };
     assert_eq!(names(&plate), ["A/1/0", "A/1/1", "B/2/0"]);
+    let store = open_at(&plate);
+    let columns = ["Metadata_Plate", "Metadata_Well", "Metadata_Site", "Metadata_Acquisition"];
+    assert_eq!(store.hints().feature_names(), columns);
+    let table = wellread_store::features::all(&*store).unwrap().unwrap();
+    let text = |name: &str| -> Vec<Option<String>> {
+        let column = table.column_by_name(name).unwrap().as_string::<i32>();
+        column.iter().map(|value| value.map(str::to_owned)).collect()
+    };
+    let number = |name: &str| -> Vec<Option<i64>> {
+        table.column_by_name(name).unwrap().as_primitive::<Int64Type>().iter().collect()
+    };
+    assert_eq!(
+        text("Metadata_Plate"),
+        [Some("BR1".to_owned()), Some("BR1".to_owned()), Some("BR1".to_owned())]
+    );
+    assert_eq!(
+        text("Metadata_Well"),
+        [Some("A01".to_owned()), Some("A01".to_owned()), Some("B02".to_owned())]
+    );
+    assert_eq!(number("Metadata_Site"), [Some(0), Some(1), Some(0)]);
+    assert_eq!(number("Metadata_Acquisition"), [Some(0), Some(7), None]);
+    assert!(open_at(&plate.join("A/1")).hints().feature_names().is_empty());
     assert_eq!(names(&plate.join("A/1")), ["0", "1"]);
     // By itself, an image of ours keeps the name that it was written with.
     assert_eq!(names(&plate.join("A/1/1")), ["small"]);

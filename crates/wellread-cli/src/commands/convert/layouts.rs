@@ -1,0 +1,31 @@
+//! The option `--layout` of `convert`, which has two meanings: how the source's files make images, and, with the two names that no
+//! layout of a source has, how the target is laid out.
+
+use crate::commands::OpenArgs;
+
+/// The two ways of OME-Arrow in Parquet.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub enum LayoutArg {
+    /// One table with a nested column.
+    Nested,
+    /// A folder of tables: images, chunks, index.
+    Dataset,
+}
+
+/// The layout of the target, where `--layout` names one.
+pub fn of_target(open: &OpenArgs) -> Option<LayoutArg> {
+    match open.sites.layout.as_deref() {
+        Some("nested") => Some(LayoutArg::Nested),
+        Some("dataset") => Some(LayoutArg::Dataset),
+        _ => None,
+    }
+}
+
+/// How the source is opened.
+pub fn of_source(open: &OpenArgs) -> OpenArgs {
+    let mut open = open.clone();
+    if of_target(&open).is_some() {
+        open.sites.layout = None;
+    }
+    open
+}

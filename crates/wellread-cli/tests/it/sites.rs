@@ -1,0 +1,52 @@
+//! Images made of several files each, on the command line.
+
+use crate::support::{arg, json, wellread};
+use std::path::{Path, PathBuf};
+
+/// A plate of three wells in two channels, out of generated TIFF files; without the second channel of the second well.
+fn plate(dir: &Path) -> PathBuf {
+    let set = dir.join("set");
+    json(&["generate", arg(&set), "--images", "6", "--size", "16x16", "--formats", "tiff"]);
+    let mut files: Vec<_> =
+        std::fs::read_dir(set.join("tiff")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let folder = dir.join("P1/Images");
+    std::fs::create_dir_all(&folder).unwrap();
+    let names =
+        [1, 2, 3].map(|well| [1, 2].map(|c| format!("r01c0{well}f01p01-ch{c}sk1fk1fl1.tiff"))).concat();
+    let tiff = files.iter().filter(|file| file.extension().is_some_and(|e| e == "tiff" || e == "tif"));
+    let mut copied = 0;
+    for (file, name) in tiff.zip(&names) {
+        std::fs::copy(file, folder.join(name)).unwrap();
+        copied += 1;
+    }
+    assert_eq!(copied, 6);
+    std::fs::remove_file(folder.join(&names[3])).unwrap();
+    folder
+}
+
+#[test]
+fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let plate = plate(dir.path());
+    let lack = "1 site of 3 lacks files: r01c02f01 has no ch2 (--missing skip|zero)";
+    let info = json(&["info", arg(&plate)]);
+    assert_eq!(info["images"], 3);
+    assert_eq!((&info["plates"], &info["wells"]), (&1.into(), &3.into()));
+    assert_eq!(info["sites"]["layout"], "harmony");
+    assert_eq!(info["sites"]["channels"], serde_json::json!(["ch1", "ch2"]));
+    assert_eq!(info["sites"]["missing"], serde_json::json!([lack]));
+    let text = wellread(&["info", arg(&plate)]).stdout;
+    assert!(text.contains(lack) && text.contains("3 sites, harmony of 2 files each"), "{text}");
+    let target = dir.path().join("plate.parquet");
+    let done = wellread(&["convert", arg(&plate), arg(&target)]);
+    assert_ne!(done.code, 0);
+    assert!(done.stderr.contains("r01c02f01 has no ch2") && !target.exists(), "{}", done.stderr);
+    json(&["convert", arg(&plate), arg(&target), "--missing", "zero"]);
+    let written = json(&["info", arg(&target)]);
+    assert_eq!((&written["images"], &written["wells"]), (&3.into(), &3.into()));
+    assert_eq!(json(&["info", arg(&plate), "--missing", "skip"])["images"], 2);
+    assert_eq!(json(&["info", arg(&plate), "--layout", "files"])["images"], 5);
+    let done = wellread(&["info", arg(&plate), "--layout", "harmony", "--pattern", "{channel}"]);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+}

@@ -1,0 +1,20 @@
+//! Opera Phenix and Operetta, exported by Harmony; the JUMP Cell Painting plates.
+//!
+//! `BR00116991__2020-11-05T19_51_35-Measurement1/Images/r01c01f01p01-ch2sk1fk1fl1.tiff`: row, column, field, plane of the
+//! stack, channel, slow kinetics (time), fast kinetics, state of the flim. `Index.xml` beside the images says what channels
+//! are called and how large pixels are.
+
+use super::layout::{Layout, none};
+
+/// The layout.
+pub(super) static LAYOUT: Layout = Layout {
+    name: "harmony",
+    about: "Opera Phenix, Operetta, JUMP: r01c01f01p01-ch1sk1fk1fl1.tiff, Index.xml",
+    patterns: &[
+        "{plate}__*/Images/r{row:d}c{col:d}f{site:d}p{z:d}-ch{channel:d}sk{time:d}fk{kinetic:d}fl{flim:d}",
+        "{plate}/Images/r{row:d}c{col:d}f{site:d}p{z:d}-ch{channel:d}sk{time:d}fk{kinetic:d}fl{flim:d}",
+        "r{row:d}c{col:d}f{site:d}p{z:d}-ch{channel:d}sk{time:d}fk{kinetic:d}fl{flim:d}",
+    ],
+    passes_over: none,
+    details: super::index_xml::details,
+};

@@ -1,0 +1,142 @@
+//! What `Index.xml` of Harmony says of channels and pixels.
+//!
+//! ```text
+//!  Index.xml ─▶ <Image> … </Image> ─▶ ChannelID, ChannelName, wavelengths, ImageResolutionX/Y
+//! ```
+//!
+//! The file has an entry for each image, 90 MB for a plate of 384 wells, and the first entries name every channel: no more than
+//! [`MOST`] bytes and [`MOST_IMAGES`] entries are read. What cannot be understood is taken as unknown: it keeps nobody from the
+//! pixels.
+
+use super::layout::Details;
+use crate::place;
+use std::path::Path;
+use wellread_image::{Channel, PhysicalSize};
+
+/// Most of the file that is read.
+const MOST: u64 = 4 << 20;
+
+/// Images that are looked at: time points and planes of one field may come before its next channel.
+const MOST_IMAGES: usize = 2000;
+
+/// What the `Index.xml` in a folder, or in the folder above, says. `None` where there is none that can be read.
+pub(super) fn details(folder: &Path) -> Option<Details> {
+    let beside = [Some(folder), folder.parent()];
+    let names = ["Index.xml", "Index.idx.xml", "index.xml"];
+    let mut places = beside.into_iter().flatten().flat_map(|folder| names.map(|name| folder.join(name)));
+    let (file, length) = places.find_map(|path| place::open(&path).ok())?;
+    let mut bytes = vec![];
+    file.peek_after(0, length.min(MOST), &mut bytes).ok()?;
+    let found = parse(&String::from_utf8_lossy(&bytes));
+    (found != Details::default()).then_some(found)
+}
+
+/// What the text says; of a text that ends anywhere, what was said until there.
+fn parse(xml: &str) -> Details {
+    let mut found = Details::default();
+    let mut rest = xml;
+    for _ in 0..MOST_IMAGES {
+        let Some((image, behind)) = element(rest, "Image") else { break };
+        rest = behind;
+        let Some(id) = text(image, "ChannelID") else { continue };
+        for (size, tag) in found.sizes.iter_mut().zip(["ImageResolutionX", "ImageResolutionY"]) {
+            if size.is_none() {
+                *size = micrometres(image, tag).map(|value| PhysicalSize { value, unit: "µm".to_owned() });
+            }
+        }
+        if found.channels.iter().any(|(known, _)| *known == id) {
+            continue;
+        }
+        let channel = Channel {
+            id: format!("ch{id}"),
+            name: text(image, "ChannelName").unwrap_or_default(),
+            emission_um: micrometres(image, "MainEmissionWavelength"),
+            excitation_um: micrometres(image, "MainExcitationWavelength"),
+            ..Channel::default()
+        };
+        found.channels.push((id, channel));
+    }
+    found
+}
+
+/// What stands in the first element of that name, and what stands behind it. Elements of that name do not lie in each other.
+fn element<'x>(xml: &'x str, name: &str) -> Option<(&'x str, &'x str)> {
+    let (_, inside) = opened(xml, name)?;
+    let end = inside.find(&format!("</{name}>"))?;
+    Some((&inside[..end], &inside[end..]))
+}
+
+/// The attributes of the first element of that name, and all that stands behind its opening tag.
+fn opened<'x>(xml: &'x str, name: &str) -> Option<(&'x str, &'x str)> {
+    let tag = format!("<{name}");
+    let mut from = 0;
+    loop {
+        let at = from + xml[from..].find(&tag)? + tag.len();
+        let rest = &xml[at..];
+        // Not the beginning of a longer name.
+        if rest.starts_with(|c: char| c == '>' || c.is_whitespace()) {
+            let end = rest.find('>')?;
+            return Some((&rest[..end], &rest[end + 1..]));
+        }
+        from = at;
+    }
+}
+
+/// The text of the first element of that name.
+fn text(xml: &str, name: &str) -> Option<String> {
+    let (inside, _) = element(xml, name)?;
+    let plain = inside.trim();
+    let entities =
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#181;", "µ"), ("&amp;", "&")];
+    (!plain.is_empty())
+        .then(|| entities.iter().fold(plain.to_owned(), |text, (from, to)| text.replace(from, to)))
+}
+
+/// A length in micrometres, by its unit.
+fn micrometres(xml: &str, name: &str) -> Option<f64> {
+    let (attributes, _) = opened(xml, name)?;
+    let unit = attributes.split(['"', '\'']).nth(1)?;
+    let factor = match unit {
+        "m" => 1e6,
+        "mm" => 1e3,
+        "um" | "µm" => 1.0,
+        "nm" => 1e-3,
+        _ => return None,
+    };
+    let value: f64 = text(xml, name)?.parse().ok()?;
+    // Of 1.18E-06 m 1.18 µm, not 1.1799999999999999.
+    let rounded = (value * factor * 1e9).round() / 1e9;
+    (rounded.is_finite() && rounded > 0.0).then_some(rounded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const XML: &str = r#"<?xml version="1.0"?><EvaluationInputData xmlns="x"><Plates><Plate><Name>P</Name></Plate></Plates>
+<Images Version="1"><Image id="1"><id>1</id><URL>r01c01f01p01-ch2sk1fk1fl1.tiff</URL><ChannelID>2</ChannelID>
+<ChannelName>Alexa &amp; 488</ChannelName><ImageResolutionX Unit="m">5.9839E-07</ImageResolutionX>
+<ImageResolutionY Unit="m">5.9839E-07</ImageResolutionY><MainExcitationWavelength Unit="nm">488</MainExcitationWavelength>
+<MainEmissionWavelength Unit="nm">522</MainEmissionWavelength></Image><Image id="2"><ChannelID>5</ChannelID>
+<ChannelName>HOECHST 33342</ChannelName></Image><Image id="3"><ChannelID>2</ChannelID><ChannelName>again"#;
+
+    #[test]
+    fn channels_and_sizes_are_found() {
+        let found = parse(XML);
+        let names: Vec<_> = found.channels.iter().map(|(id, c)| (id.as_str(), c.name.as_str())).collect();
+        assert_eq!(names, [("2", "Alexa & 488"), ("5", "HOECHST 33342")]);
+        assert_eq!(found.channels[0].1.emission_um, Some(0.522));
+        assert_eq!(found.channels[0].1.excitation_um, Some(0.488));
+        assert_eq!(found.channels[1].1.emission_um, None);
+        let sizes = found.sizes.map(|size| size.map(|size| (size.value, size.unit)));
+        assert_eq!(sizes, [Some((0.59839, "µm".to_owned())), Some((0.59839, "µm".to_owned())), None]);
+    }
+
+    #[test]
+    fn a_text_cut_anywhere_is_no_trouble() {
+        for end in (0..XML.len()).filter(|&end| XML.is_char_boundary(end)) {
+            assert!(parse(&XML[..end]).channels.len() <= 2);
+        }
+        assert_eq!(parse("<Image><ChannelID></ChannelID></Image><Imag"), Details::default());
+    }
+}

@@ -1,0 +1,270 @@
+//! `load_data.csv` of CellProfiler: a row is a site, and columns say which file is which channel.
+//!
+//! ```text
+//!  FileName_OrigDNA, PathName_OrigDNA │ FileName_OrigER, … │ Metadata_Plate, Metadata_Well, Metadata_Site │ FileName_IllumDNA, …
+//!     channel DNA                        channel ER            columns beside the images                    columns as well
+//! ```
+//!
+//! The table is recognised by its header. Rows stay in its order.
+
+use super::columns::{self, TextColumn};
+use super::csv::{self, Table};
+use super::group::{Grouped, NO_FILE};
+use super::paths;
+use super::store;
+use crate::format::OpenOptions;
+use crate::{Error, Result, Store, place};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Bytes in which the header must end to be recognised.
+const HEADER: u64 = 1 << 16;
+
+/// The longest table that is read.
+const LONGEST: u64 = 1 << 30;
+
+/// What columns of the layout begin with.
+const FILE: &str = "FileName_";
+const FOLDER: &str = "PathName_";
+const ADDRESS: &str = "URL_";
+const METADATA: &str = "Metadata_";
+
+/// Whether a file begins as such a table does. By its ending first, so that no image is read for it.
+pub(super) fn is_one(path: &Path) -> bool {
+    let Some(ending) = path.extension() else { return false };
+    if !ending.eq_ignore_ascii_case("csv") {
+        return false;
+    }
+    let head = || -> std::io::Result<Vec<u8>> {
+        let (file, length) = place::open(path)?;
+        let mut bytes = vec![];
+        file.peek_after(0, length.min(HEADER), &mut bytes)?;
+        Ok(bytes)
+    };
+    let Ok(bytes) = head() else { return false };
+    let header = csv::header(&String::from_utf8_lossy(&bytes)).unwrap_or_default();
+    !channels(&header).is_empty()
+}
+
+/// A channel of the table.
+struct ChannelColumns {
+    /// What it is called, without `Orig`.
+    name: String,
+    file: Option<usize>,
+    folder: Option<usize>,
+    address: Option<usize>,
+}
+
+/// The channels that a header names, in its order: those whose name begins with `Orig`, or all but illumination where none does.
+fn channels(header: &[String]) -> Vec<ChannelColumns> {
+    let column = |name: String| header.iter().position(|column| *column == name);
+    let mut named: Vec<&str> = vec![];
+    for name in
+        header.iter().filter_map(|column| column.strip_prefix(FILE).or_else(|| column.strip_prefix(ADDRESS)))
+    {
+        if !named.contains(&name) && !name.starts_with("Illum") {
+            named.push(name);
+        }
+    }
+    if named.iter().any(|name| name.starts_with("Orig")) {
+        named.retain(|name| name.starts_with("Orig"));
+    }
+    let channel = |name: &str| ChannelColumns {
+        name: name.strip_prefix("Orig").filter(|rest| !rest.is_empty()).unwrap_or(name).to_owned(),
+        file: column(format!("{FILE}{name}")),
+        folder: column(format!("{FOLDER}{name}")),
+        address: column(format!("{ADDRESS}{name}")),
+    };
+    named.into_iter().map(channel).collect()
+}
+
+/// Opens the images of a table.
+///
+/// # Errors
+/// A table that cannot be read, no row in it, files of a format that folders of images are not of.
+pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>> {
+    let table = read(path)?;
+    let channels = channels(&table.header);
+    if table.rows.is_empty() {
+        return Err(Error::new(path, "the table has a header and no row"));
+    }
+    let mut files: Vec<PathBuf> = vec![];
+    let mut number: HashMap<PathBuf, u32> = HashMap::new();
+    let mut planes = Vec::with_capacity(table.rows.len() * channels.len());
+    for row in &table.rows {
+        for channel in &channels {
+            let text = |column: Option<usize>| column.map_or("", |column| row[column].as_str());
+            let (folder, name) = match text(channel.file) {
+                "" => ("", text(channel.address)),
+                name => (text(channel.folder), name),
+            };
+            if name.is_empty() {
+                planes.push(NO_FILE);
+                continue;
+            }
+            let place = paths::place(path, folder, name, &options.path_map);
+            let next = files.len() as u32;
+            planes.push(*number.entry(place).or_insert_with_key(|place| {
+                files.push(place.clone());
+                next
+            }));
+        }
+    }
+    if let Some(missing) = files.first().filter(|_| files.iter().take(64).all(|file| !place::exists(file))) {
+        return Err(Error::new(missing, "is not there, as are the other files of the table's first rows")
+            .hint("say where they lie: --path-map FROM=TO, where FROM is what paths in the table begin with")
+            .choice());
+    }
+    let names = names(&table, &channels);
+    let columns = columns_of(&table);
+    let titles: Vec<String> = channels.into_iter().map(|channel| channel.name).collect();
+    let axes = [vec![String::new()], titles.clone(), vec![String::new()]];
+    let grouped = Grouped { names, axes, channels: titles, planes, columns, unmatched: vec![] };
+    let inner = store_of(path, files)?;
+    store::opened(
+        inner,
+        grouped,
+        "cellprofiler".to_owned(),
+        options.missing,
+        path.to_owned(),
+        Box::new(|| None),
+    )
+}
+
+fn read(path: &Path) -> Result<Table> {
+    let cannot = |e: &std::io::Error| Error::io(path, "cannot read the table", e);
+    let (file, length) = place::open(path).map_err(|e| cannot(&e))?;
+    if length > LONGEST {
+        return Err(Error::new(path, format_args!("is too long for a table of files ({length} bytes)")));
+    }
+    let mut bytes = vec![];
+    file.peek_after(0, length, &mut bytes).map_err(|e| cannot(&e))?;
+    Table::parse(&String::from_utf8_lossy(&bytes)).map_err(|why| Error::new(path, why))
+}
+
+/// The store of the files, a file a row.
+fn store_of(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Store>> {
+    let ends = |file: &PathBuf, endings: &[&str]| {
+        let ending = file.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+        endings.contains(&ending.as_str())
+    };
+    #[cfg(feature = "tiff")]
+    if files.iter().all(|file| ends(file, &["tif", "tiff"])) {
+        return crate::tiff::open_files(path, files);
+    }
+    #[cfg(feature = "image-folder")]
+    if files.iter().all(|file| ends(file, &["png", "jpg", "jpeg"])) {
+        return Ok(crate::image_folder::open_files(path, files));
+    }
+    let other =
+        files.iter().find(|file| !ends(file, &["tif", "tiff", "png", "jpg", "jpeg"])).or(files.first());
+    let other = other.map_or_else(|| path.to_owned(), Clone::clone);
+    Err(Error::new(other, "files of a table must all be TIFF, or all PNG or JPEG").unsupported())
+}
+
+/// What sites are called: what their files have in common, or plate, well and site where that is not each once.
+fn names(table: &Table, channels: &[ChannelColumns]) -> Vec<String> {
+    let of_row = |row: &Vec<String>| {
+        let files = channels.iter().filter_map(|channel| channel.file.or(channel.address));
+        let files = files.map(|column| row[column].as_str()).filter(|file| !file.is_empty());
+        common(files.map(crate::features::stem))
+    };
+    let by_files: Vec<String> = table.rows.iter().map(of_row).collect();
+    let distinct: HashSet<&String> = by_files.iter().collect();
+    if channels.len() > 1 && distinct.len() == by_files.len() && !distinct.iter().any(|name| name.is_empty())
+    {
+        return by_files;
+    }
+    let keys = ["Plate", "Well", "Site"].map(|key| table.column(&format!("{METADATA}{key}")));
+    let by_keys = table.rows.iter().map(|row| {
+        let values =
+            keys.iter().flatten().map(|&column| row[column].as_str()).filter(|value| !value.is_empty());
+        values.collect::<Vec<_>>().join("/")
+    });
+    let by_keys: Vec<String> = by_keys.collect();
+    let mut taken: HashMap<String, usize> = HashMap::new();
+    let once = |(mut name, file): (String, &String)| {
+        if name.is_empty() {
+            name.clone_from(file);
+        }
+        let times = taken.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1);
+        if *times > 1 { format!("{name}-{times}") } else { name }
+    };
+    by_keys.into_iter().zip(&by_files).map(once).collect()
+}
+
+/// What texts begin with alike, without half of a number, and without letters and separators at its end.
+fn common<'t>(mut texts: impl Iterator<Item = &'t str>) -> String {
+    let Some(first) = texts.next() else { return String::new() };
+    let mut length = first.len();
+    let mut several = false;
+    for text in texts {
+        several = true;
+        length = length.min(first.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count());
+    }
+    let start = &first[..first.floor_char_boundary(length)];
+    if !several || length == first.len() {
+        return start.to_owned();
+    }
+    let is_digit = |c: char| c.is_ascii_digit();
+    let whole =
+        if first[start.len()..].starts_with(is_digit) { start.trim_end_matches(is_digit) } else { start };
+    let name =
+        whole.trim_end_matches(|c: char| c.is_alphabetic()).trim_end_matches(['_', '-', '.', ' ', '(']);
+    if name.is_empty() { whole.to_owned() } else { name.to_owned() }
+}
+
+/// The columns beside the images: metadata, by their names, and files of illumination.
+fn columns_of(table: &Table) -> Vec<TextColumn> {
+    let is_kept = |name: &str| {
+        let rest = [FILE, FOLDER, ADDRESS].iter().find_map(|start| name.strip_prefix(start));
+        name.starts_with(METADATA) || rest.is_some_and(|rest| rest.starts_with("Illum"))
+    };
+    let column = |(at, name): (usize, &String)| {
+        let value = |row: &Vec<String>| Some(row[at].clone()).filter(|value| !value.is_empty());
+        TextColumn::new(name, table.rows.iter().map(value).collect())
+    };
+    let mut found: Vec<TextColumn> = vec![];
+    for (at, name) in table.header.iter().enumerate().filter(|(_, name)| is_kept(name)) {
+        if found.iter().all(|known| known.name != *name) {
+            found.push(column((at, name)));
+        }
+    }
+    columns::numbered(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_told_by_the_header() {
+        let of = |header: &[&str]| {
+            let header: Vec<String> = header.iter().map(|&name| name.to_owned()).collect();
+            channels(&header).into_iter().map(|channel| channel.name).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(&[
+                "FileName_OrigDNA",
+                "PathName_OrigDNA",
+                "FileName_OrigER",
+                "FileName_IllumDNA",
+                "Metadata_Well"
+            ]),
+            ["DNA", "ER"]
+        );
+        assert_eq!(of(&["URL_OrigDNA", "FileName_Outlines"]), ["DNA"]);
+        assert_eq!(of(&["FileName_DNA", "PathName_DNA", "FileName_IllumDNA"]), ["DNA"]);
+        assert!(of(&["Metadata_Well", "Cells_Area"]).is_empty());
+    }
+
+    #[test]
+    fn files_of_a_site_have_a_name_in_common() {
+        let of = |texts: &[&str]| common(texts.iter().copied());
+        assert_eq!(of(&["r01c01f01p01-ch2sk1", "r01c01f01p01-ch5sk1"]), "r01c01f01p01");
+        assert_eq!(of(&["P_A01_s1_w1", "P_A01_s1_w2"]), "P_A01_s1");
+        assert_eq!(of(&["x_Z01C01", "x_Z01C02"]), "x_Z01");
+        assert_eq!(of(&["a"]), "a");
+        assert_eq!(of(&["DAPI", "GFP"]), "");
+    }
+}

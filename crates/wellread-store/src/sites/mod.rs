@@ -1,0 +1,212 @@
+//! Sites: images whose planes lie in several files, put together by the names of the files.
+//!
+//! ```text
+//!  folder ──format──▶ store, a file a row ──names──▶ layout: r{row}c{col}f{site}p{z}-ch{channel}sk{time}…
+//!                                                       │ group
+//!                                                       ▼
+//!                                  SitesStore: a site a row, columns Metadata_Plate, Metadata_Well, Metadata_Site
+//! ```
+//!
+//! A layout is recognised where the names of all images of a folder fit it; `--layout` and `--pattern` ask for one, and
+//! `--layout files` for single files. Tables of files (`load_data.csv` of CellProfiler) say which file is which plane
+//! themselves. Only names are looked at: a plate of 34,560 files opens as fast as they are listed.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `layout`, `layouts` | what a layout is; the list of them |
+//! | `harmony`, `imagexpress`, `cellvoyager`, `incell`, `cellomics` | a layout each |
+//! | `index_xml` | `Index.xml` of Harmony |
+//! | `pattern`, `names` | patterns of names; names taken apart |
+//! | `natural` | `A2` before `A10`; wells |
+//! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
+//! | `store`, `plane_sink`, `channels` | the store whose rows are sites |
+//! | `load_data`, `csv`, `paths` | tables of files, and where the files of another machine lie here |
+//! | `companion` | `*.companion.ome` |
+
+mod cellomics;
+mod cellvoyager;
+mod channels;
+mod columns;
+#[cfg(feature = "tiff")]
+mod companion;
+mod csv;
+mod group;
+mod harmony;
+mod imagexpress;
+mod incell;
+mod index_xml;
+mod layout;
+mod layouts;
+mod load_data;
+mod missing;
+mod names;
+mod natural;
+mod paths;
+mod pattern;
+mod plane_sink;
+mod store;
+
+pub use layout::Layout;
+
+use crate::format::{Missing, OpenOptions, Unmatched};
+use crate::words::counted;
+use crate::{Error, Result, Store, place};
+use group::{Grouped, some};
+use layouts::LAYOUTS;
+use names::Matcher;
+use std::path::{Path, PathBuf};
+
+/// The name that asks for an image a file.
+pub const FILES: &str = "files";
+
+/// Layouts that are recognised by names of files, in the order in which they are tried.
+pub fn layouts() -> &'static [&'static Layout] {
+    LAYOUTS
+}
+
+/// Opens what is a table of files or describes files, by its content, where `path` is one; `None` where it is not.
+///
+/// # Errors
+/// A table that cannot be understood, options that do not fit it.
+pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
+    if options.format.is_some() || !place::is_file(path) {
+        return Ok(None);
+    }
+    if load_data::is_one(path) {
+        refuse_names(path, options, "a table of files")?;
+        return load_data::open(path, options).map(Some);
+    }
+    #[cfg(feature = "tiff")]
+    if companion::is_one(path) {
+        refuse_names(path, options, "the description of an OME-TIFF")?;
+        return companion::open(path).map(Some);
+    }
+    Ok(None)
+}
+
+/// Refuses layouts and patterns where names of files say nothing.
+fn refuse_names(path: &Path, options: &OpenOptions, what: &str) -> Result<()> {
+    let own = ["cellprofiler", "ome-companion", FILES];
+    match (&options.layout, &options.pattern) {
+        (_, Some(_)) => Err(Error::new(path, format_args!("is {what}, which a pattern does not speak of"))
+            .hint("leave --pattern out, or give the folder of the images")
+            .choice()),
+        (Some(layout), _) if !own.contains(&layout.as_str()) => {
+            Err(Error::new(path, format_args!("is {what}, which has no layout {layout}"))
+                .hint("leave --layout out, or give the folder of the images")
+                .choice())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes sites of the images of a folder, where a layout or a pattern is asked for or its names are those of one.
+///
+/// # Errors
+/// A layout that there is not, a pattern that cannot be read, names that do not fit what was asked for.
+pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<Box<dyn Store>> {
+    let path = inner.path().to_owned();
+    let asked = match (&options.layout, &options.pattern) {
+        (None, None) => None,
+        (Some(name), None) if name == FILES => return Ok(inner),
+        (Some(name), None) => Some((Matcher::of_layout(named(name)?), name.clone())),
+        (None, Some(pattern)) => {
+            let matcher = Matcher::of_pattern(pattern).map_err(|why| {
+                Error::new(&path, format_args!("the pattern {pattern:?} cannot be used: {why}")).choice()
+            })?;
+            Some((matcher, format!("{pattern:?}")))
+        }
+        (Some(name), Some(_)) => {
+            return Err(Error::new(
+                &path,
+                format_args!("both a pattern and the layout {name} were asked for"),
+            )
+            .hint("give --pattern or --layout")
+            .choice());
+        }
+    };
+    let Some((matcher, layout)) = asked else {
+        // Who names a format means its files.
+        if options.format.is_some() || !place::is_folder(&path) {
+            return Ok(inner);
+        }
+        return match recognise(&*inner) {
+            Some((matcher, grouped)) => {
+                let layout = matcher.preset.map_or("", |layout| layout.name).to_owned();
+                sites(inner, matcher, grouped, layout, options.missing)
+            }
+            None => Ok(inner),
+        };
+    };
+    if !place::is_folder(&path) {
+        return Err(Error::new(&path, format_args!("is one file: {layout} is for folders of files"))
+            .hint("give the folder")
+            .choice());
+    }
+    let files = names::of_store(&*inner)?;
+    let grouped = group::group(&files, &matcher).map_err(|fault| fault.at(&path))?;
+    if options.unmatched == Unmatched::Error && !grouped.unmatched.is_empty() {
+        let n = grouped.unmatched.len();
+        let fit = if n == 1 { "does" } else { "do" };
+        let cause = format!(
+            "{} of {} {fit} not fit {layout}: {}",
+            counted(n, "file"),
+            files.len(),
+            some(&grouped.unmatched)
+        );
+        return Err(Error::new(&path, cause).hint("--unmatched skip leaves them out").choice());
+    }
+    sites(inner, matcher, grouped, layout, options.missing)
+}
+
+/// The layout of that name.
+fn named(name: &str) -> Result<&'static Layout> {
+    LAYOUTS.iter().copied().find(|layout| layout.name == name).ok_or_else(|| {
+        let known: Vec<&str> = LAYOUTS.iter().map(|layout| layout.name).collect();
+        let own = match name {
+            "cellprofiler" => "; of a table of files give the path of the table, load_data.csv",
+            "ome-companion" => "; give the path of the file that ends in .companion.ome",
+            _ => "",
+        };
+        Error::new(
+            name,
+            format_args!("is no layout of folders; there are {}, {FILES}{own}", known.join(", ")),
+        )
+        .choice()
+    })
+}
+
+/// The layout that all names of a set are of, where they are and a site has several files.
+fn recognise(store: &dyn Store) -> Option<(Matcher, Grouped)> {
+    if store.len() < 2 {
+        return None;
+    }
+    // Tables have no file for each row.
+    store.row_hints(0).ok()?.file()?;
+    let files = names::of_store(store).ok()?;
+    LAYOUTS.iter().find_map(|layout| {
+        let matcher = Matcher::of_layout(layout);
+        // Most sets are told by their first name.
+        let mut memory = pattern::Memory::default();
+        let first = files.iter().find(|file| !matcher.passes_over(file))?;
+        matcher.named(first, &mut memory)?;
+        let grouped = group::group(&files, &matcher).ok()?;
+        (grouped.unmatched.is_empty() && grouped.files_per_site() > 1).then_some((matcher, grouped))
+    })
+}
+
+/// The store of sites.
+fn sites(
+    inner: Box<dyn Store>,
+    matcher: Matcher,
+    grouped: Grouped,
+    layout: String,
+    missing: Missing,
+) -> Result<Box<dyn Store>> {
+    let path = inner.path().to_owned();
+    let first = inner.row_hints(0)?.file();
+    let folder: PathBuf =
+        first.and_then(|file| Some(file.parent()?.to_owned())).unwrap_or_else(|| path.clone());
+    let details = Box::new(move || matcher.details(&folder));
+    store::opened(inner, grouped, layout, missing, path, details)
+}

@@ -1,0 +1,68 @@
+//! Where files lie here that a table names by a path of another machine.
+//!
+//! ```text
+//!  PathName, FileName ─▶ mapped (FROM=TO) ─▶ as it is, if it is there ─▶ beside the table, if it is there ─▶ as it is
+//! ```
+
+use crate::place;
+use std::path::{Path, PathBuf};
+
+/// The place of a file.
+///
+/// `folder` and `name` are as the table has them: with `/` or `\`, or an address `file:///…`. The first of `map` whose beginning
+/// fits is used. A path that is not absolute begins at the folder of the table.
+pub(super) fn place(table: &Path, folder: &str, name: &str, map: &[(String, String)]) -> PathBuf {
+    let joined = match folder.trim_end_matches(['/', '\\']) {
+        "" if folder.is_empty() => name.to_owned(),
+        folder => format!("{folder}/{name}"),
+    };
+    let whole = joined.replace('\\', "/");
+    let whole = match whole.strip_prefix("file://") {
+        // file:///data, file://localhost/data.
+        Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest).to_owned(),
+        None => whole,
+    };
+    let mapped = map.iter().find_map(|(from, to)| {
+        let from = from.replace('\\', "/");
+        let rest = whole.strip_prefix(from.trim_end_matches('/'))?;
+        (rest.is_empty() || rest.starts_with('/'))
+            .then(|| format!("{}{rest}", to.trim_end_matches(['/', '\\'])))
+    });
+    let is_mapped = mapped.is_some();
+    let beside = table.parent().unwrap_or(Path::new(""));
+    let given = beside.join(mapped.as_deref().unwrap_or(&whole));
+    // What was mapped is where it was mapped to, there or not.
+    if is_mapped || place::exists(&given) {
+        return given;
+    }
+    let file = whole.rsplit('/').next().unwrap_or(&whole);
+    let here = beside.join(file);
+    if place::exists(&here) { here } else { given }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_other_machines_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = dir.path().join("load_data.csv");
+        std::fs::create_dir(dir.path().join("images")).unwrap();
+        for file in ["a.tif", "images/b.tif"] {
+            std::fs::write(dir.path().join(file), "").unwrap();
+        }
+        let at = |folder: &str, name: &str, map: &[(&str, &str)]| {
+            let map: Vec<_> = map.iter().map(|&(from, to)| (from.to_owned(), to.to_owned())).collect();
+            place(&table, folder, name, &map)
+        };
+        let images = dir.path().join("images");
+        assert_eq!(at("/home/x/plate", "a.tif", &[]), dir.path().join("a.tif"), "beside the table");
+        assert_eq!(at("images", "b.tif", &[]), images.join("b.tif"));
+        assert_eq!(at("images/", "b.tif", &[]), images.join("b.tif"));
+        assert_eq!(at(r"C:\data\plate", "b.tif", &[(r"C:\data\plate", "images")]), images.join("b.tif"));
+        assert_eq!(at("/a/b", "c.tif", &[("/a/bc", "/x"), ("/a", "/y/")]), Path::new("/y/b/c.tif"));
+        assert_eq!(at("", "file:///nowhere/c.tif", &[]), Path::new("/nowhere/c.tif"));
+        assert_eq!(at("/", "c.tif", &[]), Path::new("/c.tif"));
+    }
+}

@@ -1,0 +1,375 @@
+//! The store whose rows are sites: planes of files of another store, put together.
+//!
+//! ```text
+//!  request (site, region T C Z Y X)
+//!     │ for each plane that lies in a file of its own
+//!     ▼
+//!  requests (file, region with 1 along the axes that names give) ──inner.read──▶ blocks ──PlaneSink──▶ blocks of the site
+//! ```
+//!
+//! Files are not opened with the set: what a site looks like is what its first file looks like, and the others are held
+//! against that when they are read.
+
+use super::channels;
+use super::columns::TextColumn;
+use super::group::{Grouped, NO_FILE};
+use super::layout::Details;
+use super::missing::{Incomplete, lacking, only, whole_sites};
+use super::plane_sink::{PlaneOrigin, PlaneSink};
+use crate::format::Missing;
+use crate::hints::{SiteSummary, SiteTable};
+use crate::store::checked;
+use crate::words::counted;
+use crate::{
+    Block, Error, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
+    StoreLayout, features, room,
+};
+use arrow_array::{ArrayRef, RecordBatch};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use wellread_image::{ImageMetadata, Region, Shape};
+
+/// How a set came to be one of sites.
+struct Origin {
+    /// Name of the layout, or the pattern.
+    layout: String,
+    /// What is done with sites that are not all there.
+    missing: Missing,
+    /// What the incomplete sites were, before any were left out.
+    incomplete: Incomplete,
+    /// What was opened: a folder, or a table of files.
+    path: PathBuf,
+    /// What else is known of the images: looked up when it is asked for.
+    details: Box<dyn Fn() -> Option<Details> + Send + Sync>,
+}
+
+/// Sites, each of several files.
+struct SitesStore {
+    inner: Box<dyn Store>,
+    grouped: Grouped,
+    origin: Origin,
+    details: OnceLock<Details>,
+    /// The columns, also as the trait has them.
+    columns: Vec<(String, ArrayRef)>,
+}
+
+/// The sites of a grouping; those that are not all there are left out where that is asked for.
+///
+/// # Errors
+/// No site is left.
+pub(super) fn opened(
+    inner: Box<dyn Store>,
+    grouped: Grouped,
+    layout: String,
+    missing: Missing,
+    path: PathBuf,
+    details: Box<dyn Fn() -> Option<Details> + Send + Sync>,
+) -> Result<Box<dyn Store>> {
+    let incomplete = Incomplete::of(&grouped);
+    let grouped = if missing == Missing::Skip && incomplete.count > 0 {
+        let whole = whole_sites(&grouped);
+        if whole.is_empty() {
+            let cause = format!("no site has all of its files: {}", incomplete.first.join("; "));
+            return Err(Error::new(path, cause).hint("--missing zero reads what is missing as 0").choice());
+        }
+        only(grouped, &whole)
+    } else {
+        grouped
+    };
+    let origin = Origin { layout, missing, incomplete, path, details };
+    Ok(Box::new(SitesStore::new(inner, grouped, origin)))
+}
+
+impl SitesStore {
+    fn new(inner: Box<dyn Store>, grouped: Grouped, origin: Origin) -> Self {
+        let columns = grouped.columns.iter().map(|column: &TextColumn| (column.name.clone(), column.array()));
+        Self { inner, columns: columns.collect(), grouped, origin, details: OnceLock::new() }
+    }
+
+    /// The rows of the files of a site, plane by plane.
+    fn planes(&self, row: usize) -> Result<&[u32]> {
+        let each = self.grouped.planes_of_site();
+        let planes =
+            self.grouped.planes.get(row.saturating_mul(each)..row.saturating_add(1).saturating_mul(each));
+        planes.ok_or_else(|| Error::no_such_row(self.path(), row, self.len()))
+    }
+
+    /// The rows of the files that a site has.
+    fn files_of_site(&self, row: usize) -> Result<impl Iterator<Item = usize>> {
+        Ok(self.planes(row)?.iter().filter(|&&file| file != NO_FILE).map(|&file| file as usize))
+    }
+
+    /// The row of a site's first file.
+    fn first(&self, row: usize) -> Result<usize> {
+        let first = self.files_of_site(row)?.next();
+        first.ok_or_else(|| Error::new(self.path(), "the site has no file").row(row))
+    }
+
+    /// Whether the names give each of the axes T, C and Z.
+    fn given(&self) -> [bool; 3] {
+        [0, 1, 2].map(|axis| self.grouped.axes[axis].len() > 1)
+    }
+
+    /// What a file of a site must look like.
+    fn first_info(&self, row: usize) -> Result<RowInfo> {
+        let file = self.first(row)?;
+        let info = self.inner.row_info(file).map_err(|e| e.of_row(row))?;
+        for (axis, _) in self.given().into_iter().enumerate().filter(|(_, given)| *given) {
+            let n = info.shape.0[axis];
+            if n > 1 {
+                let cause = format!(
+                    "holds {n} {} of its own, which its name gives as well",
+                    ["time points", "channels", "planes of a stack"][axis]
+                );
+                return Err(Error::new(self.file(file), cause)
+                    .row(row)
+                    .hint("read single files with --layout files, or give a --pattern without that field"));
+            }
+        }
+        Ok(info)
+    }
+
+    /// A row's file, for messages.
+    fn file(&self, inner_row: usize) -> PathBuf {
+        let file = self.inner.row_hints(inner_row).ok().and_then(RowHints::file);
+        file.unwrap_or_else(|| self.inner.path().to_owned())
+    }
+
+    /// That a file is as the first of its site.
+    fn alike(&self, row: usize, file: usize, expected: RowInfo) -> Result<()> {
+        let info = self.inner.row_info(file).map_err(|e| e.of_row(row))?;
+        if info == expected {
+            return Ok(());
+        }
+        let first = self.file(self.first(row)?);
+        let name = first.file_name().unwrap_or(first.as_os_str()).to_string_lossy().into_owned();
+        let cause = format_args!(
+            "is {} {}, and {name}, of the same site, {} {} (TCZYX): files of a site must be alike",
+            info.shape, info.dtype, expected.shape, expected.dtype
+        );
+        Err(Error::new(self.file(file), cause).row(row).hint("read single files with --layout files"))
+    }
+
+    fn details(&self) -> &Details {
+        self.details.get_or_init(|| (self.origin.details)().unwrap_or_default())
+    }
+
+    /// The error of a site that lacks planes.
+    fn incomplete(&self, row: usize, planes: &[u32]) -> Error {
+        let name = self.grouped.names.get(row).map_or("", String::as_str);
+        let lacks = lacking(&self.grouped, planes);
+        Error::new(self.path(), format_args!("{name} has no {lacks}"))
+            .row(row)
+            .hint("--missing skip leaves such sites out, --missing zero reads what is missing as 0")
+            .choice()
+    }
+
+    /// One request as requests of files, and what of it is missing.
+    fn split(&self, at: usize, request: &Request, parts: &mut Parts) -> Result<()> {
+        checked(self, request)?;
+        let planes = self.planes(request.row)?;
+        let expected = self.first_info(request.row)?;
+        let given = self.given();
+        let Region { start, size } = request.region;
+        let range = |axis: usize| if given[axis] { start[axis]..start[axis] + size[axis] } else { 0..1 };
+        let [_, nc, nz] = [0, 1, 2].map(|axis| self.grouped.axes[axis].len());
+        for t in range(0) {
+            for c in range(1) {
+                for z in range(2) {
+                    let origin = [t, c, z];
+                    let mut region = request.region;
+                    for axis in (0..3).filter(|&axis| given[axis]) {
+                        (region.start[axis], region.size[axis]) = (0, 1);
+                    }
+                    let file = planes[(t * nc + c) * nz + z];
+                    let place = PlaneOrigin { request: at, origin, given };
+                    if file != NO_FILE {
+                        self.alike(request.row, file as usize, expected)?;
+                        parts.inner.push(Request { row: file as usize, region });
+                        parts.places.push(place);
+                    } else if self.origin.missing == Missing::Zero {
+                        parts.empty.push((place, region, expected));
+                    } else {
+                        return Err(self.incomplete(request.row, planes));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What requests of sites come to.
+#[derive(Default)]
+struct Parts {
+    /// Requests of files, and where their blocks go.
+    inner: Vec<Request>,
+    places: Vec<PlaneOrigin>,
+    /// What no file holds: where it goes, its region in a file, what the file would look like.
+    empty: Vec<(PlaneOrigin, Region, RowInfo)>,
+}
+
+impl Store for SitesStore {
+    fn format(&self) -> &'static str {
+        self.inner.format()
+    }
+
+    fn path(&self) -> &Path {
+        &self.origin.path
+    }
+
+    fn len(&self) -> usize {
+        self.grouped.names.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        let RowInfo { shape: Shape(mut shape), dtype } = self.first_info(row)?;
+        for (axis, _) in self.given().into_iter().enumerate().filter(|(_, given)| *given) {
+            shape[axis] = self.grouped.axes[axis].len();
+        }
+        let shape = Shape(shape);
+        shape.checked_bytes(dtype).map_err(|e| Error::new(self.path(), e).row(row))?;
+        Ok(RowInfo { shape, dtype })
+    }
+
+    fn name(&self, row: usize) -> Result<String> {
+        let name = self.grouped.names.get(row).cloned();
+        name.ok_or_else(|| Error::no_such_row(self.path(), row, self.len()))
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        let name = self.name(row)?;
+        let mut metadata = self.inner.metadata(self.first(row)?).map_err(|e| e.of_row(row))?;
+        let details = self.details();
+        let called = &self.grouped.channels;
+        if !called.is_empty() && self.row_info(row)?.shape.c() == called.len() {
+            let own = std::mem::take(&mut metadata.channels);
+            metadata.channels = channels::named(&self.grouped.axes[1], called, details, &own);
+        }
+        let [x, y, z] = &details.sizes;
+        metadata.physical_size_x = x.clone().or(metadata.physical_size_x);
+        metadata.physical_size_y = y.clone().or(metadata.physical_size_y);
+        metadata.physical_size_z = z.clone().or(metadata.physical_size_z);
+        metadata.id.clone_from(&name);
+        metadata.name = name;
+        Ok(metadata)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        let layout = self.inner.layout()?;
+        let files = counted(self.grouped.files_per_site(), "file");
+        let variant = format!("{} sites of {files}; {}", self.origin.layout, layout.variant);
+        Ok(StoreLayout { variant, chunk: None, ..layout })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let rows: Vec<usize> =
+            self.grouped.planes.iter().filter(|&&file| file != NO_FILE).map(|&file| file as usize).collect();
+        if rows.len() == self.inner.len() { self.inner.files() } else { self.inner.files_of(&rows) }
+    }
+
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        let mut files = vec![];
+        for &row in rows {
+            files.extend(self.files_of_site(row)?);
+        }
+        self.inner.files_of(&files)
+    }
+
+    fn has_checksums(&self) -> bool {
+        self.inner.has_checksums()
+    }
+
+    fn hints(&self) -> Hints<'_> {
+        Hints { columns: Some(self), sites: Some(self), ..self.inner.hints() }
+    }
+
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.inner.row_hints(self.first(row)?)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let mut parts = Parts::default();
+        for (at, request) in requests.iter().enumerate() {
+            self.split(at, request, &mut parts)?;
+        }
+        for (place, region, info) in &parts.empty {
+            let bytes = region.pixels() * info.dtype.size();
+            let row = requests[place.request].row;
+            room::grow(&mut scratch.pixels, bytes)
+                .map_err(|cause| Error::new(self.path(), cause).row(row))?;
+            let data = &mut scratch.pixels[..bytes];
+            data.fill(0);
+            place.put(&Block { region: *region, data, dtype: info.dtype }, sink)?;
+        }
+        let row_of = |file: usize| {
+            let part = parts.inner.iter().position(|part| part.row == file);
+            part.map(|part| requests[parts.places[part].request].row)
+        };
+        let mut places = PlaneSink { places: &parts.places, sink };
+        self.inner.read(&parts.inner, scratch, &mut places).map_err(|error| {
+            match error.row_index().and_then(row_of) {
+                Some(row) => error.of_row(row),
+                None => error,
+            }
+        })
+    }
+}
+
+impl FeatureTable for SitesStore {
+    fn feature_names(&self) -> Vec<String> {
+        let own = self.columns.iter().map(|(name, _)| name.clone());
+        let others = self.inner.hints().feature_names();
+        let is_new = |name: &String| self.columns.iter().all(|(own, _)| own != name);
+        own.chain(others.into_iter().filter(is_new)).collect()
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        self.inner.hints().columns_left_out()
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let own = |name: &String| self.columns.iter().find(|(own, _)| own == name).map(|(_, column)| column);
+        let others: Vec<String> = names.iter().filter(|name| own(name).is_none()).cloned().collect();
+        let first = (0..self.len()).map(|row| self.first(row).ok().map(|file| file as u64));
+        let others = features::of_rows(&*self.inner, &others, first)?;
+        let mut columns: Vec<(&str, ArrayRef, bool)> = vec![];
+        for name in names {
+            let found = own(name).or_else(|| others.as_ref()?.column_by_name(name));
+            let column =
+                found.ok_or_else(|| Error::new(self.path(), format_args!("has no column {name:?}")))?;
+            columns.push((name.as_str(), ArrayRef::clone(column), true));
+        }
+        RecordBatch::try_from_iter_with_nullable(columns).map(Some).map_err(|e| Error::new(self.path(), e))
+    }
+}
+
+impl SiteTable for SitesStore {
+    fn summary(&self) -> SiteSummary {
+        let Incomplete { count, .. } = self.origin.incomplete;
+        SiteSummary {
+            layout: self.origin.layout.clone(),
+            files_per_site: self.grouped.files_per_site(),
+            channels: self.grouped.channels.clone(),
+            missing: self.origin.incomplete.sentence(self.origin.missing).into_iter().collect(),
+            incomplete: count,
+            left_out: if self.origin.missing == Missing::Skip { count } else { 0 },
+            unmatched: self.grouped.unmatched.len(),
+        }
+    }
+
+    fn complete(&self, row: usize) -> Result<()> {
+        let planes = self.planes(row)?;
+        let is_whole = self.origin.missing != Missing::Error || !planes.contains(&NO_FILE);
+        if is_whole { Ok(()) } else { Err(self.incomplete(row, planes)) }
+    }
+
+    fn files_of_rows(&self) -> Vec<Vec<PathBuf>> {
+        let files =
+            |row| self.files_of_site(row).map(|files| files.map(|file| self.file(file)).collect::<Vec<_>>());
+        (0..self.len()).map(|row| files(row).unwrap_or_default()).collect()
+    }
+}

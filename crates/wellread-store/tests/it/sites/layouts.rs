@@ -1,0 +1,217 @@
+//! Layouts by name, recognised and asked for; patterns.
+
+use super::{channels, failure, image, layout, names, numbers, options, pattern, pixels, text, tiff, write};
+use wellread_image::Region;
+use wellread_store::{CopySink, OpenOptions, Request, Scratch, Unmatched, open};
+
+/// Two channels of three sites, out of order.
+const HARMONY: [&str; 6] = [
+    "r02c01f01p01-ch1sk1fk1fl1.tiff",
+    "r01c10f02p01-ch1sk1fk1fl1.tiff",
+    "r01c10f01p01-ch1sk1fk1fl1.tiff",
+    "r01c10f01p01-ch5sk1fk1fl1.tiff",
+    "r01c10f02p01-ch5sk1fk1fl1.tiff",
+    "r02c01f01p01-ch5sk1fk1fl1.tiff",
+];
+
+const INDEX: &str = r#"<EvaluationInputData><Images>
+<Image><ChannelID>1</ChannelID><ChannelName>HOECHST 33342</ChannelName><ImageResolutionX Unit="m">5E-07</ImageResolutionX>
+<ImageResolutionY Unit="m">5E-07</ImageResolutionY></Image>
+<Image><ChannelID>5</ChannelID><ChannelName>Alexa 488</ChannelName></Image></Images></EvaluationInputData>"#;
+
+#[test]
+fn harmony_is_recognised_and_named_by_its_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("BR1__2020-11-05-Measurement 1/Images");
+    write(&folder, &HARMONY);
+    std::fs::write(folder.join("Index.xml"), INDEX).unwrap();
+    let store = open(&folder, &options()).unwrap();
+    assert_eq!(names(&*store), ["r01c10f01", "r01c10f02", "r02c01f01"]);
+    assert_eq!(image(&*store, 0), ([1, 2, 1], pixels(&[2, 3])));
+    assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[1, 4])));
+    assert_eq!(image(&*store, 2), ([1, 2, 1], pixels(&[0, 5])));
+    assert_eq!(channels(&*store), ["HOECHST 33342", "Alexa 488"]);
+    assert_eq!(store.metadata(0).unwrap().physical_size_y.unwrap().value, 0.5);
+    assert_eq!(store.hints().feature_names(), ["Metadata_Plate", "Metadata_Well", "Metadata_Site"]);
+    assert_eq!(text(&*store, "Metadata_Plate"), ["BR1", "BR1", "BR1"]);
+    assert_eq!(text(&*store, "Metadata_Well"), ["A10", "A10", "B01"]);
+    assert_eq!(numbers(&*store, "Metadata_Site"), [1, 2, 1]);
+    assert!(store.layout().unwrap().variant.starts_with("harmony sites of 2 files; "));
+    let mut files: Vec<_> = store.files_of(&[1]).unwrap();
+    files.sort();
+    assert_eq!(files, [folder.join(HARMONY[1]), folder.join(HARMONY[4])]);
+    assert_eq!(store.files().unwrap().len(), 6);
+    // From above the plate's folder is part of the names.
+    let above = open(dir.path(), &options()).unwrap();
+    assert_eq!(names(&*above)[0], "BR1__2020-11-05-Measurement 1/Images/r01c10f01");
+    assert_eq!(text(&*above, "Metadata_Plate"), ["BR1", "BR1", "BR1"]);
+}
+
+#[test]
+fn single_files_are_read_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &HARMONY);
+    let tiff = OpenOptions { format: Some("tiff".to_owned()), ..options() };
+    for options in [layout("files"), tiff] {
+        let store = open(dir.path(), &options).unwrap();
+        assert_eq!((store.len(), image(&*store, 0)), (6, ([1, 1, 1], pixels(&[2]))));
+        assert!(store.hints().sites.is_none());
+    }
+    // One name that is another's keeps files apart.
+    write(dir.path(), &["overview.tif"]);
+    assert_eq!(open(dir.path(), &options()).unwrap().len(), 7);
+    let error = failure(dir.path(), &layout("harmony"));
+    assert!(error.contains("1 file of 7 does not fit harmony: overview.tif"), "{error}");
+    let skip = OpenOptions { unmatched: Unmatched::Skip, ..layout("harmony") };
+    let store = open(dir.path(), &skip).unwrap();
+    assert_eq!((store.len(), store.hints().sites.unwrap().summary().unmatched), (3, 1));
+    assert_eq!(store.files().unwrap().len(), 6);
+}
+
+#[test]
+fn regions_and_several_requests_are_read_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &HARMONY);
+    let store = open(dir.path(), &options()).unwrap();
+    let part = Region { start: [0, 1, 0, 1, 1], size: [1, 1, 1, 1, 2] };
+    let whole = store.row_info(0).unwrap().shape.full();
+    let requests = [Request { row: 2, region: part }, Request { row: 0, region: whole }];
+    let (mut first, mut second) = (vec![0; 4], vec![0; 24]);
+    let dtype = store.row_info(0).unwrap().dtype;
+    let mut sink =
+        CopySink::new(vec![(part, dtype, first.as_mut_slice()), (whole, dtype, second.as_mut_slice())]);
+    store.read(&requests, &mut Scratch::default(), &mut sink).unwrap();
+    drop(sink);
+    // The second row of file 5, from its second pixel on.
+    assert_eq!(first, [504u16, 505].map(u16::to_le_bytes).concat());
+    assert_eq!(second, pixels(&[2, 3]));
+    let outside = Request { row: 0, region: Region { start: [0, 2, 0, 0, 0], ..part } };
+    let mut sink = CopySink::new(vec![(part, dtype, first.as_mut_slice())]);
+    let error = store.read(&[outside], &mut Scratch::default(), &mut sink).unwrap_err();
+    assert!(error.to_string().contains("does not fit"), "{error}");
+    assert!(store.row_info(3).is_err() && store.name(usize::MAX).is_err());
+}
+
+#[test]
+fn every_microscope_is_recognised() {
+    let cases: [(&str, &[&str], &str, [usize; 3], &[&str]); 5] = [
+        (
+            "imagexpress",
+            &[
+                "TimePoint_1/ZStep_1/P1_A01_s1_w1AB1.tif",
+                "TimePoint_1/ZStep_1/P1_A01_s1_w2CD2.tif",
+                "TimePoint_1/ZStep_2/P1_A01_s1_w1EF3.tif",
+                "TimePoint_1/ZStep_2/P1_A01_s1_w2AB4.tif",
+                "TimePoint_2/ZStep_1/P1_A01_s1_w1AB5.tif",
+                "TimePoint_2/ZStep_1/P1_A01_s1_w2AB6.tif",
+                "TimePoint_2/ZStep_2/P1_A01_s1_w1AB7.tif",
+                "TimePoint_2/ZStep_2/P1_A01_s1_w2AB8.tif",
+                "TimePoint_1/ZStep_1/P1_A01_s1_w1_thumbAB9.tif",
+            ],
+            "P1_A01_s1",
+            [2, 2, 2],
+            &["w1", "w2"],
+        ),
+        (
+            "cellvoyager",
+            &["AS1_B03_T0001F002L01A01Z01C01.tif", "AS1_B03_T0001F002L01A02Z01C02.tif"],
+            "AS1_B03_F002",
+            [1, 2, 1],
+            &["C01", "C02"],
+        ),
+        (
+            "incell",
+            &["A - 01(fld 1 wv DAPI - DAPI).tif", "A - 01(fld 1 wv FITC - FITC).tif"],
+            "A - 01(fld 1)",
+            [1, 2, 1],
+            &["DAPI - DAPI", "FITC - FITC"],
+        ),
+        ("cellomics", &["AS_1_D03f00d0.tif", "AS_1_D03f00d1.tif"], "AS_1_D03f00", [1, 2, 1], &["d0", "d1"]),
+        (
+            "harmony",
+            &["r01c01f01p01-ch1sk1fk1fl1.tiff", "r01c01f01p02-ch1sk1fk1fl1.tiff"],
+            "r01c01f01",
+            [1, 1, 2],
+            &["ch1"],
+        ),
+    ];
+    for (microscope, files, name, shape, called) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), files);
+        let store = open(dir.path(), &options()).unwrap();
+        assert_eq!(store.hints().sites.unwrap().summary().layout, microscope);
+        assert_eq!(
+            (names(&*store), channels(&*store)),
+            (vec![name.to_owned()], called.iter().map(|&c| c.to_owned()).collect::<Vec<_>>())
+        );
+        // In the order T, C, Z: of ImageXpress each channel's two planes follow each other.
+        let order: &[u16] = if microscope == "imagexpress" { &[0, 2, 1, 3, 4, 6, 5, 7] } else { &[0, 1] };
+        assert_eq!(image(&*store, 0), (shape, pixels(order)), "{microscope}");
+    }
+}
+
+#[test]
+fn wells_of_many_files_are_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let files: Vec<String> = (0..300)
+        .map(|i| format!("P_{}{:02}_s1_w{}.tif", ["A", "B"][i / 2 % 2], i / 4 + 1, i % 2 + 1))
+        .collect();
+    write(dir.path(), &files.iter().map(String::as_str).collect::<Vec<_>>());
+    // More files than are looked into.
+    let store = open(dir.path(), &options()).unwrap();
+    assert_eq!(
+        (store.len(), names(&*store)[0].as_str(), names(&*store)[149].as_str()),
+        (150, "P_A01_s1", "P_B75_s1")
+    );
+    assert_eq!(image(&*store, 75), ([1, 2, 1], pixels(&[2, 3])));
+}
+
+#[test]
+fn a_pattern_says_what_files_are() {
+    let dir = tempfile::tempdir().unwrap();
+    write(
+        dir.path(),
+        &[
+            "B7_01_1_3_DAPI_001.tif",
+            "B7_01_2_3_GFP_001.tif",
+            "B12_01_1_3_DAPI_001.tif",
+            "B12_01_2_3_GFP_001.tif",
+        ],
+    );
+    let store = open(dir.path(), &pattern("{well}_{batch}_*_{site}_{channel}_001.tif")).unwrap();
+    assert_eq!(names(&*store), ["B7_01_3", "B12_01_3"]);
+    assert_eq!(channels(&*store), ["DAPI", "GFP"]);
+    assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[2, 3])));
+    assert_eq!(store.hints().feature_names(), ["Metadata_Well", "Metadata_Site", "batch"]);
+    assert_eq!(text(&*store, "Metadata_Well"), ["B7", "B12"]);
+    assert_eq!(text(&*store, "batch"), ["01", "01"]);
+    for (given, why) in [
+        ("{well}_{channel", "a { is not closed"),
+        ("{well}-{channel}", "none of 4 files fits: B12_01_1_3_DAPI_001.tif"),
+        ("{well}_01_*", "B12_01_1_3_DAPI_001.tif and B12_01_2_3_GFP_001.tif are the same plane"),
+        ("B7_01_*_{site}_{channel}_001.tif", "2 files of 4 do not fit"),
+    ] {
+        let error = failure(dir.path(), &pattern(given));
+        assert!(error.contains(why), "{given}: {error}");
+    }
+    let both = OpenOptions { layout: Some("harmony".to_owned()), ..pattern("{channel}") };
+    assert!(failure(dir.path(), &both).contains("both a pattern and the layout"));
+    assert!(failure(dir.path(), &layout("zeiss")).contains("harmony, imagexpress"));
+    let file = dir.path().join("B7_01_1_3_DAPI_001.tif");
+    assert!(failure(&file, &pattern("{well}_{channel}")).contains("is one file"));
+}
+
+#[test]
+fn files_of_a_site_must_be_alike() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &HARMONY);
+    std::fs::write(dir.path().join(HARMONY[3]), tiff(0, [4, 2], "")).unwrap();
+    let store = open(dir.path(), &options()).unwrap();
+    let error = wellread_store::read_image(&*store, 0).unwrap_err();
+    let message = error.to_string();
+    assert_eq!(error.row_index(), Some(0));
+    for part in [HARMONY[3], "1x1x1x2x4", HARMONY[2], "1x1x1x2x3"] {
+        assert!(message.contains(part), "{message}");
+    }
+    assert!(wellread_store::read_image(&*store, 1).is_ok());
+}

@@ -1,0 +1,88 @@
+//! Tables of files (`load_data.csv`), and the companion of OME-TIFF.
+
+use super::{
+    channels, failure, image, layout, names, numbers, options, pixels, text, tiff, with_missing, write,
+};
+use std::path::Path;
+use wellread_store::{Missing, OpenOptions, open, read_image};
+
+fn table(folder: &Path, paths: &str) {
+    let text = format!(
+        "Metadata_Plate,Metadata_Well,Metadata_Site,FileName_OrigDNA,PathName_OrigDNA,FileName_OrigER,PathName_OrigER,\
+         FileName_IllumDNA\r\n\
+         BR1,B02,1,b-ch1.tif,{paths},b-ch2.tif,{paths},illum.npy\r\n\
+         BR1,A01,2,a-ch1.tif,{paths},\"a-ch2.tif\",{paths},illum.npy\r\n"
+    );
+    std::fs::write(folder.join("load_data.csv"), text).unwrap();
+}
+
+#[test]
+fn a_table_says_which_file_is_which_channel() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("load_data.csv");
+    write(&dir.path().join("images"), &["a-ch1.tif", "a-ch2.tif", "b-ch1.tif", "b-ch2.tif"]);
+    table(dir.path(), "images");
+    let store = open(&path, &options()).unwrap();
+    assert_eq!(
+        (names(&*store), channels(&*store)),
+        (vec!["b".to_owned(), "a".to_owned()], vec!["DNA".to_owned(), "ER".to_owned()])
+    );
+    assert_eq!(image(&*store, 0), ([1, 2, 1], pixels(&[2, 3])));
+    assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[0, 1])));
+    assert_eq!(text(&*store, "Metadata_Well"), ["B02", "A01"]);
+    assert_eq!(numbers(&*store, "Metadata_Site"), [1, 2]);
+    assert_eq!(text(&*store, "FileName_IllumDNA"), ["illum.npy", "illum.npy"]);
+    assert_eq!(store.path(), path);
+    // Of another machine.
+    table(dir.path(), r"C:\data\plate");
+    let error = failure(&path, &options());
+    assert!(error.contains("--path-map FROM=TO"), "{error}");
+    let map = vec![(r"C:\data\plate".to_owned(), dir.path().join("images").display().to_string())];
+    let store = open(&path, &OpenOptions { path_map: map, ..options() }).unwrap();
+    assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[0, 1])));
+    assert!(failure(&path, &layout("harmony")).contains("a table of files"));
+}
+
+#[test]
+fn cells_without_a_file_are_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "a2.tif", "b1.tif"]);
+    let path = dir.path().join("set.csv");
+    std::fs::write(&path, "FileName_OrigDNA,FileName_OrigER,Metadata_Well\na1.tif,a2.tif,A01\nb1.tif,,A02\n")
+        .unwrap();
+    let store = open(&path, &options()).unwrap();
+    assert_eq!(read_image(&*store, 1).unwrap_err().cause(), format!("{} has no ER", store.name(1).unwrap()));
+    let store = open(&path, &with_missing(Missing::Zero)).unwrap();
+    assert_eq!(image(&*store, 1), ([1, 2, 1], [pixels(&[2]), vec![0; 12]].concat()));
+    std::fs::write(&path, "FileName_OrigDNA\na1.tif,x\n").unwrap();
+    assert!(failure(&path, &options()).contains("line 2 has 2 values, where the header has 1"));
+    std::fs::write(&path, "FileName_OrigDNA\n").unwrap();
+    assert!(failure(&path, &options()).contains("no row"));
+}
+
+#[test]
+fn a_companion_stands_for_its_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let only = r#"<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><BinaryOnly MetadataFile="set.companion.ome" UUID="urn:uuid:00000000-0000-0000-0000-000000000000"/></OME>"#;
+    for (i, name) in ["x_c0.tif", "x_c1.tif", "other.tif"].iter().enumerate() {
+        let description = if *name == "other.tif" { "" } else { only };
+        std::fs::write(dir.path().join(name), tiff(100 * i as u16, super::SIZE, description)).unwrap();
+    }
+    let data = |c: usize| {
+        format!(
+            r#"<TiffData FirstC="{c}" IFD="0" PlaneCount="1"><UUID FileName="x_c{c}.tif">urn:uuid:00000000-0000-0000-0000-00000000000{c}</UUID></TiffData>"#
+        )
+    };
+    let xml = format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="urn:uuid:00000000-0000-0000-0000-000000000000"><Image ID="Image:0" Name="x"><Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="3" SizeY="2" SizeZ="1" SizeC="2" SizeT="1"><Channel ID="Channel:0:0" Name="DNA" SamplesPerPixel="1"/><Channel ID="Channel:0:1" Name="ER" SamplesPerPixel="1"/>{}{}</Pixels></Image></OME>"#,
+        data(0),
+        data(1)
+    );
+    let path = dir.path().join("set.companion.ome");
+    std::fs::write(&path, xml).unwrap();
+    let store = open(&path, &options()).unwrap();
+    assert_eq!((store.len(), channels(&*store)), (1, vec!["DNA".to_owned(), "ER".to_owned()]));
+    assert_eq!(image(&*store, 0), ([1, 2, 1], pixels(&[0, 1])));
+    std::fs::remove_file(dir.path().join("x_c1.tif")).unwrap();
+    assert!(failure(&path, &options()).contains("x_c1.tif: is not there"));
+}

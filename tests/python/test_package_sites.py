@@ -1,0 +1,81 @@
+"""Images made of several files each, from Python: layouts, patterns, what is missing, tables of files."""
+
+import pickle
+
+import numpy as np
+import pytest
+import tifffile
+import wellread as wr
+
+
+def write(folder, names, first=0):
+    """A file for each name; all of its pixels are its place in the list."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, name in enumerate(names):
+        tifffile.imwrite(folder / name, np.full((4, 5), first + i, np.uint16))
+
+
+@pytest.fixture
+def plate(tmp_path):
+    folder = tmp_path / "P1" / "Images"
+    wells = ("r01c01", "r01c02", "r02c01")
+    write(folder, [f"{well}f01p01-ch{channel}sk1fk1fl1.tiff" for well in wells for channel in (1, 2)])
+    return folder
+
+
+def test_a_plate_is_read_by_site(plate):
+    ds = wr.Dataset(plate)
+    assert [ds.name(row) for row in range(len(ds))] == ["r01c01f01", "r01c02f01", "r02c01f01"]
+    assert ds[1].shape == (2, 4, 5)
+    assert [int(channel[0, 0]) for channel in ds[1]] == [2, 3]
+    assert list(ds.column("Metadata_Well")) == ["A01", "A02", "B01"]
+    assert list(ds.column("Metadata_Plate")) == ["P1"] * 3
+    assert list(ds.column("Metadata_Site")) == [1, 1, 1]
+    parts = ds.split([0.5, 0.5], by="Metadata_Plate")
+    assert sorted(map(len, parts)) == [0, 3]
+    assert len(wr.Dataset(plate, layout="files")) == 6
+    assert len(pickle.loads(pickle.dumps(wr.Dataset(plate, layout="harmony")))) == 3
+
+
+def test_batches_of_sites(plate):
+    batches = list(wr.DataLoader(wr.Dataset(plate), batch_size=3, shuffle=False, dtype="stored"))
+    assert len(batches) == 1
+    assert np.asarray(batches[0])[:, :, 0, 0].tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_a_site_that_lacks_a_file(plate):
+    (plate / "r01c02f01p01-ch2sk1fk1fl1.tiff").unlink()
+    ds = wr.Dataset(plate)
+    assert ds[0].shape == (2, 4, 5)
+    with pytest.raises(wr.Error, match="r01c02f01 has no ch2"):
+        ds[1]
+    with pytest.raises(wr.Error, match="r01c02f01 has no ch2"):
+        wr.DataLoader(ds, batch_size=1)
+    assert len(wr.Dataset(plate, missing="skip")) == 2
+    assert wr.Dataset(plate, missing="zero")[1][:, 0, 0].tolist() == [2, 0]
+    with pytest.raises(ValueError, match="none of error, skip and zero"):
+        wr.Dataset(plate, missing="guess")
+
+
+def test_a_pattern(tmp_path):
+    stains = ("DNA", "ER")
+    write(tmp_path, [f"{well}_{site}_{stain}.tif" for well in ("A1", "B2") for site in (1, 2) for stain in stains])
+    ds = wr.Dataset(tmp_path, pattern="{well}_{site}_{channel}.tif")
+    assert len(ds) == 4
+    assert list(ds.column("Metadata_Well")) == ["A1", "A1", "B2", "B2"]
+    with pytest.raises(wr.ChoiceError, match="none of 8 files fits"):
+        wr.Dataset(tmp_path, pattern="{well}-{channel}")
+
+
+def test_a_table_of_another_machine(tmp_path):
+    write(tmp_path / "here", ["a.tif", "b.tif"])
+    table = tmp_path / "load_data.csv"
+    table.write_text(
+        "FileName_OrigDNA,PathName_OrigDNA,FileName_OrigER,PathName_OrigER,Metadata_Well\n"
+        "a.tif,/there/plate,b.tif,/there/plate,A01\n"
+    )
+    ds = wr.Dataset(table, path_map={"/there/plate": str(tmp_path / "here")})
+    assert ds[0][:, 0, 0].tolist() == [0, 1]
+    assert list(ds.column("Metadata_Well")) == ["A01"]
+    with pytest.raises(TypeError, match="path_map must be a dict"):
+        wr.Dataset(table, path_map="/there=/here")
