@@ -233,7 +233,7 @@ pub(crate) fn backward(
     x_gradient: Option<&mut [f32]>,
 ) -> (Vec<f32>, Vec<f32>) {
     let reversed = g.reversed();
-    let packed = Packed::flipped(g, weights);
+    let packed = x_gradient.is_some().then(|| Packed::flipped(g, weights));
     let row = g.width * g.c_in;
     // An array of nothing stands for a gradient that is not wanted.
     let mut unwanted = vec![(); if x_gradient.is_some() { 0 } else { planes * g.height }];
@@ -257,9 +257,9 @@ pub(crate) fn backward(
                     gradient.load(&reversed, at, |y, to| gradient_rows(*n, y, to));
                     kernel::weight_gradient(g, input, gradient, count, &mut sums.0);
                     kernel::bias_gradient(g, gradient, count, &mut sums.1);
-                    if let Some(band) = x_gradient {
+                    if let (Some(band), Some(packed)) = (x_gradient.as_mut(), &packed) {
                         let part = &mut band[first * row..][..count * row];
-                        kernel::convolve(&reversed, gradient, &packed, &[], false, part);
+                        kernel::convolve(&reversed, gradient, packed, &[], false, part);
                     }
                 }
             }

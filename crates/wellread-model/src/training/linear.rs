@@ -23,7 +23,8 @@ mod tests {
     #[test]
     fn it_is_the_product_with_the_weights_and_its_gradients() {
         let layer = linear(2, 3, 2);
-        let (x, weights, bias) = ([1.0, 2.0, 3.0, -1.0, 0.0, 1.0], [1.0, 0.0, 2.0, 0.5, -1.0, 0.0], [10.0, 20.0]);
+        let (x, weights, bias) =
+            ([1.0, 2.0, 3.0, -1.0, 0.0, 1.0], [1.0, 0.0, 2.0, 0.5, -1.0, 0.0], [10.0, 20.0]);
         let mut out = [0.0; 4];
         layer.forward(&x, &weights, &bias, false, &mut out).unwrap();
         assert_eq!(out, [17.0, 18.5, 11.0, 19.5]);

@@ -13,8 +13,8 @@ use super::linear::linear;
 use super::network::Network;
 use super::parameters::Parameter;
 use super::trained::Trained;
-use crate::convolution::kernel::{Geometry, Packed};
 use crate::convolution;
+use crate::convolution::kernel::{Geometry, Packed};
 use crate::{ModelEntry, Result};
 
 /// The entry in the [registry](crate::registry).
@@ -58,7 +58,13 @@ pub(crate) fn layout(in_channels: usize) -> Vec<Parameter> {
 /// Sizes of both convolutions.
 fn geometries([_, c_in, height, width]: [usize; 4]) -> [Geometry; 2] {
     let [first, second] = FEATURES;
-    [(c_in, first), (first, second)].map(|(c_in, c_out)| Geometry { height, width, c_in, c_out, kernel: KERNEL })
+    [(c_in, first), (first, second)].map(|(c_in, c_out)| Geometry {
+        height,
+        width,
+        c_in,
+        c_out,
+        kernel: KERNEL,
+    })
 }
 
 /// Row `y` of image `n` of a batch that is `N x C x H x W`, channels last.
