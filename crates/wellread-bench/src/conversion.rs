@@ -6,7 +6,7 @@
 //! content is compared with the array's outside the clocks. A variant that would take more than its share of the time budget
 //! takes fewer images.
 //!
-//! This program's own rows have the framework `candle`. Beside them stand NumPy and torch (framework `pytorch`) where a
+//! This program's own rows have the framework `candle`, which is the name of its backend; its tensors are plain vectors. Beside them stand NumPy and torch (framework `pytorch`) where a
 //! Python with torch is found, and whatever else `--framework` names; a note says what the rows are.
 
 mod columns;
