@@ -23,7 +23,9 @@ fn length(values: impl Iterator<Item = f64>) -> f64 {
 
 #[test]
 fn losses_and_steps_are_those_of_our_own_gradients() {
-    for (entry, shape) in models().iter().flat_map(|m| [[3, 1, 20, 17], [2, 3, 9, 30]].map(|s| (m, s))) {
+    for (entry, shape) in
+        models().iter().flat_map(|m| [[3, 1, 20, 17], [2, 3, 9, 30], [1, 1, 70, 150]].map(|s| (m, s)))
+    {
         let options = ModelOptions { seed: 5, threads: 2, in_channels: shape[1], ..ModelOptions::default() };
         let mut ours = crate::create(entry.name, &options).unwrap();
         let mut theirs = create(entry.name, &options).unwrap();
@@ -35,10 +37,10 @@ fn losses_and_steps_are_those_of_our_own_gradients() {
             let batch = pixels(step as u64, shape.iter().product());
             let [our, their] = [&mut ours, &mut theirs].map(|m| m.forward(&batch, shape).unwrap());
             for (a, b) in our.as_slice().iter().zip(their.as_slice()) {
-                assert!((a - b).abs() < 1e-5, "{}, step {step}: {a} against candle's {b}", entry.name);
+                assert!((a - b).abs() < 3e-5, "{}, step {step}: {a} against candle's {b}", entry.name);
             }
             let [our, their] = [&mut ours, &mut theirs].map(|m| m.train_step(&batch, shape).unwrap());
-            assert!((our - their).abs() < 1e-5 * their, "{}, step {step}: {our}, {their}", entry.name);
+            assert!((our - their).abs() < 3e-5 * their, "{}, step {step}: {our}, {their}", entry.name);
         }
         let [our, their] = [&ours, &theirs].map(|m| moved(&before, &m.state_dict().unwrap()));
         for ((our, their), array) in our.iter().zip(&their).zip(&before) {
