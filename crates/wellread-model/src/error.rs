@@ -46,9 +46,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-impl From<candle_core::Error> for Error {
-    fn from(error: candle_core::Error) -> Self {
-        Self::new(format_args!("the candle backend failed: {error}"))
-    }
-}

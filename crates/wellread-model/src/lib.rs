@@ -5,8 +5,8 @@
 //! which threads) is the backend's own affair.
 //!
 //! ```text
-//! batch memory &[f32] ──copy──▶ input tensor ──▶ forward ──▶ Output (N x D embedding)
-//!                                           └──▶ train_step ──▶ loss, weights moved
+//! batch memory &[f32] ──▶ forward ──▶ Output (N x D embedding)
+//!                    └──▶ train_step ──▶ loss, weights moved
 //! ```
 //!
 //! | module | what it holds |
@@ -14,13 +14,14 @@
 //! | [`model`] | the [`Model`] trait, its [`ModelOptions`], [`Output`] and [`StateDict`]; what a [`ModelEntry`] is |
 //! | [`registry`] | [`models`], [`create`]: the models of this build, one line each |
 //! | [`init`] | seeded initial weights, the same on every platform |
-//! | [`tensor`] | host memory to backend tensor, with and without a copy (the `conversion` benchmark) |
+//! | [`tensor`] | host memory to a tensor that owns its own, with and without a copy (the `conversion` benchmark) |
 //! | [`convolution`] | convolution and its gradients on plain slices, in two and three dimensions |
-//! | [`candle`] | the embedded backend: candle with its own convolution, and the models of the `loop` benchmark |
+//! | `training` | the models of the `loop` benchmark on the CPU, with gradients of our own |
+//! | `candle` | the same models in candle, for NVIDIA GPUs (cargo feature `candle`) |
 //! | [`infer`] | inference: ResNet-50 and ViT-B/16, their weights, sessions and ONNX files |
 //!
-//! A new model is one file with a type that implements [`Model`] and a [`ModelEntry`], plus one line in
-//! [`registry`].
+//! A new model is one file in `training` with a network (parameters, forward, backward) and a [`ModelEntry`], plus one line
+//! in [`registry`].
 //!
 //! ```
 //! # fn main() -> wellread_model::Result<()> {
@@ -36,7 +37,8 @@
 //! # }
 //! ```
 
-pub mod candle;
+#[cfg(feature = "candle")]
+mod candle;
 pub mod convolution;
 pub mod error;
 pub mod infer;
@@ -44,7 +46,9 @@ pub mod init;
 pub mod model;
 pub mod registry;
 pub mod tensor;
+mod threads;
 mod tile;
+mod training;
 
 pub use error::{Error, Result};
 pub use model::{Device, Model, ModelEntry, ModelOptions, NamedArray, Output, StateDict};

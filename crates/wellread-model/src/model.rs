@@ -10,7 +10,7 @@ pub trait Model: Send {
     /// Name in the [registry](crate::registry), such as `small-cnn`.
     fn name(&self) -> &str;
 
-    /// Library and device that run it, such as `candle 0.11 (cpu, 2 threads)`: for reports.
+    /// What runs it, and where, such as `wellread's own kernels, AVX2 (cpu, 2 threads)`: for reports.
     fn backend(&self) -> &str;
 
     /// Number of trainable parameters.
@@ -81,6 +81,15 @@ pub enum Device {
     Cpu,
     /// The NVIDIA GPU of that index; needs the cargo feature `cuda`.
     Cuda(usize),
+}
+
+#[cfg(not(feature = "candle"))]
+impl Device {
+    /// The error of a build that has nothing which runs on GPUs.
+    pub(crate) fn without_candle(self) -> Error {
+        Error::new(format_args!("this build runs models on the cpu only, not on {self}"))
+            .hint("build it with the cargo feature `cuda`, which needs the CUDA toolkit; or run on the cpu")
+    }
 }
 
 impl fmt::Display for Device {

@@ -1,9 +1,11 @@
 //! The models of this build, one line each.
 
-use crate::{Error, Model, ModelEntry, ModelOptions, Result};
+use crate::training::{linear_probe, small_cnn};
+use crate::{Device, Error, Model, ModelEntry, ModelOptions, Result};
 
-/// One line per model; the first is the default of the `loop` benchmark.
-static MODELS: &[&ModelEntry] = &[&crate::candle::linear_probe::MODEL, &crate::candle::small_cnn::MODEL];
+/// One line per model; the first is the default of the `loop` benchmark. Those that run on GPUs, too, have a line in
+/// `crate::candle`.
+static MODELS: &[&ModelEntry] = &[&linear_probe::MODEL, &small_cnn::MODEL];
 
 /// All models of this build.
 pub fn models() -> &'static [&'static ModelEntry] {
@@ -23,5 +25,11 @@ pub fn create(name: &str, options: &ModelOptions) -> Result<Box<dyn Model>> {
     if options.in_channels == 0 {
         return Err(Error::new("a model needs at least one channel"));
     }
-    (entry.create)(options)
+    match options.device {
+        Device::Cpu => (entry.create)(options),
+        #[cfg(feature = "candle")]
+        Device::Cuda(_) => crate::candle::create(entry.name, options),
+        #[cfg(not(feature = "candle"))]
+        Device::Cuda(_) => Err(options.device.without_candle()),
+    }
 }

@@ -5,7 +5,7 @@
 
 #![allow(clippy::inline_always, reason = "see the module's documentation")]
 
-use pulp::Simd;
+use pulp::{Arch, Simd, WithSimd};
 
 /// Channels are padded to a multiple of this in packed arrays: the widest vector that `pulp` uses.
 pub(crate) const LANES: usize = 16;
@@ -34,4 +34,21 @@ pub(crate) fn accumulate<S: Simd, const P: usize, const V: usize>(
         }
     }
     sums
+}
+
+/// The instructions that `pulp` chose, for reports.
+pub(crate) fn instruction_set() -> &'static str {
+    struct Name;
+    impl WithSimd for Name {
+        type Output = &'static str;
+        fn with_simd<S: Simd>(self, _: S) -> &'static str {
+            match S::F32_LANES {
+                16 => "AVX-512",
+                8 => "AVX2",
+                4 => "NEON",
+                _ => "portable code",
+            }
+        }
+    }
+    Arch::new().dispatch(Name)
 }

@@ -329,7 +329,7 @@ fn the_registry_names_what_there_is() {
     assert_eq!((light.name(), light.parameters()), ("linear-probe", 128 * 3 * 64 + 128));
     let model = create("small-cnn", &options(1)).unwrap();
     assert_eq!((model.name(), model.parameters()), ("small-cnn", 27_136));
-    assert!(model.backend().starts_with("candle") && model.backend().contains("2 threads"));
+    assert!(model.backend().starts_with("wellread's own kernels, ") && model.backend().contains("2 threads"));
     let error = create("large-cnn", &options(1)).err().unwrap();
     assert!(error.hint_text().unwrap().contains("small-cnn"), "{error}");
     assert!(create("small-cnn", &options(0)).is_err());

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_measure::environment::Environment;
+use wellread_model::infer::candle::DEVICES as CANDLE_DEVICES;
 use wellread_worker::question::{ask, ask_python};
 
 /// Looks at the machine, the storage engines of this build, and the frameworks of the Python on the PATH.
@@ -77,6 +78,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "models": models,
             "machine": environment,
             "warnings": environment.noise_warnings(),
+            "candle_devices": CANDLE_DEVICES,
             "python": python.as_ref().ok(),
             "python_missing": python.as_ref().err(),
             "onnxruntime_library": library.as_ref().ok(),
@@ -115,7 +117,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             ));
         }
     }
-    ui.say("\nInference (for infer --framework onnxruntime; candle is part of this build)");
+    ui.say("\nInference (for infer --framework candle, onnxruntime)");
+    let gpus = if CANDLE_DEVICES.contains(&"cuda") {
+        "candle's on NVIDIA GPUs"
+    } else {
+        "GPUs need a build with the cargo feature `cuda`"
+    };
+    ui.say(format!("  ok       candle        wellread's own kernels on the CPU; {gpus}"));
     match &library {
         Ok(path) => ui.say(format!("  ok       onnxruntime   {}", path.display())),
         Err(why) => ui.say(format!("  missing  onnxruntime   {why}")),

@@ -209,6 +209,11 @@ fn doctor_names_every_format_and_says_what_is_missing() {
     let done = wellread(&["doctor", "--python", "no-such-python"]);
     assert_eq!(done.code, 0);
     assert!(done.stdout.contains("missing  no-such-python"));
+    let devices = document["candle_devices"].as_array().unwrap();
+    assert_eq!(devices[0], "cpu");
+    let line = done.stdout.lines().find(|line| line.starts_with("  ok       candle "));
+    let hint = line.is_some_and(|line| line.contains("need a build with the cargo feature `cuda`"));
+    assert!(line.is_some() && hint != devices.contains(&"cuda".into()), "{devices:?}: {}", done.stdout);
     // Every engine of the project is one or the other, and what is off says how to get it.
     let all = [formats(), absent_formats()].concat();
     for engine in

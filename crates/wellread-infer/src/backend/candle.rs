@@ -1,4 +1,4 @@
-//! The embedded backend: candle with the program's own convolution, from the safetensors file.
+//! The embedded backend `candle`, from the safetensors file: the program's own kernels on the CPU, candle's on NVIDIA GPUs.
 
 use super::interface::{Backend, asked};
 use crate::config::Config;
@@ -11,7 +11,7 @@ use wellread_model::Device;
 use wellread_model::infer::{self, Session, SessionOptions};
 use wellread_worker::Launch;
 
-/// Candle.
+/// The backend `candle`.
 pub struct Candle;
 
 impl Backend for Candle {

@@ -1,23 +1,26 @@
-//! The embedded backend: candle, with a convolution of its own on the CPU.
+//! candle, for NVIDIA GPUs (cargo feature `candle`; with `cuda` it is built for them): the models of the `loop` benchmark
+//! in candle's own operators. Inference is [`crate::infer`]'s affair.
 //!
-//! Why candle, and why not its convolution: docs/decisions/0001-embedded-model-backend.md.
+//! Why only there: docs/decisions/0042-candle-only-for-gpus.md. The tests run the same operators on the CPU, and hold them
+//! against the gradients of our own in [`crate::training`].
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `conv` | [`crate::convolution`] as candle operators with gradients |
+//! | `registry` | the models, one line each |
+//! | `linear_probe`, `small_cnn` | their networks |
+//! | `on_device` | what the models have in common: parameters on the device, steps of SGD |
 //! | `runtime` | device and threads of one model |
-//! | `trained` | what the models have in common: parameters from a seed, target, SGD |
-//! | [`linear_probe`] | the light model of the `loop` benchmark, its default |
-//! | [`small_cnn`] | upstream's embedding CNN |
 //!
-//! Each model has a thread pool of its own, as many threads as asked for, in which everything runs: candle's
-//! operators and ours use the pool they are called from. After `fork` the child must make a new model, since
-//! threads do not survive it.
+//! Parameters have PyTorch's layouts here, and images are `N x C x H x W`, as candle wants them.
 
-mod conv;
-pub mod linear_probe;
+mod linear_probe;
+mod on_device;
+mod registry;
 mod runtime;
-pub mod small_cnn;
-mod trained;
+mod small_cnn;
 
-pub(crate) use runtime::{Runtime, thread_pool};
+pub(crate) use registry::create;
+pub(crate) use runtime::Runtime;
+
+#[cfg(test)]
+mod tests;

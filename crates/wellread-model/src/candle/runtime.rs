@@ -1,5 +1,6 @@
-//! Where a model runs: its device, and the thread pool of its own in which all of it runs.
+//! Where a model runs: its device, and the thread pool of its own from which all of it is called.
 
+use crate::threads::thread_pool;
 use crate::{Device, Error, ModelOptions, Result};
 
 /// Version of candle that this build uses, as far as it decides behaviour.
@@ -31,11 +32,8 @@ impl Runtime {
     }
 }
 
-/// A pool of that many threads; 0 takes as many as there are processors.
-pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|i| format!("wellread-model-{i}"))
-        .build()
-        .map_err(|e| Error::new(format_args!("cannot start {threads} threads: {e}")))
+impl From<candle_core::Error> for Error {
+    fn from(error: candle_core::Error) -> Self {
+        Self::new(format_args!("the candle backend failed: {error}"))
+    }
 }

@@ -233,7 +233,7 @@ pub(crate) fn backward(
     x_gradient: Option<&mut [f32]>,
 ) -> (Vec<f32>, Vec<f32>) {
     let reversed = g.reversed();
-    let packed = Packed::flipped(g, weights);
+    let packed = x_gradient.is_some().then(|| Packed::flipped(g, weights));
     let row = g.width * g.c_in;
     // An array of nothing stands for a gradient that is not wanted.
     let mut unwanted = vec![(); if x_gradient.is_some() { 0 } else { planes * g.height }];
@@ -257,9 +257,9 @@ pub(crate) fn backward(
                     gradient.load(&reversed, at, |y, to| gradient_rows(*n, y, to));
                     kernel::weight_gradient(g, input, gradient, count, &mut sums.0);
                     kernel::bias_gradient(g, gradient, count, &mut sums.1);
-                    if let Some(band) = x_gradient {
+                    if let (Some(band), Some(packed)) = (x_gradient.as_mut(), &packed) {
                         let part = &mut band[first * row..][..count * row];
-                        kernel::convolve(&reversed, gradient, &packed, &[], false, part);
+                        kernel::convolve(&reversed, gradient, packed, &[], false, part);
                     }
                 }
             }
@@ -319,6 +319,32 @@ mod tests {
         }
     }
 
+    /// Results and gradients of two images against the definition.
+    fn check(c: Convolution) {
+        let Convolution { depth, height, width, c_in, c_out, .. } = c;
+        let (batch, pixels) = (2, depth * height * width);
+        let x = numbers(1, batch * pixels * c_in);
+        let (weights, bias) = (numbers(2, c.weights()), numbers(3, c_out));
+        let gradient = numbers(4, batch * pixels * c_out);
+        let mut out = vec![0.0; gradient.len()];
+        c.forward(&x, &weights, &bias, false, &mut out).unwrap();
+        let mut x_gradient = vec![0.0; x.len()];
+        let (dw, db) = c.backward(&x, &weights, &gradient, Some(&mut x_gradient)).unwrap();
+        let mut expected: Vec<f64> = (0..out.len()).map(|i| f64::from(bias[i % c_out])).collect();
+        let (mut dx, mut weights_gradient) = (vec![0.0f64; x.len()], vec![0.0f64; weights.len()]);
+        each_tap(&c, batch, |i, w, o| {
+            expected[o] += f64::from(x[i]) * f64::from(weights[w]);
+            dx[i] += f64::from(gradient[o]) * f64::from(weights[w]);
+            weights_gradient[w] += f64::from(gradient[o]) * f64::from(x[i]);
+        });
+        let mut bias_gradient = vec![0.0f64; c_out];
+        gradient.iter().enumerate().for_each(|(i, &g)| bias_gradient[i % c_out] += f64::from(g));
+        assert_close(&out, &expected, "result");
+        assert_close(&x_gradient, &dx, "gradient of the image");
+        assert_close(&dw, &weights_gradient, "gradient of the weights");
+        assert_close(&db, &bias_gradient, "gradient of the bias");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
@@ -326,29 +352,18 @@ mod tests {
             depth in 1usize..6, height in 1usize..12, width in 1usize..12, c_in in 1usize..6, c_out in 1usize..20,
             kernel in prop::sample::select(vec![1usize, 3]), kernel_depth in prop::sample::select(vec![1usize, 3, 5]),
         ) {
-            let c = Convolution { depth, height, width, c_in, c_out, kernel, kernel_depth };
-            let (batch, pixels) = (2, depth * height * width);
-            let x = numbers(1, batch * pixels * c_in);
-            let (weights, bias) = (numbers(2, c.weights()), numbers(3, c_out));
-            let gradient = numbers(4, batch * pixels * c_out);
-            let mut out = vec![0.0; gradient.len()];
-            c.forward(&x, &weights, &bias, false, &mut out).unwrap();
-            let mut x_gradient = vec![0.0; x.len()];
-            let (dw, db) = c.backward(&x, &weights, &gradient, Some(&mut x_gradient)).unwrap();
-            let mut expected: Vec<f64> = (0..out.len()).map(|i| f64::from(bias[i % c_out])).collect();
-            let (mut dx, mut weights_gradient) = (vec![0.0f64; x.len()], vec![0.0f64; weights.len()]);
-            each_tap(&c, batch, |i, w, o| {
-                expected[o] += f64::from(x[i]) * f64::from(weights[w]);
-                dx[i] += f64::from(gradient[o]) * f64::from(weights[w]);
-                weights_gradient[w] += f64::from(gradient[o]) * f64::from(x[i]);
-            });
-            let mut bias_gradient = vec![0.0f64; c_out];
-            gradient.iter().enumerate().for_each(|(i, &g)| bias_gradient[i % c_out] += f64::from(g));
-            assert_close(&out, &expected, "result");
-            assert_close(&x_gradient, &dx, "gradient of the image");
-            assert_close(&dw, &weights_gradient, "gradient of the weights");
-            assert_close(&db, &bias_gradient, "gradient of the bias");
+            check(Convolution { depth, height, width, c_in, c_out, kernel, kernel_depth });
         }
+    }
+
+    #[test]
+    fn agrees_with_the_definition_on_many_blocks_and_spans() {
+        // Wider than a span, higher than a band, channels beyond four vectors.
+        let plane =
+            Convolution { depth: 1, height: 70, width: 150, c_in: 5, c_out: 80, kernel: 3, kernel_depth: 1 };
+        check(plane);
+        // A linear layer of many rows.
+        check(Convolution { height: 1, width: 131, c_in: 70, c_out: 130, kernel: 1, ..plane });
     }
 
     #[test]

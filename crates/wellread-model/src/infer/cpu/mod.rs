@@ -22,6 +22,7 @@ mod product;
 
 use super::session::{check_images, nothing_loaded};
 use super::{Architecture, Dtype, Session, SessionOptions, Weights};
+use crate::threads::{own_kernels, thread_pool};
 use crate::{Error, Result};
 use layout::{BLOCK, Layout};
 use plan::{Kernel, Plan, Step};
@@ -46,7 +47,7 @@ impl CpuSession {
     /// Another type than `float32`, threads that cannot be started, a network these kernels cannot run.
     pub fn new(arch: &Architecture, weights: &Weights, options: &SessionOptions) -> Result<Self> {
         options.dtype.check("candle on the CPU", &[Dtype::Float32])?;
-        let pool = crate::candle::thread_pool(options.threads)?;
+        let pool = thread_pool(options.threads)?;
         let plan = pool.install(|| Plan::new(&arch.network()?, weights))?;
         let (input, classes) = (arch.input, arch.classes);
         Ok(Self { input, classes, plan, pool, arrays: Vec::new(), batch: 0, was_run: false })
@@ -55,8 +56,7 @@ impl CpuSession {
 
 impl Session for CpuSession {
     fn backend(&self) -> String {
-        let threads = self.pool.current_num_threads();
-        format!("wellread's own kernels, {} (cpu, {threads} threads)", instruction_set())
+        own_kernels(&self.pool)
     }
 
     fn load(&mut self, images: &[f32], batch: usize) -> Result<()> {
@@ -172,21 +172,4 @@ fn available_memory() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
-
-/// The instructions that `pulp` chose, for reports.
-fn instruction_set() -> &'static str {
-    struct Name;
-    impl pulp::WithSimd for Name {
-        type Output = &'static str;
-        fn with_simd<S: pulp::Simd>(self, _: S) -> &'static str {
-            match S::F32_LANES {
-                16 => "AVX-512",
-                8 => "AVX2",
-                4 => "NEON",
-                _ => "portable code",
-            }
-        }
-    }
-    pulp::Arch::new().dispatch(Name)
 }

@@ -1,0 +1,25 @@
+//! The threads of a model: a pool of its own, in which all of it runs.
+//!
+//! After `fork` the child must make a new model, since threads do not survive it.
+
+use crate::tile::instruction_set;
+use crate::{Error, Result};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// A pool of that many threads; 0 takes as many as there are processors.
+///
+/// # Errors
+/// Threads that cannot be started.
+pub(crate) fn thread_pool(threads: usize) -> Result<ThreadPool> {
+    ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|i| format!("wellread-model-{i}"))
+        .build()
+        .map_err(|e| Error::new(format_args!("cannot start {threads} threads: {e}")))
+}
+
+/// What computes in that pool where no library does: for reports.
+pub(crate) fn own_kernels(pool: &ThreadPool) -> String {
+    let threads = pool.current_num_threads();
+    format!("wellread's own kernels, {} (cpu, {threads} threads)", instruction_set())
+}
