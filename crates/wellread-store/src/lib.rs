@@ -16,7 +16,7 @@
 //! Imports go one way, from above to below:
 //!
 //! ```text
-//!  convert · verify · preview …                    whole sets, through the trait alone
+//!  cells · convert · verify · preview …            whole sets, through the trait alone
 //!  registry                                        the list of formats; opening and creating by name and content
 //!  parquet · tiff · ome_zarr · image_folder · table · profiles
 //!  direct                                          what engines of tables share that read bytes themselves
@@ -49,6 +49,7 @@
 //! | [`labels`] | label images that lie beside images, which are no rows |
 //! | [`masks`] | masks among images, told by names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
+//! | [`cells`], [`cover`] | a set seen cell by cell; which boxes of an image to ask for when several crops of it are wanted |
 //! | [`trace`] | a timeline of what threads do, written to a file |
 //! | [`threads`] | threads where the system may have no more |
 //! | [`process`] | which process this is, which forks change |
@@ -59,8 +60,10 @@
 //! | [`words`] | numbers of things in sentences |
 
 pub mod bare_codec;
+pub mod cells;
 pub mod checksum;
 pub mod convert;
+pub mod cover;
 pub mod direct;
 mod entries;
 pub mod error;
