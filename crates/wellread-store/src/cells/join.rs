@@ -118,6 +118,11 @@ impl Cells {
         self.size
     }
 
+    /// The image that a cell is cut out of; `None` where there is no such cell.
+    pub fn image_of(&self, cell: usize) -> Option<usize> {
+        self.boxes.get(cell).map(|cell| cell.image)
+    }
+
     /// The row of the table that each cell is.
     pub fn table_rows(&self) -> &[usize] {
         &self.rows
