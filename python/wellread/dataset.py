@@ -188,7 +188,7 @@ class Dataset:
 
     @property
     def cells_report(self) -> dict[str, Any] | None:
-        """What the table of cells came to, where the rows are cells (:meth:`cells`), else None: ``rows`` of the table,
+        """What the table of cells came to, where rows are cells (:meth:`cells`), else None: ``rows`` of the table,
         ``cells`` and ``images`` that there are; ``without_image``, ``without_position``, ``outside``, ``dropped`` (at
         the border) and ``images_without_cells``, each with ``count`` and the ``first`` few in words."""
         report = self._native.cells_report()

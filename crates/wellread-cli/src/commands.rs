@@ -1,10 +1,11 @@
 //! One file per subcommand: its arguments, a `run`.
 //!
 //! What several of them need stands below them: here [`OpenArgs`], places and small parsers; the command as a line of words
-//! in `command_line`; this program as a command sees it in `program`; flags in `trace`, `synthetic` and `convert`.
+//! in `command_line`; this program as a command sees it in `program`; flags in `trace`, `cells`, `synthetic` and `convert`.
 
 pub mod advise;
 pub mod bench;
+pub mod cells;
 pub mod checksum;
 pub mod command_line;
 pub mod compare;
@@ -52,6 +53,8 @@ pub struct OpenArgs {
     /// Leave out rows of a table that hold no image, instead of failing at the first.
     #[arg(long)]
     pub skip_null: bool,
+    #[command(flatten)]
+    pub cells: cells::CellArgs,
 }
 
 impl OpenArgs {
@@ -68,9 +71,9 @@ impl OpenArgs {
     pub fn open_again(&self, path: &Path) -> anyhow::Result<Box<dyn Store>> {
         let store = wellread_store::open(path, &self.options())?;
         if !self.skip_null {
-            return Ok(store);
+            return Ok(self.cells.of(store, false)?);
         }
-        Ok(Box::new(wellread_store::subset::Subset::without_nulls(store)?))
+        Ok(self.cells.of(Box::new(wellread_store::subset::Subset::without_nulls(store)?), false)?)
     }
 
     /// Opens `path`.
@@ -80,7 +83,7 @@ impl OpenArgs {
         }
         let store = wellread_store::open(path, &self.options())?;
         if !self.skip_null {
-            return Ok(store);
+            return Ok(self.cells.of(store, true)?);
         }
         let subset = wellread_store::subset::Subset::without_nulls(store)?;
         if subset.left_out() > 0 {
@@ -88,7 +91,7 @@ impl OpenArgs {
             let were = if subset.left_out() == 1 { "was" } else { "were" };
             to_stderr(format!("note: {rows} without an image {were} left out"));
         }
-        Ok(Box::new(subset))
+        Ok(self.cells.of(Box::new(subset), true)?)
     }
 }
 
