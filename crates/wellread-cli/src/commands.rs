@@ -19,6 +19,7 @@ pub mod processes;
 pub mod program;
 pub mod recipe;
 pub mod report;
+mod size;
 pub mod stats;
 pub mod synthetic;
 pub mod task_native;
@@ -27,6 +28,8 @@ pub mod trace;
 pub mod verify;
 pub mod view;
 pub mod write_options;
+
+pub use size::parse_size;
 
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;
@@ -176,14 +179,6 @@ pub fn outside_of(source: &Path, option: &str, target: &Path) -> Outcome {
 /// Number of threads for whole-set operations: the machine's cores.
 pub fn default_jobs() -> usize {
     wellread_worker::threads()
-}
-
-/// Parses `HxW`, such as `256x256`.
-pub fn parse_size(text: &str) -> Result<(usize, usize), String> {
-    let parse = |s: &str| s.trim().parse::<usize>().ok().filter(|&n| n > 0);
-    text.split_once(['x', 'X'])
-        .and_then(|(h, w)| Some((parse(h)?, parse(w)?)))
-        .ok_or_else(|| format!("{text:?} is no size; write HEIGHTxWIDTH, such as 256x256"))
 }
 
 /// Parses a number of things of which there must be one at least.

@@ -1,6 +1,6 @@
 //! Flags of every command that takes cells, cut out of images, as its images: `--cells TABLE …`.
 
-use super::parse_size;
+use super::size::parse_size;
 use std::path::{Path, PathBuf};
 use wellread_measure::to_stderr;
 use wellread_store::Store;

@@ -16,6 +16,7 @@
 //! | `delimited` | CSV and TSV as columns |
 //! | `centroids` | a label image as a table of cells |
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
+//! | `placement` | what a table says of each cell: image, position in pixels, number |
 //! | `keys` | which image a cell is of |
 //! | `pairs` | which label image is of which image |
 //! | `edge` | the box of a cell, and what of it lies outside of the image |
@@ -23,12 +24,13 @@
 //! | `join` | [`Cells`]: all of that for one table and one set |
 //! | `own_pixels` | which pixels of a crop are the cell's |
 //! | `cut` | boxes of many cells, read in one call, each piece decoded once |
-//! | `store` | [`CellsStore`] |
+//! | `store`, `columns` | [`CellsStore`], and the columns beside its cells |
 //!
 //! A cell's box has the pixel that its centre lies in at index `size / 2`. Pixel `i` reaches from `i - 0.5` to `i + 0.5`, as
 //! CellProfiler and scikit-image count. So the box of a cell starts at `floor(y + 0.5) - height / 2`.
 
 mod centroids;
+mod columns;
 mod cut;
 mod delimited;
 mod edge;
@@ -38,6 +40,7 @@ mod keys;
 mod options;
 mod own_pixels;
 mod pairs;
+mod placement;
 mod positions;
 mod store;
 mod table;

@@ -12,16 +12,13 @@ use super::join::Cells;
 use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
 use crate::{
-    Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, OpenOptions, PixelSink, Request,
-    Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, features, registry, room,
+    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result,
+    RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, registry, room,
 };
-use arrow_array::RecordBatch;
-use arrow_schema::Schema;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 use wellread_image::{Channel, ImageMetadata, Region, Shape};
 
 /// Bytes of crops that are read in one call when all of them are.
@@ -30,8 +27,8 @@ const SCAN_BYTES: usize = 32 << 20;
 /// A store whose rows are cells, cut out of the images of another store. Rows are in the order of the table, without those that
 /// cannot be cut out; errors of reading name rows of the images.
 pub struct CellsStore {
-    images: Arc<dyn Store>,
-    cells: Arc<Cells>,
+    pub(super) images: Arc<dyn Store>,
+    pub(super) cells: Arc<Cells>,
     /// The label images that are masks.
     masks: Option<Arc<dyn Store>>,
 }
@@ -367,45 +364,5 @@ impl RowFacts for CellsStore {
         let crop = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 4);
         // A copy of the crop, zeros around it, and which of its pixels are the cell's.
         Ok(image.saturating_add(crop.saturating_mul(3)))
-    }
-}
-
-impl FeatureTable for CellsStore {
-    fn feature_names(&self) -> Vec<String> {
-        let reserved = [ROW_ID, COLUMN];
-        let table = self.cells.table.names.iter().filter(|name| !reserved.contains(&name.as_str()));
-        let mut names: Vec<String> = table.cloned().collect();
-        let of_images = self.images.hints().feature_names();
-        names.extend(of_images.into_iter().filter(|name| !self.cells.table.has(name)));
-        names
-    }
-
-    fn columns_left_out(&self) -> Vec<String> {
-        self.images.hints().columns_left_out()
-    }
-
-    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        if names.is_empty() {
-            return Ok(None);
-        }
-        let refuse = |cause: &dyn std::fmt::Display| Error::new(&self.cells.table.path, cause);
-        let (own, theirs): (Vec<String>, Vec<String>) =
-            names.iter().cloned().partition(|name| self.cells.table.has(name));
-        let mut batches = vec![];
-        if !own.is_empty() {
-            let rows = self.cells.rows.iter().map(|&row| Some(row as u64));
-            batches.push(features::taken(&self.cells.table.read(&own)?, rows).map_err(|e| refuse(&e))?);
-        }
-        let rows = self.cells.boxes.iter().map(|cell| Some(cell.image as u64));
-        batches.extend(features::of_rows(&*self.images, &theirs, rows)?);
-        let (mut fields, mut columns) = (vec![], vec![]);
-        for name in names {
-            let found =
-                batches.iter().find_map(|batch| batch.schema().index_of(name).ok().map(|i| (batch, i)));
-            let (batch, i) = found.ok_or_else(|| refuse(&format_args!("has no column {name:?}")))?;
-            fields.push(batch.schema().field(i).clone());
-            columns.push(Arc::clone(batch.column(i)));
-        }
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map(Some).map_err(|e| refuse(&e))
     }
 }
