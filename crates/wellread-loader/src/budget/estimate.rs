@@ -32,7 +32,8 @@ impl MemoryEstimate<'_> {
             all = all.saturating_add(working);
             if self.dataset.is_cached() {
                 let kept = self.dataset.kept_info(row)?;
-                whole = whole.saturating_add(kept.shape.checked_bytes(kept.dtype).unwrap_or(usize::MAX));
+                let kept = kept.shape.checked_bytes(kept.dtype).unwrap_or(usize::MAX);
+                whole = whole.saturating_add(kept).min(self.dataset.kept_at_once().max(kept));
             }
             pixels = pixels.max(self.crop(info));
             n += 1;

@@ -16,6 +16,9 @@ use wellread_store::cells::{CellOptions, Cells, CellsReport, CellsStore};
 use wellread_store::words::counted;
 use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store};
 
+/// Bytes of images that a cache decodes at a time for cells of them: a batch of cells of many images is small beside these.
+const CACHED_READ_BYTES: usize = 64 << 20;
+
 /// A set of images, open for reading. Clones share everything.
 ///
 /// ```no_run
@@ -147,7 +150,9 @@ impl Dataset {
 
     /// Cells that were found in these images.
     fn of_cells(images: Self, cells: Arc<Cells>) -> Result<Self> {
-        let store: Arc<dyn Store> = Arc::new(CellsStore::new(Arc::clone(&images.store), Arc::clone(&cells))?);
+        let store = CellsStore::new(Arc::clone(&images.store), Arc::clone(&cells))?;
+        let most = if images.is_cached() { CACHED_READ_BYTES } else { usize::MAX };
+        let store: Arc<dyn Store> = Arc::new(store.reading_at_most(most));
         let cache = images.cache.clone();
         let caches = images.caches.clone();
         Ok(Self { store, cache, open: None, caches, cut: Some(Arc::new(Cut { images, cells })) })
@@ -170,6 +175,11 @@ impl Dataset {
             },
             None => self.row_info(row),
         }
+    }
+
+    /// Bytes of what a cache keeps that it reads at a time, at most; one row may have more.
+    pub(crate) fn kept_at_once(&self) -> usize {
+        if self.cut.is_some() { CACHED_READ_BYTES } else { usize::MAX }
     }
 
     /// How many rows a cache may keep: those of the images, where rows are cells cut out of them.

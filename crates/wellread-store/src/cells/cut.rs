@@ -51,7 +51,8 @@ fn rectangle(part: &Request) -> Rectangle {
 }
 
 impl Cutter {
-    /// Reads boxes of rows of `store`, handing their parts to `each`: together they cover each box.
+    /// Reads boxes of rows of `store`, handing their parts to `each`: together they cover each box. One read of the store, unless
+    /// the images that the boxes are in have more than `most` bytes: then several, each of all boxes of some images.
     ///
     /// # Errors
     /// As [`Store::read`], and those of `each`.
@@ -59,6 +60,7 @@ impl Cutter {
         &mut self,
         store: &dyn Store,
         wanted: &[Wanted],
+        most: usize,
         scratch: &mut Scratch,
         each: &mut EachPart<'_>,
     ) -> Result<()> {
@@ -90,10 +92,34 @@ impl Cutter {
             }
             first = end;
         }
-        let (order, requests, serves) = (&order[..], &requests[..], &serves[..]);
-        let mut sink = CutSink { path: store.path(), order, requests, serves, wanted, buffer, each };
-        store.read(requests, scratch, &mut sink)
+        let (order, mut requests, mut serves) = (&order[..], &requests[..], &serves[..]);
+        while !requests.is_empty() {
+            let n = at_once(store, requests, most)?;
+            let (now, later) = requests.split_at(n);
+            let (path, buffer, each) = (store.path(), &mut *buffer, &mut *each);
+            let mut sink = CutSink { path, order, requests: now, serves, wanted, buffer, each };
+            store.read(now, scratch, &mut sink)?;
+            (requests, serves) = (later, &serves[n..]);
+        }
+        Ok(())
     }
+}
+
+/// How many of the requests, which are in the order of their rows, are of images that have `most` bytes together: one image's at least.
+fn at_once(store: &dyn Store, requests: &[Request], most: usize) -> Result<usize> {
+    if most == usize::MAX {
+        return Ok(requests.len());
+    }
+    let (mut bytes, mut n) = (0usize, 0);
+    for of_image in requests.chunk_by(|a, b| a.row == b.row) {
+        let info = store.row_info(of_image[0].row)?;
+        bytes = bytes.saturating_add(info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX));
+        if n > 0 && bytes > most {
+            break;
+        }
+        n += of_image.len();
+    }
+    Ok(n)
 }
 
 /// Cuts blocks into the parts of the boxes that they are in.

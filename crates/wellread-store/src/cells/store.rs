@@ -31,6 +31,8 @@ pub struct CellsStore {
     pub(super) cells: Arc<Cells>,
     /// The label images that are masks.
     masks: Option<Arc<dyn Store>>,
+    /// Bytes of whole images that are read in one call at most.
+    most: usize,
 }
 
 /// What a thread keeps from read to read.
@@ -58,7 +60,7 @@ impl CellsStore {
             Ok(Arc::from(registry::open(path, &OpenOptions::default())?))
         };
         let masks = cells.masks.as_ref().map(|masks| open(&masks.path)).transpose()?;
-        Ok(Self { images, cells, masks })
+        Ok(Self { images, cells, masks, most: usize::MAX })
     }
 
     /// The cells of a table, or of a set of label images, in these images.
@@ -69,6 +71,13 @@ impl CellsStore {
         let images: Arc<dyn Store> = Arc::from(images);
         let cells = Cells::find(&*images, table, options)?;
         Self::new(images, Arc::new(cells))
+    }
+
+    /// The same, reading cells of images of so many bytes in one call of the images' store at most: for a store that decodes whole
+    /// images whatever is asked of them, as a cache does.
+    pub fn reading_at_most(mut self, bytes: usize) -> Self {
+        self.most = bytes;
+        self
     }
 
     /// The cells.
@@ -159,16 +168,22 @@ impl CellsStore {
         let (wanted, wanted_masks) = (&wanted[..], &wanted_masks[..]);
         if let Some(masks) = &self.masks {
             std::mem::swap(&mut scratch.context, of_masks);
-            let read = mask_cutter.read(&**masks, wanted_masks, scratch, &mut |i, part, dtype, pixels| {
-                own.take(wanted_masks[i].request, part, dtype, pixels);
-                Ok(())
-            });
+            let read = mask_cutter.read(
+                &**masks,
+                wanted_masks,
+                usize::MAX,
+                scratch,
+                &mut |i, part, dtype, pixels| {
+                    own.take(wanted_masks[i].request, part, dtype, pixels);
+                    Ok(())
+                },
+            );
             std::mem::swap(&mut scratch.context, of_masks);
             read?;
         }
         let is_zero = self.mask() == Mask::Zero;
         std::mem::swap(&mut scratch.context, of_images);
-        let read = cutter.read(&*self.images, wanted, scratch, &mut |i, part, dtype, pixels| {
+        let read = cutter.read(&*self.images, wanted, self.most, scratch, &mut |i, part, dtype, pixels| {
             let Wanted { request, start, .. } = wanted[i];
             if is_zero {
                 own.zero_others(request, part, dtype, pixels);
