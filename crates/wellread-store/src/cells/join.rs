@@ -165,7 +165,8 @@ impl Cells {
                     cells.ids.push(labels.as_ref().map_or(row as i64, |(_, labels)| labels[row]));
                 }
                 Placed::Outside => {
-                    report.outside.push(|| format!("{} at y {}, x {}", image.describe(row), y[row], x[row]))
+                    let [y, x] = [y[row], x[row]];
+                    report.outside.push(|| format!("{} at y {y}, x {x}", image.describe(row)));
                 }
                 Placed::Dropped => report.dropped.push(|| image.describe(row)),
                 Placed::TooLarge => {

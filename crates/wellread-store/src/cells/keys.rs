@@ -14,8 +14,9 @@ use crate::{Error, Result, Store};
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashMap;
 
-/// What columns of metadata may be called in front of their own name, by CellProfiler and pycytominer.
-const PREFIXES: [&str; 3] = ["", "Metadata_", "Image_Metadata_"];
+/// What columns of metadata may be called in front of their own name, by CellProfiler and pycytominer; what begins like another one
+/// comes after it.
+const PREFIXES: [&str; 4] = ["", "Image_", "Metadata_", "Image_Metadata_"];
 
 /// What tells a site, unless said otherwise: those of them that both have.
 const SITE: [&str; 4] = ["Plate", "Well", "Site", "Field"];
@@ -273,6 +274,8 @@ mod tests {
         assert_eq!(resolved("Plate", &names).as_deref(), Some("Image_Metadata_Plate"));
         assert_eq!(resolved("Image_Metadata_Site", &names).as_deref(), Some("Site"));
         assert_eq!(resolved("Field", &names), None);
+        let names = ["Image_FileName_DNA".to_owned()];
+        assert_eq!(resolved("FileName_DNA", &names).as_deref(), Some("Image_FileName_DNA"));
     }
 
     #[test]
