@@ -35,7 +35,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<RecordBatch> {
     // What Excel writes first.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let first = bytes.split(|&b| b == b'\n').next().unwrap_or_default();
-    let count = |of: u8| first.iter().filter(|&&b| b == of).count();
+    let count = |of: u8| first.split(|&b| b == of).count();
     // Of equally many the comma.
     let delimiter = [b';', b'\t', b','].into_iter().max_by_key(|&b| count(b)).unwrap_or(b',');
     let reader = || csv::ReaderBuilder::new().delimiter(delimiter).from_reader(bytes);
