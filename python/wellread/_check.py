@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -49,6 +50,18 @@ def text(name: str, value: Any) -> str:
     """A text."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {kind(value)}")
+    return value
+
+
+def path(name: str, value: Any) -> str:
+    """A path."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a str or a path, not {type(value).__name__}")
+    value = os.fspath(value)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str or a path of str, not of bytes")
+    if "\0" in value:
+        raise ValueError(f"{name} must not hold a null character")
     return value
 
 

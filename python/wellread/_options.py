@@ -13,6 +13,10 @@ ORDERS = get_args(_types.Order)
 TURNS = get_args(_types.Turns)
 FILTERS = get_args(_types.Filter)
 UNEVEN = get_args(_types.Uneven)
+EDGES = get_args(_types.Edge)
+UNITS = get_args(_types.Unit)
+MASKS = get_args(_types.Mask)
+UNMATCHED = get_args(_types.Unmatched)
 ON_ERROR = get_args(_types.OnError)
 
 
@@ -38,8 +42,10 @@ def grouping(name: str, by: Any) -> tuple[list[str] | None, list[str] | None]:
     return None, [str(key) for key in _check.several(name, by, "a column, a tuple of columns, or a list of keys")]
 
 
-def order(given: Any, shuffle: bool, by: Any, weights: Any, block: Any, images: Any) -> dict[str, Any]:
-    """The order of rows."""
+def order(
+    given: Any, shuffle: bool, by: Any, weights: Any, block: Any, images: Any, of_cells: bool = False
+) -> dict[str, Any]:
+    """The order of rows, which are cells cut out of images or images themselves."""
     kind = "shuffle" if shuffle else "sequential"
     if given is not None:
         kind = _check.word("order", given, ORDERS)
@@ -49,14 +55,22 @@ def order(given: Any, shuffle: bool, by: Any, weights: Any, block: Any, images: 
         kind = "weighted"
     if (weights is not None) != (kind == "weighted"):
         raise ValueError('weights belong to order="weighted", which needs them')
-    if (by is not None) and kind not in ("grouped", "balanced"):
-        raise ValueError('by belongs to order="grouped" and order="balanced"')
+    if (by is not None) and kind not in ("grouped", "balanced", "block"):
+        raise ValueError('by belongs to order="grouped", order="balanced" and order="block"')
     if by is None and kind in ("grouped", "balanced"):
         raise ValueError(f'by must be given for order="{kind}": a column, columns, or a list of one key per row')
     if images is not None and kind not in ("weighted", "balanced"):
         raise ValueError('images_per_epoch belongs to order="weighted" and order="balanced"')
     columns, keys = grouping("by", by)
-    block_rows, window = (256, 8) if block is None else _two("block", block, "(rows, window)")
+    in_groups = kind == "block" and (by is not None or (of_cells and not hasattr(block, "__len__")))
+    if in_groups:
+        # Blocks are as large as their groups, or as the cells of an image are many.
+        kind = "block-positions" if by is None else "block-groups"
+        if hasattr(block, "__len__"):
+            raise ValueError("block must be the number of groups that are mixed where by= says what a block is")
+        block_rows, window = 256, 8 if block is None else block
+    else:
+        block_rows, window = (256, 8) if block is None else _two("block", block, "(rows, window)")
     if weights is not None:
         if hasattr(weights, "tolist"):
             weights = weights.tolist()

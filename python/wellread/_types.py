@@ -17,6 +17,10 @@ Turns = Literal["none", "half", "quarter", "fitting"]
 Filter = Literal["area", "bilinear", "antialias"]
 Uneven = Literal["drop", "pad"]
 OnError = Literal["raise", "skip"]
+Edge = Literal["shift", "pad", "drop"]
+Unit = Literal["pixel", "um"]
+Mask = Literal["none", "zero", "channel"]
+Unmatched = Literal["error", "skip"]
 # With ":SIZE" behind it, a cache is any text.
 Cache = Union[Literal["none", "memory", "lru", "compressed", "file", "preload"], str]  # noqa: UP007
 
@@ -99,7 +103,7 @@ class OrderChoices(TypedDict, total=False):
     order: Order | None
     by: str | Sequence[Any] | None
     weights: Iterable[float] | None
-    block: Sequence[int] | None
+    block: int | Sequence[int] | None
     images_per_epoch: int | None
     rows: Iterable[int] | None
     sampler: Iterable[int] | None

@@ -1,15 +1,17 @@
-"""Sets of images, read at random."""
+"""Sets of images, read at random.
+
+Long because the one class here says what each of its methods takes and raises.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _check, _native, _options, _rows
-from ._types import ArrowStream, Cache, Path
+from ._types import ArrowStream, Cache, Edge, Mask, Path, Size, Unit, Unmatched
 from .errors import Error
 
 if TYPE_CHECKING:
@@ -82,13 +84,7 @@ class Dataset:
         unmatched: str | None = None,
         path_map: Mapping[str, str] | None = None,
     ):
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"path must be a str or a path, not {type(path).__name__}")
-        path = os.fspath(path)
-        if not isinstance(path, str):
-            raise TypeError("path must be a str or a path of str, not of bytes")
-        if "\0" in path:
-            raise ValueError("path must not hold a null character")
+        path = _check.path("path", path)
         options: dict[str, Any] = {}
         texts: dict[str, Any] = {"format": format, "table": table, "column": column, "cache": cache}
         texts |= {"layout": layout, "pattern": pattern, "missing": missing, "unmatched": unmatched}
@@ -118,6 +114,7 @@ class Dataset:
     def _open(self, path: str, options: dict[str, Any]) -> None:
         self._path = path
         self._options: dict[str, Any] | None = options
+        self._cut: tuple[Dataset, str, dict[str, Any]] | None = None
         self._native = _native.Dataset(path, **options)
         self._length = len(self._native)
 
@@ -141,10 +138,84 @@ class Dataset:
         if column is not None:
             _check.text("column", column)
         dataset = cls.__new__(cls)
-        dataset._path, dataset._options = "arrow", None
+        dataset._path, dataset._options, dataset._cut = "arrow", None, None
         dataset._native = _native.Dataset.from_arrow(table.__arrow_c_stream__(), column)
         dataset._length = len(dataset._native)
         return dataset
+
+    def cells(
+        self,
+        table: Path,
+        *,
+        x: str | None = None,
+        y: str | None = None,
+        size: Size = (96, 96),
+        by: str | Sequence[str] | None = None,
+        edge: Edge = "shift",
+        unit: Unit = "pixel",
+        mask: Mask = "none",
+        masks: Path | None = None,
+        label: str | None = None,
+        unmatched: Unmatched = "error",
+    ) -> Dataset:
+        """The cells of a table, cut out of these images: a set whose rows are cells, in the table's order.
+
+        A read decodes each chunk, tile or strip once for all cells that it is in, and a ``cache`` of this set keeps
+        whole images, decoded once, that crops are cut out of. ``order="block"`` of the loader mixes the cells of some
+        images at a time. The table's columns are the columns of the new set; those of the images stand beside them.
+
+        Args:
+            table: Parquet (of CytoTable or pycytominer), CSV or TSV with a row per cell; or a set of label images,
+                whose labels are the cells (their centroids and areas are computed).
+            x, y: columns of the position; unless given, those of CellProfiler and scikit-image are looked for, such
+                as ``Nuclei_Location_Center_X``.
+            size: height and width of a crop in pixels. The pixel that the position lies in is at index ``size // 2``.
+            by: columns that the table and the images have and that tell the image, such as ``("Plate", "Well",
+                "Site")`` (``Metadata_Plate`` is found as ``Plate``); or a column of the table that has the images'
+                names. Unless given: plate, well, site and field where both have them, else a column of names.
+            edge: at the border of the image the box is moved inside ("shift"), filled with 0 ("pad"), or the cell is
+                left out ("drop").
+            unit: what positions are measured in: "pixel" (the centre of the first is 0), or "um", for which the
+                images' metadata say how large a pixel is.
+            mask: "zero" makes pixels 0 that are not the cell's own, "channel" adds a last channel with 1 where they
+                are, by the label images.
+            masks: the set of label images, told by the names of their images; the table's, where it is one.
+            label: column of the cell's number in its label image; unless given, ``ObjectNumber`` and the like.
+            unmatched: cells without an image or a position, or outside of their image, are an error that counts them
+                ("error"), or left out ("skip").
+
+        Returns:
+            A dataset whose rows are called ``IMAGE/cell-NUMBER``. Its :attr:`cells_report` counts what was left out.
+
+        Raises:
+            FileNotFoundError: there is no such table (a :class:`wellread.Error` too).
+            wellread.ChoiceError: a column that is not there or not told, cells that cannot be cut out, crops larger
+                than an image (a :class:`ValueError` too).
+            wellread.Error: a table that is damaged or no table, two cells of one number in an image.
+        """
+        path = _check.path("table", table)
+        columns = [by] if isinstance(by, str) else _check.several("by", () if by is None else by, "columns")
+        choices: dict[str, Any] = {
+            "x": None if x is None else _check.text("x", x),
+            "y": None if y is None else _check.text("y", y),
+            "size": _check.size("size", size) or (96, 96),
+            "by": [_check.text(f"by[{i}]", column) for i, column in enumerate(columns)],
+            "edge": _check.word("edge", edge, _options.EDGES),
+            "unit": _check.word("unit", unit, _options.UNITS),
+            "unmatched": _check.word("unmatched", unmatched, _options.UNMATCHED),
+            "mask": _check.word("mask", mask, _options.MASKS),
+            "masks": None if masks is None else _check.path("masks", masks),
+            "label": None if label is None else _check.text("label", label),
+        }
+        return _cells_of(self, path, choices)
+
+    @property
+    def cells_report(self) -> dict[str, Any] | None:
+        """What the table of cells came to, where rows are cells (:meth:`cells`), else None: ``rows`` of the table,
+        ``cells`` and ``images`` that there are; ``without_image``, ``without_position``, ``outside``, ``dropped`` (at
+        the border) and ``images_without_cells``, each with ``count`` and the ``first`` few in words."""
+        report = self._native.cells_report()
+        return None if report is None else json.loads(report)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The set as an Arrow stream, for ``pyarrow.table(ds)``, ``polars.DataFrame(ds)`` or DuckDB: ``row_id``,
@@ -363,6 +434,8 @@ class Dataset:
         return values
 
     def __reduce__(self):
+        if self._cut is not None:
+            return _cells_of, self._cut
         if self._options is None:
             raise TypeError(
                 "a Dataset of an Arrow table in memory cannot be pickled: write the table to a file and open that, "
@@ -374,8 +447,9 @@ class Dataset:
         return f"wellread.Dataset({self._path!r}: {self._images()}, {self.format})"
 
     def _images(self) -> str:
-        """How many images there are, in words."""
-        return "1 image" if self._length == 1 else f"{self._length} images"
+        """How many images there are, or cells, in words."""
+        thing = "image" if self._cut is None else "cell"
+        return f"1 {thing}" if self._length == 1 else f"{self._length} {thing}s"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -385,6 +459,15 @@ class Dataset:
             shape, dtype = self._native.info(0)
             first = f"<br>{' x '.join(map(str, shape))} (TCZYX) {dtype}"
         return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._images()}, {escape(self.format)}{first}"
+
+
+def _cells_of(images: Dataset, table: str, choices: dict[str, Any]) -> Dataset:
+    # What was chosen is checked by now.
+    dataset = Dataset.__new__(Dataset)
+    dataset._path, dataset._options, dataset._cut = images._path, images._options, (images, table, choices)
+    dataset._native = images._native.cells(table, choices)
+    dataset._length = len(dataset._native)
+    return dataset
 
 
 def _reopened(path: str, options: dict) -> Dataset:

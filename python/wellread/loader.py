@@ -76,8 +76,10 @@ class DataLoader:
         order: "sequential", "shuffle", "block" (nearly random, few places at a time), "grouped" (rows of a group
             together), "weighted" or "balanced" (classes in equal shares).
         by: for "grouped" and "balanced": a column, a tuple of columns, or a list of one key per row of the dataset.
+            For "block": what a block is, where blocks differ in size; of cells (:meth:`wellread.Dataset.cells`) those
+            of an image unless said otherwise.
         weights: for "weighted": one number per row of the dataset.
-        block: for "block": (rows of a block, blocks that are mixed).
+        block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
         images_per_epoch: for "weighted" and "balanced", unless as many as there are rows.
         rows: only these rows of the dataset, in this order where the order is sequential; ``sampler`` is the
             same under torch's name.
@@ -153,7 +155,7 @@ class DataLoader:
         order: Order | None = None,
         by: str | Sequence[Any] | None = None,
         weights: Iterable[float] | None = None,
-        block: Sequence[int] | None = None,
+        block: int | Sequence[int] | None = None,
         images_per_epoch: int | None = None,
         rows: Iterable[int] | None = None,
         sampler: Iterable[int] | None = None,
@@ -214,7 +216,15 @@ class DataLoader:
                 raise TypeError(f"{name} must be callable, not {type(call).__name__}")
         name = "rows" if sampler is None else "sampler"
         chosen = rows if sampler is None else sampler
-        order_choice = _options.order(order, _check.truth("shuffle", shuffle), by, weights, block, images_per_epoch)
+        order_choice = _options.order(
+            order,
+            _check.truth("shuffle", shuffle),
+            by,
+            weights,
+            block,
+            images_per_epoch,
+            dataset.cells_report is not None,
+        )
         self._pins = _check.truth("pin_memory", pin_memory)
         if (self._pins or device is not None) and self._as not in ("torch", "jax"):
             raise ValueError(f'{"pin_memory" if self._pins else "device"} needs as_="torch", not {self._as!r}')

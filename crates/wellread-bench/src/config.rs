@@ -201,7 +201,7 @@ mod tests {
         );
         assert_eq!(written["time_budget_s"], 600.0);
         assert_eq!(written["access"], serde_json::json!(["sequential", "random", "grouped"]));
-        let source = Source::Path { path: "plate.parquet".into(), planes: Some(true) };
+        let source = Source::Path { path: "plate.parquet".into(), planes: Some(true), cells: None };
         let written =
             serde_json::to_value(Config { source, data_dir: Some("sets".into()), ..Config::default() })
                 .unwrap();

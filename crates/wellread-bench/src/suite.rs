@@ -223,7 +223,7 @@ fn with_frameworks(
 /// Names of the formats that will be measured.
 fn formats_of(config: &Config) -> Result<Vec<&'static str>> {
     match (&config.source, config.in_place) {
-        (Source::Path { path, .. }, true) => Ok(vec![data::open_source(path, false)?.format()]),
+        (Source::Path { path, .. }, true) => Ok(vec![data::open_source(path, false, None)?.format()]),
         _ => Ok(data::parse_formats(&config.formats)?.iter().map(|format| format.name).collect()),
     }
 }
@@ -262,16 +262,17 @@ fn prepare(
     progress: &dyn Fn(&str, usize, usize),
 ) -> Result<Prepared> {
     if config.in_place {
-        let Source::Path { path, planes } = &config.source else {
+        let Source::Path { path, planes, cells } = &config.source else {
             bail!("--in-place needs --input: there is nothing to measure in place");
         };
-        let (store, images) = data::open_checked(path, *planes)?;
+        let (store, images) = data::open_checked(path, *planes, cells.as_ref())?;
         let expected =
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
         let codec = store.layout().ok().map(|layout| layout.codec);
         let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None, codec }];
-        let what = images
-            .map_or("images".to_owned(), |images| format!("planes of the {}", counted(images, "image")));
+        let whole = if cells.is_some() { "cells" } else { "images" };
+        let what =
+            images.map_or(whole.to_owned(), |images| format!("planes of the {}", counted(images, "image")));
         let about = format!("{} {what} of {}, as they lie there", expected.len(), path.display());
         let planes = images.is_some();
         return Ok(Prepared { folder: config.out.clone(), sets, expected, about, planes });

@@ -1,10 +1,11 @@
 //! One file per subcommand: its arguments, a `run`.
 //!
 //! What several of them need stands below them: here [`OpenArgs`], places and small parsers; the command as a line of words
-//! in `command_line`; this program as a command sees it in `program`; flags in `trace`, `synthetic` and `convert`.
+//! in `command_line`; this program as a command sees it in `program`; flags in `trace`, `cells`, `synthetic` and `convert`.
 
 pub mod advise;
 pub mod bench;
+pub mod cells;
 pub mod checksum;
 pub mod command_line;
 pub mod compare;
@@ -18,6 +19,7 @@ pub mod processes;
 pub mod program;
 pub mod recipe;
 pub mod report;
+mod size;
 pub mod stats;
 pub mod synthetic;
 pub mod task_native;
@@ -26,6 +28,8 @@ pub mod trace;
 pub mod verify;
 pub mod view;
 pub mod write_options;
+
+pub use size::parse_size;
 
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;
@@ -54,6 +58,8 @@ pub struct OpenArgs {
     pub skip_null: bool,
     #[command(flatten)]
     pub sites: SiteArgs,
+    #[command(flatten)]
+    pub cells: cells::CellArgs,
 }
 
 /// Options of sets whose images are made of several files each.
@@ -114,9 +120,9 @@ impl OpenArgs {
     pub fn open_again(&self, path: &Path) -> anyhow::Result<Box<dyn Store>> {
         let store = wellread_store::open(path, &self.options())?;
         if !self.skip_null {
-            return Ok(store);
+            return Ok(self.cells.of(store, false)?);
         }
-        Ok(Box::new(wellread_store::subset::Subset::without_nulls(store)?))
+        Ok(self.cells.of(Box::new(wellread_store::subset::Subset::without_nulls(store)?), false)?)
     }
 
     /// Opens `path`.
@@ -126,7 +132,7 @@ impl OpenArgs {
         }
         let store = wellread_store::open(path, &self.options())?;
         if !self.skip_null {
-            return Ok(store);
+            return Ok(self.cells.of(store, true)?);
         }
         let subset = wellread_store::subset::Subset::without_nulls(store)?;
         if subset.left_out() > 0 {
@@ -134,7 +140,7 @@ impl OpenArgs {
             let were = if subset.left_out() == 1 { "was" } else { "were" };
             to_stderr(format!("note: {rows} without an image {were} left out"));
         }
-        Ok(Box::new(subset))
+        Ok(self.cells.of(Box::new(subset), true)?)
     }
 }
 
@@ -227,14 +233,6 @@ pub fn outside_of(source: &Path, option: &str, target: &Path) -> Outcome {
 /// Number of threads for whole-set operations: the machine's cores.
 pub fn default_jobs() -> usize {
     wellread_worker::threads()
-}
-
-/// Parses `HxW`, such as `256x256`.
-pub fn parse_size(text: &str) -> Result<(usize, usize), String> {
-    let parse = |s: &str| s.trim().parse::<usize>().ok().filter(|&n| n > 0);
-    text.split_once(['x', 'X'])
-        .and_then(|(h, w)| Some((parse(h)?, parse(w)?)))
-        .ok_or_else(|| format!("{text:?} is no size; write HEIGHTxWIDTH, such as 256x256"))
 }
 
 /// Parses a number of things of which there must be one at least.

@@ -51,7 +51,6 @@ mod budget;
 mod builder;
 pub mod cache;
 mod compiled_transform;
-mod cover;
 pub mod dataset;
 mod draw;
 pub mod dtype;

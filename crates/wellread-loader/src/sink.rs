@@ -5,7 +5,6 @@
 //! more is to be done go to the intermediate buffer instead, in the same way. Several crops of one image take their
 //! parts of the same blocks.
 
-use crate::cover::intersection;
 use crate::dtype::Output;
 use crate::kernels::{Affine, Patch, bytes_of, convert_patch, plane};
 use crate::orientation::Orientation;
@@ -14,6 +13,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wellread_image::Region;
+use wellread_store::cover::intersection;
 use wellread_store::{Block, Error, PixelSink, Request, Result, RowInfo};
 use wellread_trace::{Kind, span};
 

@@ -4,6 +4,7 @@ use crate::lent::Lent;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
+use wellread::store::cells::CellOptions;
 use wellread::{
     Crop, Error, Field, Filter, Grouping, Jitter, LoaderBuilder, Noise, Normalize, OnError, Order, Output,
     Resize, Result, RightAngles, Scale, Transform, Uneven,
@@ -159,6 +160,43 @@ impl Choices {
     }
 }
 
+/// What is chosen of single-cell crops.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct CellChoice {
+    x: Option<String>,
+    y: Option<String>,
+    size: [usize; 2],
+    by: Vec<String>,
+    edge: String,
+    unit: String,
+    unmatched: String,
+    mask: String,
+    masks: Option<PathBuf>,
+    label: Option<String>,
+}
+
+impl CellChoice {
+    pub(crate) fn options(self) -> Result<CellOptions> {
+        /// A choice by its word; the package has looked that it is one.
+        fn chosen<T: std::str::FromStr<Err = String>>(name: &str, text: &str) -> Result<T> {
+            text.parse().map_err(|why| Error::new(name, why))
+        }
+        Ok(CellOptions {
+            edge: chosen("edge", &self.edge)?,
+            unit: chosen("unit", &self.unit)?,
+            unmatched: chosen("unmatched", &self.unmatched)?,
+            mask: chosen("mask", &self.mask)?,
+            x: self.x,
+            y: self.y,
+            size: self.size,
+            by: self.by,
+            masks: self.masks,
+            label: self.label,
+        })
+    }
+}
+
 /// What makes rows belong together, where that is said: columns, or one key per row.
 pub(crate) fn grouping(columns: Option<Vec<String>>, keys: Option<Vec<String>>) -> Option<Grouping> {
     match (columns, keys) {
@@ -179,6 +217,8 @@ impl OrderChoice {
             "sequential" => Order::Sequential,
             "shuffle" => Order::Random,
             "block" => Order::Block { rows: self.block_rows, window: self.window },
+            "block-positions" => Order::Mixed { by: Grouping::Position, window: self.window },
+            "block-groups" => Order::Mixed { by: by(), window: self.window },
             "grouped" => Order::Grouped(by()),
             "balanced" => Order::Balanced { by: by(), images },
             "weighted" => Order::Weighted { weights: self.weights.unwrap_or_default().into(), images },

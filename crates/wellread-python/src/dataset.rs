@@ -1,8 +1,8 @@
 //! [`Dataset`]: a set of images, as Python sees it.
 
 use crate::batch::Batch;
-use crate::choices::grouping;
-use crate::errors::{Activity, abandonable};
+use crate::choices::{CellChoice, grouping};
+use crate::errors::{Activity, abandonable, exception};
 use crate::opened::Opened;
 use crate::pixels::{AlignedVec, Pixels};
 use pyo3::prelude::*;
@@ -174,6 +174,21 @@ impl Dataset {
     #[pyo3(signature = (stream, column=None))]
     fn from_arrow(py: Python<'_>, stream: &Bound<'_, PyCapsule>, column: Option<String>) -> PyResult<Self> {
         crate::arrow::import(py, stream, column).map(Self::new)
+    }
+
+    /// The cells of a table, cut out of these images.
+    fn cells(&self, py: Python<'_>, table: PathBuf, choices: CellChoice) -> PyResult<Self> {
+        let options = choices.options().map_err(|error| exception(py, &error, Activity::Choosing))?;
+        self.opened
+            .long(py, Activity::Opening, move |dataset, _| dataset.cells(&table, &options))
+            .map(Self::new)
+    }
+
+    /// What the table of cells came to, as JSON; None where rows are images.
+    fn cells_report(&self) -> PyResult<Option<String>> {
+        let report = self.opened.home().cells_report();
+        let text = report.map(serde_json::to_string).transpose();
+        text.map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
     }
 
     /// All rows as an Arrow stream, in a capsule.

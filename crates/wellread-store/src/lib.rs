@@ -16,7 +16,7 @@
 //! Imports go one way, from above to below:
 //!
 //! ```text
-//!  convert · verify · preview …                    whole sets, through the trait alone
+//!  cells · convert · verify · preview …            whole sets, through the trait alone
 //!  registry                                        the list of formats; opening and creating by name and content
 //!  sites                                           images of several files each
 //!  parquet · tiff · ome_zarr · image_folder · table · profiles
@@ -53,6 +53,7 @@
 //! | [`masks`] | masks among images, told by names |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
+//! | [`cells`], [`cover`] | a set seen cell by cell; which boxes of an image to ask for when several crops of it are wanted |
 //! | [`trace`] | a timeline of what threads do, written to a file |
 //! | [`threads`] | threads where the system may have no more |
 //! | [`process`] | which process this is, which forks change |
@@ -63,8 +64,10 @@
 //! | [`words`] | numbers of things in sentences |
 
 pub mod bare_codec;
+pub mod cells;
 pub mod checksum;
 pub mod convert;
+pub mod cover;
 pub mod direct;
 pub mod entries;
 pub mod error;

@@ -93,7 +93,7 @@ struct Mask<'n> {
 const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
 
 /// A stem and what it begins with, word by word, the longest first.
-fn beginnings(stem: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn beginnings(stem: &str) -> impl Iterator<Item = &str> {
     let ends = stem.rmatch_indices(SEPARATORS).map(|(at, _)| at);
     std::iter::once(stem.len()).chain(ends).map(|end| &stem[..end])
 }

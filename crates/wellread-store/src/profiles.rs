@@ -18,7 +18,8 @@ use crate::words::counted;
 use crate::{Error, Result, Store, place};
 use arrow_array::{Array, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
-use names::{Namesakes, files_of_sites, full_name, full_parts, is_table, parts};
+pub(crate) use names::parts;
+use names::{Namesakes, files_of_sites, full_name, full_parts, is_table};
 use spread::Spread;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -155,7 +156,7 @@ pub fn join(
 }
 
 /// The folders that a folder of images lies in, itself last; of a table none.
-fn folders_of(source: &dyn Store) -> Vec<String> {
+pub(crate) fn folders_of(source: &dyn Store) -> Vec<String> {
     let path = place::absolute(source.path()).unwrap_or_default();
     if is_table(source) || !place::is_folder(&path) {
         return vec![];
@@ -165,7 +166,7 @@ fn folders_of(source: &dyn Store) -> Vec<String> {
 
 /// The rows of profiles by the names in them.
 #[derive(Default)]
-struct Profiles {
+pub(crate) struct Profiles {
     /// By the whole name: a row, and another one with the same.
     whole: HashMap<String, [Option<usize>; 2]>,
     /// By the end of the name, with as many folders as an image has, where it has more than that: rows, each with the folders
@@ -181,8 +182,9 @@ struct Profiles {
 
 /// The row of an image's profile.
 #[derive(Clone, Debug, PartialEq)]
-struct ProfileMatch {
-    row: usize,
+pub(crate) struct ProfileMatch {
+    /// The row in the table.
+    pub(crate) row: usize,
     /// How many folders of the image's name the profile's name has.
     folders: usize,
     /// Folders of the profile's name of which nothing says that they are the image's.
@@ -191,7 +193,7 @@ struct ProfileMatch {
 
 impl Profiles {
     /// For images of these names.
-    fn of_images<'n>(names: impl Iterator<Item = Vec<&'n str>>) -> Self {
+    pub(crate) fn of_images<'n>(names: impl Iterator<Item = Vec<&'n str>>) -> Self {
         Self { depths: names.map(|name| name.len() - 1).collect(), ..Self::default() }
     }
 
@@ -213,7 +215,7 @@ impl Profiles {
         Ok(first)
     }
 
-    fn push(&mut self, name: &[&str], row: usize) {
+    pub(crate) fn push(&mut self, name: &[&str], row: usize) {
         if self.some.len() < 3 {
             self.some.push(name.join("/"));
         }
@@ -229,7 +231,11 @@ impl Profiles {
     }
 
     /// The profile of an image of this name in a set in the folders `base`; both rows where there are two.
-    fn of(&self, base: &[&str], name: &[&str]) -> std::result::Result<Option<ProfileMatch>, [usize; 2]> {
+    pub(crate) fn of(
+        &self,
+        base: &[&str],
+        name: &[&str],
+    ) -> std::result::Result<Option<ProfileMatch>, [usize; 2]> {
         let full = [base, name].concat();
         let own = name.len() - 1;
         let exact = |name: &[&str], folders: usize| match self.whole.get(&end(name, folders))? {

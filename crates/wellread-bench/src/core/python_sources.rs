@@ -118,11 +118,19 @@ pub(crate) fn sources<'s>(
     let mut sources = Vec::new();
     for python in session.frameworks.of(track) {
         for set in &session.prepared.sets {
-            let planes = session.config.in_place && session.prepared.planes;
-            let planes = planes.then_some(
-                "the rows are planes of images, which readers in Python do not make (leave out --in-place)",
-            );
-            if let Some(reason) = python.unavailable().or(set.error.as_deref()).or(planes) {
+            let parts = if session.config.source.cells().is_some() {
+                Some(
+                    "the rows are cells of images, which readers in Python do not cut out (leave out --in-place)",
+                )
+            } else if session.prepared.planes {
+                Some(
+                    "the rows are planes of images, which readers in Python do not make (leave out --in-place)",
+                )
+            } else {
+                None
+            };
+            let parts = parts.filter(|_| session.config.in_place);
+            if let Some(reason) = python.unavailable().or(set.error.as_deref()).or(parts) {
                 let keys =
                     vec![("format", Cell::from(set.format)), ("framework", Cell::from(python.framework))];
                 unavailable.push(Unavailable { keys, reason: reason.to_owned() });

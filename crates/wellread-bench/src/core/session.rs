@@ -124,7 +124,7 @@ impl Session<'_> {
         let _open = span(Kind::OpenSet);
         if self.config.in_place {
             // What was found out once: looking at every shape again would change what opening costs.
-            return data::open_source(&set.path, self.prepared.planes);
+            return data::open_source(&set.path, self.prepared.planes, self.config.source.cells());
         }
         let options = OpenOptions { format: Some(set.format.to_owned()), ..self.open_options.clone() };
         Ok(wellread_store::open(&set.path, &options)?)

@@ -25,5 +25,5 @@ pub(crate) use formats::{absent_sets, find_codecs};
 pub(crate) use prepare::prepare_in_thread;
 pub use prepare::{Prepared, prepare};
 pub(crate) use source::open_checked;
-pub use source::{SetSpec, Source, no_masks, open_source};
+pub use source::{SetSpec, Source, SourceCells, no_masks, open_source};
 pub use write::generate;

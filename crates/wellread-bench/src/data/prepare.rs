@@ -8,7 +8,7 @@
 
 use super::formats::{FormatSet, set_name};
 use super::record::{EXPECTED, RECORD, SetRecord, remove_record, write_expected};
-use super::source::{SetSpec, Source, open_checked};
+use super::source::{SetSpec, Source, SourceCells, open_checked};
 use super::write::{Writers, synthesize};
 use crate::sample::delivered_bytes;
 use anyhow::{Context as _, Result};
@@ -205,6 +205,7 @@ enum Opened<'s> {
     Stored {
         path: &'s Path,
         planes: Option<bool>,
+        cells: Option<&'s SourceCells>,
         store: Box<dyn Store>,
         /// Number of images, where the rows are their planes.
         images: Option<usize>,
@@ -215,9 +216,10 @@ impl<'s> Opened<'s> {
     fn open(source: &'s Source) -> Result<Self> {
         Ok(match source {
             Source::Synthetic(spec) => Self::Synthetic(spec),
-            Source::Path { path, planes } => {
-                let (store, images) = open_checked(path, *planes)?;
-                Self::Stored { path, planes: *planes, store, images }
+            Source::Path { path, planes, cells } => {
+                let cells = cells.as_ref();
+                let (store, images) = open_checked(path, *planes, cells)?;
+                Self::Stored { path, planes: *planes, cells, store, images }
             }
         })
     }
@@ -239,10 +241,12 @@ impl<'s> Opened<'s> {
                 );
                 Ok((about.clone(), about))
             }
-            Self::Stored { path, planes, store, images } => {
+            Self::Stored { path, planes, cells, store, images } => {
                 let first = store.row_info(0)?;
                 let (mut bytes, mut newest) = (0, std::time::SystemTime::UNIX_EPOCH);
-                for file in store.files()? {
+                let tables = cells.map(|cells| cells.table.clone());
+                let masks = cells.and_then(|cells| cells.options.masks.clone());
+                for file in store.files()?.into_iter().chain(tables).chain(masks) {
                     let meta = std::fs::metadata(&file)
                         .with_context(|| format!("cannot read {}", file.display()))?;
                     bytes += meta.len();
@@ -254,16 +258,20 @@ impl<'s> Opened<'s> {
                     Some(images) => {
                         format!("{} of the {}", counted(store.len(), "plane"), counted(*images, "image"))
                     }
+                    None if cells.is_some() => counted(store.len(), "cell"),
                     None => counted(store.len(), "image"),
                 };
                 let about =
                     format!("{what} in {}, first {} (TCZYX) {}", path.display(), first.shape, first.dtype);
                 let full = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
                 // Sets of earlier versions had the row in front of every name.
-                let identity = format!(
+                let mut identity = format!(
                     "{} {about} {bytes} bytes {stamp} ms planes {planes:?}, names as they are",
                     full.display()
                 );
+                if let Some(cells) = cells {
+                    identity += &format!(", {cells:?}");
+                }
                 Ok((identity, about))
             }
         }

@@ -5,8 +5,9 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use wellread_image::synthetic::{self, Kind};
 use wellread_image::{PixelType, Shape};
+use wellread_store::cells::{CellOptions, CellsStore};
 use wellread_store::convert::one_pixel_type;
-use wellread_store::{masks, registry};
+use wellread_store::{Store, masks, registry};
 
 /// What a synthetic set is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -55,7 +56,37 @@ pub enum Source {
         path: PathBuf,
         /// Whether to take every plane as an image of its own; `None` does so when shapes differ.
         planes: Option<bool>,
+        /// The cells to take instead of the images.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cells: Option<SourceCells>,
     },
+}
+
+impl Source {
+    /// The cells that are taken instead of the images.
+    pub fn cells(&self) -> Option<&SourceCells> {
+        match self {
+            Self::Path { cells, .. } => cells.as_ref(),
+            Self::Synthetic(_) => None,
+        }
+    }
+}
+
+/// Cells that are cut out of a set's images.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SourceCells {
+    /// The table of cells, or label images.
+    pub table: PathBuf,
+    /// How they are cut out.
+    pub options: CellOptions,
+}
+
+impl SourceCells {
+    /// These images, or the cells in them where some are asked for.
+    fn of(cells: Option<&Self>, images: Box<dyn Store>) -> wellread_store::Result<Box<dyn Store>> {
+        let Some(Self { table, options }) = cells else { return Ok(images) };
+        Ok(Box::new(CellsStore::open(images, table, options)?))
+    }
 }
 
 /// What to do about images and masks in one folder.
@@ -66,20 +97,21 @@ const TWO_SETS: &str = "images and masks are two sets: give the folder of one of
 ///
 /// # Errors
 /// As [`masks::none_beside_images`].
-pub fn no_masks(store: &dyn wellread_store::Store) -> wellread_store::Result<()> {
+pub fn no_masks(store: &dyn Store) -> wellread_store::Result<()> {
     if registry::format_named(store.format()).is_ok_and(|format| format.keeps_features) {
         return Ok(());
     }
     masks::none_beside_images(store).map_err(|error| error.hint(TWO_SETS))
 }
 
-/// Opens a set that was looked at before ([`open_checked`]), as planes where that said so: nothing but opening.
-pub fn open_source(path: &Path, planes: bool) -> Result<Box<dyn wellread_store::Store>> {
+/// Opens a set that was looked at before ([`open_checked`]), or its cells, as planes where that said so: nothing but opening.
+pub fn open_source(path: &Path, planes: bool, cells: Option<&SourceCells>) -> Result<Box<dyn Store>> {
     let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
+    let store = SourceCells::of(cells, store)?;
     Ok(if planes { Box::new(wellread_store::planes::PlaneStore::new(store)?) } else { store })
 }
 
-/// Opens the source set, as planes when asked for or when shapes differ, with the number of images where planes are the rows; looks
+/// Opens the source set, or its cells, as planes when asked for or when shapes differ, with the number of images where planes are the rows; looks
 /// at all of its rows for what is none of one set of images.
 ///
 /// # Errors
@@ -87,12 +119,14 @@ pub fn open_source(path: &Path, planes: bool) -> Result<Box<dyn wellread_store::
 pub(crate) fn open_checked(
     path: &Path,
     planes: Option<bool>,
-) -> Result<(Box<dyn wellread_store::Store>, Option<usize>)> {
+    cells: Option<&SourceCells>,
+) -> Result<(Box<dyn Store>, Option<usize>)> {
     let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
     if store.is_empty() {
         bail!("{}: there is no image in it", path.display());
     }
     store.hints().complete(0..store.len())?;
+    let store = SourceCells::of(cells, store)?;
     one_pixel_type(&*store).map_err(|error| error.hint(TWO_SETS))?;
     no_masks(&*store)?;
     let mixed = || -> Result<bool> {

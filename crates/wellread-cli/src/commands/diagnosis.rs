@@ -55,13 +55,13 @@ pub struct Args {
 impl Args {
     /// Refuses choices of a set where none is given.
     pub fn check_unused(&self) -> Outcome {
-        let OpenArgs { read_as, level, column, table, skip_null, sites } = &self.open;
+        let OpenArgs { read_as, level, column, table, skip_null, sites, cells } = &self.open;
         let opened = read_as.is_some() || *level > 0 || column.is_some() || table.is_some() || *skip_null;
-        let opened = opened || *sites != SiteArgs::default();
+        let opened = opened || *sites != SiteArgs::default() || cells.cells.is_some();
         if opened || self.trace.is_asked() {
             return Err(Failure::Usage(
-                "--read-as, --level, --column, --table, --skip-null, --layout, --pattern, --missing, --unmatched, --path-map and \
-                 --trace belong to a set; add --data PATH"
+                "--read-as, --level, --column, --table, --skip-null, --layout, --pattern, --missing, --unmatched, --path-map, \
+                 --cells and --trace belong to a set; add --data PATH"
                     .to_owned(),
             ));
         }

@@ -30,12 +30,13 @@ use wellread_store::words::counted;
 
 /// Arguments of `bench` that a recipe stands in for: all but the results folder.
 #[rustfmt::skip]
-pub const REPLACED: [&str; 47] = [
+pub const REPLACED: [&str; 58] = [
     "what", "input", "in_place", "compression", "planes", "images", "size", "channels", "depth", "time", "dtype", "kind",
     "seed", "formats", "repeats", "precision", "processes", "data_dir", "time_budget", "access", "block_rows",
     "block_window", "transform", "cache", "samples", "batch_sizes", "workers", "keep_open", "loader_cache", "model",
     "mode", "steps", "batch_size", "loop_workers", "memory", "prefetch", "random_crop", "crops", "crop", "scale",
-    "framework", "python", "loaders", "turn_limit", "no_cold", "random_images", "sweep",
+    "framework", "python", "loaders", "turn_limit", "no_cold", "random_images", "sweep", "cells", "cells_size", "cells_x",
+    "cells_y", "cells_by", "cells_edge", "cells_unit", "cells_mask", "cells_masks", "cells_label", "cells_unmatched",
 ];
 
 /// Commands that a recipe may run, and the option that names where their results go.

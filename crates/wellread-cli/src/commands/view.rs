@@ -12,7 +12,8 @@ Contrast is stretched per channel; Z is projected by its maximum. For looking, n
 
 Examples:
   wellread view plate.parquet --row 12 --out cell.png
-  wellread view plate.parquet --count 24")]
+  wellread view plate.parquet --count 24
+  wellread view plate-tiff --cells cells.csv --count 30 --out cells.png")]
 pub struct Args {
     /// A file or folder of images.
     path: PathBuf,

@@ -3,6 +3,7 @@
 mod advise;
 mod bad_input;
 mod bench;
+mod cells;
 mod columns;
 mod compare;
 mod data;

@@ -30,14 +30,18 @@ impl MemoryEstimate<'_> {
             let working = store.row_hints(row)?.working_bytes()?;
             largest = largest.max(working);
             all = all.saturating_add(working);
-            whole = whole.saturating_add(info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX));
+            if self.dataset.is_cached() {
+                let kept = self.dataset.kept_info(row)?;
+                let kept = kept.shape.checked_bytes(kept.dtype).unwrap_or(usize::MAX);
+                whole = whole.saturating_add(kept).min(self.dataset.kept_at_once().max(kept));
+            }
             pixels = pixels.max(self.crop(info));
             n += 1;
         }
         // Where a read has a price of its own, the engine decodes all its rows at once; a cache reads whole images of
         // all rows.
         let reading = if store.hints().rows_per_read > 1 { all } else { largest };
-        let reading = reading.saturating_add(if self.dataset.is_cached() { whole } else { 0 });
+        let reading = reading.saturating_add(whole);
         let later = if floats == 0 && self.compiled.post_process.is_none() {
             0
         } else {
@@ -74,7 +78,8 @@ impl MemoryEstimate<'_> {
         let per_row = if self.dataset.store().hints().rows_per_read > 1 {
             self.dataset.store().row_hints(row)?.working_bytes()?
         } else if self.dataset.is_cached() {
-            info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX).min(SPLIT_BYTES / others.max(1))
+            let kept = self.dataset.kept_info(row)?;
+            kept.shape.checked_bytes(kept.dtype).unwrap_or(usize::MAX).min(SPLIT_BYTES / others.max(1))
         } else {
             0
         };

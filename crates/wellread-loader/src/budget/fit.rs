@@ -166,7 +166,7 @@ struct Sizes {
     /// Rows of the median and the most.
     rows: [(usize, RowInfo); 2],
     crops: usize,
-    /// Bytes of pixels of all rows.
+    /// Bytes of pixels of all rows that a cache may keep.
     all: usize,
 }
 
@@ -186,7 +186,8 @@ fn sizes(request: &FitRequest<'_>) -> Result<Sizes> {
     for i in 0..n {
         let row = rows.get((i as u128 * rows.len() as u128 / n as u128) as usize);
         let like = dataset.row_info(row).and_then(|info| {
-            bytes += info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX) as u128;
+            let kept = dataset.kept_info(row)?;
+            bytes += kept.shape.checked_bytes(kept.dtype).unwrap_or(usize::MAX) as u128;
             Ok((estimate.like(row, info, *crops, [*slice, 1])?, row, info))
         });
         match like {
@@ -199,7 +200,7 @@ fn sizes(request: &FitRequest<'_>) -> Result<Sizes> {
     let (Some(&usual), Some(&most)) = (found.get(found.len() / 2), found.last()) else {
         return Err(error.expect("there is a row, and it failed"));
     };
-    let all = bytes / found.len() as u128 * dataset.len() as u128;
+    let all = bytes / found.len() as u128 * dataset.kept_rows() as u128;
     Ok(Sizes {
         alone: [usual.0, most.0],
         rows: [(usual.1, usual.2), (most.1, most.2)],

@@ -113,6 +113,12 @@ impl LoaderBuilder {
         self.order(Order::Block { rows, window }).seed(seed)
     }
 
+    /// Groups in random order, the rows of `window` groups shuffled among each other ([`Order::Mixed`]): for cells, with
+    /// [`Grouping::Position`], those of so many images. Sets the seed of all random draws.
+    pub fn mixed(self, by: Grouping, window: usize, seed: u64) -> Self {
+        self.order(Order::Mixed { by, window }).seed(seed)
+    }
+
     /// Rows drawn with replacement, each as often as its weight says; `weights` has one for every row of the
     /// dataset, also for rows that are left out. An epoch has as many images as there are rows with a weight;
     /// [`Order::Weighted`] lets choose. Sets the seed of all random draws.

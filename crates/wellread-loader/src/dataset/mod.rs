@@ -1,4 +1,9 @@
 //! A set of images: a store that is cheap to clone and may be shared by threads.
+//!
+//! ```text
+//!  store ─▶ caches                        a set of images
+//!  store ─▶ caches ─▶ CellsStore          a set of cells, cut out of images that the caches keep
+//! ```
 
 mod split;
 
@@ -7,8 +12,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
+use wellread_store::cells::{CellOptions, Cells, CellsReport, CellsStore};
 use wellread_store::words::counted;
 use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store};
+
+/// Bytes of images that a cache decodes at a time for cells of them: a batch of cells of many images is small beside these.
+const CACHED_READ_BYTES: usize = 64 << 20;
 
 /// A set of images, open for reading. Clones share everything.
 ///
@@ -26,6 +35,14 @@ pub struct Dataset {
     open: Option<Arc<Open>>,
     /// Caches over that, innermost first.
     caches: Vec<Cache>,
+    /// The images and which cells, where the rows are cells cut out of them.
+    cut: Option<Arc<Cut>>,
+}
+
+/// Cells, and the images that they are cut out of.
+struct Cut {
+    images: Dataset,
+    cells: Arc<Cells>,
 }
 
 type Open = dyn Fn() -> Result<Arc<dyn Store>> + Send + Sync;
@@ -57,7 +74,7 @@ impl Dataset {
 
     /// Makes a dataset of any store.
     pub fn from_store(store: Box<dyn Store>) -> Self {
-        Self { store: store.into(), cache: None, open: None, caches: vec![] }
+        Self { store: store.into(), cache: None, open: None, caches: vec![], cut: None }
     }
 
     /// A set that `open` opens: now, and once more in every process that is forked from this one.
@@ -66,7 +83,7 @@ impl Dataset {
     /// Those of `open`.
     pub fn from_fn(open: impl Fn() -> Result<Box<dyn Store>> + Send + Sync + 'static) -> Result<Self> {
         let open = move || open().map(Arc::from);
-        Ok(Self { store: open()?, cache: None, open: Some(Arc::new(open)), caches: vec![] })
+        Ok(Self { store: open()?, cache: None, open: Some(Arc::new(open)), caches: vec![], cut: None })
     }
 
     /// The same images opened anew, with empty caches: for a process that was forked from the one that opened
@@ -76,16 +93,24 @@ impl Dataset {
     /// # Errors
     /// As [`Self::open`] and [`Self::with_cache`].
     pub fn reopened(&self) -> Result<Self> {
+        if let Some(cut) = &self.cut {
+            return Self::of_cells(cut.images.reopened()?, Arc::clone(&cut.cells));
+        }
         let Some(open) = &self.open else { return Ok(self.clone()) };
-        let bare = Self { store: open()?, cache: None, open: Some(Arc::clone(open)), caches: vec![] };
+        let bare =
+            Self { store: open()?, cache: None, open: Some(Arc::clone(open)), caches: vec![], cut: None };
         self.caches.iter().try_fold(bare, Self::with_cache)
     }
 
-    /// The same images behind a cache of their own.
+    /// The same images behind a cache of their own. Of a set of cells ([`Self::cells`]) the images are kept, decoded once for all of
+    /// their cells, and not the crops.
     ///
     /// # Errors
     /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started.
     pub fn with_cache(mut self, cache: &Cache) -> Result<Self> {
+        if let Some(cut) = &self.cut {
+            return Self::of_cells(cut.images.clone().with_cache(cache)?, Arc::clone(&cut.cells));
+        }
         if let Some(cached) = CachedStore::new(Arc::clone(&self.store), cache)? {
             let cached = Arc::new(cached);
             self.caches.push(cache.clone());
@@ -93,6 +118,73 @@ impl Dataset {
             self.cache = Some(cached);
         }
         Ok(self)
+    }
+
+    /// The cells of a table, or of a set of label images, in these images: a set whose rows are cells. Caches of this set stay below
+    /// it, so that crops are cut out of images that are kept.
+    ///
+    /// ```
+    /// use wellread_image::{PixelType, Shape};
+    /// use wellread_loader::{Dataset, MemoryStore};
+    /// use wellread_store::cells::CellOptions;
+    /// # let dir = std::env::temp_dir().join(format!("wellread-cells-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// # let table = dir.join("cells.csv");
+    /// # std::fs::write(&table, "Location_Center_X,Location_Center_Y,ObjectNumber\n20,30,1\n33,8,2\n").unwrap();
+    /// let mut store = MemoryStore::new("one site");
+    /// store.push("site", Shape::plane(64, 64), PixelType::U8, vec![0; 4096])?;
+    /// let images = Dataset::from_store(Box::new(store));
+    /// let cells = images.cells(&table, &CellOptions { size: [16, 16], ..CellOptions::default() })?;
+    /// assert_eq!((cells.len(), cells.row_info(0)?.shape), (2, Shape::plane(16, 16)));
+    /// assert_eq!(cells.name(1)?, "site/cell-2");
+    /// # std::fs::remove_dir_all(&dir).unwrap();
+    /// # Ok::<(), wellread_store::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Cells::find`].
+    pub fn cells(&self, table: impl AsRef<Path>, options: &CellOptions) -> Result<Self> {
+        let cells = Cells::find(&*self.store, table.as_ref(), options)?;
+        Self::of_cells(self.clone(), Arc::new(cells))
+    }
+
+    /// Cells that were found in these images.
+    fn of_cells(images: Self, cells: Arc<Cells>) -> Result<Self> {
+        let store = CellsStore::new(Arc::clone(&images.store), Arc::clone(&cells))?;
+        let most = if images.is_cached() { CACHED_READ_BYTES } else { usize::MAX };
+        let store: Arc<dyn Store> = Arc::new(store.reading_at_most(most));
+        let cache = images.cache.clone();
+        let caches = images.caches.clone();
+        Ok(Self { store, cache, open: None, caches, cut: Some(Arc::new(Cut { images, cells })) })
+    }
+
+    /// What the table came to that the rows are cells of; `None` where they are images.
+    pub fn cells_report(&self) -> Option<&CellsReport> {
+        self.cut.as_ref().map(|cut| cut.cells.report())
+    }
+
+    /// The shape of what a cache keeps of a row: the image, where the row is a cell cut out of it.
+    ///
+    /// # Errors
+    /// As [`Self::row_info`].
+    pub(crate) fn kept_info(&self, row: usize) -> Result<RowInfo> {
+        match &self.cut {
+            Some(cut) => match cut.cells.image_of(row) {
+                Some(image) => cut.images.kept_info(image),
+                None => Err(Error::no_such_row(self.store.path(), row, self.len())),
+            },
+            None => self.row_info(row),
+        }
+    }
+
+    /// Bytes of what a cache keeps that it reads at a time, at most; one row may have more.
+    pub(crate) fn kept_at_once(&self) -> usize {
+        if self.cut.is_some() { CACHED_READ_BYTES } else { usize::MAX }
+    }
+
+    /// How many rows a cache may keep: those of the images, where rows are cells cut out of them.
+    pub(crate) fn kept_rows(&self) -> usize {
+        self.cut.as_ref().map_or_else(|| self.len(), |cut| cut.images.kept_rows())
     }
 
     /// What the cache of [`Self::with_cache`] holds and has served; nothing without one.

@@ -13,7 +13,6 @@ pub(crate) use job::{Job, Reference};
 
 use crate::budget::{MAX_INTERMEDIATE_FLOATS, MemoryEstimate};
 use crate::compiled_transform::CompiledTransform;
-use crate::cover::{Cover, Rectangle};
 use crate::dataset::Dataset;
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;
@@ -26,6 +25,7 @@ use crate::sink::{PixelDestination, Target};
 use crate::traffic::Traffic;
 use crate::transform::Placement;
 use std::ops::Range;
+use wellread_store::cover::{Cover, Rectangle};
 use wellread_store::{Error, Request, Result, RowHints, RowInfo, Scratch};
 use wellread_trace::{Kind, span};
 

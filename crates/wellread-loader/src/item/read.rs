@@ -6,6 +6,7 @@ use crate::simd::Level;
 use crate::sink::{FusedSink, PixelDestination, Target};
 use std::ops::Range;
 use wellread_image::Region;
+use wellread_store::cover::Rectangle;
 use wellread_store::place::bytes_read;
 use wellread_store::{Request, Result, RowHints};
 
@@ -34,7 +35,7 @@ impl ItemContext {
             let grid = if job.crops > 1 { store.row_hints(row)?.grid() } else { None };
             self.cover.find(items.iter().map(super::Item::crop), grid);
             for run in &job.compiled.runs {
-                let region = |[rows, columns]: &crate::cover::Rectangle| Region {
+                let region = |[rows, columns]: &Rectangle| Region {
                     start: [0, run.from, 0, rows.start, columns.start],
                     size: [info.shape.t(), run.count, info.shape.z(), rows.len(), columns.len()],
                 };

@@ -17,6 +17,8 @@ pub enum Grouping {
     NamePrefix(String),
     /// A function of the row's name.
     Name(Arc<dyn Fn(&str) -> String + Send + Sync>),
+    /// Where the row's pixels lie: cells that are cut out of one image belong together, and planes of one.
+    Position,
     /// One key for every row of the dataset.
     Keys(Arc<[String]>),
     /// The values of columns that stand beside the images ([`wellread_store::Hints::features`]), such as `Metadata_Plate` and
@@ -29,6 +31,7 @@ impl fmt::Debug for Grouping {
         match self {
             Self::NamePrefix(separator) => f.debug_tuple("NamePrefix").field(separator).finish(),
             Self::Name(_) => f.write_str("Name(function)"),
+            Self::Position => f.write_str("Position"),
             Self::Keys(keys) => write!(f, "Keys({} rows)", keys.len()),
             Self::Columns(names) => f.debug_tuple("Columns").field(names).finish(),
         }
@@ -59,7 +62,7 @@ impl Grouping {
     /// The keys of a store's rows. Reads columns whole, names one by one when they are asked for.
     pub(crate) fn of<'a>(&'a self, store: &'a dyn Store) -> Result<GroupKeys<'a>> {
         let keys = match self {
-            Self::NamePrefix(_) | Self::Name(_) => None,
+            Self::NamePrefix(_) | Self::Name(_) | Self::Position => None,
             Self::Keys(keys) => {
                 if keys.len() != store.len() {
                     return Err(Error::new(
@@ -93,6 +96,9 @@ impl GroupKeys<'_> {
         if let Some(keys) = &self.keys {
             return Ok(Cow::Borrowed(&keys[row]));
         }
+        if let Grouping::Position = self.grouping {
+            return Ok(Cow::Owned(self.store.row_hints(row)?.position().to_string()));
+        }
         let name = self.store.name(row)?;
         Ok(Cow::Owned(match self.grouping {
             Grouping::NamePrefix(separator) => match name.split_once(separator) {
@@ -100,7 +106,9 @@ impl GroupKeys<'_> {
                 None => name,
             },
             Grouping::Name(key) => key(&name),
-            Grouping::Keys(_) | Grouping::Columns(_) => unreachable!("these have a list of keys"),
+            Grouping::Position | Grouping::Keys(_) | Grouping::Columns(_) => {
+                unreachable!("these have other keys")
+            }
         }))
     }
 }

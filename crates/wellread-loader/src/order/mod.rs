@@ -19,12 +19,14 @@
 //! | [`Order::Random`] | every row once | none |
 //! | [`Order::Block`] | every row once, blocks of neighbours near each other | none |
 //! | [`Order::Grouped`] | every row once, a group's rows together | 8 bytes a row |
+//! | [`Order::Mixed`] | every row once, a group's rows near each other | 8 bytes a row |
 //! | [`Order::Weighted`] | draws with replacement | 24 bytes a row |
 //! | [`Order::Balanced`] | classes in equal shares, rows of small ones repeated | 8 bytes a row |
 
 mod balanced;
 mod block;
 mod grouping;
+mod mixed;
 mod permutation;
 pub mod quality;
 mod rows;
@@ -34,6 +36,7 @@ mod weighted;
 use crate::draw::{Digest, key};
 use balanced::{Balanced, BalancedEpoch};
 use grouping::{GroupedEpoch, Groups};
+use mixed::MixedEpoch;
 use std::sync::Arc;
 use weighted::Weighted;
 use wellread_store::{Error, Result, Store};
@@ -66,6 +69,15 @@ pub enum Order {
     /// Rows of a group together, in storage order; the order of groups is random and differs from epoch to
     /// epoch. Needs every row's name (or keys, or columns) when the loader is built.
     Grouped(Grouping),
+    /// Every row once: groups in random order, and the rows of `window` groups shuffled among each other. Block order for
+    /// blocks of different size, such as the cells of an image ([`Grouping::Position`]): each image is decoded once where a cache
+    /// keeps `window` of them.
+    Mixed {
+        /// What the groups are.
+        by: Grouping,
+        /// Groups whose rows are mixed.
+        window: usize,
+    },
     /// Rows drawn with replacement, each as often as its weight says: see
     /// [`LoaderBuilder::weighted`](crate::LoaderBuilder::weighted).
     Weighted {
@@ -98,6 +110,7 @@ enum Kind {
     Random(Rows),
     Block { of: Rows, rows: usize, window: usize },
     Grouped(Groups),
+    Mixed { groups: Groups, window: usize },
     Weighted(Weighted),
     Balanced(Balanced),
 }
@@ -113,6 +126,10 @@ impl RowOrder {
             Order::Block { window: 0, .. } => return error("a window of 0 blocks", "give at least 1"),
             Order::Block { rows: each, window } => Kind::Block { of: rows, rows: *each, window: *window },
             Order::Grouped(grouping) => Kind::Grouped(Groups::new(grouping, &rows, store)?),
+            Order::Mixed { window: 0, .. } => return error("a window of 0 groups", "give at least 1"),
+            Order::Mixed { by, window } => {
+                Kind::Mixed { groups: Groups::new(by, &rows, store)?, window: *window }
+            }
             Order::Weighted { weights, images } => {
                 Kind::Weighted(Weighted::new(weights, *images, &rows, store)?)
             }
@@ -138,7 +155,7 @@ impl RowOrder {
     pub(crate) fn len(&self) -> usize {
         match &self.kind {
             Kind::Sequential(rows) | Kind::Random(rows) | Kind::Block { of: rows, .. } => rows.len(),
-            Kind::Grouped(groups) => groups.rows().len(),
+            Kind::Grouped(groups) | Kind::Mixed { groups, .. } => groups.rows().len(),
             Kind::Weighted(weighted) => weighted.images,
             Kind::Balanced(balanced) => balanced.images,
         }
@@ -168,6 +185,10 @@ impl RowOrder {
                 digest.number(4);
                 groups(&mut digest, of);
             }
+            Kind::Mixed { groups: of, window } => {
+                digest.numbers([7, *window as u64]);
+                groups(&mut digest, of);
+            }
             Kind::Weighted(weighted) => {
                 digest.number(5);
                 weighted.digest(&mut digest);
@@ -188,6 +209,7 @@ pub(crate) enum EpochOrder {
     Random(Permutation),
     Block(BlockPermutation),
     Grouped(GroupedEpoch),
+    Mixed(MixedEpoch),
     Weighted { seed: u64, epoch: u64 },
     Balanced(BalancedEpoch),
 }
@@ -201,6 +223,7 @@ impl EpochOrder {
                 Self::Block(BlockPermutation::new(of.len(), *rows, *window, seed, epoch))
             }
             Kind::Grouped(groups) => Self::Grouped(GroupedEpoch::new(groups, seed, epoch)),
+            Kind::Mixed { groups, window } => Self::Mixed(MixedEpoch::new(groups, *window, seed, epoch)),
             Kind::Weighted(_) => Self::Weighted { seed, epoch },
             Kind::Balanced(balanced) => Self::Balanced(balanced.epoch(seed, epoch)),
         }
@@ -215,6 +238,7 @@ impl EpochOrder {
             (Kind::Random(rows), Self::Random(permutation)) => rows.get(permutation.at(i)),
             (Kind::Block { of, .. }, Self::Block(permutation)) => of.get(permutation.at(i)),
             (Kind::Grouped(groups), Self::Grouped(epoch)) => epoch.row(groups, i),
+            (Kind::Mixed { groups, .. }, Self::Mixed(epoch)) => epoch.row(groups, i),
             (Kind::Weighted(weighted), Self::Weighted { seed, epoch }) => weighted.row(*seed, *epoch, i),
             (Kind::Balanced(balanced), Self::Balanced(epoch)) => balanced.row(epoch, i),
             _ => unreachable!("an epoch's order is made from the loader's"),
@@ -238,13 +262,14 @@ pub(crate) mod tests {
         store
     }
 
-    fn orders(n: usize) -> [Order; 4] {
-        let keys = (0..n).map(|i| (i * i % 5).to_string());
+    fn orders(n: usize) -> [Order; 5] {
+        let by = Grouping::keys((0..n).map(|i| (i * i % 5).to_string()));
         [
             Order::Sequential,
             Order::Random,
             Order::Block { rows: 7, window: 3 },
-            Order::Grouped(Grouping::keys(keys)),
+            Order::Grouped(by.clone()),
+            Order::Mixed { by, window: 2 },
         ]
     }
 
@@ -273,6 +298,7 @@ pub(crate) mod tests {
         let store = numbered(30);
         let print = |order: &Order, rows| RowOrder::new(order, rows, &store).unwrap().fingerprint();
         let mut all = orders(30).to_vec();
+        all.push(Order::Mixed { by: Grouping::keys((0..30).map(|i| (i * i % 5).to_string())), window: 3 });
         all.push(Order::Block { rows: 7, window: 4 });
         all.push(Order::Weighted { weights: vec![1.0; 30].into(), images: None });
         all.push(Order::Weighted { weights: (0..30).map(f64::from).collect(), images: None });
@@ -319,6 +345,7 @@ pub(crate) mod tests {
         let refusal = |order| RowOrder::new(&order, Rows::All(3), &store).unwrap_err().to_string();
         assert!(refusal(Order::Block { rows: 0, window: 1 }).contains("blocks of 0 rows"));
         assert!(refusal(Order::Block { rows: 1, window: 0 }).contains("window of 0 blocks"));
+        assert!(refusal(Order::Mixed { by: Grouping::Position, window: 0 }).contains("window of 0 groups"));
         let by = Grouping::name_prefix("_");
         assert!(refusal(Order::Balanced { by, images: Some(0) }).contains("epoch of 0 images"));
         let columns = refusal(Order::Grouped(Grouping::columns(["Metadata_Well"])));

@@ -6,6 +6,7 @@ mod support;
 
 mod cache_policies;
 mod caching;
+mod cells;
 mod crops;
 mod errors;
 #[cfg(target_os = "linux")]

@@ -25,6 +25,28 @@ pub(crate) fn read_plain_columns(path: &Path) -> Result<(RecordBatch, Vec<String
     Ok((read_columns(&file, &metadata, &names)?, others))
 }
 
+/// Names of the plain columns of a Parquet table, and how many rows it has.
+///
+/// # Errors
+/// A file that is missing, corrupt or no Parquet.
+pub(crate) fn plain_names(path: &Path) -> Result<(Vec<String>, usize)> {
+    let file = PositionalFile::open(path)?;
+    let metadata = footer(&file)?;
+    let rows = metadata.metadata().file_metadata().num_rows();
+    let names = plain_columns(metadata.schema()).map(str::to_owned).collect();
+    Ok((names, usize::try_from(rows).unwrap_or(0)))
+}
+
+/// The plain columns `names` of a Parquet table, in that order; no other is read.
+///
+/// # Errors
+/// As [`read_plain_columns`].
+pub(crate) fn read_plain(path: &Path, names: &[String]) -> Result<RecordBatch> {
+    let file = PositionalFile::open(path)?;
+    let metadata = footer(&file)?;
+    read_columns(&file, &metadata, names)
+}
+
 /// The columns `names` of an open file, top-level and plain.
 pub(super) fn read_columns(
     file: &PositionalFile,

@@ -80,7 +80,7 @@ pub(super) fn full_parts(name: &str) -> Vec<&str> {
 }
 
 /// As [`full_parts`], without the ending of a file.
-pub(super) fn parts(name: &str) -> Vec<&str> {
+pub(crate) fn parts(name: &str) -> Vec<&str> {
     let mut parts = full_parts(name);
     let last = parts.pop().unwrap_or(name);
     parts.push(stem(last));

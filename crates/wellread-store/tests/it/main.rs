@@ -1,5 +1,6 @@
 //! Integration tests of the storage formats: one binary, one module per format.
 
+mod cells;
 mod image_folder;
 mod imagenet;
 mod memory_place;

@@ -126,7 +126,7 @@ fn names_and_their_order_are_those_of_the_source_in_every_format() {
         writer.write(&image).unwrap();
     }
     writer.finish().unwrap();
-    let source = Source::Path { path: source_path, planes: None };
+    let source = Source::Path { path: source_path, planes: None, cells: None };
     let formats: Vec<_> =
         ["tiff", "parquet", "image-folder", "ome-zarr"].map(|name| format_named(name).unwrap()).to_vec();
     let prepared = prepare_in(&dir.path().join("data"), &source, &formats).unwrap();

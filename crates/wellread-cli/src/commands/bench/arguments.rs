@@ -1,5 +1,6 @@
 //! What `wellread bench` can be asked for: its options, those that do not go together, and the [`Config`] that they make.
 
+use crate::commands::cells::CellArgs;
 use crate::commands::command_line::{command_line, current};
 use crate::commands::synthetic::{SyntheticArgs, check_disk};
 use crate::commands::trace::TraceArgs;
@@ -10,7 +11,7 @@ use crate::output::{Failure, Outcome};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_bench::choices::{Access, ChunkLayout, Framework, Mode, SampleTransform, Sweep, in_python};
-use wellread_bench::data::Source;
+use wellread_bench::data::{Source, SourceCells};
 use wellread_bench::{Config, suite};
 use wellread_loader::Cache;
 use wellread_store::Compression;
@@ -53,8 +54,10 @@ pub struct Args {
     #[arg(long, default_value = "default", conflicts_with = "in_place")]
     compression: Compression,
     /// Take every plane as an image of its own; by default done when shapes differ.
-    #[arg(long, requires = "input")]
+    #[arg(long, requires = "input", conflicts_with = "cells")]
     planes: bool,
+    #[command(flatten)]
+    cells: CellArgs,
     #[command(flatten)]
     synthetic: SyntheticArgs,
     /// Formats to measure: all, or a comma-separated list.
@@ -231,8 +234,17 @@ impl Args {
             if let Some(folder) = &self.data_dir {
                 outside_of(path, "--data-dir", folder)?;
             }
-            Source::Path { path: path.clone(), planes: self.planes.then_some(true) }
+            let cells = self.cells.chosen().map(|(table, options)| {
+                let table = table.to_owned();
+                SourceCells { table, options }
+            });
+            Source::Path { path: path.clone(), planes: self.planes.then_some(true), cells }
         } else {
+            if self.cells.cells.is_some() {
+                return Err(Failure::Usage(
+                    "--cells needs --input: the images that the cells are cut out of".to_owned(),
+                ));
+            }
             let spec = self.synthetic.spec()?;
             // Each setting of a sweep is a set in every format.
             let settings = sweeps.iter().map(|sweep| match sweep {

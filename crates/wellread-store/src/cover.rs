@@ -17,21 +17,21 @@ use std::ops::Range;
 use wellread_image::Region;
 
 /// Rows and columns of a crop.
-pub(crate) type Rectangle = [Range<usize>; 2];
+pub type Rectangle = [Range<usize>; 2];
 
 /// Lists that are reused from image to image.
 #[derive(Debug, Default)]
-pub(crate) struct Cover {
+pub struct Cover {
     widened: Vec<Rectangle>,
     edges: Vec<usize>,
     columns: Vec<Range<usize>>,
     /// What to ask for.
-    pub(crate) boxes: Vec<Rectangle>,
+    pub boxes: Vec<Rectangle>,
 }
 
 impl Cover {
     /// Finds the boxes for `crops`, none of them empty. Without a grid it is one, which holds them all.
-    pub(crate) fn find(&mut self, crops: impl Iterator<Item = Rectangle>, grid: Option<[usize; 2]>) {
+    pub fn find(&mut self, crops: impl Iterator<Item = Rectangle>, grid: Option<[usize; 2]>) {
         let Self { widened, edges, columns, boxes } = self;
         widened.clear();
         widened.extend(crops);
@@ -78,7 +78,7 @@ impl Cover {
 }
 
 /// The box that two boxes share. Unlike `clip_runs` it keeps rows and columns apart, which turning needs.
-pub(crate) fn intersection(a: &Region, b: &Region) -> Option<Region> {
+pub fn intersection(a: &Region, b: &Region) -> Option<Region> {
     let mut shared = Region { start: [0; 5], size: [0; 5] };
     for axis in 0..5 {
         let start = a.start[axis].max(b.start[axis]);

@@ -1,0 +1,98 @@
+//! Cells on the command line: every command that opens images opens their cells with --cells.
+
+use crate::support::{arg, generate, json, wellread};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// A set of TIFF files, and a table of four cells of each image.
+fn cells_of(folder: &Path) -> (PathBuf, PathBuf) {
+    let set = folder.join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let tiff = set.join("tiff");
+    let names = json(&["checksum", arg(&tiff)]);
+    let mut text = "ImageName,x,y,ObjectNumber,area\n".to_owned();
+    for image in names.as_array().unwrap() {
+        for cell in 1..=4 {
+            let name = image["name"].as_str().unwrap();
+            writeln!(text, "{name},{},{},{cell},{}", 10 * cell, 8 * cell, cell * cell).unwrap();
+        }
+    }
+    let table = folder.join("cells.csv");
+    std::fs::write(&table, text).unwrap();
+    (tiff, table)
+}
+
+#[test]
+fn commands_take_cells_as_images() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    let cells = ["--cells", arg(&table), "--cells-size", "16x12"];
+    let with = |args: &[&str]| json(&[args, &cells[..]].concat());
+    let info = with(&["info", arg(&tiff)]);
+    assert_eq!((&info["images"], &info["shape_tczyx"][3]), (&12.into(), &16.into()), "{info}");
+    assert_eq!(info["shape_tczyx"][4], 12);
+    let columns = info["feature_columns"].as_array().unwrap();
+    assert!(columns.iter().any(|name| name == "area"), "{columns:?}");
+    let stats = with(&["stats", arg(&tiff)]);
+    assert_eq!((&stats["images"], &stats["channels"][0]["count"]), (&12.into(), &(12 * 16 * 12).into()));
+    let sheet = dir.path().join("cells.png");
+    let view = with(&["view", arg(&tiff), "--count", "5", "--out", arg(&sheet)]);
+    assert_eq!(view["rows"].as_array().unwrap().len(), 5);
+    assert!(sheet.is_file());
+    // Stored, they are what was cut out, with their columns.
+    let sums = with(&["checksum", arg(&tiff)]);
+    for target in ["cells.parquet", "cells.zarr"] {
+        let target = dir.path().join(target);
+        let converted = with(&["convert", arg(&tiff), arg(&target)]);
+        assert_eq!((&converted["images"], &converted["verified"]), (&12.into(), &true.into()));
+        let stored = json(&["checksum", arg(&target)]);
+        let names = |sums: &serde_json::Value| -> Vec<(String, String)> {
+            let images = sums.as_array().unwrap().iter();
+            let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+            images.map(|image| (text(&image["name"]), text(&image["sha256"]))).collect()
+        };
+        assert_eq!(names(&stored), names(&sums));
+        assert!(names(&stored)[0].0.ends_with("/cell-1"), "{stored}");
+    }
+    let stored = json(&["info", arg(&dir.path().join("cells.parquet"))]);
+    assert!(stored["feature_columns"].as_array().unwrap().iter().any(|name| name == "area"), "{stored}");
+}
+
+#[test]
+fn benchmarks_measure_cells_where_they_lie_and_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    for more in [&["--in-place"][..], &["--formats", "parquet,tiff"]] {
+        let out = dir.path().join(format!("out{}", more.len()));
+        let bench =
+            ["bench", "dataloader", "--input", arg(&tiff), "--cells", arg(&table), "--out", arg(&out)];
+        let small = ["--cells-size", "12x12", "--repeats", "2", "--batch-sizes", "4", "--workers", "0"];
+        let summary = json(&[&bench[..], &small, more, &["--framework", "rust"]].concat());
+        assert_eq!(summary["verified"], true, "{more:?}: {summary}");
+    }
+}
+
+#[test]
+fn cells_that_cannot_be_cut_out_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    let mut text = std::fs::read_to_string(&table).unwrap();
+    text += "nowhere,1,1,1,1\n";
+    std::fs::write(&table, text).unwrap();
+    let cells = ["info", arg(&tiff), "--cells", arg(&table), "--cells-size", "8x8"];
+    let refused = wellread(&cells);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("1 of 13 cells cannot be cut out"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("row 12 (ImageName nowhere)"), "{}", refused.stderr);
+    let skipped = wellread(&[&cells[..], &["--cells-unmatched", "skip", "--json"]].concat());
+    assert_eq!(skipped.code, 0, "{}", skipped.stderr);
+    assert!(skipped.stderr.contains("note: 1 cell of no image of this set"), "{}", skipped.stderr);
+    let lone = wellread(&["info", arg(&tiff), "--cells-size", "8x8"]);
+    assert_eq!(lone.code, 2);
+    assert!(lone.stderr.contains("--cells <TABLE>"), "{}", lone.stderr);
+    let wrong = wellread(&["info", arg(&tiff), "--cells", arg(&table), "--cells-edge", "moved"]);
+    assert!(wrong.stderr.contains("is not one of shift, pad, drop"), "{}", wrong.stderr);
+    let unused = wellread(&["bench", "dataloader", "--cells", arg(&table)]);
+    assert_eq!(unused.code, 2);
+    assert!(unused.stderr.contains("--cells needs --input"), "{}", unused.stderr);
+}

@@ -1,0 +1,119 @@
+//! Cells in loaders: pieces decoded once, caches below the crops, the same batches for any number of threads.
+
+use crate::support::{TestStore, bits, images};
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use wellread_image::{PixelType, Shape};
+use wellread_loader::{Cache, Dataset, Grouping, Loader, Order};
+use wellread_store::cells::{CellOptions, Edge};
+
+const SIDE: usize = 60;
+
+/// Twelve cells of each image, in an order that goes from image to image.
+fn table(folder: &Path, dataset: &Dataset) -> PathBuf {
+    let mut text = "image,x,y\n".to_owned();
+    for cell in 0..12 {
+        for row in 0..dataset.len() {
+            let name = dataset.name(row).unwrap();
+            writeln!(text, "{name},{},{}", (cell * 17 + row * 5) % SIDE, (cell * 29 + row) % SIDE).unwrap();
+        }
+    }
+    let path = folder.join("cells.csv");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn options(edge: Edge) -> CellOptions {
+    CellOptions { size: [14, 10], edge, ..CellOptions::default() }
+}
+
+#[test]
+fn cells_of_one_batch_decode_each_piece_once() {
+    let shape = Shape([1, 2, 1, SIDE, SIDE]);
+    let mut store = TestStore::new(images(3, shape, PixelType::U16));
+    store.chunk = Some([1, 1, 1, 16, 16]);
+    let (blocks, reads) = (store.blocks.clone(), store.reads.clone());
+    let images = store.dataset();
+    let dir = tempfile::tempdir().unwrap();
+    let cells = images.cells(table(dir.path(), &images), &options(Edge::Shift)).unwrap();
+    assert_eq!((cells.len(), cells.row_info(0).unwrap().shape), (36, Shape([1, 2, 1, 14, 10])));
+    assert_eq!(cells.cells_report().unwrap().cells, 36);
+    let loader = Loader::builder(&cells).batch_size(36).sequential().build().unwrap();
+    let whole = loader.iter().next().unwrap().unwrap();
+    assert_eq!(reads.load(Ordering::Relaxed), 1);
+    // Sixteen pieces of each of two channels of three images, of which few are in no cell.
+    let decoded = blocks.load(Ordering::Relaxed);
+    assert!(decoded <= 3 * 2 * 16, "{decoded} pieces");
+    let one_by_one = Loader::builder(&cells).batch_size(1).sequential().build().unwrap();
+    let apart: Vec<u32> = one_by_one.iter().flat_map(|batch| bits(&batch.unwrap()).2).collect();
+    assert!(bits(&whole).2 == apart);
+    assert!(blocks.load(Ordering::Relaxed) - decoded > 36 * 2, "each cell lies in several pieces");
+}
+
+#[test]
+fn caches_keep_images_and_not_crops() {
+    let shape = Shape::plane(SIDE, SIDE);
+    let store = TestStore::new(images(5, shape, PixelType::U8));
+    let blocks = store.blocks.clone();
+    let images = store.dataset();
+    let dir = tempfile::tempdir().unwrap();
+    let path = table(dir.path(), &images);
+    let plain = images.cells(&path, &options(Edge::Pad)).unwrap();
+    let epoch = |dataset: &Dataset| -> Vec<_> {
+        // Two threads may miss an image at the same time.
+        let loader = Loader::builder(dataset).batch_size(7).shuffle(3).workers(0).build().unwrap();
+        loader.iter().map(|batch| bits(&batch.unwrap())).collect()
+    };
+    let expected = epoch(&plain);
+    // The cache of the images, and one that is asked for of the cells, are the same.
+    let below = images.clone().with_cache(&Cache::MEMORY).unwrap().cells(&path, &options(Edge::Pad)).unwrap();
+    let above = plain.clone().with_cache(&Cache::MEMORY).unwrap();
+    for cached in [below, above] {
+        let before = blocks.load(Ordering::Relaxed);
+        for _ in 0..2 {
+            assert!(epoch(&cached) == expected);
+        }
+        assert_eq!(blocks.load(Ordering::Relaxed) - before, 5, "each image once");
+        let report = cached.cache_report();
+        assert_eq!((report.images, report.bytes), (5, 5 * SIDE * SIDE));
+    }
+    // Opened anew, as a forked process does.
+    assert!(epoch(&plain.reopened().unwrap()) == expected);
+}
+
+#[test]
+fn block_order_mixes_cells_of_few_images() {
+    let store = images(8, Shape::plane(SIDE, SIDE), PixelType::U8);
+    let images = Dataset::from_store(Box::new(store));
+    let dir = tempfile::tempdir().unwrap();
+    let cells = images.cells(table(dir.path(), &images), &options(Edge::Shift)).unwrap();
+    let order = Order::Mixed { by: Grouping::Position, window: 2 };
+    let rows = |epoch, workers| {
+        let loader = Loader::builder(&cells).batch_size(6).order(order.clone()).seed(4).workers(workers);
+        let loader = loader.epoch(epoch).build().unwrap();
+        loader.iter().map(|batch| batch.unwrap().rows().to_vec()).collect::<Vec<_>>()
+    };
+    let first = rows(0, 0);
+    assert_eq!(first.concat().iter().collect::<HashSet<_>>().len(), 96);
+    assert_eq!(first, rows(0, 2));
+    assert_ne!(first, rows(1, 0));
+    // A cell's image is its row modulo 8: four windows of two images, 24 cells each.
+    for window in first.concat().chunks(24) {
+        let met: HashSet<usize> = window.iter().map(|row| row % 8).collect();
+        assert_eq!(met.len(), 2);
+        assert_ne!(window[..12].iter().map(|row| row % 8).collect::<HashSet<_>>().len(), 1, "mixed");
+    }
+}
+
+#[test]
+fn memory_is_bounded_by_images_that_a_cache_keeps() {
+    let shape = Shape::plane(SIDE, SIDE);
+    let images = TestStore::new(images(5, shape, PixelType::U8)).dataset();
+    let dir = tempfile::tempdir().unwrap();
+    let cells = images.cells(table(dir.path(), &images), &options(Edge::Shift)).unwrap();
+    let cached = cells.with_cache(&Cache::MEMORY).unwrap();
+    let loader = Loader::builder(&cached).batch_size(4).memory(64 << 20).build().unwrap();
+    assert_eq!(loader.memory().unwrap().caches, 5 * SIDE * SIDE);
+}

@@ -1,0 +1,120 @@
+//! A label image as a table of cells: number, centroid and area of each label, in one pass over the pixels.
+
+use super::keys::ImageOf;
+use super::pairs::pair;
+use super::table::CellTable;
+use crate::{Error, Result, Store, read_region};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use wellread_image::{PixelType, Shape};
+
+/// Labels that are expected at most: more are no cells but another kind of image.
+const MAX_LABELS: usize = 10_000_000;
+
+/// Pixels of a label: how many, and the sums of their rows and columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sums {
+    pixels: u64,
+    y: u64,
+    x: u64,
+}
+
+/// The labels of an image but 0, which is what is no cell, in ascending order.
+fn sums(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<BTreeMap<i64, Sums>, String> {
+    let mut found: BTreeMap<i64, Sums> = BTreeMap::new();
+    let (height, width) = (shape.y(), shape.x());
+    for row in 0..shape.planes() * height {
+        let mut x = 0;
+        while x < width {
+            let value = dtype.value_at(pixels, row * width + x);
+            // Labels come in runs: one look into the map for each.
+            let start = x;
+            while x < width && dtype.value_at(pixels, row * width + x).to_bits() == value.to_bits() {
+                x += 1;
+            }
+            if value == 0.0 {
+                continue;
+            }
+            if value.fract() != 0.0 || value.abs() > 9_007_199_254_740_992.0 {
+                return Err(format!("the pixel value {value} is no label: labels are whole numbers"));
+            }
+            let sums = found.entry(value as i64).or_default();
+            let run = (x - start) as u64;
+            sums.pixels += run;
+            sums.y += run * (row % height) as u64;
+            // From `start` to `x - 1`.
+            sums.x += run * (start + x - 1) as u64 / 2;
+        }
+        if found.len() > MAX_LABELS {
+            return Err(format!("more than {MAX_LABELS} labels: it is no label image"));
+        }
+    }
+    Ok(found)
+}
+
+/// The cells of a set of label images as a table, and the image that each is of. Images without a label image have none.
+///
+/// # Errors
+/// Label images that cannot be read, have several channels, or hold no whole numbers; no label in any of them.
+pub(super) fn table(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<(CellTable, ImageOf)> {
+    let pairs = pair(images, labels, by)?;
+    let (mut of_image, mut names) = (vec![], vec![]);
+    let (mut numbers, mut areas, mut ys, mut xs) = (vec![], vec![], vec![], vec![]);
+    let (mut scratch, mut pixels) = (crate::Scratch::default(), vec![]);
+    for (image, label) in pairs.into_iter().enumerate() {
+        let Some(label) = label else { continue };
+        let info = labels.row_info(label)?;
+        let refuse = |cause: String| Error::new(labels.path(), cause).row(label);
+        if info.shape.c() > 1 {
+            let cause = format!("has {} channels, and a label image one", info.shape.c());
+            return Err(refuse(cause).hint("give a set of label images"));
+        }
+        read_region(labels, label, &info.shape.full(), &mut scratch, &mut pixels)?;
+        let found = sums(info.shape, info.dtype, &pixels).map_err(refuse)?;
+        let name = images.name(image)?;
+        for (number, Sums { pixels, y, x }) in found {
+            of_image.push(Some(image));
+            names.push(name.clone());
+            numbers.push(number);
+            areas.push(pixels as i64);
+            ys.push(y as f64 / pixels as f64);
+            xs.push(x as f64 / pixels as f64);
+        }
+    }
+    if numbers.is_empty() {
+        return Err(Error::new(labels.path(), "no label image of these images holds a label")
+            .hint("label images are told by the names of their images, which theirs begin with"));
+    }
+    let columns: [(&str, ArrayRef); 5] = [
+        ("ImageName", Arc::new(StringArray::from(names))),
+        ("ObjectNumber", Arc::new(Int64Array::from(numbers))),
+        ("Location_Center_X", Arc::new(Float64Array::from(xs))),
+        ("Location_Center_Y", Arc::new(Float64Array::from(ys))),
+        ("AreaShape_Area", Arc::new(Int64Array::from(areas))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).map_err(|e| Error::new(labels.path(), e))?;
+    Ok((CellTable::in_memory(labels.path(), batch), ImageOf::known(of_image)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn centroids_are_means_of_pixel_positions() {
+        // Rows 0 to 2 of columns 0 to 4.
+        let pixels = [0, 1, 1, 1, 0, 7, 1, 0, 7, 7, 0, 0, 0, 7, 7];
+        let found = sums(Shape::plane(3, 5), PixelType::U8, &pixels).unwrap();
+        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [1, 7]);
+        assert_eq!(found[&1], Sums { pixels: 4, y: 1, x: 1 + 2 + 3 + 1 });
+        assert_eq!(found[&7], Sums { pixels: 5, y: 1 + 1 + 1 + 2 + 2, x: 3 + 4 + 3 + 4 });
+        let two = [1, 0, 0, 1];
+        assert_eq!(
+            sums(Shape([2, 1, 1, 1, 2]), PixelType::U8, &two).unwrap()[&1],
+            Sums { pixels: 2, y: 0, x: 1 }
+        );
+        let half = 0.5f32.to_le_bytes();
+        assert!(sums(Shape::plane(1, 1), PixelType::F32, &half).unwrap_err().contains("0.5 is no label"));
+    }
+}

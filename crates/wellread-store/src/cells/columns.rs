@@ -1,0 +1,48 @@
+//! Columns beside cells: those of their table, and those of their images, repeated for each cell.
+
+use super::store::CellsStore;
+use crate::{Error, FeatureTable, Result, features};
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+use std::sync::Arc;
+use wellread_image::ome_arrow::{COLUMN, ROW_ID};
+
+impl FeatureTable for CellsStore {
+    fn feature_names(&self) -> Vec<String> {
+        let reserved = [ROW_ID, COLUMN];
+        let table = self.cells.table.names.iter().filter(|name| !reserved.contains(&name.as_str()));
+        let mut names: Vec<String> = table.cloned().collect();
+        let of_images = self.images.hints().feature_names();
+        names.extend(of_images.into_iter().filter(|name| !self.cells.table.has(name)));
+        names
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        self.images.hints().columns_left_out()
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let refuse = |cause: &dyn std::fmt::Display| Error::new(&self.cells.table.path, cause);
+        let (own, theirs): (Vec<String>, Vec<String>) =
+            names.iter().cloned().partition(|name| self.cells.table.has(name));
+        let mut batches = vec![];
+        if !own.is_empty() {
+            let rows = self.cells.rows.iter().map(|&row| Some(row as u64));
+            batches.push(features::taken(&self.cells.table.read(&own)?, rows).map_err(|e| refuse(&e))?);
+        }
+        let rows = self.cells.boxes.iter().map(|cell| Some(cell.image as u64));
+        batches.extend(features::of_rows(&*self.images, &theirs, rows)?);
+        let (mut fields, mut columns) = (vec![], vec![]);
+        for name in names {
+            let found =
+                batches.iter().find_map(|batch| batch.schema().index_of(name).ok().map(|i| (batch, i)));
+            let (batch, i) = found.ok_or_else(|| refuse(&format_args!("has no column {name:?}")))?;
+            fields.push(batch.schema().field(i).clone());
+            columns.push(Arc::clone(batch.column(i)));
+        }
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map(Some).map_err(|e| refuse(&e))
+    }
+}

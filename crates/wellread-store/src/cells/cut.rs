@@ -1,0 +1,159 @@
+//! Boxes of many cells, read in one call of the inner store, each piece decoded once.
+//!
+//! ```text
+//!  boxes ─ by place on disk, image, planes ─▶ those of one image together ─ Cover ─▶ requests that share no piece
+//!                                                                                      │ one read
+//!  each(box, part, pixels) ◀── cut out of each block, for every box that it is in ◀────┘
+//! ```
+
+use crate::cover::{Cover, Rectangle, intersection};
+use crate::{Block, Error, PixelSink, Request, Result, RowHints, Scratch, Store, room};
+use std::ops::Range;
+use std::path::Path;
+use wellread_image::{PixelType, Region, clip_runs};
+
+/// A box that is wanted of a row of the inner store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The row and its box, which lies inside.
+    pub part: Request,
+    /// The request that it is for.
+    pub request: usize,
+    /// First row and column of the cell in the image.
+    pub start: [i64; 2],
+}
+
+/// Takes a part of a box: the box's index, where the part lies in the image, its pixels.
+pub(super) type EachPart<'a> = dyn FnMut(usize, &Region, PixelType, &mut [u8]) -> Result<()> + 'a;
+
+/// Lists that are kept from read to read.
+#[derive(Debug, Default)]
+pub(super) struct Cutter {
+    /// Place on disk and index of each box, in the order of reading.
+    order: Vec<(u64, usize)>,
+    requests: Vec<Request>,
+    /// For each request the boxes, by their places in `order`, that it is for.
+    serves: Vec<Range<usize>>,
+    cover: Cover,
+    buffer: Vec<u8>,
+}
+
+/// What requests that may be joined have in common: the row, and its times, channels and planes.
+fn planes(part: &Request) -> (usize, [usize; 3], [usize; 3]) {
+    let Region { start: [t, c, z, ..], size: [nt, nc, nz, ..] } = part.region;
+    (part.row, [t, c, z], [nt, nc, nz])
+}
+
+/// Rows and columns of a box.
+fn rectangle(part: &Request) -> Rectangle {
+    let Region { start: [.., y, x], size: [.., height, width] } = part.region;
+    [y..y + height, x..x + width]
+}
+
+impl Cutter {
+    /// Reads boxes of rows of `store`, handing their parts to `each`: together they cover each box. One read of the store, unless
+    /// the images that the boxes are in have more than `most` bytes: then several, each of all boxes of some images.
+    ///
+    /// # Errors
+    /// As [`Store::read`], and those of `each`.
+    pub fn read(
+        &mut self,
+        store: &dyn Store,
+        wanted: &[Wanted],
+        most: usize,
+        scratch: &mut Scratch,
+        each: &mut EachPart<'_>,
+    ) -> Result<()> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let Self { order, requests, serves, cover, buffer } = self;
+        order.clear();
+        order.extend(
+            wanted.iter().enumerate().map(|(i, wanted)| {
+                (store.row_hints(wanted.part.row).map_or(u64::MAX, RowHints::position), i)
+            }),
+        );
+        order.sort_unstable_by_key(|&(position, i)| (position, planes(&wanted[i].part), i));
+        requests.clear();
+        serves.clear();
+        let mut first = 0;
+        while let Some(&(_, one)) = order.get(first) {
+            let mut request = wanted[one].part;
+            let alike = |(_, i): &&(u64, usize)| planes(&wanted[*i].part) == planes(&request);
+            let end = first + order[first..].iter().take_while(alike).count();
+            let grid = if end - first > 1 { store.row_hints(request.row)?.grid() } else { None };
+            cover.find(order[first..end].iter().map(|(_, i)| rectangle(&wanted[*i].part)), grid);
+            for [rows, columns] in &cover.boxes {
+                request.region.start[3..].copy_from_slice(&[rows.start, columns.start]);
+                request.region.size[3..].copy_from_slice(&[rows.len(), columns.len()]);
+                requests.push(request);
+                serves.push(first..end);
+            }
+            first = end;
+        }
+        let (order, mut requests, mut serves) = (&order[..], &requests[..], &serves[..]);
+        while !requests.is_empty() {
+            let n = at_once(store, requests, most)?;
+            let (now, later) = requests.split_at(n);
+            let (path, buffer, each) = (store.path(), &mut *buffer, &mut *each);
+            let mut sink = CutSink { path, order, requests: now, serves, wanted, buffer, each };
+            store.read(now, scratch, &mut sink)?;
+            (requests, serves) = (later, &serves[n..]);
+        }
+        Ok(())
+    }
+}
+
+/// How many of the requests, which are in the order of their rows, are of images that have `most` bytes together: one image's at least.
+fn at_once(store: &dyn Store, requests: &[Request], most: usize) -> Result<usize> {
+    if most == usize::MAX {
+        return Ok(requests.len());
+    }
+    let (mut bytes, mut n) = (0usize, 0);
+    for of_image in requests.chunk_by(|a, b| a.row == b.row) {
+        let info = store.row_info(of_image[0].row)?;
+        bytes = bytes.saturating_add(info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX));
+        if n > 0 && bytes > most {
+            break;
+        }
+        n += of_image.len();
+    }
+    Ok(n)
+}
+
+/// Cuts blocks into the parts of the boxes that they are in.
+struct CutSink<'a, 'e> {
+    path: &'a Path,
+    order: &'a [(u64, usize)],
+    requests: &'a [Request],
+    serves: &'a [Range<usize>],
+    wanted: &'a [Wanted],
+    buffer: &'a mut Vec<u8>,
+    each: &'a mut EachPart<'e>,
+}
+
+impl PixelSink for CutSink<'_, '_> {
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        let Request { row, region } = self.requests[request];
+        let size = block.dtype.size();
+        if block.data.len() != block.region.pixels() * size {
+            let cause = format_args!("the reader delivered {} bytes of {}", block.data.len(), block.dtype);
+            return Err(Error::new(self.path, cause).row(row));
+        }
+        // What lies beyond comes with another request, where it is wanted.
+        let Some(part) = intersection(&block.region, &region) else { return Ok(()) };
+        for &(_, i) in &self.order[self.serves[request].clone()] {
+            let Some(shared) = intersection(&part, &self.wanted[i].part.region) else { continue };
+            let bytes = shared.pixels() * size;
+            room::grow(self.buffer, bytes).map_err(|cause| Error::new(self.path, cause).row(row))?;
+            let pixels = &mut self.buffer[..bytes];
+            clip_runs(&block.region, &shared, |from, to, n| {
+                pixels[to * size..(to + n) * size]
+                    .copy_from_slice(&block.data[from * size..(from + n) * size]);
+            });
+            (self.each)(i, &shared, block.dtype, pixels)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,230 @@
+//! CSV and TSV as columns: whole numbers, other numbers, truth values or text, whichever all values of a column are.
+
+use crate::words::counted;
+use crate::{Error, Result};
+use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema};
+use csv::StringRecord;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of a file that is read at most: all of it is in memory before it is columns.
+const MAX_BYTES: u64 = 2 << 30;
+
+/// What stands for no value, beside nothing.
+const MISSING: [&str; 6] = ["NA", "N/A", "NaN", "nan", "null", "None"];
+
+/// The columns of a file of lines, the first of which has their names.
+///
+/// # Errors
+/// A file that cannot be read or is too large, with fewer or more fields in a line than in the first (which names the line), with
+/// text that is no UTF-8, or without lines.
+pub(super) fn read(path: &Path) -> Result<RecordBatch> {
+    let (_, length) = crate::place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+    if length > MAX_BYTES {
+        let cause = format_args!("a table of {length} bytes of text; at most {MAX_BYTES} are read");
+        return Err(Error::new(path, cause).hint("write it as Parquet, with the columns that are needed"));
+    }
+    let bytes = crate::place::read(path).map_err(|e| Error::io(path, "cannot read", &e))?;
+    parse(path, &bytes)
+}
+
+/// The first pass finds names and types, the second the values: text is never held twice.
+fn parse(path: &Path, bytes: &[u8]) -> Result<RecordBatch> {
+    // What Excel writes first.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let first = bytes.split(|&b| b == b'\n').next().unwrap_or_default();
+    let count = |of: u8| first.split(|&b| b == of).count();
+    // Of equally many the comma.
+    let delimiter = [b';', b'\t', b','].into_iter().max_by_key(|&b| count(b)).unwrap_or(b',');
+    let reader = || csv::ReaderBuilder::new().delimiter(delimiter).from_reader(bytes);
+    let mut records = reader();
+    let names = names(path, records.headers().map_err(|e| refusal(path, &e))?)?;
+    let mut types = vec![Kinds::default(); names.len()];
+    let mut record = StringRecord::new();
+    let mut rows = 0;
+    while records.read_record(&mut record).map_err(|e| refusal(path, &e))? {
+        rows += 1;
+        for (kinds, text) in types.iter_mut().zip(&record) {
+            kinds.see(text);
+        }
+    }
+    if rows == 0 {
+        return Err(Error::new(path, "the table has no rows"));
+    }
+    let mut columns: Vec<Column> = types.into_iter().map(Kinds::column).collect();
+    let mut records = reader();
+    while records.read_record(&mut record).map_err(|e| refusal(path, &e))? {
+        for (column, text) in columns.iter_mut().zip(&record) {
+            column.push(value(text));
+        }
+    }
+    let arrays: Vec<ArrayRef> = columns.into_iter().map(Column::finish).collect();
+    let fields =
+        names.into_iter().zip(&arrays).map(|(name, a)| Field::new(name, a.data_type().clone(), true));
+    let schema = Schema::new(fields.collect::<Vec<_>>());
+    RecordBatch::try_new(Arc::new(schema), arrays).map_err(|e| Error::new(path, e))
+}
+
+/// The error of a line.
+fn refusal(path: &Path, error: &csv::Error) -> Error {
+    let line = error.position().map_or(String::new(), |at| format!("line {}: ", at.line()));
+    let cause = match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            let fields = counted(usize::try_from(*len).unwrap_or(usize::MAX), "field");
+            format!("{fields}, where the first line has {expected_len}")
+        }
+        csv::ErrorKind::Utf8 { err, .. } => format!("is no UTF-8 text: {err}"),
+        _ => error.to_string(),
+    };
+    Error::new(path, format_args!("{line}{cause}"))
+        .hint("a table of cells is CSV or TSV with names in its first line, or Parquet")
+}
+
+/// The names of the columns, each of which is another one.
+fn names(path: &Path, first: &StringRecord) -> Result<Vec<String>> {
+    let mut names: Vec<String> = Vec::with_capacity(first.len());
+    for (i, name) in first.iter().enumerate() {
+        // The index that pandas writes has no name.
+        let name = if name.trim().is_empty() { format!("column {i}") } else { name.trim().to_owned() };
+        if names.contains(&name) {
+            return Err(Error::new(path, format_args!("two columns are called {name:?}")));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// A field's text; `None` where it stands for no value.
+fn value(text: &str) -> Option<&str> {
+    let text = text.trim();
+    (!text.is_empty() && !MISSING.contains(&text)).then_some(text)
+}
+
+fn truth(text: &str) -> Option<bool> {
+    match text {
+        "True" | "true" | "TRUE" => Some(true),
+        "False" | "false" | "FALSE" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether digits are a code rather than a number: 01 is another site than 1 where both are there.
+fn is_code(text: &str) -> bool {
+    let digits = text.trim_start_matches('-');
+    digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// What all values of a column are, as far as they were seen.
+#[derive(Clone, Copy)]
+struct Kinds {
+    whole: bool,
+    number: bool,
+    truth: bool,
+    some: bool,
+}
+
+impl Default for Kinds {
+    fn default() -> Self {
+        Self { whole: true, number: true, truth: true, some: false }
+    }
+}
+
+impl Kinds {
+    fn see(&mut self, text: &str) {
+        let Some(text) = value(text) else { return };
+        self.some = true;
+        self.number = self.number && !is_code(text) && text.parse::<f64>().is_ok();
+        self.whole = self.whole && self.number && text.parse::<i64>().is_ok();
+        self.truth = self.truth && truth(text).is_some();
+    }
+
+    /// An empty column of the narrowest type.
+    fn column(self) -> Column {
+        match self {
+            // Of no value at all nothing is known: numbers, as pandas has it.
+            Self { some: false, .. } | Self { whole: false, number: true, .. } => {
+                Column::Number(Float64Builder::new())
+            }
+            Self { whole: true, .. } => Column::Whole(Int64Builder::new()),
+            Self { truth: true, .. } => Column::Truth(BooleanBuilder::new()),
+            _ => Column::Text(StringBuilder::new()),
+        }
+    }
+}
+
+/// A column that is read.
+enum Column {
+    Whole(Int64Builder),
+    Number(Float64Builder),
+    Truth(BooleanBuilder),
+    Text(StringBuilder),
+}
+
+impl Column {
+    fn push(&mut self, text: Option<&str>) {
+        match self {
+            Self::Whole(values) => values.append_option(text.and_then(|text| text.parse().ok())),
+            Self::Number(values) => values.append_option(text.and_then(|text| text.parse().ok())),
+            Self::Truth(values) => values.append_option(text.and_then(truth)),
+            Self::Text(values) => values.append_option(text),
+        }
+    }
+
+    fn finish(self) -> ArrayRef {
+        match self {
+            Self::Whole(mut values) => Arc::new(values.finish()),
+            Self::Number(mut values) => Arc::new(values.finish()),
+            Self::Truth(mut values) => Arc::new(values.finish()),
+            Self::Text(mut values) => Arc::new(values.finish()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::StringArray;
+    use arrow_schema::DataType;
+
+    fn parsed(text: &str) -> Result<RecordBatch> {
+        parse(Path::new("cells.csv"), text.as_bytes())
+    }
+
+    #[test]
+    fn columns_have_the_narrowest_type() {
+        let batch = parsed(
+            "\u{feff},Well,Site,x,code,ok,none\n0,A01,1,1.5,01,True,\n1,\"A\"\"0\n2\",2,nan,02,false,NA\n2,,,inf,3,true,\n",
+        )
+        .unwrap();
+        let types: Vec<_> =
+            batch.schema().fields().iter().map(|f| (f.name().clone(), f.data_type().clone())).collect();
+        let expected = [
+            ("column 0", DataType::Int64),
+            ("Well", DataType::Utf8),
+            ("Site", DataType::Int64),
+            ("x", DataType::Float64),
+            ("code", DataType::Utf8),
+            ("ok", DataType::Boolean),
+            ("none", DataType::Float64),
+        ];
+        assert_eq!(types, expected.map(|(name, t)| (name.to_owned(), t)));
+        let wells = batch.column(1).as_any().downcast_ref::<StringArray>().unwrap();
+        assert_eq!(wells.iter().collect::<Vec<_>>(), [Some("A01"), Some("A\"0\n2"), None]);
+        assert_eq!(batch.column(3).null_count(), 1);
+        assert_eq!(batch.column(6).null_count(), 3);
+        assert_eq!(parsed("a\tb\n1\t2\n").unwrap().num_columns(), 2);
+        assert_eq!(parsed("a;b,c\n1;2,3\n").unwrap().schema().field(0).name(), "a;b");
+    }
+
+    #[test]
+    fn damage_names_the_line() {
+        let error = |text: &str| parsed(text).unwrap_err().to_string();
+        assert!(error("a,b\n1,2\n3\n").contains("line 3: 1 field, where the first line has 2"));
+        assert!(error("a,a\n1,2\n").contains("two columns are called \"a\""));
+        assert!(error("a,b\n").contains("no rows") && error("").contains("no rows"));
+        let bytes = parse(Path::new("f.csv"), b"a,b\n1,\xff\n").unwrap_err().to_string();
+        assert!(bytes.contains("line 2") && bytes.contains("no UTF-8"), "{bytes}");
+    }
+}

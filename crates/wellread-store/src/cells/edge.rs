@@ -1,0 +1,92 @@
+//! The box of a cell in its image, and what of it lies outside.
+
+use super::options::Edge;
+use std::ops::Range;
+
+/// Where a cell is cut out: its image, and the first row and column of its box, which may lie outside of the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CellBox {
+    /// Row of the image.
+    pub image: usize,
+    /// First row and column.
+    pub start: [i64; 2],
+}
+
+/// What became of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// First row and column of its box.
+    At([i64; 2]),
+    /// Its centre lies outside of the image.
+    Outside,
+    /// Its box does, in part, and is to be left out then.
+    Dropped,
+    /// The image is smaller than the box, which cannot be moved inside.
+    TooLarge,
+}
+
+/// The box of `size` rows and columns around the pixel that (y, x) lies in, in an image of `image` rows and columns.
+pub(super) fn place(at: [f64; 2], size: [usize; 2], image: [usize; 2], edge: Edge) -> Placed {
+    let [y, x] = at.map(|at| (at + 0.5).floor());
+    // NaN is in neither.
+    if !(0.0..image[0] as f64).contains(&y) || !(0.0..image[1] as f64).contains(&x) {
+        return Placed::Outside;
+    }
+    let start = [y as i64 - (size[0] / 2) as i64, x as i64 - (size[1] / 2) as i64];
+    let [last_y, last_x] = [image[0] as i64 - size[0] as i64, image[1] as i64 - size[1] as i64];
+    let is_inside = (0..=last_y).contains(&start[0]) && (0..=last_x).contains(&start[1]);
+    match edge {
+        Edge::Drop if !is_inside => Placed::Dropped,
+        Edge::Shift if last_y < 0 || last_x < 0 => Placed::TooLarge,
+        Edge::Shift => Placed::At([start[0].clamp(0, last_y), start[1].clamp(0, last_x)]),
+        Edge::Pad | Edge::Drop => Placed::At(start),
+    }
+}
+
+/// What of `length` rows (or columns) from `start` on lies in an image of `image` of them: a range of the image's. Empty where
+/// nothing does.
+pub(super) fn inside(start: i64, length: usize, image: usize) -> Range<usize> {
+    let end = start.saturating_add(length as i64).clamp(0, image as i64);
+    let start = start.clamp(0, image as i64);
+    start as usize..end as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_are_around_the_pixel_of_the_centre() {
+        let place = |at, size, edge| place(at, size, [100, 200], edge);
+        for edge in [Edge::Shift, Edge::Pad, Edge::Drop] {
+            assert_eq!(place([50.0, 70.0], [10, 11], edge), Placed::At([45, 65]));
+            assert_eq!(place([50.49, 69.5], [10, 11], edge), Placed::At([45, 65]));
+            assert_eq!(place([50.5, 70.5], [10, 11], edge), Placed::At([46, 66]));
+            for outside in [[-0.6, 0.0], [99.5, 0.0], [f64::NAN, 0.0], [0.0, f64::INFINITY], [0.0, -1e300]] {
+                assert_eq!(place(outside, [10, 10], edge), Placed::Outside, "{outside:?}");
+            }
+        }
+        // A crop as large as the image fits in one way.
+        assert_eq!(place([50.0, 100.0], [100, 200], Edge::Drop), Placed::At([0, 0]));
+    }
+
+    #[test]
+    fn edges_are_moved_padded_or_dropped() {
+        let place = |at, edge| place(at, [10, 10], [100, 200], edge);
+        assert_eq!(place([-0.5, 199.4], Edge::Pad), Placed::At([-5, 194]));
+        assert_eq!(place([-0.5, 199.4], Edge::Shift), Placed::At([0, 190]));
+        assert_eq!(place([-0.5, 199.4], Edge::Drop), Placed::Dropped);
+        assert_eq!(place([5.0, 194.0], Edge::Drop), Placed::At([0, 189]));
+        assert_eq!(super::place([1.0, 1.0], [4, 2], [3, 3], Edge::Shift), Placed::TooLarge);
+        assert_eq!(super::place([1.0, 1.0], [4, 2], [3, 3], Edge::Pad), Placed::At([-1, 0]));
+    }
+
+    #[test]
+    fn what_lies_inside_is_a_range_of_the_image() {
+        assert_eq!(inside(-5, 10, 100), 0..5);
+        assert_eq!(inside(95, 10, 100), 95..100);
+        assert_eq!(inside(20, 10, 100), 20..30);
+        assert!(inside(-20, 10, 100).is_empty() && inside(100, 10, 100).is_empty());
+        assert_eq!(inside(-5, usize::MAX >> 1, 100), 0..100);
+    }
+}

@@ -1,0 +1,102 @@
+//! What was left out, counted, with the first few named.
+
+use crate::words::counted;
+use serde::Serialize;
+
+/// Most things that are named.
+const MAX_NAMED: usize = 3;
+
+/// How many of a kind there are, and the first few.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// How many.
+    pub count: usize,
+    /// The first ones, in words.
+    pub first: Vec<String>,
+}
+
+impl Found {
+    /// One more.
+    pub(super) fn push(&mut self, name: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.first.len() < MAX_NAMED {
+            self.first.push(name());
+        }
+    }
+
+    /// How many things there are of which this holds, and the first ones; `None` where there is none.
+    fn sentence(&self, thing: &str, what: &str) -> Option<String> {
+        (self.count > 0).then(|| format!("{} {what}: {}", counted(self.count, thing), self.named()))
+    }
+
+    /// The first ones as a list: `a, b, c …`.
+    pub(super) fn named(&self) -> String {
+        format!("{}{}", self.first.join(", "), if self.count > self.first.len() { " …" } else { "" })
+    }
+}
+
+/// What a table of cells came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CellsReport {
+    /// Rows of the table.
+    pub rows: usize,
+    /// Cells that can be read.
+    pub cells: usize,
+    /// Images that they are cut out of.
+    pub images: usize,
+    /// Rows of the table whose image is not in the set.
+    pub without_image: Found,
+    /// Rows without a position: null, NaN or infinite.
+    pub without_position: Found,
+    /// Rows whose position lies outside of their image.
+    pub outside: Found,
+    /// Cells that were left out because their box reaches beyond the image.
+    pub dropped: Found,
+    /// Images without a cell, which is no error.
+    pub images_without_cells: Found,
+}
+
+impl CellsReport {
+    /// Rows that no cell can be cut out for.
+    pub(super) fn unmatched(&self) -> usize {
+        self.without_image.count + self.without_position.count + self.outside.count
+    }
+
+    /// Why rows cannot be cut out, a sentence for each reason.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let kinds = [
+            (&self.without_image, "of no image of this set"),
+            (&self.without_position, "without a position (null, NaN or infinite)"),
+            (&self.outside, "outside of the image"),
+        ];
+        kinds.into_iter().filter_map(|(found, what)| found.sentence("cell", what)).collect()
+    }
+
+    /// What is to be said of that, a sentence each; nothing where all cells can be read and all images have some.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = self.problems();
+        notes.extend(self.dropped.sentence("cell", "left out at the border of the image"));
+        notes.extend(self.images_without_cells.sentence("image", "without a cell"));
+        notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_few_are_named() {
+        let mut report = CellsReport::default();
+        assert!(report.notes().is_empty());
+        report.outside.push(|| "row 1".to_owned());
+        for i in 0..5 {
+            report.images_without_cells.push(|| format!("image {i}"));
+        }
+        assert_eq!(
+            report.notes(),
+            ["1 cell outside of the image: row 1", "5 images without a cell: image 0, image 1, image 2 …"]
+        );
+        assert_eq!(report.unmatched(), 1);
+    }
+}

@@ -1,0 +1,296 @@
+//! Which image a cell is of: by columns that the table and the images have, by the image's name, or because there is but one.
+//!
+//! ```text
+//!  by = Plate, Well, Site    table: Metadata_Plate …  ─ key ─┐
+//!                            images' columns: Plate … ─ key ─┴▶ image of each row
+//!  by = FileName             table: names ─ as profiles are joined ─▶ image of each name
+//! ```
+
+use super::options::CellOptions;
+use super::table::CellTable;
+use crate::features::key_at;
+use crate::profiles::{Profiles, folders_of, parts};
+use crate::{Error, Result, Store};
+use arrow_array::{ArrayRef, RecordBatch};
+use std::collections::HashMap;
+
+/// What columns of metadata may be called in front of their own name, by CellProfiler and pycytominer; what begins like another one
+/// comes after it.
+const PREFIXES: [&str; 4] = ["", "Image_", "Metadata_", "Image_Metadata_"];
+
+/// What tells a site, unless said otherwise: those of them that both have.
+const SITE: [&str; 4] = ["Plate", "Well", "Site", "Field"];
+
+/// Columns of image names, unless said otherwise, in the order in which they are looked for.
+const NAMES: [&str; 6] = ["ImageName", "image_name", "Image_Name", "Metadata_ImageName", "image", "FileName"];
+
+/// How the image of a cell is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// By columns of the table and, in the same order, of the images.
+    Columns {
+        /// Those of the table.
+        table: Vec<String>,
+        /// Those of the images.
+        images: Vec<String>,
+    },
+    /// By the image's name in a column of the table.
+    Name(String),
+    /// There is one image.
+    Only,
+}
+
+/// The name under which a column is there: itself, or with another of the prefixes.
+fn resolved(name: &str, names: &[String]) -> Option<String> {
+    let bare = PREFIXES.iter().rev().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+    let variants = PREFIXES.iter().map(|prefix| format!("{prefix}{bare}"));
+    std::iter::once(name.to_owned()).chain(variants).find(|name| names.contains(name))
+}
+
+impl By {
+    /// What tells the image of a cell of `table`.
+    ///
+    /// # Errors
+    /// Columns that are not there; nothing that tells it.
+    pub fn of(images: &dyn Store, table: &CellTable, options: &CellOptions) -> Result<Self> {
+        let beside = images.hints().feature_names();
+        if options.by.is_empty() {
+            return Self::found(images, table, &beside);
+        }
+        let words = ["plate", "well", "site", "image", "file"];
+        let no_column = |name: &String| table.no_choice(format_args!("has no column {name:?}"), &words);
+        let of_table =
+            options.by.iter().map(|name| resolved(name, &table.names).ok_or_else(|| no_column(name)));
+        let of_table = of_table.collect::<Result<Vec<_>>>()?;
+        let of_images: Vec<Option<String>> = options.by.iter().map(|name| resolved(name, &beside)).collect();
+        if let Some(images) = of_images.iter().cloned().collect::<Option<Vec<_>>>() {
+            return Ok(Self::Columns { table: of_table, images });
+        }
+        if let [name] = &of_table[..] {
+            return Ok(Self::Name(name.clone()));
+        }
+        let missing = options.by.iter().zip(&of_images).find(|(_, there)| there.is_none());
+        let missing = missing.map_or("", |(name, _)| name.as_str());
+        let error =
+            Error::new(images.path(), format_args!("has no column {missing:?} beside the images")).choice();
+        Err(match beside.as_slice() {
+            [] => error.hint(
+                "it has no columns beside the images: name the one column of the table that has their names",
+            ),
+            names => error.hint(format_args!("it has {}", names[..names.len().min(12)].join(", "))),
+        })
+    }
+
+    /// What tells it where nothing was said.
+    fn found(images: &dyn Store, table: &CellTable, beside: &[String]) -> Result<Self> {
+        let both =
+            SITE.iter().filter_map(|name| Some((resolved(name, &table.names)?, resolved(name, beside)?)));
+        let (of_table, of_images): (Vec<_>, Vec<_>) = both.unzip();
+        if !of_table.is_empty() {
+            return Ok(Self::Columns { table: of_table, images: of_images });
+        }
+        if let Some(name) = NAMES.into_iter().find(|name| table.has(name)) {
+            return Ok(Self::Name(name.to_owned()));
+        }
+        let of_files: Vec<&String> = table.names.iter().filter(|name| name.contains("FileName_")).collect();
+        match of_files[..] {
+            [name] => return Ok(Self::Name(name.clone())),
+            // Nothing says that cells are of several images.
+            [] if images.len() == 1 => return Ok(Self::Only),
+            _ => {}
+        }
+        let cause =
+            "which image a cell is of is not told by the names of columns: name those that tell it (by)";
+        Err(table.no_choice(cause, &["plate", "well", "site", "image", "file"]))
+    }
+
+    /// The columns of the table that are needed.
+    pub fn columns(&self) -> &[String] {
+        match self {
+            Self::Columns { table, .. } => table,
+            Self::Name(name) => std::slice::from_ref(name),
+            Self::Only => &[],
+        }
+    }
+}
+
+/// The image of each row of a table.
+pub(super) struct ImageOf {
+    /// For each row, where there is one.
+    pub images: Vec<Option<usize>>,
+    keys: Vec<ArrayRef>,
+    names: Vec<String>,
+}
+
+impl ImageOf {
+    /// Of rows whose images are known.
+    pub fn known(images: Vec<Option<usize>>) -> Self {
+        Self { images, keys: vec![], names: vec![] }
+    }
+
+    /// A row in words, by what tells its image.
+    pub fn describe(&self, row: usize) -> String {
+        let pairs = self.names.iter().zip(&self.keys);
+        let keys = pairs.map(|(name, column)| {
+            let value = key_at(column, row).map_or("null".to_owned(), |value| plain(&value));
+            format!("{name} {value}")
+        });
+        let keys = keys.collect::<Vec<_>>().join(", ");
+        if keys.is_empty() { format!("row {row}") } else { format!("row {row} ({keys})") }
+    }
+}
+
+/// A value as both sides write it: whole numbers without a fraction or zeros in front, so that 1, 1.0 and 01 are the same.
+fn plain(value: &str) -> String {
+    let whole = value.strip_suffix(".0").unwrap_or(value);
+    if !whole.is_empty() && whole.bytes().all(|b| b.is_ascii_digit()) {
+        let digits = whole.trim_start_matches('0');
+        return if digits.is_empty() { "0".to_owned() } else { digits.to_owned() };
+    }
+    value.trim().to_owned()
+}
+
+/// The values of some columns in a row as one text; `None` where one of them is null.
+fn key(columns: &[ArrayRef], row: usize) -> Option<String> {
+    let values = columns.iter().map(|column| key_at(column, row).map(|value| plain(&value)));
+    values.collect::<Option<Vec<_>>>().map(|values| values.join("\u{1f}"))
+}
+
+/// The image of each row of `table`, whose key columns are `keys` ([`By::columns`]).
+///
+/// # Errors
+/// Two images that a cell could be of; columns that cannot be read.
+pub(super) fn image_of(
+    images: &dyn Store,
+    table: &CellTable,
+    by: &By,
+    keys: &RecordBatch,
+) -> Result<ImageOf> {
+    let columns: Vec<ArrayRef> = by
+        .columns()
+        .iter()
+        .map(|name| {
+            let column = keys.column_by_name(name).cloned();
+            column.ok_or_else(|| Error::new(&table.path, format_args!("has no column {name:?}")))
+        })
+        .collect::<Result<_>>()?;
+    let found = match by {
+        By::Only => vec![Some(0); table.rows],
+        By::Columns { table: own, images: theirs } => by_columns(images, table, [own, theirs], &columns)?,
+        By::Name(name) => by_name(images, table, name, &columns[0])?,
+    };
+    Ok(ImageOf { images: found, keys: columns, names: by.columns().to_vec() })
+}
+
+fn by_columns(
+    images: &dyn Store,
+    table: &CellTable,
+    [own, theirs]: [&[String]; 2],
+    columns: &[ArrayRef],
+) -> Result<Vec<Option<usize>>> {
+    let batch = images.hints().features(theirs)?;
+    let beside = batch.as_ref().map_or(&[][..], RecordBatch::columns);
+    let mut of_key: HashMap<String, [Option<usize>; 2]> = HashMap::with_capacity(images.len());
+    for image in 0..batch.as_ref().map_or(0, RecordBatch::num_rows).min(images.len()) {
+        let Some(key) = key(beside, image) else { continue };
+        match of_key.entry(key).or_default() {
+            [Some(_), second] => *second = second.or(Some(image)),
+            [first, _] => *first = Some(image),
+        }
+    }
+    let of_row = |row| match key(columns, row).and_then(|key| of_key.get(&key)) {
+        Some([Some(first), Some(second)]) => {
+            let names = format!("{} and {}", images.name(*first)?, images.name(*second)?);
+            let alike = theirs.join(", ");
+            let cause = format_args!("could be of either of two images, {names}, which are alike in {alike}");
+            Err(Error::new(&table.path, cause).row(row).hint(format_args!(
+                "name more columns than {} (by); images of one channel each have to be put together first",
+                own.join(", ")
+            )))
+        }
+        Some([first, _]) => Ok(*first),
+        None => Ok(None),
+    };
+    (0..table.rows).map(of_row).collect()
+}
+
+fn by_name(
+    images: &dyn Store,
+    table: &CellTable,
+    name: &str,
+    column: &ArrayRef,
+) -> Result<Vec<Option<usize>>> {
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let mut name_of_row = Vec::with_capacity(table.rows);
+    for row in 0..table.rows {
+        let next = numbers.len();
+        name_of_row.push(key_at(column, row).map(|value| *numbers.entry(value).or_insert(next)));
+    }
+    let names: Vec<String> = (0..images.len()).map(|image| images.name(image)).collect::<Result<_>>()?;
+    let mut index = Profiles::of_images(names.iter().map(|name| parts(name)));
+    // In the order of their numbers, so that messages are the same each time.
+    let mut given: Vec<(&String, usize)> = numbers.iter().map(|(name, number)| (name, *number)).collect();
+    given.sort_unstable_by_key(|(_, number)| *number);
+    for (name, number) in &given {
+        index.push(&parts(name), *number);
+    }
+    let base = folders_of(images);
+    let base: Vec<&str> = base.iter().map(String::as_str).collect();
+    let mut image_of_name: Vec<Option<usize>> = vec![None; given.len()];
+    for (image, own) in names.iter().enumerate() {
+        let number = match index.of(&base, &parts(own)) {
+            Ok(Some(found)) => found.row,
+            Ok(None) => continue,
+            Err([first, second]) => {
+                let [first, second] = [first, second].map(|number| given[number].0);
+                let cause =
+                    format_args!("column {name:?} has two names for the image {own}: {first} and {second}");
+                return Err(Error::new(&table.path, cause).hint("write the name of an image in one way"));
+            }
+        };
+        if let Some(other) = image_of_name[number].replace(image) {
+            let cause = format_args!(
+                "{:?} in column {name:?} could be either of two images, {} and {own}",
+                given[number].0, names[other]
+            );
+            return Err(
+                Error::new(&table.path, cause).hint("write the folders of images in front of their names")
+            );
+        }
+    }
+    Ok(name_of_row.into_iter().map(|number| number.and_then(|number| image_of_name[number])).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_found_with_and_without_their_prefix() {
+        let names = ["Metadata_Well", "Site", "Image_Metadata_Plate"].map(str::to_owned);
+        assert_eq!(resolved("Well", &names).as_deref(), Some("Metadata_Well"));
+        assert_eq!(resolved("Metadata_Well", &names).as_deref(), Some("Metadata_Well"));
+        assert_eq!(resolved("Metadata_Site", &names).as_deref(), Some("Site"));
+        assert_eq!(resolved("Plate", &names).as_deref(), Some("Image_Metadata_Plate"));
+        assert_eq!(resolved("Image_Metadata_Site", &names).as_deref(), Some("Site"));
+        assert_eq!(resolved("Field", &names), None);
+        let names = ["Image_FileName_DNA".to_owned()];
+        assert_eq!(resolved("FileName_DNA", &names).as_deref(), Some("Image_FileName_DNA"));
+    }
+
+    #[test]
+    fn whole_numbers_are_the_same_however_they_are_written() {
+        for (value, expected) in [
+            ("1", "1"),
+            ("1.0", "1"),
+            ("01", "1"),
+            ("000", "0"),
+            ("A01", "A01"),
+            (" A01 ", "A01"),
+            ("1.5", "1.5"),
+            ("", ""),
+        ] {
+            assert_eq!(plain(value), expected, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Single-cell crops: a view of a set of images whose rows are cells, cut out of them by a table of positions.
+//!
+//! ```text
+//!  TABLE (Parquet, CSV) ─┐ columns ─ positions: x, y of each cell ─┐
+//!  label image ─ centroids ┘         keys: its image ──────────────┤
+//!                                                                  ├─▶ Cells ─▶ CellsStore ─▶ Block … of cells
+//!  images ─ names, columns, shapes, pixel sizes ───────────────────┘              │ one read of the inner store:
+//!                                                                                 ▼ boxes of cells, joined by image
+//!                                                                              inner Store
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `options` | [`CellOptions`]: size, columns, edge, unit, mask; the words of each choice |
+//! | `table` | the table of cells, read from a file |
+//! | `delimited` | CSV and TSV as columns |
+//! | `centroids` | a label image as a table of cells |
+//! | `positions` | which columns hold positions and labels, and their values in pixels |
+//! | `placement` | what a table says of each cell: image, position in pixels, number |
+//! | `keys` | which image a cell is of |
+//! | `pairs` | which label image is of which image |
+//! | `edge` | the box of a cell, and what of it lies outside of the image |
+//! | `found` | [`CellsReport`]: what was left out, counted, with the first few |
+//! | `join` | [`Cells`]: all of that for one table and one set |
+//! | `own_pixels` | which pixels of a crop are the cell's |
+//! | `cut` | boxes of many cells, read in one call, each piece decoded once |
+//! | `store`, `columns` | [`CellsStore`], and the columns beside its cells |
+//!
+//! A cell's box has the pixel that its centre lies in at index `size / 2`. Pixel `i` reaches from `i - 0.5` to `i + 0.5`, as
+//! CellProfiler and scikit-image count. So the box of a cell starts at `floor(y + 0.5) - height / 2`.
+
+mod centroids;
+mod columns;
+mod cut;
+mod delimited;
+mod edge;
+mod found;
+mod join;
+mod keys;
+mod options;
+mod own_pixels;
+mod pairs;
+mod placement;
+mod positions;
+mod store;
+mod table;
+
+pub use found::{CellsReport, Found};
+pub use join::Cells;
+pub use options::{CellOptions, Edge, Mask, Unit, Unmatched};
+pub use store::CellsStore;

@@ -1,0 +1,154 @@
+//! What can be chosen of single-cell crops.
+
+use serde::Serialize;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What is done with a cell whose box reaches beyond its image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Edge {
+    /// The box is moved inside: the cell is not in its middle then.
+    #[default]
+    Shift,
+    /// What lies outside is 0.
+    Pad,
+    /// The cell is left out.
+    Drop,
+}
+
+/// What positions are measured in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Pixels, the centre of the first one at 0.
+    #[default]
+    Pixel,
+    /// Micrometres; the metadata of each image has to say how large its pixels are.
+    Um,
+}
+
+/// What is done with cells that cannot be cut out: without an image, without a position, outside of their image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unmatched {
+    /// They are an error, which counts them and names the first few.
+    #[default]
+    Error,
+    /// They are left out, counted.
+    Skip,
+}
+
+/// What a label image is used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mask {
+    /// Nothing.
+    #[default]
+    None,
+    /// Pixels that are not the cell's own are 0.
+    Zero,
+    /// One more channel, the last: 1 where a pixel is the cell's own, 0 elsewhere.
+    Channel,
+}
+
+/// A choice among words: each value's word.
+macro_rules! words {
+    ($($type:ident: $($value:ident $word:literal),+;)+) => {$(
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$value => $word),+ })
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($word => Ok(Self::$value),)+
+                    other => Err(format!("{other:?} is not one of {}", [$($word),+].join(", "))),
+                }
+            }
+        }
+    )+};
+}
+
+words! {
+    Edge: Shift "shift", Pad "pad", Drop "drop";
+    Unit: Pixel "pixel", Um "um";
+    Unmatched: Error "error", Skip "skip";
+    Mask: None "none", Zero "zero", Channel "channel";
+}
+
+/// How cells are cut out of images.
+///
+/// ```
+/// use wellread_store::cells::{CellOptions, Edge};
+/// let options = CellOptions { size: [64, 64], edge: Edge::Pad, ..CellOptions::default() };
+/// assert_eq!(options.unit.to_string(), "pixel");
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellOptions {
+    /// Column of the horizontal position; `None` takes the one of CellProfiler's names that is there.
+    pub x: Option<String>,
+    /// Column of the vertical position.
+    pub y: Option<String>,
+    /// Rows and columns of a crop, in pixels.
+    pub size: [usize; 2],
+    /// Columns that the table and the images have and that together tell an image, such as `Plate`, `Well`, `Site`
+    /// (`Metadata_Plate` counts as `Plate`); or one column of the table that has names of images. Empty: found by
+    /// themselves where they can be.
+    pub by: Vec<String>,
+    /// What is done at the border.
+    pub edge: Edge,
+    /// What `x` and `y` are measured in.
+    pub unit: Unit,
+    /// What is done with cells that cannot be cut out.
+    pub unmatched: Unmatched,
+    /// What the label images are used for.
+    pub mask: Mask,
+    /// The label images: a set that has one for each image, told by names or by `by`. Where the table of cells is a set of
+    /// label images, that one unless said otherwise.
+    pub masks: Option<PathBuf>,
+    /// Column of the cell's number in its label image; `None` takes `ObjectNumber` and the like.
+    pub label: Option<String>,
+}
+
+impl Default for CellOptions {
+    /// Crops of 96 x 96 pixels, moved inside at the border; positions in pixels; no mask; nothing may be left out.
+    fn default() -> Self {
+        Self {
+            x: None,
+            y: None,
+            size: [96, 96],
+            by: vec![],
+            edge: Edge::default(),
+            unit: Unit::default(),
+            unmatched: Unmatched::default(),
+            mask: Mask::default(),
+            masks: None,
+            label: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_they_are_shown() {
+        for edge in [Edge::Shift, Edge::Pad, Edge::Drop] {
+            assert_eq!(edge.to_string().parse(), Ok(edge));
+        }
+        for mask in [Mask::None, Mask::Zero, Mask::Channel] {
+            assert_eq!(mask.to_string().parse(), Ok(mask));
+        }
+        assert_eq!("um".parse(), Ok(Unit::Um));
+        assert_eq!("skip".parse(), Ok(Unmatched::Skip));
+        let error = "moved".parse::<Edge>().unwrap_err();
+        assert_eq!(error, "\"moved\" is not one of shift, pad, drop");
+    }
+}

@@ -1,0 +1,119 @@
+//! What the columns of a table say of each cell: its image, its position in pixels, its number.
+
+use super::keys::ImageOf;
+use super::options::{CellOptions, Unit};
+use super::positions::{CLASS, label_column, labels, numbers, position_columns};
+use super::table::CellTable;
+use crate::{Error, Result, Store};
+use std::collections::{HashMap, HashSet};
+use wellread_image::PhysicalSize;
+
+/// The columns of a table that say where its cells are.
+pub(super) struct Placement {
+    /// The image of each row.
+    pub image: ImageOf,
+    /// Positions, in pixels; NaN where there is none.
+    pub y: Vec<f64>,
+    /// Of columns of pixels.
+    pub x: Vec<f64>,
+    /// The column of a cell's number in its image, and the numbers.
+    pub labels: Option<(String, Vec<i64>)>,
+}
+
+impl Placement {
+    /// The columns of positions and numbers; positions in pixels of the images, where these are given.
+    pub fn of(
+        table: &CellTable,
+        image: ImageOf,
+        images: Option<&dyn Store>,
+        options: &CellOptions,
+    ) -> Result<Self> {
+        let [x_name, y_name] = position_columns(table, options)?;
+        let label = label_column(table, options)?;
+        let mut names = vec![x_name.clone()];
+        for name in std::iter::once(&y_name).chain(&label) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        let columns = table.read(&names)?;
+        let column = |name: &str| {
+            let found = columns.column_by_name(name);
+            found.ok_or_else(|| Error::new(&table.path, format_args!("has no column {name:?}")))
+        };
+        let mut x = numbers(table, &x_name, column(&x_name)?)?;
+        let mut y = numbers(table, &y_name, column(&y_name)?)?;
+        if let Some(images) = images.filter(|_| options.unit == Unit::Um) {
+            in_pixels(images, &image.images, [&mut y, &mut x])?;
+        }
+        let mut found = None;
+        if let Some(name) = label {
+            let values = labels(table, &name, column(&name)?);
+            let are_numbers = || values.as_ref().is_ok_and(|values| are_distinct(&image.images, values));
+            // A column of that name may as well hold classes.
+            if options.label.is_some() || name != CLASS || are_numbers() {
+                found = Some((name, values?));
+            }
+        }
+        Ok(Self { image, y, x, labels: found })
+    }
+}
+
+/// Whether no image has a number twice.
+fn are_distinct(of: &[Option<usize>], numbers: &[i64]) -> bool {
+    let mut known = HashSet::with_capacity(numbers.len());
+    of.iter().zip(numbers).all(|(image, number)| image.is_none_or(|image| known.insert((image, *number))))
+}
+
+/// Positions in micrometres as those in pixels.
+fn in_pixels(images: &dyn Store, of: &[Option<usize>], [y, x]: [&mut [f64]; 2]) -> Result<()> {
+    let mut sizes: HashMap<usize, [f64; 2]> = HashMap::new();
+    for (row, image) in of.iter().enumerate() {
+        let Some(image) = *image else { continue };
+        let size = if let Some(size) = sizes.get(&image) {
+            *size
+        } else {
+            let metadata = images.metadata(image)?;
+            let both = [&metadata.physical_size_y, &metadata.physical_size_x];
+            let [Some(height), Some(width)] = both.map(|size| size.as_ref().and_then(micrometres)) else {
+                return Err(Error::new(images.path(), "does not say how large a pixel is, in micrometres")
+                    .row(image)
+                    .choice()
+                    .hint("give positions in pixels (unit pixel)"));
+            };
+            sizes.insert(image, [height, width]);
+            [height, width]
+        };
+        y[row] /= size[0];
+        x[row] /= size[1];
+    }
+    Ok(())
+}
+
+/// The size of a pixel in micrometres; `None` for units that are no length and sizes that are none.
+fn micrometres(size: &PhysicalSize) -> Option<f64> {
+    let factor = match size.unit.as_str() {
+        "" | "µm" | "\u{3bc}m" | "um" | "micron" | "micrometer" | "micrometre" => 1.0,
+        "nm" | "nanometer" => 1e-3,
+        "pm" | "picometer" => 1e-6,
+        "Å" | "angstrom" => 1e-4,
+        "mm" | "millimeter" => 1e3,
+        "cm" | "centimeter" => 1e4,
+        "m" | "meter" => 1e6,
+        _ => return None,
+    };
+    Some(size.value * factor).filter(|um| um.is_finite() && *um > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_pixels_are_micrometres() {
+        let size = |value, unit: &str| micrometres(&PhysicalSize { value, unit: unit.to_owned() });
+        assert_eq!(size(650.0, "nm"), Some(0.65));
+        assert_eq!(size(0.65, "µm"), Some(0.65));
+        assert_eq!([size(0.0, "µm"), size(f64::NAN, "µm"), size(1.0, "pixel")], [None; 3]);
+    }
+}

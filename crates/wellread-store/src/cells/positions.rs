@@ -1,0 +1,182 @@
+//! Which columns of a table hold the positions and the numbers of cells, and their values.
+
+use super::options::CellOptions;
+use super::table::CellTable;
+use crate::{Error, Result};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
+};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+
+/// Columns of x and y, in the order in which they are looked for: CellProfiler's, those of CytoTable and pycytominer, those of
+/// scikit-image's `regionprops_table`, and what people write by hand.
+const POSITIONS: [[&str; 2]; 12] = [
+    ["Nuclei_Location_Center_X", "Nuclei_Location_Center_Y"],
+    ["Cells_Location_Center_X", "Cells_Location_Center_Y"],
+    ["Location_Center_X", "Location_Center_Y"],
+    ["Metadata_Nuclei_Location_Center_X", "Metadata_Nuclei_Location_Center_Y"],
+    ["Metadata_Cells_Location_Center_X", "Metadata_Cells_Location_Center_Y"],
+    ["Metadata_Location_Center_X", "Metadata_Location_Center_Y"],
+    ["Nuclei_AreaShape_Center_X", "Nuclei_AreaShape_Center_Y"],
+    ["Cells_AreaShape_Center_X", "Cells_AreaShape_Center_Y"],
+    ["AreaShape_Center_X", "AreaShape_Center_Y"],
+    ["centroid-1", "centroid-0"],
+    ["centroid_x", "centroid_y"],
+    ["x", "y"],
+];
+
+/// A column of a cell's number, as scikit-image calls it, and of its class, as others do.
+pub(super) const CLASS: &str = "label";
+
+/// Columns of a cell's number in its image, in the order in which they are looked for.
+const LABELS: [&str; 7] = [
+    "ObjectNumber",
+    "Metadata_ObjectNumber",
+    "Nuclei_Number_Object_Number",
+    "Metadata_Nuclei_Number_Object_Number",
+    "Cells_Number_Object_Number",
+    "Number_Object_Number",
+    CLASS,
+];
+
+/// The columns of x and y.
+///
+/// # Errors
+/// A column that was asked for and is not there; none whose name is known.
+pub(super) fn position_columns(table: &CellTable, options: &CellOptions) -> Result<[String; 2]> {
+    for name in [&options.x, &options.y].into_iter().flatten() {
+        if !table.has(name) {
+            return Err(table.no_choice(format_args!("has no column {name:?}"), &["center", "centroid"]));
+        }
+    }
+    if let (Some(x), Some(y)) = (&options.x, &options.y) {
+        return Ok([x.clone(), y.clone()]);
+    }
+    // Where one of them was given, the other is its partner's.
+    let fits = |[x, y]: &&[&str; 2]| {
+        table.has(x)
+            && table.has(y)
+            && options.x.as_deref().is_none_or(|given| given == *x)
+            && options.y.as_deref().is_none_or(|given| given == *y)
+    };
+    POSITIONS.iter().find(fits).map(|pair| pair.map(str::to_owned)).ok_or_else(|| {
+        table.no_choice(
+            "which columns hold the positions of cells is not told by their names: name both, x and y",
+            &["center", "centroid"],
+        )
+    })
+}
+
+/// The column of a cell's number; `None` where none was asked for and none of a known name is there.
+///
+/// # Errors
+/// A column that was asked for and is not there.
+pub(super) fn label_column(table: &CellTable, options: &CellOptions) -> Result<Option<String>> {
+    match &options.label {
+        Some(name) if !table.has(name) => {
+            Err(table.no_choice(format_args!("has no column {name:?}"), &["number", "label"]))
+        }
+        Some(name) => Ok(Some(name.clone())),
+        None => Ok(LABELS.into_iter().find(|name| table.has(name)).map(str::to_owned)),
+    }
+}
+
+/// The values of a column of numbers; NaN where there is none.
+///
+/// # Errors
+/// A column of another type.
+pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Result<Vec<f64>> {
+    macro_rules! all {
+        ($t:ty) => {
+            Ok(column.as_primitive::<$t>().iter().map(|v| v.map_or(f64::NAN, |v| v as f64)).collect())
+        };
+    }
+    match column.data_type() {
+        DataType::Int8 => all!(Int8Type),
+        DataType::Int16 => all!(Int16Type),
+        DataType::Int32 => all!(Int32Type),
+        DataType::Int64 => all!(Int64Type),
+        DataType::UInt8 => all!(UInt8Type),
+        DataType::UInt16 => all!(UInt16Type),
+        DataType::UInt32 => all!(UInt32Type),
+        DataType::UInt64 => all!(UInt64Type),
+        DataType::Float32 => all!(Float32Type),
+        DataType::Float64 => {
+            Ok(column.as_primitive::<Float64Type>().iter().map(|v| v.unwrap_or(f64::NAN)).collect())
+        }
+        other => {
+            let cause = format_args!("column {name:?} holds no numbers, but values of Arrow's type {other}");
+            Err(Error::new(&table.path, cause).choice().hint("name the columns of numbers, x and y"))
+        }
+    }
+}
+
+/// The number of each cell in its label image, of a column of whole numbers.
+///
+/// # Errors
+/// A row without one, or with another value.
+pub(super) fn labels(table: &CellTable, name: &str, column: &ArrayRef) -> Result<Vec<i64>> {
+    let values = numbers(table, name, column)?;
+    let whole = |(row, value): (usize, f64)| {
+        // Beyond that a float holds not every whole number.
+        if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0 {
+            return Ok(value as i64);
+        }
+        Err(Error::new(&table.path, format_args!("column {name:?} is {value}, no whole number"))
+            .row(row)
+            .hint("the number of a cell in its label image is a whole one: name its column (label)"))
+    };
+    values.into_iter().enumerate().map(whole).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Float32Array, RecordBatch, StringArray, UInt8Array};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    fn table(names: &[&str]) -> CellTable {
+        let column = || Arc::new(UInt8Array::from(vec![1, 2])) as ArrayRef;
+        let columns = names.iter().map(|name| (*name, column()));
+        CellTable::in_memory(Path::new("cells.csv"), RecordBatch::try_from_iter(columns).unwrap())
+    }
+
+    #[test]
+    fn positions_are_found_by_the_names_of_cellprofiler() {
+        let of = |names: &[&str], x: Option<&str>, y: Option<&str>| {
+            let (x, y) = (x.map(str::to_owned), y.map(str::to_owned));
+            position_columns(&table(names), &CellOptions { x, y, ..CellOptions::default() })
+        };
+        let both = ["Cells_Location_Center_X", "Cells_Location_Center_Y"];
+        assert_eq!(of(&both, None, None).unwrap(), both.map(str::to_owned));
+        assert_eq!(of(&["centroid-0", "centroid-1"], None, None).unwrap()[0], "centroid-1");
+        assert_eq!(of(&["a", "b"], Some("b"), Some("a")).unwrap(), ["b", "a"]);
+        assert_eq!(of(&["x", "y", "centroid_x"], Some("x"), None).unwrap(), ["x", "y"]);
+        let error = of(&["My_Center_X", "other"], None, None).unwrap_err();
+        assert!(error.is_choice() && error.to_string().contains("My_Center_X …"), "{error}");
+        assert!(of(&["x", "y"], Some("z"), None).unwrap_err().to_string().contains("no column \"z\""));
+    }
+
+    #[test]
+    fn numbers_of_all_types_are_read_and_labels_are_whole() {
+        let table = table(&["a"]);
+        let floats = Arc::new(Float32Array::from(vec![Some(1.5), None])) as ArrayRef;
+        let read = numbers(&table, "a", &floats).unwrap();
+        assert!(read[0] == 1.5 && read[1].is_nan());
+        let error = labels(&table, "a", &floats).unwrap_err();
+        assert_eq!(error.row_index(), Some(0));
+        let text = Arc::new(StringArray::from(vec!["x", "y"])) as ArrayRef;
+        assert!(numbers(&table, "a", &text).unwrap_err().to_string().contains("no numbers"));
+        let whole = Arc::new(UInt8Array::from(vec![3, 7])) as ArrayRef;
+        assert_eq!(labels(&table, "a", &whole).unwrap(), [3, 7]);
+        assert_eq!(
+            label_column(&self::table(&["label", "x"]), &CellOptions::default()).unwrap().unwrap(),
+            "label"
+        );
+        assert_eq!(label_column(&table, &CellOptions::default()).unwrap(), None);
+    }
+}

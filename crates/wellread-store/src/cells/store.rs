@@ -1,0 +1,383 @@
+//! A set of images seen cell by cell.
+//!
+//! ```text
+//!  request of a cell ─▶ its box in the image ─┬─ outside ─▶ zeros
+//!                                             ├─ label image ─▶ which pixels are the cell's ─┐
+//!                                             └─ image ─▶ pixels ────────────────────────────┴▶ Block of the cell
+//! ```
+
+use super::cut::{Cutter, Wanted};
+use super::edge::{CellBox, inside};
+use super::join::Cells;
+use super::options::{CellOptions, Mask};
+use super::own_pixels::OwnPixels;
+use crate::{
+    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result,
+    RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, registry, room,
+};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wellread_image::{Channel, ImageMetadata, Region, Shape};
+
+/// Bytes of crops that are read in one call when all of them are.
+const SCAN_BYTES: usize = 32 << 20;
+
+/// A store whose rows are cells, cut out of the images of another store. Rows are in the order of the table, without those that
+/// cannot be cut out; errors of reading name rows of the images.
+pub struct CellsStore {
+    pub(super) images: Arc<dyn Store>,
+    pub(super) cells: Arc<Cells>,
+    /// The label images that are masks.
+    masks: Option<Arc<dyn Store>>,
+    /// Bytes of whole images that are read in one call at most.
+    most: usize,
+}
+
+/// What a thread keeps from read to read.
+#[derive(Debug, Default)]
+struct Context {
+    of_images: FormatContext,
+    of_masks: FormatContext,
+    cutter: Cutter,
+    mask_cutter: Cutter,
+    /// Boxes of images and of label images.
+    wanted: Vec<Wanted>,
+    wanted_masks: Vec<Wanted>,
+    own: OwnPixels,
+    zeros: Vec<u8>,
+}
+
+impl CellsStore {
+    /// A view of cells that were found before, in these images or in others of the same names, shapes and order. Opens their label
+    /// images where these are masks.
+    ///
+    /// # Errors
+    /// Label images that cannot be opened.
+    pub fn new(images: Arc<dyn Store>, cells: Arc<Cells>) -> Result<Self> {
+        let open = |path: &PathBuf| -> Result<Arc<dyn Store>> {
+            Ok(Arc::from(registry::open(path, &OpenOptions::default())?))
+        };
+        let masks = cells.masks.as_ref().map(|masks| open(&masks.path)).transpose()?;
+        Ok(Self { images, cells, masks, most: usize::MAX })
+    }
+
+    /// The cells of a table, or of a set of label images, in these images.
+    ///
+    /// # Errors
+    /// As [`Cells::find`].
+    pub fn open(images: Box<dyn Store>, table: &Path, options: &CellOptions) -> Result<Self> {
+        let images: Arc<dyn Store> = Arc::from(images);
+        let cells = Cells::find(&*images, table, options)?;
+        Self::new(images, Arc::new(cells))
+    }
+
+    /// The same, reading cells of images of so many bytes in one call of the images' store at most: for a store that decodes whole
+    /// images whatever is asked of them, as a cache does.
+    pub fn reading_at_most(mut self, bytes: usize) -> Self {
+        self.most = bytes;
+        self
+    }
+
+    /// The cells.
+    pub fn cells(&self) -> &Arc<Cells> {
+        &self.cells
+    }
+
+    fn cell(&self, row: usize) -> Result<CellBox> {
+        let cell = self.cells.boxes.get(row).copied();
+        cell.ok_or_else(|| Error::no_such_row(self.path(), row, self.cells.len()))
+    }
+
+    fn mask(&self) -> Mask {
+        self.cells.masks.as_ref().map_or(Mask::None, |masks| masks.mask)
+    }
+
+    /// What requests want of images and label images; what lies outside of its image is put at once.
+    fn plan(&self, requests: &[Request], context: &mut Context, sink: &mut dyn PixelSink) -> Result<()> {
+        let Context { wanted, wanted_masks, own, zeros, .. } = context;
+        wanted.clear();
+        wanted_masks.clear();
+        own.clear();
+        for (i, request) in requests.iter().enumerate() {
+            let info = self.check(request)?;
+            let CellBox { image, start } = self.cell(request.row)?;
+            let shape = self.images.row_info(image)?.shape;
+            let Region { start: [t, c, z, y, x], size: [nt, nc, nz, height, width] } = request.region;
+            let rows = inside(start[0] + y as i64, height, shape.y());
+            let columns = inside(start[1] + x as i64, width, shape.x());
+            let is_nothing = rows.is_empty() || columns.is_empty();
+            if is_nothing || rows.len() < height || columns.len() < width {
+                let in_cell = |range: &Range<usize>, start: i64| {
+                    (range.start as i64 - start) as usize..(range.end as i64 - start) as usize
+                };
+                let seen = (!is_nothing).then(|| [in_cell(&rows, start[0]), in_cell(&columns, start[1])]);
+                let size = info.dtype.size();
+                let bytes = bands(&request.region, seen.clone()).map(|band| band.pixels() * size).max();
+                // Nothing but zeros is ever written to it.
+                room::grow(zeros, bytes.unwrap_or(0))
+                    .map_err(|cause| Error::new(self.path(), cause).row(image))?;
+                for band in bands(&request.region, seen) {
+                    let data = &zeros[..band.pixels() * size];
+                    sink.put(i, &Block { region: band, data, dtype: info.dtype })?;
+                }
+            }
+            if is_nothing {
+                continue;
+            }
+            let part = |row, start: [usize; 3], size: [usize; 3]| {
+                let ([t, c, z], [nt, nc, nz]) = (start, size);
+                let region = Region {
+                    start: [t, c, z, rows.start, columns.start],
+                    size: [nt, nc, nz, rows.len(), columns.len()],
+                };
+                Request { row, region }
+            };
+            let channels = (c + nc).min(shape.c()).saturating_sub(c);
+            if channels > 0 {
+                let part = part(image, [t, c, z], [nt, channels, nz]);
+                wanted.push(Wanted { part, request: i, start });
+            }
+            if let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) {
+                let row = found.rows.get(image).copied().flatten();
+                let row =
+                    row.ok_or_else(|| Error::new(&found.path, "a label image is missing").row(image))?;
+                let Shape([times, _, depth, ..]) = masks.row_info(row)?.shape;
+                let along =
+                    |length: usize, first: usize, n: usize| if length == 1 { (0, 1) } else { (first, n) };
+                let ((t, nt), (z, nz)) = (along(times, t, nt), along(depth, z, nz));
+                let part = part(row, [t, 0, z], [nt, 1, nz]);
+                own.push(i, &part.region, self.cells.ids[request.row])
+                    .map_err(|cause| Error::new(&found.path, cause))?;
+                wanted_masks.push(Wanted { part, request: i, start });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what was planned.
+    fn read_planned(
+        &self,
+        requests: &[Request],
+        context: &mut Context,
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<()> {
+        let Context { of_images, of_masks, cutter, mask_cutter, wanted, wanted_masks, own, .. } = context;
+        let (wanted, wanted_masks) = (&wanted[..], &wanted_masks[..]);
+        if let Some(masks) = &self.masks {
+            std::mem::swap(&mut scratch.context, of_masks);
+            let read = mask_cutter.read(
+                &**masks,
+                wanted_masks,
+                usize::MAX,
+                scratch,
+                &mut |i, part, dtype, pixels| {
+                    own.take(wanted_masks[i].request, part, dtype, pixels);
+                    Ok(())
+                },
+            );
+            std::mem::swap(&mut scratch.context, of_masks);
+            read?;
+        }
+        let is_zero = self.mask() == Mask::Zero;
+        std::mem::swap(&mut scratch.context, of_images);
+        let read = cutter.read(&*self.images, wanted, self.most, scratch, &mut |i, part, dtype, pixels| {
+            let Wanted { request, start, .. } = wanted[i];
+            if is_zero {
+                own.zero_others(request, part, dtype, pixels);
+            }
+            sink.put(request, &Block { region: moved(part, start), data: pixels, dtype })
+        });
+        std::mem::swap(&mut scratch.context, of_images);
+        read?;
+        if self.mask() == Mask::Channel {
+            for &Wanted { request, start, part } in wanted_masks {
+                self.put_mask(&requests[request], request, start, &part.region, own, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last channel of a cell, where it is asked for: which pixels are its own.
+    fn put_mask(
+        &self,
+        request: &Request,
+        number: usize,
+        start: [i64; 2],
+        mask: &Region,
+        own: &mut OwnPixels,
+        sink: &mut dyn PixelSink,
+    ) -> Result<()> {
+        let info = self.images.row_info(self.cell(request.row)?.image)?;
+        let channel = info.shape.c();
+        if request.region.start[1] + request.region.size[1] <= channel {
+            return Ok(());
+        }
+        let mut part = request.region;
+        (part.start[1], part.size[1]) = (channel, 1);
+        part.start[3..].copy_from_slice(&mask.start[3..]);
+        part.size[3..].copy_from_slice(&mask.size[3..]);
+        let data = own.channel(number, &part, info.dtype).map_err(|cause| Error::new(self.path(), cause))?;
+        sink.put(number, &Block { region: moved(&part, start), data, dtype: info.dtype })
+    }
+}
+
+/// A box in the image as one in the cell, whose first row and column are `start`.
+fn moved(part: &Region, start: [i64; 2]) -> Region {
+    let mut region = *part;
+    region.start[3] = (part.start[3] as i64 - start[0]) as usize;
+    region.start[4] = (part.start[4] as i64 - start[1]) as usize;
+    region
+}
+
+/// What of a request lies outside of the image: all but the rows and columns `seen`.
+fn bands(region: &Region, seen: Option<[Range<usize>; 2]>) -> impl Iterator<Item = Region> {
+    let [rows, columns] =
+        [3, 4].map(|axis: usize| region.start[axis]..region.start[axis] + region.size[axis]);
+    let bands = match seen {
+        None => vec![[rows, columns]],
+        // Above, below, left, right.
+        Some([y, x]) => vec![
+            [rows.start..y.start, columns.clone()],
+            [y.end..rows.end, columns.clone()],
+            [y.clone(), columns.start..x.start],
+            [y, x.end..columns.end],
+        ],
+    };
+    let region = *region;
+    bands.into_iter().filter(|[rows, columns]| !rows.is_empty() && !columns.is_empty()).map(
+        move |[rows, columns]| {
+            let mut band = region;
+            band.start[3..].copy_from_slice(&[rows.start, columns.start]);
+            band.size[3..].copy_from_slice(&[rows.len(), columns.len()]);
+            band
+        },
+    )
+}
+
+impl Store for CellsStore {
+    fn format(&self) -> &'static str {
+        self.images.format()
+    }
+
+    fn path(&self) -> &Path {
+        self.images.path()
+    }
+
+    fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        let info = self.images.row_info(self.cell(row)?.image)?;
+        let Shape([t, c, z, ..]) = info.shape;
+        let [height, width] = self.cells.size;
+        let channels = c + usize::from(self.mask() == Mask::Channel);
+        Ok(RowInfo { shape: Shape([t, channels, z, height, width]), dtype: info.dtype })
+    }
+
+    fn name(&self, row: usize) -> Result<String> {
+        let image = self.images.name(self.cell(row)?.image)?;
+        Ok(format!("{image}/cell-{}", self.cells.ids[row]))
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        let image = self.cell(row)?.image;
+        let mut metadata = self.images.metadata(image)?;
+        metadata.name = format!("{}/cell-{}", metadata.name, self.cells.ids[row]);
+        metadata.id = format!("{}/cell-{}", metadata.id, self.cells.ids[row]);
+        if self.mask() == Mask::Channel && metadata.channels.len() == self.images.row_info(image)?.shape.c() {
+            metadata.channels.push(Channel { id: "mask".into(), name: "mask".into(), ..Channel::default() });
+        }
+        Ok(metadata)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        self.images.layout()
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.images.files()
+    }
+
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        let images = rows.iter().map(|&row| Ok(self.cell(row)?.image)).collect::<Result<BTreeSet<_>>>()?;
+        let images: Vec<usize> = images.into_iter().collect();
+        self.images.files_of(&images)
+    }
+
+    fn has_checksums(&self) -> bool {
+        self.images.has_checksums()
+    }
+
+    fn hints(&self) -> Hints<'_> {
+        Hints { columns: Some(self), sites: None, ..self.images.hints() }
+    }
+
+    /// Where the image lies, which cells are sorted by; not the image's grid, since a cell begins anywhere in it.
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.cell(row)?;
+        Ok(RowHints::new(self, row))
+    }
+
+    /// All boxes of a call are one read of the images, in which cells of one image share its pieces.
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let mut context = std::mem::take(scratch.context.get::<Context>());
+        let planned = self.plan(requests, &mut context, sink);
+        let read = planned.and_then(|()| self.read_planned(requests, &mut context, scratch, sink));
+        *scratch.context.get::<Context>() = context;
+        read
+    }
+
+    fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
+        let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
+        let mut first = rows.start;
+        while first < rows.end {
+            let (mut requests, mut infos, mut bytes) = (vec![], vec![], 0);
+            for row in first..rows.end {
+                let info = self.row_info(row)?;
+                let size = info.shape.checked_bytes(info.dtype);
+                let size = size.map_err(|error| Error::new(self.path(), error).row(row))?;
+                if row > first && bytes + size > SCAN_BYTES {
+                    break;
+                }
+                requests.push(Request { row, region: info.shape.full() });
+                infos.push((info, size));
+                bytes += size;
+            }
+            room::resize(&mut pixels, bytes).map_err(|cause| Error::new(self.path(), cause).row(first))?;
+            let mut rest = pixels.as_mut_slice();
+            let mut targets = Vec::with_capacity(infos.len());
+            for (info, size) in &infos {
+                let (own, others) = rest.split_at_mut(*size);
+                targets.push((info.shape.full(), info.dtype, own));
+                rest = others;
+            }
+            self.read(&requests, &mut scratch, &mut CopySink::new(targets))?;
+            let mut at = 0;
+            for (request, (info, size)) in requests.iter().zip(&infos) {
+                each(request.row, *info, &pixels[at..at + size])?;
+                at += size;
+            }
+            first += requests.len();
+        }
+        Ok(())
+    }
+}
+
+impl RowFacts for CellsStore {
+    fn position(&self, row: usize) -> u64 {
+        let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
+        image.map_or(u64::MAX, RowHints::position)
+    }
+
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        let image = self.images.row_hints(self.cell(row)?.image)?.working_bytes()?;
+        let info = self.row_info(row)?;
+        let crop = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 4);
+        // A copy of the crop, zeros around it, and which of its pixels are the cell's.
+        Ok(image.saturating_add(crop.saturating_mul(3)))
+    }
+}

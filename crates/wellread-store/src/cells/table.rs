@@ -1,0 +1,179 @@
+//! The table of cells: its plain columns, from whatever file it is in.
+//!
+//! ```text
+//!  file ── first bytes, ending ──▶ Parquet without images: columns are read when they are asked for
+//!                                  CSV, TSV: all columns, in memory
+//!                                  images: label images
+//! ```
+//!
+//! A table of single cells has thousands of columns and may have gigabytes, of which positions and keys are a small part.
+
+use super::delimited;
+use crate::words::counted;
+use crate::{Error, OpenOptions, Result, Store, parquet, place, registry};
+use arrow_array::RecordBatch;
+use std::path::{Path, PathBuf};
+
+/// What the file of cells is.
+pub(super) enum TableFile {
+    /// Columns of plain values, a row per cell.
+    Columns(CellTable),
+    /// Label images: their labels are the cells.
+    Labels(Box<dyn Store>),
+}
+
+/// The plain columns of a table, a row per cell.
+#[derive(Debug)]
+pub(super) struct CellTable {
+    /// The file.
+    pub path: PathBuf,
+    /// Names of the columns.
+    pub names: Vec<String>,
+    /// How many rows there are.
+    pub rows: usize,
+    /// All columns, where they are in memory; else they are in the file, Parquet.
+    memory: Option<RecordBatch>,
+}
+
+/// First bytes of a SQLite database.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// Endings of tables of text.
+const TEXT: [&str; 4] = [".csv", ".tsv", ".txt", ".tab"];
+
+/// Opens a table of cells, by its content.
+///
+/// # Errors
+/// A file that is missing, damaged or of a kind that is not read; a table without rows.
+pub(super) fn open(path: &Path) -> Result<TableFile> {
+    if place::is_folder(path) {
+        return labels(path);
+    }
+    let mut head = vec![];
+    let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+    let looked_at = length.min(SQLITE.len() as u64);
+    file.peek_after(0, looked_at, &mut head).map_err(|e| Error::io(path, "cannot read", &e))?;
+    if head.is_empty() {
+        return Err(Error::new(path, "the file is empty"));
+    }
+    if head == SQLITE {
+        let cause = "is a SQLite database, which is not read as a table of cells";
+        return Err(Error::new(path, cause).unsupported().hint(
+            "write its table of objects as Parquet, by CytoTable or by pandas: read_sql(\"SELECT * FROM Per_Object\", \
+             sqlite3.connect(FILE)).to_parquet(\"cells.parquet\")",
+        ));
+    }
+    if head.starts_with(b"PAR1") && !(parquet::FORMAT.holds_images)(path) {
+        let (names, rows) = parquet::plain_names(path)?;
+        if rows == 0 {
+            return Err(Error::new(path, "the table has no rows"));
+        }
+        return Ok(TableFile::Columns(CellTable { path: path.to_owned(), names, rows, memory: None }));
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    if TEXT.iter().any(|ending| name.ends_with(ending)) {
+        return Ok(TableFile::Columns(CellTable::in_memory(path, delimited::read(path)?)));
+    }
+    labels(path)
+}
+
+fn labels(path: &Path) -> Result<TableFile> {
+    let store = registry::open(path, &OpenOptions::default()).map_err(|error| {
+        error.hint("a table of cells is Parquet, CSV or TSV, or a set of label images in any format")
+    })?;
+    if store.is_empty() {
+        return Err(Error::new(path, "there is no label image in it"));
+    }
+    Ok(TableFile::Labels(store))
+}
+
+impl CellTable {
+    /// A table whose columns are here; errors name `path`.
+    pub fn in_memory(path: &Path, columns: RecordBatch) -> Self {
+        let names = columns.schema().fields().iter().map(|field| field.name().clone()).collect();
+        Self { path: path.to_owned(), names, rows: columns.num_rows(), memory: Some(columns) }
+    }
+
+    /// The columns of these names, in this order. There must be some, and all must be there.
+    ///
+    /// # Errors
+    /// Columns that cannot be read; a file that has changed.
+    pub fn read(&self, names: &[String]) -> Result<RecordBatch> {
+        let columns = match &self.memory {
+            None => parquet::read_plain(&self.path, names)?,
+            Some(all) => {
+                let schema = all.schema();
+                let places = names.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>();
+                let chosen = places.and_then(|places| all.project(&places));
+                chosen.map_err(|e| Error::new(&self.path, e))?
+            }
+        };
+        if columns.num_rows() != self.rows {
+            let cause = format_args!("has {} now, and had {}", counted(columns.num_rows(), "row"), self.rows);
+            return Err(Error::new(&self.path, cause).hint("the file has changed: open the set anew"));
+        }
+        Ok(columns)
+    }
+
+    /// Whether there is a column of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|other| other == name)
+    }
+
+    /// The error of a choice among columns, which lists what is there: those that have one of `words` in their names first.
+    pub fn no_choice(&self, cause: impl std::fmt::Display, words: &[&str]) -> Error {
+        const LISTED: usize = 16;
+        let fits = |name: &&String| {
+            let lower = name.to_ascii_lowercase();
+            words.iter().any(|word| lower.contains(word))
+        };
+        let near: Vec<&str> = self.names.iter().filter(fits).map(String::as_str).collect();
+        let names = if near.is_empty() { self.names.iter().map(String::as_str).collect() } else { near };
+        let some = names[..names.len().min(LISTED)].join(", ");
+        let more = if names.len() < self.names.len() || names.len() > LISTED { " …" } else { "" };
+        let there = counted(self.names.len(), "column");
+        Error::new(&self.path, cause).choice().hint(format_args!("it has {there}: {some}{more}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(name: &str, bytes: &[u8]) -> Error {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        match open(&path) {
+            Err(error) => error,
+            Ok(_) => panic!("{name} was opened"),
+        }
+    }
+
+    #[test]
+    fn files_that_are_no_table_say_what_they_are() {
+        let sqlite = refusal("cells.sqlite", b"SQLite format 3\0and more");
+        assert!(sqlite.is_unsupported() && sqlite.to_string().contains("Per_Object"), "{sqlite}");
+        assert!(refusal("cells.csv", b"").to_string().contains("the file is empty"));
+        let other = refusal("cells.xlsx", b"PK\x03\x04 and more than that").to_string();
+        assert!(other.contains("no image format recognised"), "{other}");
+        let damaged = refusal("cells.parquet", b"PAR1 and nothing else").to_string();
+        assert!(damaged.contains("cells.parquet"), "{damaged}");
+        let dir = tempfile::tempdir().unwrap();
+        assert!(open(&dir.path().join("none.csv")).is_err_and(|error| error.is_missing()));
+    }
+
+    #[test]
+    fn chosen_columns_come_in_their_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cells.CSV");
+        std::fs::write(&path, "x,y,Well\n1,2,A01\n3,4,A02\n").unwrap();
+        let Ok(TableFile::Columns(table)) = open(&path) else { panic!("is a table") };
+        assert_eq!((table.rows, table.names.join(" ")), (2, "x y Well".to_owned()));
+        let chosen = table.read(&["Well".to_owned(), "x".to_owned()]).unwrap();
+        assert_eq!(chosen.schema().field(0).name(), "Well");
+        assert_eq!(chosen.num_columns(), 2);
+        let error = table.no_choice("which?", &["well"]).to_string();
+        assert!(error.ends_with("which? (hint: it has 3 columns: Well …)"), "{error}");
+    }
+}

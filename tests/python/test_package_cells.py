@@ -1,0 +1,230 @@
+"""Single-cell crops: against NumPy's slices of tifffile's images, of generated sets and of real ones."""
+
+import pickle
+
+import numpy as np
+import pytest
+import tifffile
+import wellread as wr
+
+SHAPE = (2, 70, 90)
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory):
+    """Three images of noise, each of two channels, in tiles; and label images of a few rectangles."""
+    folder = tmp_path_factory.mktemp("sites")
+    (folder / "images").mkdir()
+    (folder / "labels").mkdir()
+    random = np.random.default_rng(293)
+    images = {}
+    for i in range(3):
+        image = random.integers(0, 4096, SHAPE, dtype=np.uint16)
+        name = f"P1_A0{i}_s1"
+        tifffile.imwrite(
+            folder / "images" / f"{name}.tif",
+            image,
+            tile=(32, 32),
+            photometric="minisblack",
+            planarconfig="separate",
+            compression="zlib",
+        )
+        labels = np.zeros(SHAPE[1:], np.uint16)
+        for number in range(1, 5):
+            y, x = 12 * number, 15 * number + i
+            labels[y : y + 7, x : x + 9] = number
+        tifffile.imwrite(folder / "labels" / f"{name}_MaskNuclei.tif", labels)
+        images[name] = (image, labels)
+    return folder, images
+
+
+def crop(image, y, x, size, edge):
+    """The crop by NumPy, as it is documented; None where it is left out."""
+    (height, width), shape = size, image.shape[-2:]
+    top, left = int(np.floor(y + 0.5)) - height // 2, int(np.floor(x + 0.5)) - width // 2
+    if edge == "shift":
+        top, left = min(max(top, 0), shape[0] - height), min(max(left, 0), shape[1] - width)
+    around = [(0, 0), (height, height), (width, width)]
+    padded = np.pad(image, around)
+    inside = 0 <= top <= shape[0] - height and 0 <= left <= shape[1] - width
+    if edge == "drop" and not inside:
+        return None
+    return padded[:, top + height : top + 2 * height, left + width : left + 2 * width]
+
+
+def table_of(folder, images, cells=40, seed=1):
+    random = np.random.default_rng(seed)
+    rows = []
+    for name in images:
+        for _ in range(cells):
+            y, x = random.uniform(-0.5, SHAPE[1] - 0.51), random.uniform(-0.5, SHAPE[2] - 0.51)
+            rows.append((name, x, y))
+    random.shuffle(rows)
+    rows = [(str(name), float(x), float(y)) for name, x, y in rows]
+    path = folder / f"cells-{seed}.csv"
+    lines = ["Image_FileName_DNA,Nuclei_Location_Center_X,Nuclei_Location_Center_Y,Nuclei_AreaShape_Area"]
+    lines += [f"{name}.tif,{x!r},{y!r},{i}" for i, (name, x, y) in enumerate(rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path, rows
+
+
+@pytest.mark.parametrize("edge", ["shift", "pad", "drop"])
+def test_crops_are_slices(sites, tmp_path, edge):
+    folder, images = sites
+    path, rows = table_of(tmp_path, images)
+    ds = wr.Dataset(folder / "images")
+    cells = ds.cells(path, size=(21, 30), edge=edge)
+    wanted = [crop(images[name][0], y, x, (21, 30), edge) for name, x, y in rows]
+    kept = [i for i, image in enumerate(wanted) if image is not None]
+    assert len(cells) == len(kept) and cells.shape(0) == (2, 21, 30)
+    for row in (0, len(kept) // 2, -1):
+        np.testing.assert_array_equal(cells[row], wanted[kept[row]])
+    np.testing.assert_array_equal(cells[:], np.stack([wanted[i] for i in kept]))
+    np.testing.assert_array_equal(cells.column("Nuclei_AreaShape_Area"), kept)
+    assert cells.name(0) == f"{rows[kept[0]][0]}/cell-{kept[0]}"
+    report = cells.cells_report
+    assert (report["rows"], report["cells"], report["dropped"]["count"]) == (120, len(kept), 120 - len(kept))
+    assert ds.cells_report is None
+    # A box of it.
+    np.testing.assert_array_equal(
+        cells.read(3, (slice(4, 20), slice(10, 30))), wanted[kept[3]][:, 4:20, 10:30]
+    )
+
+
+def test_loaders_deliver_cells_and_tell_what_is_read(sites, tmp_path):
+    folder, images = sites
+    path, rows = table_of(tmp_path, images)
+    wanted = np.stack([crop(images[name][0], y, x, (16, 16), "shift") for name, x, y in rows])
+    ratios = {}
+    for cache in (None, "memory"):
+        cells = wr.Dataset(folder / "images", cache=cache).cells(path, size=16)
+        for order in ("shuffle", "block"):
+            block = 2 if order == "block" else None
+            loader = wr.DataLoader(cells, 20, as_="batch", order=order, block=block, dtype="stored", seed=5)
+            for epoch in range(2):
+                loader.set_epoch(epoch)
+                seen = []
+                for batch in loader:
+                    np.testing.assert_array_equal(np.asarray(batch), wanted[batch.rows])
+                    seen += batch.rows
+                assert sorted(seen) == list(range(len(rows)))
+            ratios[cache, order] = loader.traffic["amplification"]
+    assert all(ratio is None or ratio > 0 for ratio in ratios.values())
+    assert ratios[None, "shuffle"] is not None
+    # Images that are kept are read once, in the first loader.
+    assert ratios["memory", "block"] is None
+
+
+def test_it_is_pickled_and_read_by_threads(sites, tmp_path):
+    folder, images = sites
+    path, _ = table_of(tmp_path, images)
+    cells = wr.Dataset(folder / "images").cells(path, size=(9, 11), edge="pad")
+    again = pickle.loads(pickle.dumps(cells))
+    np.testing.assert_array_equal(again[5], cells[5])
+    assert len(again) == len(cells) and "120 cells" in repr(again)
+
+
+def test_label_images_are_cells_and_masks(sites):
+    folder, images = sites
+    ds = wr.Dataset(folder / "images")
+    plain = ds.cells(folder / "labels", size=(15, 15), edge="pad")
+    zero = ds.cells(folder / "labels", size=(15, 15), edge="pad", mask="zero")
+    channel = ds.cells(folder / "labels", size=(15, 15), edge="pad", mask="channel")
+    assert len(plain) == 12
+    numbers, names = plain.column("ObjectNumber"), plain.column("ImageName")
+    for row in range(12):
+        image, labels = images[names[row]]
+        own = labels == numbers[row]
+        y, x = (axis.mean() for axis in np.nonzero(own))
+        assert plain.column("Location_Center_Y")[row] == y and plain.column("Location_Center_X")[row] == x
+        assert plain.column("AreaShape_Area")[row] == own.sum() == 63
+        want = crop(image, y, x, (15, 15), "pad")
+        mask = crop(own[None].astype(np.uint16), y, x, (15, 15), "pad")
+        np.testing.assert_array_equal(plain[row], want)
+        np.testing.assert_array_equal(zero[row], want * mask)
+        np.testing.assert_array_equal(channel[row], np.concatenate([want, mask]))
+
+
+def test_parquet_of_profiles_is_joined_by_metadata(sites, tmp_path, wellread):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    folder, images = sites
+    names = list(images)
+    profiles = pa.table({"name": names, "Metadata_Well": ["A00", "A01", "A02"], "Metadata_Site": [1, 1, 1]})
+    pq.write_table(profiles, tmp_path / "profiles.parquet")
+    joined = ("--join", tmp_path / "profiles.parquet", "--on", "name")
+    wellread("convert", folder / "images", tmp_path / "set.parquet", *joined)
+    single = pa.table(
+        {
+            "Metadata_Well": ["A02", "A00"],
+            "Metadata_Site": ["1", "1"],
+            "Metadata_Cells_Location_Center_X": [30.0, 31.0],
+            "Metadata_Cells_Location_Center_Y": [20.0, 22.0],
+            "Cells_Intensity": [0.5, None],
+        }
+    )
+    pq.write_table(single, tmp_path / "cells.parquet")
+    cells = wr.Dataset(tmp_path / "set.parquet").cells(tmp_path / "cells.parquet", size=8, by=("Well", "Site"))
+    np.testing.assert_array_equal(cells[0], crop(images[names[2]][0], 20, 30, (8, 8), "shift"))
+    np.testing.assert_array_equal(cells[1], crop(images[names[0]][0], 22, 31, (8, 8), "shift"))
+    values = cells.column("Cells_Intensity")
+    assert values[0] == 0.5 and np.isnan(values[1])
+    assert list(cells.column("name")) == [names[2], names[0]]
+
+
+def test_what_is_wrong_is_said(sites, tmp_path):
+    folder, _ = sites
+    ds = wr.Dataset(folder / "images")
+    path = tmp_path / "cells.csv"
+
+    def refusal(text, kind=wr.ChoiceError, **choices):
+        path.write_text(text)
+        with pytest.raises(kind) as error:
+            ds.cells(path, **{"size": 8, **choices})
+        return str(error.value)
+
+    assert "no column 'z'" in refusal("x,y\n1,2\n", x="z").replace('"', "'")
+    assert "which image a cell is of" in refusal("x,y\n1,2\n")
+    said = refusal("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1,,2\nP9,1,2\n")
+    assert "2 of 3 cells cannot be cut out" in said and "row 2 (image P9)" in said
+    assert "edge pad" in refusal("image,x,y\nP1_A00_s1,1,2\n", size=80)
+    assert "line 3" in refusal("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1\n", wr.Error)
+    path.write_text("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1,,2\nP9,1,2\n")
+    cells = ds.cells(path, size=8, unmatched="skip")
+    assert len(cells) == 1
+    assert cells.cells_report["without_position"] == {"count": 1, "first": ["row 1 (image P1_A00_s1)"]}
+    with pytest.raises(FileNotFoundError):
+        ds.cells(tmp_path / "none.csv")
+    database = tmp_path / "cells.sqlite"
+    import sqlite3
+
+    with sqlite3.connect(database) as connection:
+        connection.execute("create table Per_Object (x, y)")
+    with pytest.raises(wr.UnsupportedImageError, match="SQLite"):
+        ds.cells(database)
+    for wrong in ({"edge": "moved"}, {"unit": "mm"}, {"mask": "one"}, {"unmatched": "warn"}, {"size": (1, 2, 3)}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            ds.cells(path, **wrong)
+    with pytest.raises(TypeError, match="by"):
+        ds.cells(path, by=3)
+
+
+def test_cells_of_real_images(shared):
+    """Nuclei of NF1's images, by their label images."""
+    root = shared / "nf1"
+    if not root.is_dir():
+        pytest.skip("no NF1 images in the shared folder")
+    mask = next((root / "masks").glob("*_MaskNuclei.tiff"))
+    name = mask.name.removesuffix("_MaskNuclei.tiff")
+    image, labels = tifffile.imread(root / "images" / f"{name}.tif"), tifffile.imread(mask)
+    ds = wr.Dataset(root / "images" / f"{name}.tif")
+    cells = ds.cells(mask, size=(64, 64), edge="pad", mask="zero")
+    numbers = np.unique(labels)
+    numbers = numbers[numbers > 0]
+    np.testing.assert_array_equal(cells.column("ObjectNumber"), numbers)
+    for row in range(0, len(cells), max(1, len(cells) // 12)):
+        own = labels == numbers[row]
+        y, x = (axis.mean() for axis in np.nonzero(own))
+        want = crop(np.where(own, image, 0).astype(image.dtype)[None], y, x, (64, 64), "pad")
+        np.testing.assert_array_equal(cells[row], want)
