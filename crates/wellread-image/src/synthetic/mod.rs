@@ -1,7 +1,7 @@
 //! Generated images: fluorescence-like cells with ground-truth masks, and uniform noise.
 //!
 //! ```text
-//!  (seed, row) ──scene──▶ cells: outlines, nuclei, nucleoli, drift      once per image
+//!  (seed, row) ──scene──▶ cells: outlines, nuclei, nucleoli, drift      once per image; changed by a compound (`treated`)
 //!              ──render─▶ geometry of one (t, z): owner, depth in cell    once per (t, z), gives the masks
 //!                       ▶ light of one channel: structures and texture    once per plane
 //!              ──camera─▶ haze, PSF, illumination, shot and read noise, offset ▶ 16-bit counts ▶ dtype
@@ -23,7 +23,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `mod.rs` | [`Spec`], [`image`], conversion of camera counts to the pixel type |
+//! | `mod.rs` | [`Spec`], [`image`], [`treated`], conversion of camera counts to the pixel type |
 //! | `random.rs` | random numbers and smooth noise |
 //! | `outline.rs` | closed curves around a centre: nuclei and cell borders |
 //! | `scene.rs` | where cells are and what they are like |
@@ -99,6 +99,15 @@ const PIXEL_UM: f64 = 0.6;
 /// # Errors
 /// [`ShapeError`] for an empty or absurdly large shape.
 pub fn image(spec: &Spec, row: u64) -> Result<SyntheticImage, ShapeError> {
+    treated(spec, row, 0.0)
+}
+
+/// The image of one row, whose cells a compound has changed: nuclei shrink and condense, actin and the Golgi apparatus brighten,
+/// mitochondria fade. `effect` is from 0, which is [`image`], to 1; noise has no cells and stays as it is.
+///
+/// # Errors
+/// As [`image`].
+pub fn treated(spec: &Spec, row: u64, effect: f32) -> Result<SyntheticImage, ShapeError> {
     let bytes = spec.shape.checked_bytes(spec.dtype)?;
     let mut metadata = ImageMetadata::named(format!("{}-{row:06}", spec.kind.name()));
     let size = |value| Some(PhysicalSize { value, unit: "µm".to_owned() });
@@ -120,7 +129,7 @@ pub fn image(spec: &Spec, row: u64) -> Result<SyntheticImage, ShapeError> {
             if spec.shape.z() > 1 {
                 metadata.physical_size_z = size(scene::z_step_um(spec.shape.z()));
             }
-            let (pixels, mask, cell_mask) = cells(spec, row, bytes);
+            let (pixels, mask, cell_mask) = cells(spec, row, bytes, effect);
             SyntheticImage { pixels, metadata, mask: Some(mask), cell_mask: Some(cell_mask) }
         }
     })
@@ -171,12 +180,15 @@ fn noise(spec: &Spec, row: u64, bytes: usize) -> Vec<u8> {
 }
 
 /// Pixels, nuclei and cells.
-fn cells(spec: &Spec, row: u64, bytes: usize) -> (Vec<u8>, Vec<u16>, Vec<u16>) {
+fn cells(spec: &Spec, row: u64, bytes: usize, effect: f32) -> (Vec<u8>, Vec<u16>, Vec<u16>) {
     let [t, c, z, y, x] = spec.shape.0;
     let plane = y * x;
     let plane_bytes = plane * spec.dtype.size();
     let mut random = Random::new(spec.seed, row, 0);
-    let scene = Scene::new(&mut random, y, x, z);
+    let mut scene = Scene::new(&mut random, y, x, z);
+    if effect > 0.0 {
+        scene.treat(effect.min(1.0));
+    }
     let microscope = camera::Microscope::new(&mut random, &scene);
     let mut pixels = vec![0; bytes];
     let mut mask = Vec::with_capacity(t * z * plane);

@@ -148,6 +148,14 @@ impl Outline {
         outline
     }
 
+    /// Makes it larger or smaller.
+    pub(super) fn scale(&mut self, factor: f32) {
+        for radius in &mut self.radii {
+            *radius = (*radius * factor).max(0.5);
+        }
+        self.reach = self.radii.iter().fold(0.0f32, |a, &b| a.max(b));
+    }
+
     /// Rounds off corners, leaving long tips.
     fn soften(&mut self) {
         let sharp = self.radii;

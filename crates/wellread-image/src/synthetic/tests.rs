@@ -88,6 +88,29 @@ fn masks_are_where_the_dna_is() {
 }
 
 #[test]
+fn a_compound_changes_the_same_cells() {
+    let spec = spec(Kind::Cells, [1, 5, 1, 200, 180], PixelType::U16);
+    let plain = image(&spec, 4).unwrap();
+    assert_eq!(treated(&spec, 4, 0.0).unwrap(), plain);
+    let changed = treated(&spec, 4, 1.0).unwrap();
+    let labels = |image: &SyntheticImage| -> std::collections::BTreeSet<u16> {
+        image.mask.iter().flatten().copied().collect()
+    };
+    let (before, after) = (labels(&plain), labels(&changed));
+    assert!(before.intersection(&after).count() * 10 >= before.len() * 9, "{before:?} {after:?}");
+    let plane = 200 * 180;
+    let inside = |image: &SyntheticImage, c: usize| {
+        let pixels = u16s(&image.pixels[2 * c * plane..2 * (c + 1) * plane]);
+        let mask = image.mask.iter().flatten();
+        mean(pixels.into_iter().zip(mask).filter(|&(_, &label)| label > 0).map(|(pixel, _)| f64::from(pixel)))
+    };
+    let ratio = |c| inside(&changed, c) / inside(&plain, c);
+    assert!(ratio(0) > 1.3 && ratio(4) < 0.8, "DNA {}, mitochondria {}", ratio(0), ratio(4));
+    let area = |image: &SyntheticImage| image.mask.iter().flatten().filter(|&&label| label > 0).count();
+    assert!(area(&changed) < area(&plain), "nuclei shrink");
+}
+
+#[test]
 fn nuclei_are_as_large_as_in_real_images() {
     let found = image(&spec(Kind::Cells, [1, 1, 1, 512, 512], PixelType::U16), 0).unwrap();
     let mask = found.mask.unwrap();
