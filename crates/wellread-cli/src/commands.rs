@@ -1,7 +1,7 @@
 //! One file per subcommand: its arguments, a `run`.
 //!
 //! What several of them need stands below them: here [`OpenArgs`], places and small parsers; the command as a line of words
-//! in `command_line`; this program as a command sees it in `program`; flags in `trace`, `cells`, `synthetic` and `convert`.
+//! in `command_line`; this program as a command sees it in `program`; flags in `trace`, `cells`, `synthetic`, `plate` and `convert`.
 
 pub mod advise;
 pub mod bench;
@@ -15,6 +15,7 @@ pub mod doctor;
 pub mod generate;
 pub mod infer;
 pub mod info;
+pub mod plate;
 pub mod processes;
 pub mod program;
 pub mod recipe;

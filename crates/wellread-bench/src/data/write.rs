@@ -101,7 +101,7 @@ pub(super) fn synthesize(
 }
 
 /// Makes items with `jobs` threads and consumes them in order on this thread, a few ahead at most.
-fn in_order<T: Send>(
+pub(super) fn in_order<T: Send>(
     n: usize,
     jobs: usize,
     make: impl Fn(usize) -> T + Sync,

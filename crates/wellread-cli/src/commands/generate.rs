@@ -1,6 +1,7 @@
 //! `wellread generate OUT`
 
 use super::note_leftovers;
+use super::plate::{self, PlateArgs};
 use super::synthetic::{SyntheticArgs, check_disk};
 use super::write_options::WriteArgs;
 use crate::output::{Failure, Outcome, Ui};
@@ -15,7 +16,9 @@ Writes OUT/images.parquet, OUT/tiff, OUT/ome-zarr … and OUT/expected.json with
 
 Examples:
   wellread generate demo --images 64 --size 256x256
-  wellread generate noise --images 1000 --size 100x100 --dtype uint8 --kind noise --formats parquet,tiff")]
+  wellread generate noise --images 1000 --size 100x100 --dtype uint8 --kind noise --formats parquet,tiff
+  wellread generate plate --plate 384 --fields 9 --channels 5 --size 1080x1080 --cells-table --masks
+  wellread generate plate --plate 2x3 --fields 2 --layout hcs-zarr --variant 0.4")]
 pub struct Args {
     /// Folder to write.
     out: PathBuf,
@@ -28,10 +31,15 @@ pub struct Args {
     #[arg(long)]
     masks: bool,
     #[command(flatten)]
+    plate: PlateArgs,
+    #[command(flatten)]
     write: WriteArgs,
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
+    if let Some(size) = args.plate.plate {
+        return plate::run(&args.out, &args.plate, size, &args.synthetic, &args.write, args.masks, ui);
+    }
     let formats = data::parse_formats(&args.formats).map_err(|e| Failure::Usage(e.to_string()))?;
     let spec = args.synthetic.spec()?;
     if args.masks && spec.kind == Kind::Noise {

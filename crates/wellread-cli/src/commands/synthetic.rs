@@ -2,7 +2,6 @@
 
 use super::{default_jobs, parse_positive, parse_size};
 use crate::output::{Failure, Outcome, bytes as human_bytes};
-use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use wellread_bench::data::SetSpec;
@@ -11,18 +10,23 @@ use wellread_image::{PixelType, Shape};
 use wellread_measure::environment::{Environment, Storage};
 use wellread_store::words::counted;
 
+/// Height and width of the fields of a plate.
+const PLATE_SIZE: Size = Size { height: 256, width: 256 };
+/// Channels of a plate: Cell Painting's stains.
+const PLATE_CHANNELS: usize = 5;
+
 /// Synthetic images.
 #[derive(clap::Args)]
 pub struct SyntheticArgs {
     /// Number of generated images.
     #[arg(long, default_value_t = SetSpec::default().images, value_parser = parse_positive)]
     images: usize,
-    /// Their height and width.
-    #[arg(long, value_name = "HxW", default_value_t = Size::of(SetSpec::default().shape))]
-    size: Size,
-    /// Their channels.
-    #[arg(long, default_value_t = SetSpec::default().shape.c(), value_parser = parse_positive)]
-    channels: usize,
+    /// Their height and width; 100x100 unless given, of a plate 256x256.
+    #[arg(long, value_name = "HxW")]
+    size: Option<Size>,
+    /// Their channels; 1 unless given, of a plate 5.
+    #[arg(long, value_parser = parse_positive)]
+    channels: Option<usize>,
     /// Their planes along Z.
     #[arg(long, default_value_t = SetSpec::default().shape.z(), value_parser = parse_positive)]
     depth: usize,
@@ -43,7 +47,19 @@ pub struct SyntheticArgs {
 impl SyntheticArgs {
     /// The set that is asked for.
     pub fn spec(&self) -> Outcome<SetSpec> {
-        let shape = Shape([self.time, self.channels, self.depth, self.size.height, self.size.width]);
+        let one = SetSpec::default().shape;
+        self.checked(self.images, Size::of(one), one.c())
+    }
+
+    /// The sites of a plate, as a set.
+    pub fn spec_of_plate(&self, sites: usize) -> Outcome<SetSpec> {
+        self.checked(sites, PLATE_SIZE, PLATE_CHANNELS)
+    }
+
+    /// As is asked for, or else of this size and so many channels.
+    fn checked(&self, images: usize, size: Size, channels: usize) -> Outcome<SetSpec> {
+        let Size { height, width } = self.size.unwrap_or(size);
+        let shape = Shape([self.time, self.channels.unwrap_or(channels), self.depth, height, width]);
         let bytes = shape.checked_bytes(self.dtype).map_err(|_| {
             Failure::Usage(format!(
                 "images of {shape} (TCZYX) of {} are too large: more than wellread accepts for one image (1 TiB); choose \
@@ -52,7 +68,7 @@ impl SyntheticArgs {
             ))
         })?;
         // An image being made is floats, and several threads make one each; what is written waits beside them.
-        let needed = (shape.pixels() as f64 * 16.0 + bytes as f64) * self.images.min(default_jobs()) as f64;
+        let needed = (shape.pixels() as f64 * 16.0 + bytes as f64) * images.min(default_jobs()) as f64;
         let memory = Environment::capture::<&Path>(&[]).memory.available;
         if let Some(available) = memory.filter(|&available| needed > available as f64) {
             return Err(Failure::Usage(format!(
@@ -61,7 +77,7 @@ impl SyntheticArgs {
                 human_bytes(available)
             )));
         }
-        Ok(SetSpec { images: self.images, shape, dtype: self.dtype, kind: self.kind.into(), seed: self.seed })
+        Ok(SetSpec { images, shape, dtype: self.dtype, kind: self.kind.into(), seed: self.seed })
     }
 }
 
@@ -95,12 +111,6 @@ struct Size {
 impl Size {
     fn of(shape: Shape) -> Self {
         Self { height: shape.y(), width: shape.x() }
-    }
-}
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}x{}", self.height, self.width)
     }
 }
 

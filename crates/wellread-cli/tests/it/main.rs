@@ -16,6 +16,7 @@ mod limits;
 mod names;
 mod new_set;
 mod new_user;
+mod plate;
 mod processes;
 mod recipe;
 mod sites;

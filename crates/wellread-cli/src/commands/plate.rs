@@ -1,0 +1,85 @@
+//! `wellread generate PLATE --plate WELLS`: a plate in the files of a microscope.
+
+use super::parse_positive;
+use super::synthetic::{SyntheticArgs, check_disk};
+use super::write_options::WriteArgs;
+use crate::output::{Failure, Outcome, Ui};
+use std::path::Path;
+use wellread_bench::data::{PlateLayout, PlateSize, PlateSpec, generate_plate};
+use wellread_store::words::counted;
+
+/// Fields of a well where none are given: those of JUMP.
+const FIELDS: usize = 9;
+
+/// A plate instead of a set of images.
+#[derive(clap::Args)]
+pub struct PlateArgs {
+    /// Write a plate of so many wells (6, 24, 96, 384, 1536 or ROWSxCOLUMNS) in the files of a microscope. Half of the wells were
+    /// given a compound that changes their cells.
+    #[arg(
+        help_heading = "Plates",
+        long,
+        value_name = "WELLS",
+        conflicts_with_all = ["images", "depth", "time", "kind", "formats", "tune", "overwrite"]
+    )]
+    pub plate: Option<PlateSize>,
+    /// Fields of view of each well; 9 unless given.
+    #[arg(help_heading = "Plates", long, requires = "plate", value_parser = parse_positive)]
+    fields: Option<usize>,
+    /// Whose files: harmony (with Index.xml, unless given), imagexpress, load-data (of CellProfiler), hcs-zarr (OME-Zarr).
+    #[arg(help_heading = "Plates", long, requires = "plate", value_name = "LAYOUT")]
+    layout: Option<PlateLayout>,
+    /// Write the table of the nuclei, as Parquet and CSV: plate, well, site, position, area, compound and dose.
+    #[arg(help_heading = "Plates", long, requires = "plate")]
+    cells_table: bool,
+}
+
+/// Writes the plate.
+pub fn run(
+    out: &Path,
+    args: &PlateArgs,
+    size: PlateSize,
+    synthetic: &SyntheticArgs,
+    write: &WriteArgs,
+    masks: bool,
+    ui: Ui,
+) -> Outcome {
+    let fields = args.fields.unwrap_or(FIELDS);
+    let images = synthetic.spec_of_plate(size.wells().saturating_mul(fields))?;
+    let spec = PlateSpec {
+        name: PlateSpec::name_of(out),
+        size,
+        fields,
+        channels: images.shape.c(),
+        pixels: [images.shape.y(), images.shape.x()],
+        dtype: images.dtype,
+        seed: images.seed,
+        layout: args.layout.unwrap_or_default(),
+        table: args.cells_table,
+        masks,
+    };
+    check_disk(&images, 1, out)?;
+    let bar = ui.progress(spec.sites() as u64, "generating");
+    let set = generate_plate(out, &spec, &write.options(), &|| bar.inc(1))
+        .map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    bar.finish_and_clear();
+    ui.document(&serde_json::json!({
+        "out": out,
+        "plate": spec.name,
+        "layout": spec.layout,
+        "wells": size.wells(),
+        "sites": spec.sites(),
+        "written": set,
+    }))?;
+    if !ui.json {
+        let (wells, sites) = (counted(size.wells(), "well"), counted(spec.sites(), "site"));
+        ui.say(format!("images   {} ({wells}, {sites})", set.images.display()));
+        for table in &set.cells {
+            ui.say(format!("cells    {} ({})", table.display(), counted(set.nuclei, "cell")));
+        }
+        if let Some(masks) = &set.masks {
+            ui.say(format!("masks    {}", masks.display()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! Generated plates, on the command line.
+
+use crate::support::{arg, json, wellread};
+use std::path::Path;
+
+#[test]
+fn a_plate_is_read_as_a_microscope_s() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("screen");
+    let options = ["--plate", "2x3", "--fields", "2", "--channels", "3", "--size", "64x64"];
+    let mut args = vec!["generate", arg(&out)];
+    args.extend(options);
+    args.extend(["--cells-table", "--masks"]);
+    let written = json(&args);
+    assert_eq!(
+        (&written["plate"], &written["wells"], &written["sites"]),
+        (&"screen".into(), &6.into(), &12.into())
+    );
+    let images = written["written"]["images"].as_str().unwrap();
+    let info = json(&["info", images]);
+    assert_eq!((&info["images"], &info["plates"], &info["wells"]), (&12.into(), &1.into(), &6.into()));
+    assert_eq!(info["sites"]["layout"], "harmony");
+    assert_eq!(info["shape_tczyx"], serde_json::json!([1, 3, 1, 64, 64]));
+    let table = written["written"]["cells"][0].as_str().unwrap();
+    let masks = written["written"]["masks"].as_str().unwrap();
+    let cells = json(&[
+        "info",
+        images,
+        "--cells",
+        table,
+        "--cells-size",
+        "32x32",
+        "--cells-mask",
+        "zero",
+        "--cells-masks",
+        masks,
+    ]);
+    assert_eq!(cells["images"], written["written"]["nuclei"]);
+    let text = wellread(&[
+        "generate",
+        arg(&dir.path().join("other")),
+        "--plate",
+        "6",
+        "--fields",
+        "1",
+        "--channels",
+        "2",
+        "--size",
+        "32x32",
+    ]);
+    assert!(text.code == 0 && text.stdout.contains("(6 wells, 6 sites)"), "{} {}", text.stdout, text.stderr);
+}
+
+#[test]
+fn wrong_plates_say_what_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("plate");
+    let refused = |out: &Path, options: &[&str], code: i32, why: &str| {
+        let mut args = vec!["generate", arg(out)];
+        args.extend(options);
+        let done = wellread(&args);
+        assert_eq!(done.code, code, "{options:?}: {}", done.stderr);
+        assert!(done.stderr.contains(why), "{options:?}: {}", done.stderr);
+    };
+    refused(&out, &["--plate", "100"], 2, "is no plate");
+    refused(&out, &["--plate", "6", "--layout", "incell"], 2, "is no layout of a generated plate");
+    refused(&out, &["--plate", "6", "--images", "5"], 2, "cannot be used with");
+    refused(&out, &["--fields", "5"], 2, "--plate");
+    refused(dir.path(), &["--plate", "6", "--size", "16x16"], 1, "already exists");
+    refused(
+        &out,
+        &["--plate", "6", "--layout", "imagexpress", "--channels", "9", "--size", "16x16"],
+        1,
+        "names for 1 to 8",
+    );
+    assert!(!out.exists());
+}
