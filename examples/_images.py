@@ -1,4 +1,4 @@
-"""What the examples read: cells that ``wellread generate`` draws, with two columns beside the images."""
+"""What the examples read: cells and plates that ``wellread generate`` draws."""
 
 import subprocess
 import sys
@@ -11,18 +11,21 @@ import pyarrow.parquet as pq
 import wellread
 
 
+def generated(*options: str) -> Path:
+    """A new folder that ``wellread generate`` fills."""
+    folder = Path(tempfile.mkdtemp(prefix="wellread-example-")) / "set"
+    command = [sys.executable, "-m", "wellread", "--quiet", "generate", folder, *options]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
 def cells(images: int = 256, size: str = "64x64", channels: int = 2) -> str:
     """The path of a Parquet file of uint16 images in a temporary folder.
 
     Columns: "well" (A01 …), and "crowded" (int64), 1 for the half of the images with the most DNA: something that a
     model can learn.
     """
-    folder = Path(tempfile.mkdtemp(prefix="wellread-example-"))
-    subprocess.run(
-        [sys.executable, "-m", "wellread", "--quiet", "generate", folder, "--images", str(images), "--size", size,
-         "--channels", str(channels), "--formats", "parquet"],
-        check=True, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    folder = generated("--images", str(images), "--size", size, "--channels", str(channels), "--formats", "parquet")
     path = folder / "images.parquet"
     dna = wellread.Dataset(path)[:][:, 0].mean((1, 2))
     table = pq.read_table(path)
@@ -30,3 +33,25 @@ def cells(images: int = 256, size: str = "64x64", channels: int = 2) -> str:
     table = table.append_column("crowded", pa.array((dna > np.median(dna)).astype(np.int64)))
     pq.write_table(table, path)
     return str(path)
+
+
+def plate() -> tuple[str, str]:
+    """A plate in the files of an Opera Phenix, and the table of its nuclei; half of 24 wells have a compound."""
+    folder = generated("--plate", "4x6", "--fields", "1", "--channels", "5", "--size", "192x192", "--cells-table")
+    return str(folder / "images"), str(folder / "cells.parquet")
+
+
+def nf1() -> str:
+    """Five sites with the names of NF1's images, and how many cells each has as profiles.parquet."""
+    options = ("--plate", "1x5", "--fields", "1", "--channels", "3", "--size", "256x320")
+    folder = generated(*options, "--layout", "imagexpress", "--cells-table")
+    sites = [("B7", 3), ("D6", 2), ("D7", 1), ("F7", 2), ("H12", 1)]
+    for i, (well, site) in enumerate(sites):
+        for channel, stain in enumerate(("DAPI", "GFP", "RFP"), 1):
+            (file,) = (folder / "images").glob(f"*_A{i + 1:02}_s1_w{channel}.tif")
+            file.rename(file.with_name(f"{well}_01_{channel}_{site}_{stain}_001.tif"))
+    wells = pq.read_table(folder / "cells.parquet")["Metadata_Well"].to_pylist()
+    counts = [wells.count(f"A{i + 1:02}") for i in range(len(sites))]
+    names = ("Image_Metadata_Well_x", "Metadata_number_of_singlecells")
+    pq.write_table(pa.table([[well for well, _ in sites], counts], names), folder / "profiles.parquet")
+    return str(folder)

@@ -12,6 +12,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 # What the output has to match, for what an example does not assert by itself.
 SAYS = {
+    "plate_to_cells.py": r"24 sites of \(5, 192, 192\)(?s:.*)epoch 5: loss [\d.]+\nwells that were not trained on: \d",
+    "nf1_supervised.py": r"5 sites of \(3, 256, 320\): B7, D6, D7, F7, H12(?s:.*)epoch 59: loss [\d.]+",
     "torch_train.py": r"epoch 7: loss [\d.]+, \d+% right",
     "torch_map_dataset.py": r"256 images in 16 batches",
     "jax_train.py": r"epoch 5: loss [\d.]+",
@@ -29,15 +31,40 @@ def test_all_examples_are_here():
     assert {path.name for path in EXAMPLES.glob("[!_]*.py")} == SAYS.keys()
 
 
-@pytest.mark.parametrize("name", SAYS)
-def test_example(name, tmp_path):
+# Those that train on something that can be learned: the last loss is lower than the first.
+TRAIN = ("torch_train.py", "jax_train.py", "plate_to_cells.py", "nf1_supervised.py")
+
+
+def losses(said):
+    return [float(loss) for loss in re.findall(r"loss ([\d.]+)", said)]
+
+
+def run(name, tmp_path, *arguments):
     environment = {**os.environ, "TMPDIR": str(tmp_path), "JAX_PLATFORMS": "cpu"}
     # For what hangs: the longest imports its frameworks several times.
     done = subprocess.run(
-        [sys.executable, EXAMPLES / name], capture_output=True, text=True, timeout=1800, env=environment, cwd=tmp_path
+        [sys.executable, EXAMPLES / name, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        env=environment,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert re.search(SAYS[name], done.stdout), done.stdout
-    if name in ("torch_train.py", "jax_train.py"):
-        losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", done.stdout)]
-        assert losses[-1] < losses[0], "it learned nothing"
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_example(name, tmp_path):
+    said = run(name, tmp_path)
+    assert re.search(SAYS[name], said), said
+    if name in TRAIN:
+        assert losses(said)[-1] < losses(said)[0], "it learned nothing"
+
+
+def test_nf1_s_own_images_are_learned(shared, tmp_path):
+    if not (shared / "nf1").is_dir():
+        pytest.skip("no NF1 images in the shared folder")
+    said = run("nf1_supervised.py", tmp_path, str(shared / "nf1"))
+    assert "5 sites of (3, 904, 1224): B7, D6, D7, F7, H12" in said
+    assert losses(said)[-1] < losses(said)[0] / 2, said
