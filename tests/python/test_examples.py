@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 # What the output has to match, for what an example does not assert by itself.
 SAYS = {
-    "plate_to_cells.py": r"24 sites of \(5, 192, 192\)(?s:.*)epoch 5: loss [\d.]+\nwells that were not trained on: \d",
+    "plate_to_cells.py": r"24 sites of \(5, 192, 192\)(?s:.*)epoch 5: loss [\d.]+\nwells that were not trained",
     "nf1_supervised.py": r"5 sites of \(3, 256, 320\): B7, D6, D7, F7, H12(?s:.*)epoch 59: loss [\d.]+",
     "torch_train.py": r"epoch 7: loss [\d.]+, \d+% right",
     "torch_map_dataset.py": r"256 images in 16 batches",

@@ -196,13 +196,6 @@ def test_what_is_wrong_is_said(sites, tmp_path):
     assert cells.cells_report["without_position"] == {"count": 1, "first": ["row 1 (image P1_A00_s1)"]}
     with pytest.raises(FileNotFoundError):
         ds.cells(tmp_path / "none.csv")
-    database = tmp_path / "cells.sqlite"
-    import sqlite3
-
-    with sqlite3.connect(database) as connection:
-        connection.execute("create table Per_Object (x, y)")
-    with pytest.raises(wr.UnsupportedImageError, match="SQLite"):
-        ds.cells(database)
     for wrong in ({"edge": "moved"}, {"unit": "mm"}, {"mask": "one"}, {"unmatched": "warn"}, {"size": (1, 2, 3)}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             ds.cells(path, **wrong)

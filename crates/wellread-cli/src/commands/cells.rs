@@ -9,8 +9,8 @@ use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched
 /// Single-cell crops instead of whole images.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct CellArgs {
-    /// Take the cells of this table, cut out of the images, instead of the images: Parquet, CSV or TSV with a row per cell, or a
-    /// set of label images, whose labels are the cells.
+    /// Take the cells of this table, cut out of the images, instead of the images: Parquet, CSV, TSV or a SQLite database of
+    /// CellProfiler with a row per cell, or a set of label images, whose labels are the cells.
     #[arg(help_heading = "Single cells", long, value_name = "TABLE")]
     pub cells: Option<PathBuf>,
     /// Size of a crop in pixels; 96x96 unless given.

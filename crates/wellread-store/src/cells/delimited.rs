@@ -97,7 +97,7 @@ fn names(path: &Path, first: &StringRecord) -> Result<Vec<String>> {
 }
 
 /// A field's text; `None` where it stands for no value.
-fn value(text: &str) -> Option<&str> {
+pub(super) fn value(text: &str) -> Option<&str> {
     let text = text.trim();
     (!text.is_empty() && !MISSING.contains(&text)).then_some(text)
 }

@@ -14,6 +14,7 @@
 //! | `options` | [`CellOptions`]: size, columns, edge, unit, mask; the words of each choice |
 //! | `table` | the table of cells, read from a file |
 //! | `delimited` | CSV and TSV as columns |
+//! | `sqlite`, `sqlite_column` | databases of CellProfiler: objects with the columns of their images (feature `sqlite`) |
 //! | `centroids` | a label image as a table of cells |
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
 //! | `placement` | what a table says of each cell: image, position in pixels, number |
@@ -42,6 +43,10 @@ mod own_pixels;
 mod pairs;
 mod placement;
 mod positions;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite_column;
 mod store;
 mod table;
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  file ── first bytes, ending ──▶ Parquet without images: columns are read when they are asked for
+//!                                  SQLite of CellProfiler: likewise
 //!                                  CSV, TSV: all columns, in memory
 //!                                  images: label images
 //! ```
@@ -31,8 +32,19 @@ pub(super) struct CellTable {
     pub names: Vec<String>,
     /// How many rows there are.
     pub rows: usize,
-    /// All columns, where they are in memory; else they are in the file, Parquet.
-    memory: Option<RecordBatch>,
+    columns: Columns,
+}
+
+/// Where the columns are.
+#[derive(Debug)]
+enum Columns {
+    /// All in memory.
+    Memory(RecordBatch),
+    /// In the file, Parquet.
+    Parquet,
+    /// In the file, SQLite.
+    #[cfg(feature = "sqlite")]
+    Sqlite(super::sqlite::Database),
 }
 
 /// First bytes of a SQLite database.
@@ -57,18 +69,15 @@ pub(super) fn open(path: &Path) -> Result<TableFile> {
         return Err(Error::new(path, "the file is empty"));
     }
     if head == SQLITE {
-        let cause = "is a SQLite database, which is not read as a table of cells";
-        return Err(Error::new(path, cause).unsupported().hint(
-            "write its table of objects as Parquet, by CytoTable or by pandas: read_sql(\"SELECT * FROM Per_Object\", \
-             sqlite3.connect(FILE)).to_parquet(\"cells.parquet\")",
-        ));
+        return sqlite(path).map(TableFile::Columns);
     }
     if head.starts_with(b"PAR1") && !(parquet::FORMAT.holds_images)(path) {
         let (names, rows) = parquet::plain_names(path)?;
         if rows == 0 {
             return Err(Error::new(path, "the table has no rows"));
         }
-        return Ok(TableFile::Columns(CellTable { path: path.to_owned(), names, rows, memory: None }));
+        let columns = Columns::Parquet;
+        return Ok(TableFile::Columns(CellTable { path: path.to_owned(), names, rows, columns }));
     }
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     if TEXT.iter().any(|ending| name.ends_with(ending)) {
@@ -77,9 +86,28 @@ pub(super) fn open(path: &Path) -> Result<TableFile> {
     labels(path)
 }
 
+#[cfg(feature = "sqlite")]
+fn sqlite(path: &Path) -> Result<CellTable> {
+    let (database, rows) = super::sqlite::Database::open(path)?;
+    if rows == 0 {
+        return Err(Error::new(path, "the table has no rows"));
+    }
+    let names = database.names();
+    Ok(CellTable { path: path.to_owned(), names, rows, columns: Columns::Sqlite(database) })
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn sqlite(path: &Path) -> Result<CellTable> {
+    let cause = "is a SQLite database, which this build does not read";
+    Err(Error::new(path, cause).unsupported().hint(
+        "build with --features sqlite, or write its table of objects as Parquet, by CytoTable or by pandas: \
+         read_sql(\"SELECT * FROM Per_Object\", sqlite3.connect(FILE)).to_parquet(\"cells.parquet\")",
+    ))
+}
+
 fn labels(path: &Path) -> Result<TableFile> {
     let store = registry::open(path, &OpenOptions::default()).map_err(|error| {
-        error.hint("a table of cells is Parquet, CSV or TSV, or a set of label images in any format")
+        error.hint("a table of cells is Parquet, CSV, TSV or a SQLite database, or a set of label images in any format")
     })?;
     if store.is_empty() {
         return Err(Error::new(path, "there is no label image in it"));
@@ -91,7 +119,7 @@ impl CellTable {
     /// A table whose columns are here; errors name `path`.
     pub fn in_memory(path: &Path, columns: RecordBatch) -> Self {
         let names = columns.schema().fields().iter().map(|field| field.name().clone()).collect();
-        Self { path: path.to_owned(), names, rows: columns.num_rows(), memory: Some(columns) }
+        Self { path: path.to_owned(), names, rows: columns.num_rows(), columns: Columns::Memory(columns) }
     }
 
     /// The columns of these names, in this order. There must be some, and all must be there.
@@ -99,9 +127,11 @@ impl CellTable {
     /// # Errors
     /// Columns that cannot be read; a file that has changed.
     pub fn read(&self, names: &[String]) -> Result<RecordBatch> {
-        let columns = match &self.memory {
-            None => parquet::read_plain(&self.path, names)?,
-            Some(all) => {
+        let columns = match &self.columns {
+            Columns::Parquet => parquet::read_plain(&self.path, names)?,
+            #[cfg(feature = "sqlite")]
+            Columns::Sqlite(database) => database.read(names)?,
+            Columns::Memory(all) => {
                 let schema = all.schema();
                 let places = names.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>();
                 let chosen = places.and_then(|places| all.project(&places));
@@ -152,8 +182,9 @@ mod tests {
 
     #[test]
     fn files_that_are_no_table_say_what_they_are() {
-        let sqlite = refusal("cells.sqlite", b"SQLite format 3\0and more");
-        assert!(sqlite.is_unsupported() && sqlite.to_string().contains("Per_Object"), "{sqlite}");
+        let sqlite = refusal("cells.sqlite", b"SQLite format 3\0and more").to_string();
+        let why = if cfg!(feature = "sqlite") { "cannot be read as a SQLite database" } else { "Per_Object" };
+        assert!(sqlite.contains("cells.sqlite") && sqlite.contains(why), "{sqlite}");
         assert!(refusal("cells.csv", b"").to_string().contains("the file is empty"));
         let other = refusal("cells.xlsx", b"PK\x03\x04 and more than that").to_string();
         assert!(other.contains("no image format recognised"), "{other}");

@@ -1,0 +1,302 @@
+//! SQLite databases of CellProfiler as tables of cells.
+//!
+//! ```text
+//!  Per_Object (or Per_Nuclei, …)  ImageNumber, ObjectNumber, Nuclei_Location_Center_X, …   a row per cell, in the order of the file
+//!      │ ImageNumber
+//!  Per_Image                      Image_FileName_OrigDNA, Image_Metadata_Well, …           columns beside each cell
+//!
+//!  Nuclei ─ TableNumber, ImageNumber ─ Image       the same, as cytominer-database has it
+//! ```
+//!
+//! The file is opened for reading alone, anew for each read, and a read takes the columns that are asked for. Views are not looked at: they
+//! may be programs of any length.
+
+use super::sqlite_column::Column;
+use crate::features::key_at;
+use crate::words::counted;
+use crate::{Error, Result, place};
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_schema::{Field, Schema};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What tells the image of a cell: the second, and the first where there are several runs.
+const KEYS: [&str; 2] = ["TableNumber", "ImageNumber"];
+
+/// What names of CellProfiler's tables have before what a row is, behind the name of the experiment.
+const PER: &str = "Per_";
+
+/// Objects of which a table may be, the best first.
+const OBJECTS: [&str; 4] = ["Object", "Nuclei", "Cells", "Cytoplasm"];
+
+/// What tables of CellProfiler are of that are no objects.
+const OTHERS: [&str; 6] =
+    ["Image", "Experiment", "Well", "Relationships", "RelationshipTypes", "RelationshipsView"];
+
+/// Files beside a database in which changes are that are not in it.
+const UNFINISHED: [&str; 2] = ["-wal", "-journal"];
+
+/// A database: its table of objects, and that of their images.
+#[derive(Debug)]
+pub(super) struct Database {
+    path: PathBuf,
+    objects: Table,
+    images: Option<Table>,
+    /// Columns that both have and that tell the image.
+    keys: Vec<String>,
+}
+
+/// A table of a database.
+#[derive(Debug)]
+struct Table {
+    name: String,
+    columns: Vec<String>,
+    /// Whether rows have numbers by which they can be ordered.
+    has_row_id: bool,
+}
+
+impl Database {
+    /// Opens a database and counts its cells.
+    ///
+    /// # Errors
+    /// A file that is damaged or being written; no table of objects, or several of which none is the one.
+    pub fn open(path: &Path) -> Result<(Self, usize)> {
+        let connection = connect(path)?;
+        let refuse = |e: rusqlite::Error| refusal(path, &e);
+        let names = table_names(&connection).map_err(refuse)?;
+        let (objects, images) = choose(path, &names)?;
+        let objects = Table::of(&connection, objects).map_err(refuse)?;
+        let images = images.map(|name| Table::of(&connection, name)).transpose().map_err(refuse)?;
+        let keys: Vec<String> = KEYS
+            .iter()
+            .filter(|key| objects.has(key) && images.as_ref().is_some_and(|images| images.has(key)))
+            .map(|&key| key.to_owned())
+            .collect();
+        // Without the number of its image, nothing tells the row of it.
+        let images = images.filter(|_| keys.iter().any(|key| key == KEYS[1]));
+        let count = format!("SELECT COUNT(*) FROM {}", quoted(&objects.name));
+        let rows: i64 = connection.query_row(&count, (), |row| row.get(0)).map_err(refuse)?;
+        let database = Self { path: path.to_owned(), objects, images, keys };
+        Ok((database, usize::try_from(rows).unwrap_or(0)))
+    }
+
+    /// Names of the columns: those of the objects, then those of the images that objects do not have.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = self.objects.columns.clone();
+        if let Some(images) = &self.images {
+            names.extend(images.columns.iter().filter(|name| !self.objects.has(name)).cloned());
+        }
+        names
+    }
+
+    /// The columns of these names, in this order: some, all of which are there.
+    ///
+    /// # Errors
+    /// A file that has changed or is damaged, by row where that is known; values that are neither numbers nor text.
+    pub fn read(&self, names: &[String]) -> Result<RecordBatch> {
+        let connection = connect(&self.path)?;
+        let (own, theirs): (Vec<&String>, Vec<&String>) =
+            names.iter().partition(|name| self.objects.has(name));
+        let mut found: Vec<(&String, ArrayRef)> = vec![];
+        let keys: Vec<&String> = if theirs.is_empty() { vec![] } else { self.keys.iter().collect() };
+        let asked = [own.clone(), keys.clone()].concat();
+        let mut columns = self.objects.read(&connection, &self.path, &asked)?;
+        let key_columns = columns.split_off(own.len());
+        found.extend(own.into_iter().zip(columns));
+        if let (Some(images), false) = (&self.images, theirs.is_empty()) {
+            let asked = [theirs.clone(), keys].concat();
+            let mut columns = images.read(&connection, &self.path, &asked)?;
+            let rows = self.image_rows(&key_columns, &columns.split_off(theirs.len()))?;
+            for (name, column) in theirs.into_iter().zip(columns) {
+                let taken = arrow_select::take::take(&column, &rows, None);
+                found.push((name, taken.map_err(|e| Error::new(&self.path, e))?));
+            }
+        }
+        let (mut fields, mut arrays) = (vec![], vec![]);
+        for name in names {
+            let column = found.iter().find(|(other, _)| *other == name);
+            let (_, column) = column
+                .ok_or_else(|| Error::new(&self.path, format_args!("has no column {name:?}")).choice())?;
+            fields.push(Field::new(name, column.data_type().clone(), true));
+            arrays.push(Arc::clone(column));
+        }
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(|e| Error::new(&self.path, e))
+    }
+
+    /// The row of each cell's image, by the keys of cells and of images; null where there is none.
+    fn image_rows(&self, cells: &[ArrayRef], images: &[ArrayRef]) -> Result<UInt64Array> {
+        let rows = |keys: &[ArrayRef]| keys.first().map_or(0, |column| column.len());
+        let mut of_key: HashMap<String, u64> = HashMap::with_capacity(rows(images));
+        for row in 0..rows(images) {
+            let Some(text) = key(images, row) else { continue };
+            if let Some(other) = of_key.insert(text, row as u64) {
+                let table = self.images.as_ref().map_or("", |table| table.name.as_str());
+                let keys = self.keys.join(", ");
+                let cause = format_args!("rows {other} and {row} of table {table} are alike in {keys}");
+                return Err(Error::new(&self.path, cause)
+                    .row(row)
+                    .hint("runs that were put into one database need a TableNumber that tells them apart"));
+            }
+        }
+        Ok((0..rows(cells)).map(|row| of_key.get(&key(cells, row)?).copied()).collect())
+    }
+}
+
+/// The values of some columns in a row as one text; `None` where one is null.
+fn key(columns: &[ArrayRef], row: usize) -> Option<String> {
+    let values: Option<Vec<String>> = columns.iter().map(|column| key_at(column, row)).collect();
+    values.map(|values| values.join("\u{1f}"))
+}
+
+impl Table {
+    fn of(connection: &Connection, name: String) -> rusqlite::Result<Self> {
+        let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+        let columns = statement.query_map([&name], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let probe = format!("SELECT o.rowid FROM {} AS o LIMIT 0", quoted(&name));
+        let has_row_id = connection.prepare(&probe).is_ok();
+        Ok(Self { name, columns, has_row_id })
+    }
+
+    /// Whether there is a column of this name; SQLite does not tell large letters from small ones.
+    fn has(&self, name: &str) -> bool {
+        self.columns.iter().any(|column| column.eq_ignore_ascii_case(name))
+    }
+
+    /// These columns, each as an array, in the order of the file.
+    fn read(&self, connection: &Connection, path: &Path, columns: &[&String]) -> Result<Vec<ArrayRef>> {
+        // A name in quotes alone would be text where there is no such column.
+        let list: Vec<String> = columns.iter().map(|name| format!("o.{}", quoted(name))).collect();
+        let order = if self.has_row_id { " ORDER BY o.rowid" } else { "" };
+        let list = if list.is_empty() { "1".to_owned() } else { list.join(", ") };
+        let sql = format!("SELECT {list} FROM {} AS o{order}", quoted(&self.name));
+        let refuse = |e: rusqlite::Error| refusal(path, &e);
+        let mut statement = connection.prepare(&sql).map_err(refuse)?;
+        let mut rows = statement.query(()).map_err(refuse)?;
+        let mut found: Vec<Column> = columns.iter().map(|_| Column::Nulls(0)).collect();
+        let mut row = 0;
+        while let Some(values) = rows.next().map_err(|e| refuse(e).row(row))? {
+            for (i, (column, name)) in found.iter_mut().zip(columns).enumerate() {
+                let value = values.get_ref(i).map_err(|e| refuse(e).row(row))?;
+                column.push(value).map_err(|why| {
+                    Error::new(path, format_args!("column {name:?} of table {} {why}", self.name)).row(row)
+                })?;
+            }
+            row += 1;
+        }
+        Ok(found.into_iter().map(Column::finish).collect())
+    }
+}
+
+/// Opens a file for reading alone, as one that nobody changes: nothing is locked, and no file is made beside it.
+fn connect(path: &Path) -> Result<Connection> {
+    if place::is_registered(path) {
+        return Err(Error::new(path, "SQLite reads files of this machine alone")
+            .unsupported()
+            .hint("copy the database to a local folder"));
+    }
+    for ending in UNFINISHED {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(ending);
+        let beside = PathBuf::from(beside);
+        if place::open(&beside).is_ok_and(|(_, length)| length > 0) {
+            let cause = format_args!("is being written, or was when a program ended: {}", beside.display());
+            return Err(Error::new(path, cause)
+                .hint("end the program that writes it, or open it with sqlite3 once, which completes it"));
+        }
+    }
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let refuse = |e: rusqlite::Error| refusal(path, &e);
+    let connection = Connection::open_with_flags(address(path), flags).map_err(refuse)?;
+    // What the file itself says to run is not trusted.
+    connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;").map_err(refuse)?;
+    Ok(connection)
+}
+
+/// A path as SQLite's address of a file.
+fn address(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut out = String::from(if cfg!(windows) { "file:/" } else { "file:" });
+    for &byte in absolute.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'\\' if cfg!(windows) => out.push('/'),
+            b'/' | b'.' | b'-' | b'_' | b'~' => out.push(char::from(byte)),
+            byte if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
+            byte => {
+                // Writing to a text does not fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out + "?immutable=1"
+}
+
+/// A name as SQL has it.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Names of the tables, in order; neither views nor tables that a module computes.
+fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name";
+    let mut statement = connection.prepare(sql)?;
+    statement.query_map((), |row| row.get(0))?.collect()
+}
+
+/// What a table's rows are: what its name says before that, and that.
+fn kind(name: &str) -> Option<(&str, &str)> {
+    match name.rfind(PER) {
+        Some(at) => Some((&name[..at + PER.len()], &name[at + PER.len()..])),
+        // Of cytominer-database.
+        None => OBJECTS[1..].contains(&name).then_some(("", name)),
+    }
+}
+
+/// The table of objects, and that of their images where there is one.
+fn choose(path: &Path, names: &[String]) -> Result<(String, Option<String>)> {
+    let rank = |name: &String| {
+        let (_, kind) = kind(name)?;
+        let known = OBJECTS.iter().position(|object| *object == kind);
+        known.or_else(|| (!OTHERS.contains(&kind)).then_some(OBJECTS.len()))
+    };
+    let best = names.iter().filter_map(rank).min();
+    let found: Vec<&String> =
+        names.iter().filter(|&name| rank(name).is_some() && rank(name) == best).collect();
+    match found[..] {
+        [name] => {
+            let prefix = kind(name).map_or("", |(prefix, _)| prefix);
+            let images = format!("{prefix}Image");
+            Ok((name.clone(), names.contains(&images).then_some(images)))
+        }
+        [] => {
+            let there = names[..names.len().min(12)].join(", ");
+            let cause = format_args!("is a SQLite database without a table of objects ({there})");
+            Err(Error::new(path, cause).unsupported().hint(
+                "CellProfiler calls it Per_Object or Per_Nuclei, cytominer-database Nuclei; write another one as Parquet",
+            ))
+        }
+        _ => {
+            let tables = counted(found.len(), "table");
+            let all: Vec<&str> = found.iter().map(|name| name.as_str()).take(12).collect();
+            let cause = format_args!("has {tables} of objects: {}", all.join(", "));
+            Err(Error::new(path, cause).hint("write the one that is wanted as Parquet or CSV"))
+        }
+    }
+}
+
+/// The error of a database.
+fn refusal(path: &Path, error: &rusqlite::Error) -> Error {
+    let found = Error::new(path, format_args!("cannot be read as a SQLite database: {error}"));
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SystemIoFailure) => {
+            found.hint("the file is damaged: copy or export it again")
+        }
+        _ => found,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Databases as CellProfiler and cytominer-database write them, and damaged ones.
+
+use super::*;
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+
+fn database(sql: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cells 1%.sqlite");
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    (dir, path)
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// Bytes of a page of SQLite, unless a database says otherwise.
+const PAGE: usize = 4096;
+
+const CELLPROFILER: &str = "
+    CREATE TABLE MyExpt_Per_Image (ImageNumber INTEGER PRIMARY KEY, Image_Metadata_Well TEXT, Image_FileName_OrigDNA TEXT);
+    CREATE TABLE MyExpt_Per_Object (ImageNumber INTEGER, ObjectNumber INTEGER, Nuclei_Location_Center_X FLOAT,
+        Nuclei_Location_Center_Y FLOAT, PRIMARY KEY (ImageNumber, ObjectNumber));
+    CREATE TABLE MyExpt_Per_Experiment (k TEXT, v TEXT);
+    INSERT INTO MyExpt_Per_Image VALUES (1, 'A01', 'a.tif'), (2, 'A02', 'b.tif');
+    INSERT INTO MyExpt_Per_Object VALUES (2, 1, 10, 20.5), (1, 1, 30.25, 40), (2, 2, NULL, 'nan'), (3, 1, 5, 6);";
+
+#[test]
+fn objects_have_the_columns_of_their_images() {
+    let (_dir, path) = database(CELLPROFILER);
+    let (database, rows) = Database::open(&path).unwrap();
+    assert_eq!(rows, 4);
+    let all = [
+        "ImageNumber",
+        "ObjectNumber",
+        "Nuclei_Location_Center_X",
+        "Nuclei_Location_Center_Y",
+        "Image_Metadata_Well",
+        "Image_FileName_OrigDNA",
+    ];
+    assert_eq!(database.names(), all);
+    let asked = names(&["Image_Metadata_Well", "Nuclei_Location_Center_X", "ObjectNumber"]);
+    let batch = database.read(&asked).unwrap();
+    let wells: Vec<_> = batch.column(0).as_string::<i32>().iter().collect();
+    assert_eq!(wells, [Some("A02"), Some("A01"), Some("A02"), None]);
+    let x: Vec<_> = batch.column(1).as_primitive::<Float64Type>().iter().collect();
+    assert_eq!(x, [Some(10.0), Some(30.25), None, Some(5.0)]);
+    assert_eq!(batch.column(2).as_primitive::<Int64Type>().values(), &[1, 1, 2, 1]);
+    let y = database.read(&names(&["Nuclei_Location_Center_Y"])).unwrap();
+    assert!(y.column(0).is_null(2));
+    assert!(database.read(&names(&["none"])).unwrap_err().to_string().contains("has no column"));
+}
+
+#[test]
+fn runs_of_cytominer_database_are_told_apart() {
+    let (_dir, path) = database(
+        "CREATE TABLE Image (TableNumber TEXT, ImageNumber INTEGER, Image_Metadata_Well TEXT);
+         CREATE TABLE Nuclei (TableNumber TEXT, ImageNumber INTEGER, ObjectNumber INTEGER, Nuclei_Location_Center_X FLOAT);
+         CREATE TABLE Cells (TableNumber TEXT, ImageNumber INTEGER, ObjectNumber INTEGER, Cells_Location_Center_X FLOAT);
+         INSERT INTO Image VALUES ('a', 1, 'A01'), ('b', 1, 'B01');
+         INSERT INTO Nuclei VALUES ('b', 1, 1, 3), ('a', 1, 1, 4);",
+    );
+    let (database, rows) = Database::open(&path).unwrap();
+    let batch = database.read(&names(&["Image_Metadata_Well", "TableNumber"])).unwrap();
+    assert_eq!(rows, 2);
+    assert_eq!(batch.column(0).as_string::<i32>().value(0), "B01");
+    assert_eq!(batch.column(1).as_string::<i32>().value(1), "a");
+}
+
+#[test]
+fn tables_without_row_numbers_or_images_are_read() {
+    let (_dir, path) = database(
+        "CREATE TABLE Per_Nuclei (ImageNumber INTEGER, Nuclei_Number_Object_Number INTEGER, x FLOAT,
+            PRIMARY KEY (ImageNumber, Nuclei_Number_Object_Number)) WITHOUT ROWID;
+         INSERT INTO Per_Nuclei VALUES (2, 1, 1.5), (1, 1, 2.5);",
+    );
+    let (database, _) = Database::open(&path).unwrap();
+    let batch = database.read(&names(&["x"])).unwrap();
+    assert_eq!(batch.column(0).as_primitive::<Float64Type>().values(), &[2.5, 1.5]);
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    let refusal = |sql: &str| {
+        let (_dir, path) = database(sql);
+        Database::open(&path).map(|_| ()).unwrap_err().to_string()
+    };
+    let none = refusal("CREATE TABLE notes (text TEXT); CREATE VIEW Per_Object AS SELECT 1 AS x;");
+    assert!(none.contains("without a table of objects (notes)"), "{none}");
+    let two = refusal("CREATE TABLE a_Per_Object (x); CREATE TABLE b_Per_Object (x);");
+    assert!(two.contains("has 2 tables of objects: a_Per_Object, b_Per_Object"), "{two}");
+    let (_dir, path) = database(
+        "CREATE TABLE Per_Object (ImageNumber, x); INSERT INTO Per_Object VALUES (1, 2), (1, x'00');
+         CREATE TABLE Per_Image (ImageNumber, w); INSERT INTO Per_Image VALUES (1, 'a'), (1, 'b');",
+    );
+    let (database, _) = Database::open(&path).unwrap();
+    let bytes = database.read(&names(&["x"])).unwrap_err().to_string();
+    assert!(bytes.contains("row 1") && bytes.contains("holds bytes"), "{bytes}");
+    let alike = database.read(&names(&["w"])).unwrap_err().to_string();
+    assert!(alike.contains("rows 0 and 1 of table Per_Image are alike in ImageNumber"), "{alike}");
+    let wal = path.with_file_name("cells 1%.sqlite-wal");
+    std::fs::write(&wal, "changes").unwrap();
+    assert!(Database::open(&path).unwrap_err().to_string().contains("is being written"));
+}
+
+#[test]
+fn damaged_files_are_errors() {
+    let (_dir, path) = database(CELLPROFILER);
+    let whole = std::fs::read(&path).unwrap();
+    let asked = names(&["Image_Metadata_Well", "Nuclei_Location_Center_X"]);
+    for at in (16..whole.len()).step_by(97) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0xff;
+        std::fs::write(&path, &bytes).unwrap();
+        if let Ok((database, _)) = Database::open(&path) {
+            // Numbers that are other numbers now are nobody's fault; anything else is an error.
+            drop(database.read(&asked));
+        }
+        std::fs::write(&path, &whole[..at]).unwrap();
+        let read = Database::open(&path).and_then(|(database, _)| database.read(&asked));
+        // What is missing of the last page may be room that nothing is in.
+        assert!(read.is_err() || at > whole.len() - PAGE, "cut at {at}");
+    }
+}
