@@ -188,6 +188,7 @@ impl Default for Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wellread_store::sites::SiteOptions;
 
     #[test]
     fn the_summary_says_what_was_measured_and_how() {
@@ -201,7 +202,12 @@ mod tests {
         );
         assert_eq!(written["time_budget_s"], 600.0);
         assert_eq!(written["access"], serde_json::json!(["sequential", "random", "grouped"]));
-        let source = Source::Path { path: "plate.parquet".into(), planes: Some(true), cells: None };
+        let source = Source::Path {
+            path: "plate.parquet".into(),
+            planes: Some(true),
+            cells: None,
+            sites: SiteOptions::default(),
+        };
         let written =
             serde_json::to_value(Config { source, data_dir: Some("sets".into()), ..Config::default() })
                 .unwrap();

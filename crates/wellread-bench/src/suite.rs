@@ -223,7 +223,9 @@ fn with_frameworks(
 /// Names of the formats that will be measured.
 fn formats_of(config: &Config) -> Result<Vec<&'static str>> {
     match (&config.source, config.in_place) {
-        (Source::Path { path, .. }, true) => Ok(vec![data::open_source(path, false, None)?.format()]),
+        (Source::Path { path, sites, .. }, true) => {
+            Ok(vec![data::open_source(path, false, None, Some(sites))?.format()])
+        }
         _ => Ok(data::parse_formats(&config.formats)?.iter().map(|format| format.name).collect()),
     }
 }
@@ -262,10 +264,10 @@ fn prepare(
     progress: &dyn Fn(&str, usize, usize),
 ) -> Result<Prepared> {
     if config.in_place {
-        let Source::Path { path, planes, cells } = &config.source else {
+        let Source::Path { path, planes, cells, sites } = &config.source else {
             bail!("--in-place needs --input: there is nothing to measure in place");
         };
-        let (store, images) = data::open_checked(path, *planes, cells.as_ref())?;
+        let (store, images) = data::open_checked(path, *planes, cells.as_ref(), sites)?;
         let expected =
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
         let codec = store.layout().ok().map(|layout| layout.codec);

@@ -36,6 +36,7 @@ use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wellread_measure::to_stderr;
+use wellread_store::sites::SiteOptions;
 use wellread_store::staged::{self, Leftover, LeftoverKind};
 use wellread_store::{Missing, OpenOptions, Store, Unmatched};
 
@@ -102,6 +103,31 @@ fn parse_path_map(text: &str) -> Result<(String, String), String> {
     Ok((from.to_owned(), to.to_owned()))
 }
 
+impl SiteArgs {
+    /// As the store's options.
+    pub fn options(&self) -> SiteOptions {
+        SiteOptions {
+            layout: self.layout.clone(),
+            pattern: self.pattern.clone(),
+            missing: self.missing,
+            unmatched: self.unmatched,
+            path_map: self.path_map.clone(),
+        }
+    }
+
+    /// The same of a command whose images, those of `option`, need not be files.
+    pub fn of(&self, path: Option<&Path>, option: &str) -> Outcome<SiteOptions> {
+        let options = self.options();
+        if path.is_none() && !options.is_default() {
+            return Err(Failure::Usage(format!(
+                "--layout, --pattern, --missing, --unmatched and --path-map say how files make images: name them with \
+                 {option} PATH"
+            )));
+        }
+        Ok(options)
+    }
+}
+
 impl OpenArgs {
     fn options(&self) -> OpenOptions {
         OpenOptions {
@@ -109,11 +135,7 @@ impl OpenArgs {
             level: self.level,
             column: self.column.clone(),
             table: self.table.clone(),
-            layout: self.sites.layout.clone(),
-            pattern: self.sites.pattern.clone(),
-            missing: self.sites.missing,
-            unmatched: self.sites.unmatched,
-            path_map: self.sites.path_map.clone(),
+            ..self.sites.options().open_options()
         }
     }
 

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_model::infer::{Dtype, architectures};
+use wellread_store::sites::SiteOptions;
 
 /// Devices that can be asked for by name.
 pub const DEVICES: [&str; 4] = ["cuda", "mps", "tpu", "cpu"];
@@ -39,6 +40,9 @@ pub struct Config {
     /// Split of the images, such as `val`; `None` for all.
     #[serde(default)]
     pub split: Option<String>,
+    /// How the files of the set make images.
+    #[serde(default, skip_serializing_if = "SiteOptions::is_default")]
+    pub sites: SiteOptions,
     /// Leave out images that cannot be read, and count them, instead of failing.
     #[serde(default)]
     pub skip_unreadable: bool,
@@ -87,6 +91,7 @@ impl Default for Config {
             input_shape: None,
             data: None,
             split: None,
+            sites: SiteOptions::default(),
             skip_unreadable: false,
             channels: None,
             loader_workers: 2,

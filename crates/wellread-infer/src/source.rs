@@ -88,7 +88,7 @@ impl Source {
     /// Images that cannot be opened, or none.
     pub fn open(config: &Config) -> Result<Self> {
         let Some(path) = &config.data else { return Ok(Self::Synthetic) };
-        let options = OpenOptions { table: config.split.clone(), ..OpenOptions::default() };
+        let options = OpenOptions { table: config.split.clone(), ..config.sites.open_options() };
         let mut store = wellread_store::open(path, &options)?;
         // Of pictures, grey ones may lie among coloured ones.
         if store.format() == "image-folder" && config.channels.is_none() {

@@ -41,7 +41,8 @@ pub struct OpenOptions {
 }
 
 /// What is done with an image that lacks some of its files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Missing {
     /// It is a row, and reading it is an error that names what is missing.
     #[default]
@@ -53,7 +54,8 @@ pub enum Missing {
 }
 
 /// What is done with a file whose name does not fit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Unmatched {
     /// An error that names it.
     #[default]

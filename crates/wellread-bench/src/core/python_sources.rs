@@ -73,6 +73,7 @@ impl<'s> Source<'s> {
         let mut request = Map::new();
         let common = json!({
             "do": track, "format": self.set.format, "path": self.set.path, "reader": self.reader.name,
+            "copies": !config.in_place,
             "crop": config.crop, "scale": config.scale, "dtype": self.session.expected.pixel_type(), "seed": config.seed, "full": full, "share_s": share_s,
             "full_s": (!self.reader.is_own()).then(|| (share_s * MIN_ROUNDS as f64).max(MIN_FULL_CHECK_SECONDS)),
             "least": MIN_ITEMS,

@@ -124,8 +124,10 @@ impl Session<'_> {
         let _open = span(Kind::OpenSet);
         if self.config.in_place {
             // What was found out once: looking at every shape again would change what opening costs.
-            return data::open_source(&set.path, self.prepared.planes, self.config.source.cells());
+            let source = &self.config.source;
+            return data::open_source(&set.path, self.prepared.planes, source.cells(), source.sites());
         }
+        // By its format: names of a copy are those of its images, which are put together already.
         let options = OpenOptions { format: Some(set.format.to_owned()), ..self.open_options.clone() };
         Ok(wellread_store::open(&set.path, &options)?)
     }

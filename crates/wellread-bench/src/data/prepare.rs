@@ -18,6 +18,7 @@ use wellread_image::PixelType;
 use wellread_image::synthetic::Kind;
 use wellread_store::checksum::{ImageChecksum, read_expected};
 use wellread_store::convert::pixel_types;
+use wellread_store::sites::SiteOptions;
 use wellread_store::staged::MadeFolder;
 use wellread_store::words::counted;
 use wellread_store::{Error, Format, ImageView, OpenOptions, Store, WriteOptions};
@@ -206,6 +207,7 @@ enum Opened<'s> {
         path: &'s Path,
         planes: Option<bool>,
         cells: Option<&'s SourceCells>,
+        sites: &'s SiteOptions,
         store: Box<dyn Store>,
         /// Number of images, where the rows are their planes.
         images: Option<usize>,
@@ -216,10 +218,10 @@ impl<'s> Opened<'s> {
     fn open(source: &'s Source) -> Result<Self> {
         Ok(match source {
             Source::Synthetic(spec) => Self::Synthetic(spec),
-            Source::Path { path, planes, cells } => {
+            Source::Path { path, planes, cells, sites } => {
                 let cells = cells.as_ref();
-                let (store, images) = open_checked(path, *planes, cells)?;
-                Self::Stored { path, planes: *planes, cells, store, images }
+                let (store, images) = open_checked(path, *planes, cells, sites)?;
+                Self::Stored { path, planes: *planes, cells, sites, store, images }
             }
         })
     }
@@ -241,7 +243,7 @@ impl<'s> Opened<'s> {
                 );
                 Ok((about.clone(), about))
             }
-            Self::Stored { path, planes, cells, store, images } => {
+            Self::Stored { path, planes, cells, sites, store, images } => {
                 let first = store.row_info(0)?;
                 let (mut bytes, mut newest) = (0, std::time::SystemTime::UNIX_EPOCH);
                 let tables = cells.map(|cells| cells.table.clone());
@@ -271,6 +273,9 @@ impl<'s> Opened<'s> {
                 );
                 if let Some(cells) = cells {
                     identity += &format!(", {cells:?}");
+                }
+                if !sites.is_default() {
+                    identity += &format!(", {sites:?}");
                 }
                 Ok((identity, about))
             }

@@ -7,6 +7,7 @@ use wellread_image::synthetic::{self, Kind};
 use wellread_image::{PixelType, Shape};
 use wellread_store::cells::{CellOptions, CellsStore};
 use wellread_store::convert::one_pixel_type;
+use wellread_store::sites::SiteOptions;
 use wellread_store::{Store, masks, registry};
 
 /// What a synthetic set is.
@@ -59,6 +60,9 @@ pub enum Source {
         /// The cells to take instead of the images.
         #[serde(skip_serializing_if = "Option::is_none")]
         cells: Option<SourceCells>,
+        /// How its files make images.
+        #[serde(skip_serializing_if = "SiteOptions::is_default")]
+        sites: SiteOptions,
     },
 }
 
@@ -67,6 +71,14 @@ impl Source {
     pub fn cells(&self) -> Option<&SourceCells> {
         match self {
             Self::Path { cells, .. } => cells.as_ref(),
+            Self::Synthetic(_) => None,
+        }
+    }
+
+    /// How the files of the set make images.
+    pub fn sites(&self) -> Option<&SiteOptions> {
+        match self {
+            Self::Path { sites, .. } => Some(sites),
             Self::Synthetic(_) => None,
         }
     }
@@ -105,8 +117,14 @@ pub fn no_masks(store: &dyn Store) -> wellread_store::Result<()> {
 }
 
 /// Opens a set that was looked at before ([`open_checked`]), or its cells, as planes where that said so: nothing but opening.
-pub fn open_source(path: &Path, planes: bool, cells: Option<&SourceCells>) -> Result<Box<dyn Store>> {
-    let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
+pub fn open_source(
+    path: &Path,
+    planes: bool,
+    cells: Option<&SourceCells>,
+    sites: Option<&SiteOptions>,
+) -> Result<Box<dyn Store>> {
+    let options = sites.map(SiteOptions::open_options).unwrap_or_default();
+    let store = wellread_store::open(path, &options)?;
     let store = SourceCells::of(cells, store)?;
     Ok(if planes { Box::new(wellread_store::planes::PlaneStore::new(store)?) } else { store })
 }
@@ -120,8 +138,9 @@ pub(crate) fn open_checked(
     path: &Path,
     planes: Option<bool>,
     cells: Option<&SourceCells>,
+    sites: &SiteOptions,
 ) -> Result<(Box<dyn Store>, Option<usize>)> {
-    let store = wellread_store::open(path, &wellread_store::OpenOptions::default())?;
+    let store = wellread_store::open(path, &sites.open_options())?;
     if store.is_empty() {
         bail!("{}: there is no image in it", path.display());
     }

@@ -3,7 +3,7 @@
 mod text;
 
 use super::trace::TraceArgs;
-use super::{parse_positive, parse_threads};
+use super::{SiteArgs, parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -64,6 +64,8 @@ pub struct Args {
     /// Split of the images, where they have several, such as val of an ImageNet folder; by default all.
     #[arg(long, value_name = "NAME", alias = "table")]
     split: Option<String>,
+    #[command(flatten)]
+    sites: SiteArgs,
     /// What becomes of images that cannot be read: raise is a failure, skip takes the next ones and counts them.
     #[arg(long, default_value = "raise", value_parser = ["raise", "skip"])]
     on_error: String,
@@ -137,6 +139,7 @@ impl Args {
             input_shape: self.input_shape,
             data: (self.data_source.as_os_str() != "synthetic").then(|| self.data_source.clone()),
             split: self.split.clone(),
+            sites: self.sites.options(),
             skip_unreadable: self.on_error == "skip",
             channels: self.channels.clone(),
             loader_workers: self.workers,
@@ -198,6 +201,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
             "--split chooses of stored images; name them with --data-source PATH".to_owned(),
         ));
     }
+    args.sites.of(config.data.as_deref(), "--data-source")?;
     if let Some(data) = &config.data {
         super::outside_of(data, "--output-dir", &config.output_dir)?;
     }

@@ -50,3 +50,36 @@ fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
     let done = wellread(&["info", arg(&plate), "--layout", "harmony", "--pattern", "{channel}"]);
     assert_eq!(done.code, 2, "{}", done.stderr);
 }
+
+#[test]
+fn bench_and_infer_open_files_as_they_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let plate = plate(dir.path());
+    let measured = |name: &str, options: &[&str]| {
+        let out = dir.path().join(name);
+        let mut args = vec!["bench", "dataset", "--input", arg(&plate), "--out", arg(&out)];
+        args.extend(["--repeats", "1", "--samples", "2", "--access", "sequential", "--transform", "none"]);
+        args.extend(["--cache", "none", "--time-budget", "20"]);
+        args.extend(options);
+        let done = wellread(&args);
+        assert_eq!(done.code, 0, "{options:?}: {}", done.stderr);
+        let summary = std::fs::read_to_string(out.join("summary.json")).unwrap();
+        serde_json::from_str::<serde_json::Value>(&summary).unwrap()
+    };
+    // A site without one of its files is an error, unless it is said what to do.
+    let refused =
+        wellread(&["bench", "dataset", "--input", arg(&plate), "--out", arg(&dir.path().join("no"))]);
+    assert!(refused.code != 0 && refused.stderr.contains("has no ch2"), "{}", refused.stderr);
+    let text = measured("zero", &["--missing", "zero", "--formats", "tiff"]).to_string();
+    assert!(text.contains("\"missing\":\"zero\"") && text.contains("3 images"), "{text}");
+    // Copies of single files have the names of a plate, and are an image each all the same.
+    let text = measured("files", &["--layout", "files", "--formats", "tiff"]).to_string();
+    assert!(text.contains("5 images"), "{text}");
+    let text = measured("skip", &["--missing", "skip", "--in-place"]).to_string();
+    assert!(text.contains("2 images"), "{text}");
+    for command in [&["bench", "dataset"][..], &["infer", "--framework", "candle"]] {
+        let done = wellread(&[command, &["--layout", "files"]].concat());
+        assert_eq!(done.code, 2, "{}", done.stderr);
+        assert!(done.stderr.contains("say how files make images"), "{}", done.stderr);
+    }
+}

@@ -13,6 +13,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `options` | [`SiteOptions`]: what was said of files, to be kept and written down |
 //! | `layout`, `layouts` | what a layout is; the list of them |
 //! | `harmony`, `imagexpress`, `cellvoyager`, `incell`, `cellomics` | a layout each |
 //! | `index_xml` | `Index.xml` of Harmony |
@@ -41,12 +42,14 @@ mod load_data;
 mod missing;
 mod names;
 mod natural;
+mod options;
 mod paths;
 mod pattern;
 mod plane_sink;
 mod store;
 
 pub use layout::Layout;
+pub use options::SiteOptions;
 
 use crate::format::{Missing, OpenOptions, Unmatched};
 use crate::words::counted;

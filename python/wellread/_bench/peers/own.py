@@ -15,13 +15,14 @@ class Images:
     """Single images: `wellread.torch.Dataset` in PyTorch, `wellread.Dataset` elsewhere; scaled image by image."""
 
     knows_framework = True
+    knows_layouts = True
     tracks = ("dataloader", "loop")
 
-    def __init__(self, path, finish, framework):
+    def __init__(self, path, finish, framework, layout=None):
         import wellread
 
         self.finish, self.framework = finish, framework
-        self.images = wellread.Dataset(path)
+        self.images = wellread.Dataset(path, layout=layout)
         self.dataset = self.images
         if framework == "pytorch":
             import wellread.torch

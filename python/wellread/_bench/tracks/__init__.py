@@ -14,5 +14,8 @@ def open_reader(request, framework):
     reader = peers.find(request["reader"], request["format"]).load()
     finish = Finish(tuple(request["crop"]) if request["crop"] else None, request["scale"], request["dtype"])
     if getattr(reader, "knows_framework", False):
-        return reader(request["path"], finish, framework.name)
+        # Files of a copy are an image each, whatever their names look like.
+        of_copies = getattr(reader, "knows_layouts", False) and request.get("copies", False)
+        more = {"layout": "files"} if of_copies else {}
+        return reader(request["path"], finish, framework.name, **more)
     return reader(request["path"], finish)

@@ -8,9 +8,10 @@
 //!  masks/r01c01f01_mask.tiff …
 //! ```
 
+use super::hcs;
 use super::layout::PlateLayout;
+use super::spec::PlateSpec;
 use super::wells::Site;
-use super::{PlateSpec, hcs};
 use anyhow::{Result, bail};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

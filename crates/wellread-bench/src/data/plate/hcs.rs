@@ -2,7 +2,7 @@
 //!
 //! Specifications: <https://ngff.openmicroscopy.org/0.4/#plate-md>, <https://ngff.openmicroscopy.org/0.5/#plate-md>.
 
-use super::PlateSpec;
+use super::spec::PlateSpec;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 

@@ -11,6 +11,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `spec` | what a plate is |
 //! | `wells` | sizes of plates, names of wells, which well gets what |
 //! | `layout` | the layouts, and what their files are called |
 //! | `files` | a site's files written; what lies beside the images |
@@ -21,19 +22,20 @@ mod files;
 mod hcs;
 mod layout;
 mod nuclei;
+mod spec;
 mod wells;
 
 pub use layout::PlateLayout;
+pub use spec::PlateSpec;
 pub use wells::PlateSize;
 
 use super::write::in_order;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use files::Files;
 use nuclei::Nucleus;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use wellread_image::synthetic::{self, Kind};
-use wellread_image::{PixelType, Shape};
+use wellread_image::synthetic;
 use wellread_report::{Table, row};
 use wellread_store::staged::Staged;
 use wellread_store::{Error, WriteOptions};
@@ -41,75 +43,6 @@ use wells::Site;
 
 /// Name of the table of nuclei, without its ending.
 const TABLE: &str = "cells";
-/// Fields of a well at most: numbers of two digits.
-const MOST_FIELDS: usize = 99;
-
-/// What a generated plate is.
-#[derive(Clone, Debug)]
-pub struct PlateSpec {
-    /// Its name, in names of files and as `Metadata_Plate`.
-    pub name: String,
-    /// Rows and columns of wells.
-    pub size: PlateSize,
-    /// Fields of view of each well.
-    pub fields: usize,
-    /// Channels of each field.
-    pub channels: usize,
-    /// Height and width of each field.
-    pub pixels: [usize; 2],
-    /// Pixel type.
-    pub dtype: PixelType,
-    /// Seed of the images.
-    pub seed: u64,
-    /// Whose files are written.
-    pub layout: PlateLayout,
-    /// Whether to write the table of nuclei.
-    pub table: bool,
-    /// Whether to write label images of the nuclei.
-    pub masks: bool,
-}
-
-impl PlateSpec {
-    /// A name for the plate in `folder`: what of the folder's name can stand in names of files.
-    pub fn name_of(folder: &Path) -> String {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        let kept: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let kept = kept.trim_matches('-');
-        if kept.is_empty() { "plate".to_owned() } else { kept.to_owned() }
-    }
-
-    /// Shape of each field.
-    pub fn shape(&self) -> Shape {
-        let [y, x] = self.pixels;
-        Shape([1, self.channels, 1, y, x])
-    }
-
-    /// Number of sites: fields of all wells.
-    pub fn sites(&self) -> usize {
-        self.size.wells() * self.fields
-    }
-
-    fn site(&self, index: usize) -> Site {
-        Site { well: self.size.well(index / self.fields.max(1)), field: index % self.fields.max(1) }
-    }
-
-    fn image(&self) -> synthetic::Spec {
-        synthetic::Spec { kind: Kind::Cells, shape: self.shape(), dtype: self.dtype, seed: self.seed }
-    }
-
-    /// Refuses what names of the layout cannot say.
-    fn check(&self) -> Result<()> {
-        if self.fields == 0 || self.fields > MOST_FIELDS {
-            bail!("{} fields: a well has 1 to {MOST_FIELDS}", self.fields);
-        }
-        let most = self.layout.most_channels();
-        if self.channels == 0 || self.channels > most {
-            bail!("{} channels: {} has names for 1 to {most}", self.channels, self.layout);
-        }
-        Ok(())
-    }
-}
-
 /// A plate that was written.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct PlateSet {

@@ -1,6 +1,7 @@
 //! Plates that are written are read, with their columns, nuclei and masks.
 
 use super::*;
+use wellread_image::PixelType;
 use wellread_store::cells::{CellOptions, CellsStore, Mask};
 use wellread_store::{OpenOptions, Store};
 
@@ -24,8 +25,7 @@ fn generated(out: &Path, spec: &PlateSpec) -> PlateSet {
 }
 
 fn text_column(store: &dyn Store, name: &str) -> Vec<String> {
-    let keys = wellread_store::features::keys(store, &[name.to_owned()]).unwrap();
-    keys.into_iter().collect()
+    wellread_store::features::keys(store, &[name.to_owned()]).unwrap()
 }
 
 #[test]

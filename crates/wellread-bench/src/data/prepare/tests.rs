@@ -3,6 +3,7 @@
 use super::*;
 use wellread_image::{PixelType, Shape};
 use wellread_store::registry::format_named;
+use wellread_store::sites::SiteOptions;
 
 #[test]
 fn a_crop_leaves_of_each_image_what_it_has() {
@@ -126,7 +127,7 @@ fn names_and_their_order_are_those_of_the_source_in_every_format() {
         writer.write(&image).unwrap();
     }
     writer.finish().unwrap();
-    let source = Source::Path { path: source_path, planes: None, cells: None };
+    let source = Source::Path { path: source_path, planes: None, cells: None, sites: SiteOptions::default() };
     let formats: Vec<_> =
         ["tiff", "parquet", "image-folder", "ome-zarr"].map(|name| format_named(name).unwrap()).to_vec();
     let prepared = prepare_in(&dir.path().join("data"), &source, &formats).unwrap();

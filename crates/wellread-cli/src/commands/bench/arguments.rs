@@ -5,7 +5,8 @@ use crate::commands::command_line::{command_line, current};
 use crate::commands::synthetic::{SyntheticArgs, check_disk};
 use crate::commands::trace::TraceArgs;
 use crate::commands::{
-    distinct, outside_of, parse_positive, parse_seconds, parse_share, parse_size, parse_threads, recipe,
+    SiteArgs, distinct, outside_of, parse_positive, parse_seconds, parse_share, parse_size, parse_threads,
+    recipe,
 };
 use crate::output::{Failure, Outcome};
 use std::path::{Path, PathBuf};
@@ -56,6 +57,8 @@ pub struct Args {
     /// Take every plane as an image of its own; by default done when shapes differ.
     #[arg(long, requires = "input", conflicts_with = "cells")]
     planes: bool,
+    #[command(flatten)]
+    sites: SiteArgs,
     #[command(flatten)]
     cells: CellArgs,
     #[command(flatten)]
@@ -214,36 +217,29 @@ impl Args {
             )));
         }
         if !sweeps.is_empty() && !self.what.iter().any(|w| w == "all" || w == "storage") {
-            return Err(Failure::Usage(
-                "--sweep belongs to the storage benchmark; ask for it: wellread bench storage --sweep"
-                    .to_owned(),
-            ));
+            return usage("--sweep belongs to the storage benchmark: wellread bench storage --sweep");
         }
         if self.random_crop.is_some() && !self.what.iter().any(|w| w == "all" || w == "dataloader") {
-            return Err(Failure::Usage(
+            return usage(
                 "--random-crop belongs to the data-loader benchmark; ask for it: wellread bench dataloader \
-                 --random-crop 96x96"
-                    .to_owned(),
-            ));
+                 --random-crop 96x96",
+            );
         }
         self.check_frameworks()?;
         let formats =
             wellread_bench::data::parse_formats(&self.formats).map_err(|e| Failure::Usage(e.to_string()))?;
+        let sites = self.sites.of(self.input.as_deref(), "--input")?;
         let source = if let Some(path) = &self.input {
             outside_of(path, "--out", &self.out)?;
             if let Some(folder) = &self.data_dir {
                 outside_of(path, "--data-dir", folder)?;
             }
-            let cells = self.cells.chosen().map(|(table, options)| {
-                let table = table.to_owned();
-                SourceCells { table, options }
-            });
-            Source::Path { path: path.clone(), planes: self.planes.then_some(true), cells }
+            let cells = self.cells.chosen();
+            let cells = cells.map(|(table, options)| SourceCells { table: table.to_owned(), options });
+            Source::Path { path: path.clone(), planes: self.planes.then_some(true), cells, sites }
         } else {
             if self.cells.cells.is_some() {
-                return Err(Failure::Usage(
-                    "--cells needs --input: the images that the cells are cut out of".to_owned(),
-                ));
+                return usage("--cells needs --input: the images that the cells are cut out of");
             }
             let spec = self.synthetic.spec()?;
             // Each setting of a sweep is a set in every format.
@@ -314,15 +310,24 @@ impl Args {
     }
 }
 
+/// Refuses choices that do not go together.
+fn usage<T>(text: &str) -> Outcome<T> {
+    Err(Failure::Usage(text.to_owned()))
+}
+
 impl Args {
     /// Whether what is asked of frameworks makes sense.
     fn check_frameworks(&self) -> Outcome {
         let in_python = self.framework.iter().any(|framework| *framework != Framework::Rust);
         if in_python && self.random_crop.is_some() {
-            return Err(Failure::Usage(
-                "--random-crop is measured by this program alone; leave out the frameworks in Python"
-                    .to_owned(),
-            ));
+            return usage(
+                "--random-crop is measured by this program alone; leave out the frameworks in Python",
+            );
+        }
+        if in_python && self.in_place && !self.sites.options().is_default() {
+            return usage(
+                "frameworks in Python tell by names how files make images; leave out --in-place, --layout or --pattern",
+            );
         }
         if in_python {
             return Ok(());
@@ -341,10 +346,9 @@ impl Args {
         }
         let converts = self.framework.is_empty() && self.what.iter().any(|w| w == "all" || w == "conversion");
         if !converts && (self.python.is_some() || self.loaders != ["all"]) {
-            return Err(Failure::Usage(
-                "--python and --loaders belong to frameworks in Python; add --framework pytorch or jax"
-                    .to_owned(),
-            ));
+            return usage(
+                "--python and --loaders belong to frameworks in Python; add --framework pytorch or jax",
+            );
         }
         Ok(())
     }
