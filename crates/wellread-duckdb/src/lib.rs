@@ -16,7 +16,7 @@
 //! where columns lie, and reads text, Parquet, and whatever is not as usual. Where it has to read pixels, a query for
 //! one image costs little less than one for a hundred of its neighbours, and requests for several batches are worth
 //! joining ([`wellread_store::Hints::rows_per_read`]). Tables written here have a primary key on `row_id`, by whose
-//! index DuckDB fetches single rows.
+//! index DuckDB fetches single rows, until somebody changes them: then rows are what a scan meets (`table::source`).
 //!
 //! [DuckDB](https://duckdb.org/docs/)'s library is loaded when it is first needed (`library`), of release 2.0 or newer; files of
 //! older releases are read, files of newer ones refused.
