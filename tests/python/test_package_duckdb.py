@@ -92,7 +92,6 @@ EDITS = {
 def test_an_edited_table_is_read_in_the_order_of_a_scan(wellread, generated, tmp_path, edit):
     """Pixels, names and labels of a row are those of one image, alone and converted."""
     import duckdb
-
     import wellread as package
 
     folder, _, _ = generated

@@ -35,6 +35,7 @@ mod types;
 
 pub use table::DuckTable;
 
+use wellread_store::features::is_own_of_tables;
 use wellread_store::table::{TableStore, TableWriter};
 use wellread_store::{Format, Result, WriteOptions, register_format};
 
@@ -48,6 +49,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     foreign_entry: |_| Ok(None),
     keeps_features: true,
+    own_columns: is_own_of_tables,
     keeps_durations: false,
     holds_bare_pixels: false,
     has_checksums: true,

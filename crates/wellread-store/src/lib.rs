@@ -119,7 +119,7 @@ pub mod write;
 
 pub use error::{Error, Result};
 pub use format::{Format, OpenOptions, formats};
-pub use hints::{FeatureTable, Hints, PageCache, RowFacts, RowHints};
+pub use hints::{FeatureTable, Hints, PageCache, Renamed, RowFacts, RowHints};
 pub use prefetch::prefetch;
 pub use registry::{create, open};
 pub use store::{

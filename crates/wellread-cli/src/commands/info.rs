@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use wellread_image::Region;
 use wellread_store::labels::{self, Labels};
 use wellread_store::words::counted;
-use wellread_store::{Error, Scratch, Store, StoreLayout, read_region, registry};
+use wellread_store::{Error, Renamed, Scratch, Store, StoreLayout, read_region, registry};
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -146,6 +146,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         line("note", note);
     }
     info.looks.iter().for_each(|what| line("note", what.clone()));
+    for Renamed { from, to } in store.hints().columns_renamed() {
+        line("note", format!("several columns are called {from}: one of them is {to} here"));
+    }
     Ok(())
 }
 

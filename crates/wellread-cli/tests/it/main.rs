@@ -3,6 +3,7 @@
 mod advise;
 mod bad_input;
 mod bench;
+mod column_names;
 mod columns;
 mod compare;
 mod data;
