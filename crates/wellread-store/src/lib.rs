@@ -125,7 +125,7 @@ pub mod write;
 
 pub use error::{Error, Result};
 pub use format::{Format, Missing, OpenOptions, Unmatched, formats};
-pub use hints::{FeatureTable, Hints, PageCache, RowFacts, RowHints, SiteSummary, SiteTable};
+pub use hints::{FeatureTable, Hints, PageCache, Renamed, RowFacts, RowHints, SiteSummary, SiteTable};
 pub use prefetch::prefetch;
 pub use registry::{create, open};
 pub use store::{

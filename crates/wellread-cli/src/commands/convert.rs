@@ -106,7 +106,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let mut options = args.write.options();
     let joining = args.join.as_deref().zip(args.on.as_deref());
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
-    let Features { columns, joined, left_out } = features_of(&*source, joining.as_ref(), format, ui)?;
+    let Features { columns, joined, left_out, renamed } =
+        features_of(&*source, joining.as_ref(), format, ui)?;
     options.features = columns;
     if format.keeps_features {
         options.types = types;
@@ -124,6 +125,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
             "profile_of_another_folder": joined.as_ref().and_then(|j| j.elsewhere.as_ref()),
             "columns_left_out": left_out,
+            "columns_renamed": renamed.iter().map(|column| [&column.from, &column.to]).collect::<Vec<_>>(),
             "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
             "looks_left_out": lost_looks,
         })

@@ -4,6 +4,7 @@ mod advise;
 mod bad_input;
 mod bench;
 mod cells;
+mod column_names;
 mod columns;
 mod compare;
 mod data;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Region, Shape};
 use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched};
-use wellread_store::regular::bytes_read;
+use wellread_store::place::bytes_read;
 use wellread_store::{
     Compression, CopySink, ImageView, OpenOptions, Request, Result, Scratch, Store, WriteOptions, create,
     open, read_image, read_region,

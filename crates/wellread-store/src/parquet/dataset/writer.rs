@@ -7,7 +7,8 @@ use super::super::seal;
 use super::super::writer::pages::PageWriter;
 use super::super::writer::{codec, write_error};
 use super::names::{AXES, CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
-use super::tables::{ACQUIRED, PHYSICAL};
+use super::tables::{ACQUIRED, PHYSICAL, is_own};
+use crate::features::unique_schema;
 use crate::finished::Finished;
 use crate::place::{self, Writer};
 use crate::staged::Staged;
@@ -306,11 +307,10 @@ impl DatasetWriter {
         let acquired: StringArray = images.iter().map(|i| i.metadata.acquired.as_deref()).collect();
         columns.push((ACQUIRED.to_owned(), Arc::new(acquired)));
         if let Some(features) = &self.options.features {
-            for (field, column) in features.schema().fields().iter().zip(features.columns()) {
-                // The table's own columns keep their names.
-                let taken = columns.iter().any(|(name, _)| name == field.name());
-                let name = if taken { format!("{}_y", field.name()) } else { field.name().clone() };
-                columns.push((name, column.slice(0, images.len().min(column.len()))));
+            // The table's own columns keep their names.
+            let (schema, _) = unique_schema(features.schema_ref(), &is_own);
+            for (field, column) in schema.fields().iter().zip(features.columns()) {
+                columns.push((field.name().clone(), column.slice(0, images.len().min(column.len()))));
             }
         }
         columns
