@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use target::{LayoutArg, check_files, check_places, target_format};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
+use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
@@ -112,7 +113,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     let document = |bytes: u64, seconds: f64, resumed: usize| {
         serde_json::json!({
-            "source": args.source, "source_format": source.format(), "target": args.target, "format": format.name,
+            "source": text(&args.source), "source_format": source.format(), "target": text(&args.target), "format": format.name,
             "images": source.len(), "bytes_of_pixels": bytes, "seconds": seconds,
             "feature_columns": options.features.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
             "images_resumed": resumed,
@@ -330,7 +331,11 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
             can.collect::<Vec<_>>().join(", ")
         )));
     }
-    let path = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    // To the byte, also where it is no text: two sources must not look alike.
+    let path = |path: &Path| {
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        whole.to_str().map_or_else(|| format!("{whole:?}"), str::to_owned)
+    };
     let WriteArgs { compression, chunk, shard, variant, .. } = &args.write;
     let profiles = args.join.as_deref().map(|p| (path(p), p.metadata().map_or(0, |m| m.len())));
     Ok(serde_json::json!({

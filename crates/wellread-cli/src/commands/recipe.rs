@@ -24,7 +24,7 @@ use crate::output::{Failure, Outcome, Ui};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use wellread_compare::{Results, provenance};
-use wellread_measure::to_stderr;
+use wellread_measure::{path_text, to_stderr};
 use wellread_report::summary;
 use wellread_store::words::counted;
 
@@ -86,7 +86,7 @@ pub fn run(path: &Path, out: &Path, program: &Program, ui: Ui) -> Outcome {
             failed.push(step.name.clone());
         }
         done.push(
-            json!({ "name": step.name, "command": command, "out": out.join(&step.name), "error": error }),
+            json!({ "name": step.name, "command": command, "out": path_text::text(&out.join(&step.name)), "error": error }),
         );
     }
     ui.document(&json!({ "recipe": recipe, "runs": done }))?;
@@ -242,7 +242,7 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
         ui.say(format!("{} differs: {} then, {} now", difference.what, difference.a, difference.b));
     }
     ui.hint(format!("Next: wellread compare {} {}", folder.display(), results.display()));
-    ui.document(&json!({ "command": command, "out": out, "results": results, "differences": differences }))
+    ui.document(&json!({ "command": command, "out": path_text::text(&out), "results": path_text::text(&results), "differences": differences }))
 }
 
 /// Refuses a folder of new results where they would replace those of `folder`, which are repeated and were written by the

@@ -15,6 +15,8 @@ mod limits;
 mod names;
 mod new_set;
 mod new_user;
+#[cfg(target_os = "linux")]
+mod odd_paths;
 mod processes;
 mod recipe;
 #[cfg(target_os = "linux")]
