@@ -56,7 +56,8 @@ class DataLoader:
             range of stored values (one for all channels or lists of one per channel) to [0, 1]; None leaves values
             as they are; "device" delivers what "unit" would, but moves the stored type and scales it there (torch and
             JAX). "auto" is "unit", and None with dtype="stored".
-        percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles.
+        percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles. NaN and
+            infinite values do not count; infinite ones are clipped to 0 and 1.
         normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
             each image by its own; or the file that ``wellread stats --out`` wrote.
         channels: indices or names of the channels to take, in this order.
