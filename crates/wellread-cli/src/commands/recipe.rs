@@ -23,7 +23,7 @@ use super::{distinct, same_place};
 use crate::output::{Failure, Outcome, Ui};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use wellread_compare::{Results, provenance};
+use wellread_compare::{Results, coverage, provenance};
 use wellread_measure::{path_text, to_stderr};
 use wellread_report::summary;
 use wellread_store::words::counted;
@@ -234,7 +234,8 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     with_current(Current { command: command.clone(), text }, || run(program.start.clone(), ui.nested()))?;
     let results = results(target, &out);
     let new = Results::open(&results).map_err(|e| Failure::Failed(format!("{e:#}")))?;
-    let differences = provenance::differences(&old, &new);
+    let mut differences = provenance::differences(&old, &new);
+    differences.extend(coverage::differences(&old, &new));
     if differences.is_empty() {
         ui.say("Nothing known differs between the two runs but their figures.");
     }
