@@ -16,7 +16,7 @@ use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
-    Error, Format, OpenOptions, RowInfo, Store, WriteOptions, labels, masks, registry, staged,
+    Error, Format, OpenOptions, RowInfo, Store, WriteOptions, labels, masks, registry, staged, unkept,
 };
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
@@ -100,6 +100,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     for what in &lost_looks {
         ui.say(format!("note: {what}"));
     }
+    let unkept = unkept::of_first(&*source);
+    if !unkept.is_empty() {
+        ui.say(format!(
+            "note: {} are left out: wellread has no place for what {} says there",
+            unkept.join(", "),
+            source.format()
+        ));
+    }
     let mut options = args.write.options();
     let joining = args.join.as_deref().zip(args.on.as_deref());
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
@@ -123,6 +131,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "columns_left_out": left_out,
             "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
             "looks_left_out": lost_looks,
+            "metadata_left_out": unkept,
         })
     };
     let verified = |mut document: serde_json::Value, seconds: Option<f64>| {
