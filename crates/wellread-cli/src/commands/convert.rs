@@ -285,24 +285,46 @@ fn verify(
         return Err(failed(error, source, args, format, options));
     }
     let file = error.file_below(converted.output.path());
-    let row = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
-    let what = format!("what was written does not read back as the source: {file}{row}{}", error.cause());
-    converted.output.discard();
-    if error.row_index().is_some_and(|row| row < resumed) {
-        let what = format!(
-            "what an interrupted run has left is not what the source has now: {file}{row}{}",
-            error.cause()
-        );
-        let advice =
-            "the source has changed since; nothing was left behind: the same command converts all images";
+    let at = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
+    let said = format!("{file}{at}{}", error.cause());
+    if let Some(row) = error.row_index().filter(|row| *row < resumed) {
+        let (what, advice) = of_interrupted_run(converted, row, format);
+        let what = format!("what an interrupted run has left {what}: {said}");
         return Err(Failure::Failed(Error::new(&args.target, what).hint(advice).to_string()));
     }
+    let what = format!("what was written does not read back as the source: {said}");
+    converted.output.discard();
     let advice = error.hint_text().map_or(String::new(), |hint| format!("{hint}; "));
     let advice = format!(
         "{advice}nothing was left behind; convert again, and report this if it happens again (--no-verify leaves the \
          check out)"
     );
     Err(Failure::Failed(Error::new(&args.target, what).hint(advice).to_string()))
+}
+
+/// What is wrong with image `row`, which an interrupted run has left, and what to do. What can be gone on with is kept.
+fn of_interrupted_run(converted: Converted, row: usize, format: &Format) -> (&'static str, String) {
+    let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
+    let read = |store: Box<dyn Store>| wellread_store::read_image(&*store, row);
+    let can_be_read = wellread_store::open(converted.output.path(), &open).and_then(read).is_ok();
+    if can_be_read {
+        converted.output.discard();
+        let advice =
+            "the source has changed since; nothing was left behind: the same command converts all images";
+        return ("is not what the source has now", advice.to_owned());
+    }
+    // What cannot be read at all is no other image: it was damaged since.
+    let advice = if converted.output.keep_before(row) {
+        let before = counted_with(row, "image", ["before it is", "before it are"]);
+        format!("{before} kept: the same command goes on from there")
+    } else {
+        converted.output.discard();
+        format!(
+            "{} keeps several images in a file, so that nothing was left behind: the same command converts all images",
+            format.name
+        )
+    };
+    ("is damaged", advice)
 }
 
 /// The bytes of all pixels where an earlier run has finished the target: no part of it is waiting to be gone on with, and it has

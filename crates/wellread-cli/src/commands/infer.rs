@@ -3,7 +3,7 @@
 mod text;
 
 use super::trace::TraceArgs;
-use super::{parse_positive, parse_threads};
+use super::{listed, parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', num_args = 1.., default_value = "both", value_parser = parse_model)]
     model: Vec<String>,
     /// Images per pass.
-    #[arg(long, value_delimiter = ',', num_args = 1.., default_values_t = Config::default().batch_sizes, value_parser = parse_positive)]
+    #[arg(long, value_delimiter = ',', num_args = 1.., default_value = listed(&Config::default().batch_sizes), value_parser = parse_positive)]
     batch_sizes: Vec<usize>,
     /// Passes measured.
     #[arg(long, default_value_t = Config::default().iterations, value_parser = parse_passes)]

@@ -1,7 +1,7 @@
 //! `wellread stats PATH`
 
 use super::trace::TraceArgs;
-use super::{OpenArgs, default_jobs, outside_of, parse_threads};
+use super::{OpenArgs, default_jobs, listed, outside_of, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
 use wellread_loader::stats::{ChannelStats, PERCENTILES, Stats};
@@ -25,7 +25,7 @@ pub struct Args {
     #[command(flatten)]
     open: OpenArgs,
     /// Percentiles to compute.
-    #[arg(long, value_delimiter = ',', default_values_t = PERCENTILES, value_parser = parse_percentile)]
+    #[arg(long, value_delimiter = ',', default_value = listed(&PERCENTILES), value_parser = parse_percentile)]
     percentiles: Vec<f64>,
     /// File to write all of it to, histograms included, as JSON.
     #[arg(long, visible_alias = "output", value_name = "FILE")]

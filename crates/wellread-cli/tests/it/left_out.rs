@@ -136,6 +136,41 @@ fn the_look_that_a_tiff_asks_for_is_named() {
     }
 }
 
+/// Classes are told by the names of images: an image folder has them again.
+#[test]
+fn classes_are_not_lost_from_image_folder_to_image_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 4, &["--formats", "image-folder"]);
+    let classes = dir.path().join("classes");
+    let mut pictures: Vec<PathBuf> =
+        fs::read_dir(set.join("image-folder")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pictures.retain(|path| path.extension().is_some_and(|ending| ending == "png"));
+    pictures.sort();
+    for (i, picture) in pictures.iter().enumerate() {
+        let folder = classes.join(["a", "b"][i % 2]);
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(picture, folder.join(format!("{i}.png"))).unwrap();
+    }
+    let convert = |target: &str, format: &str| {
+        let target = dir.path().join(target);
+        let done = wellread(&["convert", arg(&classes), arg(&target), "--format", format]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        (target, done.stdout + &done.stderr)
+    };
+    let (target, said) = convert("again", "image-folder");
+    assert!(!said.contains("leaves it out"), "{said}");
+    let columns = |set: &Path| json(&["info", arg(set)])["feature_columns"].clone();
+    assert_eq!(columns(&target), columns(&classes));
+    assert_eq!(columns(&target), serde_json::json!(["class", "label"]));
+    let (_, said) = convert("zarr", "ome-zarr");
+    assert!(said.contains("2 columns (class …), and leaves it out"), "{said}");
+    // What a file says of the classes is lost.
+    fs::write(classes.join("Labels.json"), r#"{"a": "first", "b": "second"}"#).unwrap();
+    let (_, said) = convert("named", "image-folder");
+    assert!(said.contains("2 columns (label …), and leaves it out"), "{said}");
+}
+
 #[test]
 fn metadata_is_no_fault_of_a_codec() {
     let dir = tempfile::tempdir().unwrap();
@@ -160,4 +195,13 @@ fn info_says_that_plain_parquet_keeps_few_bits_in_many() {
         let said = wellread(&["info", arg(&target)]).stdout;
         assert_eq!(said.contains("Parquet keeps 16-bit pixels in 32 bits"), is_wide, "{said}");
     }
+}
+
+/// A default is printed as it is typed.
+#[test]
+fn defaults_of_lists_are_printed_as_they_are_typed() {
+    let said = wellread(&["stats", "--help"]).stdout;
+    assert!(said.contains("[default: 0.1,1,5,25,50,75,95,99,99.9]"), "{said}");
+    let said = wellread(&["infer", "--help"]).stdout;
+    assert!(said.contains("1,8,32,128]"), "{said}");
 }
