@@ -55,6 +55,8 @@ def order(given: Any, shuffle: bool, by: Any, weights: Any, block: Any, images: 
         raise ValueError(f'by must be given for order="{kind}": a column, columns, or a list of one key per row')
     if images is not None and kind not in ("weighted", "balanced"):
         raise ValueError('images_per_epoch belongs to order="weighted" and order="balanced"')
+    if block is not None and kind != "block":
+        raise ValueError('block belongs to order="block"')
     columns, keys = grouping("by", by)
     block_rows, window = (256, 8) if block is None else _two("block", block, "(rows, window)")
     if weights is not None:
