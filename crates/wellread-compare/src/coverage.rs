@@ -54,13 +54,13 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
             let said = |all: &Configurations, only: &[String]| format!("{}{}", all.len(), listed(only));
             push(format!("{table}: number of configurations"), said(&of_a, &only_a), said(&of_b, &only_b));
         }
-        let both = || of_a.iter().filter_map(|(key, a)| Some((a, of_b.get(key)?)));
-        let rows = both().filter(|(a, b)| a.rows != b.rows);
+        let both: Vec<_> = of_a.iter().filter_map(|(key, a)| Some((a, of_b.get(key)?))).collect();
+        let rows = both.iter().filter(|(a, b)| a.rows != b.rows);
         if let Some([a, b]) = ranges(rows.map(|(a, b)| [a, b].map(|of| [of.rows as f64; 2]))) {
             push(format!("{table}: rounds of a configuration"), a, b);
         }
         for (i, (_, what)) in COUNTS.iter().enumerate() {
-            let counts = both().filter_map(|(a, b)| Some([a.counts[i]?, b.counts[i]?]));
+            let counts = both.iter().filter_map(|(a, b)| Some([a.counts[i]?, b.counts[i]?]));
             if let Some([a, b]) = ranges(counts.filter(|[a, b]| a != b)) {
                 push(format!("{table}: {what}"), a, b);
             }
