@@ -55,7 +55,9 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
             push(format!("{table}: number of configurations"), said(&of_a, &only_a), said(&of_b, &only_b));
         }
         let both: Vec<_> = of_a.iter().filter_map(|(key, a)| Some((a, of_b.get(key)?))).collect();
-        let rows = both.iter().filter(|(a, b)| a.rows != b.rows);
+        // Of a summary alone there are medians, in a row each.
+        let alike = table_a.column("run").is_some() == table_b.column("run").is_some();
+        let rows = both.iter().filter(|(a, b)| alike && a.rows != b.rows);
         if let Some([a, b]) = ranges(rows.map(|(a, b)| [a, b].map(|of| [of.rows as f64; 2]))) {
             push(format!("{table}: rounds of a configuration"), a, b);
         }
