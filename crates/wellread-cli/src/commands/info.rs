@@ -31,6 +31,7 @@ pub struct Args {
 
 #[derive(serde::Serialize)]
 struct Info {
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     path: PathBuf,
     format: &'static str,
     variant: String,

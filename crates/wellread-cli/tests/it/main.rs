@@ -17,6 +17,8 @@ mod limits;
 mod names;
 mod new_set;
 mod new_user;
+#[cfg(target_os = "linux")]
+mod odd_paths;
 mod processes;
 mod recipe;
 mod sites;

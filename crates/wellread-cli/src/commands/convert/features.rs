@@ -75,12 +75,14 @@ pub(super) fn features_of(
         left_out.extend(found.left_out.iter().cloned());
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !format.keeps_features) {
-        ui.say(format!(
-            "note: {} has no place for what is beside the images, {} ({} …), and leaves it out",
-            format.name,
-            counted(columns.num_columns(), "column"),
-            columns.schema().field(0).name()
-        ));
+        let lost = lost(source, columns, format);
+        if let Some(first) = lost.first() {
+            ui.say(format!(
+                "note: {} has no place for what is beside the images, {} ({first} …), and leaves it out",
+                format.name,
+                counted(lost.len(), "column"),
+            ));
+        }
         own = None;
     }
     if let Some(columns) = own.take() {
@@ -122,4 +124,16 @@ pub(super) fn features_of(
         ));
     }
     Ok(Features { columns: own, joined, left_out, renamed })
+}
+
+/// Names of columns that a target without columns has not. In the source's own format it has all that is told by the images' names, as
+/// the classes of image folders, and not what a file of labels says.
+fn lost(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<String> {
+    let schema = columns.schema();
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    if source.format() != format.name {
+        return names;
+    }
+    let has_file = names.iter().any(|name| name == "class_name");
+    names.into_iter().filter(|name| has_file && ["class_name", "label"].contains(&name.as_str())).collect()
 }

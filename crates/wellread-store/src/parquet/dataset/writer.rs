@@ -26,7 +26,7 @@ use std::collections::HashSet;
 use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
-use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Region, Shape, clip_runs, ome_arrow};
+use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Region, Shape, clip_runs, ome_arrow, ome_xml};
 
 /// Layouts by name, as in the reference implementation.
 const LAYOUTS: [&str; 5] = ["image", "tile", "volume", "z-plane", "block"];
@@ -351,15 +351,9 @@ impl DatasetWriter {
     }
 }
 
-/// Micrometres, where the unit is one that is known.
+/// Micrometres, the unit of the table: of lengths of any unit, but not of a size in pixels or without a unit.
 fn micrometres(size: &PhysicalSize) -> Option<f64> {
-    let factor = match size.unit.as_str() {
-        "µm" | "um" | "μm" | "micrometer" | "" => 1.0,
-        "nm" => 1e-3,
-        "mm" => 1e3,
-        _ => return None,
-    };
-    Some(size.value * factor)
+    ome_xml::micrometres(size.value, &size.unit)
 }
 
 fn channels_json(metadata: &ImageMetadata) -> String {
