@@ -92,7 +92,7 @@ fn regions_and_several_requests_are_read_at_once() {
     assert!(store.row_info(3).is_err() && store.name(usize::MAX).is_err());
 }
 
-/// A layout, names of files, the name of the first site, its size along T, C and Z, its columns.
+/// A layout, names of files, the name of the first site, its size along T, C and Z, its channels.
 type Case<'n> = (&'n str, &'n [&'n str], &'n str, [usize; 3], &'n [&'n str]);
 
 #[test]
