@@ -40,6 +40,9 @@ class Labels:
                     f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
                     f"not {_check.kind(labels)} ({error})"
                 ) from None
+            if not self._one.dtype.isnative:
+                # Torch and JAX take the machine's byte order only.
+                self._one = self._one.astype(self._one.dtype.newbyteorder("="))
             if self._one.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
                 mixed = {isinstance(value, (str, bytes)): type(value).__name__ for value in labels}
                 if len(mixed) > 1:
@@ -127,7 +130,9 @@ class Iterator:
         self._next = self.core.native.__next__
         self._labels = loader._labels
         self._finish = loader._finish
-        self._convert = _arrays.converter(loader._as, loader._dtype)
+        # What is scaled on the device is float32 there, whatever was stored.
+        dtype = "float32" if loader._scales_later else loader._dtype
+        self._convert = _arrays.converter(loader._as, dtype)
         if self.core.lending is not None:
             self._convert = self.core.lending.tensor
         self._mover = None

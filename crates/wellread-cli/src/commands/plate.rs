@@ -6,6 +6,7 @@ use super::write_options::WriteArgs;
 use crate::output::{Failure, Outcome, Ui};
 use std::path::Path;
 use wellread_bench::data::{PlateLayout, PlateSize, PlateSpec, generate_plate};
+use wellread_measure::path_text::text;
 use wellread_store::words::counted;
 
 /// Fields of a well where none are given: those of JUMP.
@@ -64,12 +65,17 @@ pub fn run(
         .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     ui.document(&serde_json::json!({
-        "out": out,
+        "out": text(out),
         "plate": spec.name,
         "layout": spec.layout,
         "wells": size.wells(),
         "sites": spec.sites(),
-        "written": set,
+        "written": {
+            "images": text(&set.images),
+            "cells": set.cells.iter().map(|table| text(table)).collect::<Vec<_>>(),
+            "nuclei": set.nuclei,
+            "masks": set.masks.as_deref().map(text),
+        },
     }))?;
     if !ui.json {
         let (wells, sites) = (counted(size.wells(), "well"), counted(spec.sites(), "site"));

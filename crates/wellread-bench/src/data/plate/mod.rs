@@ -44,7 +44,7 @@ use wells::Site;
 /// Name of the table of nuclei, without its ending.
 const TABLE: &str = "cells";
 /// A plate that was written.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlateSet {
     /// The path that opens the images: a folder, a table of files or an OME-Zarr plate.
     pub images: PathBuf,
