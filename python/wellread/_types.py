@@ -64,6 +64,11 @@ class OpenOptions(TypedDict, total=False):
     column: str | None
     level: int | None
     cache: Cache | None
+    layout: str | None
+    pattern: str | None
+    missing: str | None
+    unmatched: str | None
+    path_map: Mapping[str, str] | None
 
 
 class PixelChoices(TypedDict, total=False):

@@ -167,7 +167,7 @@ class BenchmarkLogger:
 
     def __init__(self, output_dir: str | os.PathLike[str] = "results/raw", filename: str | None = None):
         name = filename or f"benchmark_results_{datetime.datetime.now():%Y%m%d_%H%M%S}.csv"
-        self.path = Path(output_dir) / name
+        self.path: Path = Path(output_dir) / name
 
     def log(self, result: Mapping[str, Any]) -> None:
         """Adds a result. The file is written beside and renamed, so that it is whole at any time.
