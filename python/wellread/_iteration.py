@@ -85,7 +85,9 @@ class Iterator(Generic[B_co]):
         self._next = self.core.native.__next__
         self._beside, self._compose = loader._beside, loader._compose
         self._finish = loader._finish
-        self._convert = _arrays.converter(loader._as, loader._dtype)
+        # What is scaled on the device is float32 there, whatever was stored.
+        dtype = "float32" if loader._scales_later else loader._dtype
+        self._convert = _arrays.converter(loader._as, dtype)
         if self.core.lending is not None:
             self._convert = self.core.lending.tensor
         self._mover: Callable[[], Any] | None = None

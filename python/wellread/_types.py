@@ -90,7 +90,7 @@ class PixelChoices(TypedDict, total=False):
     turns: Turns
     rotate: float
     resize: Size | None
-    resize_filter: Filter
+    resize_filter: Filter | None
     max_projection: bool
     brightness: float
     contrast: float

@@ -275,6 +275,9 @@ def create_dataloader(
         "scale": "unit",
         "normalize": (MEAN, DEVIATION) if channels == len(MEAN) else None,
     }
+    if options.get("resize", (height, width)) is None:
+        # Nothing is resized, and a filter would be of nothing.
+        del prepared["resize_filter"]
     if "rank" not in options:
         # A benchmark measures all images, whatever job it runs in.
         prepared["shard"] = False

@@ -242,8 +242,6 @@ def test_a_table_in_the_order_of_the_images(labelled):
     assert once_more.column("more").tolist() == list(range(40)) and "dose" in once_more.columns
     with pytest.raises(wr.ChoiceError, match="has 4 rows for 40 images"):
         ds.with_columns(plan())
-    with pytest.raises(ValueError, match="row_id"):
-        ds.with_columns(pa.table({"row_id": list(range(40))}))
 
 
 def test_rows_that_do_not_fit_are_said(labelled):

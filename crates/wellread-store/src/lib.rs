@@ -50,6 +50,7 @@
 //! | `numbers` | stored numbers, narrowed to pixels |
 //! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
 //! | [`labels`] | label images that lie beside images, which are no rows |
+//! | [`unkept`] | what a format says of images and no conversion keeps |
 //! | [`masks`] | masks among images, told by names |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
@@ -121,13 +122,14 @@ pub mod threads;
 #[cfg(feature = "tiff")]
 pub mod tiff;
 pub mod trace;
+pub mod unkept;
 pub mod verify;
 pub mod with_columns;
 pub mod write;
 
 pub use error::{Error, Result};
 pub use format::{Format, Missing, OpenOptions, Unmatched, formats};
-pub use hints::{FeatureTable, Hints, PageCache, RowFacts, RowHints, SiteSummary, SiteTable};
+pub use hints::{FeatureTable, Hints, PageCache, Renamed, RowFacts, RowHints, SiteSummary, SiteTable};
 pub use prefetch::prefetch;
 pub use registry::{create, open};
 pub use store::{
