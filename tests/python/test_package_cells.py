@@ -76,7 +76,7 @@ def test_crops_are_slices(sites, tmp_path, edge):
     cells = ds.cells(path, size=(21, 30), edge=edge)
     wanted = [crop(images[name][0], y, x, (21, 30), edge) for name, x, y in rows]
     kept = [i for i, image in enumerate(wanted) if image is not None]
-    assert len(cells) == len(kept) and cells.shape(0) == (2, 21, 30)
+    assert len(cells) == len(kept) and cells.image_shape(0) == (2, 21, 30)
     for row in (0, len(kept) // 2, -1):
         np.testing.assert_array_equal(cells[row], wanted[kept[row]])
     np.testing.assert_array_equal(cells[:], np.stack([wanted[i] for i in kept]))
@@ -86,9 +86,7 @@ def test_crops_are_slices(sites, tmp_path, edge):
     assert (report["rows"], report["cells"], report["dropped"]["count"]) == (120, len(kept), 120 - len(kept))
     assert ds.cells_report is None
     # A box of it.
-    np.testing.assert_array_equal(
-        cells.read(3, (slice(4, 20), slice(10, 30))), wanted[kept[3]][:, 4:20, 10:30]
-    )
+    np.testing.assert_array_equal(cells.read(3, (slice(4, 20), slice(10, 30))), wanted[kept[3]][:, 4:20, 10:30])
 
 
 def test_loaders_deliver_cells_and_tell_what_is_read(sites, tmp_path):
