@@ -167,7 +167,7 @@ class BenchmarkLogger:
 
     def __init__(self, output_dir: str | os.PathLike[str] = "results/raw", filename: str | None = None):
         name = filename or f"benchmark_results_{datetime.datetime.now():%Y%m%d_%H%M%S}.csv"
-        self.path = Path(output_dir) / name
+        self.path: Path = Path(output_dir) / name
 
     def log(self, result: Mapping[str, Any]) -> None:
         """Adds a result. The file is written beside and renamed, so that it is whole at any time.
@@ -259,7 +259,7 @@ def create_dataloader(
     dataset = Dataset(data_source, table=split)
     if len(dataset) == 0:
         raise ValueError(f"{dataset.path}: there are no images")
-    stored = dataset.shape(0)
+    stored = dataset.image_shape(0)
     if len(stored) != 3:
         raise ValueError(f"{dataset.path}: the images are volumes or series (TCZYX {stored}), and models take planes")
     if stored[0] < channels and stored[0] != 1 and "channels" not in options:

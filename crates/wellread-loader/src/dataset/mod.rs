@@ -3,6 +3,7 @@
 //! ```text
 //!  store ─▶ caches                        a set of images
 //!  store ─▶ caches ─▶ CellsStore          a set of cells, cut out of images that the caches keep
+//!  any of them ─▶ WithColumns             the same rows, with more columns beside them
 //! ```
 
 mod split;
@@ -13,6 +14,8 @@ use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
 use wellread_store::cells::{CellOptions, Cells, CellsReport, CellsStore};
+use wellread_store::features::FeatureColumns;
+use wellread_store::with_columns::WithColumns;
 use wellread_store::words::counted;
 use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store};
 
@@ -37,6 +40,14 @@ pub struct Dataset {
     caches: Vec<Cache>,
     /// The images and which cells, where the rows are cells cut out of them.
     cut: Option<Arc<Cut>>,
+    /// The set without them, where columns were put beside it.
+    beside: Option<Arc<Beside>>,
+}
+
+/// Columns, and the set that they stand beside.
+struct Beside {
+    images: Dataset,
+    columns: Arc<FeatureColumns>,
 }
 
 /// Cells, and the images that they are cut out of.
@@ -74,7 +85,7 @@ impl Dataset {
 
     /// Makes a dataset of any store.
     pub fn from_store(store: Box<dyn Store>) -> Self {
-        Self { store: store.into(), cache: None, open: None, caches: vec![], cut: None }
+        Self { store: store.into(), cache: None, open: None, caches: vec![], cut: None, beside: None }
     }
 
     /// A set that `open` opens: now, and once more in every process that is forked from this one.
@@ -83,7 +94,8 @@ impl Dataset {
     /// Those of `open`.
     pub fn from_fn(open: impl Fn() -> Result<Box<dyn Store>> + Send + Sync + 'static) -> Result<Self> {
         let open = move || open().map(Arc::from);
-        Ok(Self { store: open()?, cache: None, open: Some(Arc::new(open)), caches: vec![], cut: None })
+        let store = open()?;
+        Ok(Self { store, cache: None, open: Some(Arc::new(open)), caches: vec![], cut: None, beside: None })
     }
 
     /// The same images opened anew, with empty caches: for a process that was forked from the one that opened
@@ -93,12 +105,15 @@ impl Dataset {
     /// # Errors
     /// As [`Self::open`] and [`Self::with_cache`].
     pub fn reopened(&self) -> Result<Self> {
+        if let Some(beside) = &self.beside {
+            return Self::of_columns(beside.images.reopened()?, Arc::clone(&beside.columns));
+        }
         if let Some(cut) = &self.cut {
             return Self::of_cells(cut.images.reopened()?, Arc::clone(&cut.cells));
         }
         let Some(open) = &self.open else { return Ok(self.clone()) };
-        let bare =
-            Self { store: open()?, cache: None, open: Some(Arc::clone(open)), caches: vec![], cut: None };
+        let (store, open) = (open()?, Some(Arc::clone(open)));
+        let bare = Self { store, cache: None, open, caches: vec![], cut: None, beside: None };
         self.caches.iter().try_fold(bare, Self::with_cache)
     }
 
@@ -108,6 +123,9 @@ impl Dataset {
     /// # Errors
     /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started.
     pub fn with_cache(mut self, cache: &Cache) -> Result<Self> {
+        if let Some(beside) = &self.beside {
+            return Self::of_columns(beside.images.clone().with_cache(cache)?, Arc::clone(&beside.columns));
+        }
         if let Some(cut) = &self.cut {
             return Self::of_cells(cut.images.clone().with_cache(cache)?, Arc::clone(&cut.cells));
         }
@@ -155,7 +173,24 @@ impl Dataset {
         let store: Arc<dyn Store> = Arc::new(store.reading_at_most(most));
         let cache = images.cache.clone();
         let caches = images.caches.clone();
-        Ok(Self { store, cache, open: None, caches, cut: Some(Arc::new(Cut { images, cells })) })
+        let cut = Some(Arc::new(Cut { images, cells }));
+        Ok(Self { store, cache, open: None, caches, cut, beside: None })
+    }
+
+    /// The same images with more columns beside them, a row per image: those of a table that the program has. Columns of names that
+    /// are there already take their place. [`wellread_store::with_columns::joined`] brings a table to a row per image.
+    ///
+    /// # Errors
+    /// Columns of more or fewer rows than there are images.
+    pub fn with_columns(&self, columns: FeatureColumns) -> Result<Self> {
+        Self::of_columns(self.clone(), Arc::new(columns))
+    }
+
+    fn of_columns(images: Self, columns: Arc<FeatureColumns>) -> Result<Self> {
+        let store = WithColumns::new(Arc::clone(&images.store), Arc::clone(&columns))?;
+        let (cache, caches, cut) = (images.cache.clone(), images.caches.clone(), images.cut.clone());
+        let beside = Some(Arc::new(Beside { images, columns }));
+        Ok(Self { store: Arc::new(store), cache, open: None, caches, cut, beside })
     }
 
     /// What the table came to that the rows are cells of; `None` where they are images.
