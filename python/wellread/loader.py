@@ -131,9 +131,9 @@ class DataLoader(Generic[B_co]):
             its columns.
         indices: batches have the dataset's row of each image (int64).
         as_dict: batches are dictionaries of their parts, {"pixels": …, "labels": …}. Unless so, a batch of several
-            parts is a tuple of those that were asked for: (pixels, labels, columns, features, indices).
+            parts is a tuple of those that were asked for: (pixels, targets, labels, columns, features, indices).
         keys: what the parts are called in the dictionary that a batch is: {"pixels": "image", "labels": "class"}, or
-            one name per part in their order.
+            one name per part in their order, such as ("image", "mask").
         transform: a callable for each image (an array of the chosen library, without the batch's axis), whose results
             are stacked, so it must return arrays of one shape: torchvision, MONAI, your own. Runs in the thread that
             iterates. With targets it is given (image, target) and returns both, or a dictionary by the first two of
