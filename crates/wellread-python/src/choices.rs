@@ -162,7 +162,7 @@ impl Choices {
             Some(recipes) => {
                 // A field is for all views: it is read once.
                 let illumination = &transform.illumination;
-                let of = |recipe: TransformChoice| {
+                let of = |recipe: TransformChoice| -> Result<Transform> {
                     Ok(Transform { illumination: illumination.clone(), ..recipe.transform()? })
                 };
                 builder.recipes(recipes.into_iter().map(of).collect::<Result<Vec<_>>>()?)

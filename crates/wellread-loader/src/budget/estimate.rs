@@ -5,7 +5,7 @@ use crate::dataset::Dataset;
 use crate::percentiles::TABLE_BYTES;
 use wellread_store::{Result, RowInfo};
 
-/// Bytes per row of lists that threads keep of the rows in work: requests, targets, places.
+/// Bytes of lists that threads keep of each row in work, for each array that it goes to: requests, targets, places.
 const BOOKKEEPING_BYTES_PER_ROW: usize = 1 << 10;
 /// Floats of intermediate images that are read in one call; one image may be larger. The bound keeps memory
 /// per thread small and the second pass in cache, and still lets small images be read many at a time.
@@ -56,7 +56,7 @@ impl MemoryEstimate<'_> {
         Ok(reading
             .saturating_add(floats.saturating_mul(4))
             .saturating_add(later)
-            .saturating_add(n * BOOKKEEPING_BYTES_PER_ROW))
+            .saturating_add(n * self.bookkeeping()))
     }
 
     /// The same for as many rows like this one as are read in one call.
@@ -90,7 +90,12 @@ impl MemoryEstimate<'_> {
         } else {
             0
         };
-        Ok(one.saturating_add(others.saturating_mul(per_row.saturating_add(BOOKKEEPING_BYTES_PER_ROW))))
+        Ok(one.saturating_add(others.saturating_mul(per_row.saturating_add(self.bookkeeping()))))
+    }
+
+    /// Bytes of lists that a thread keeps of a row.
+    const fn bookkeeping(&self) -> usize {
+        BOOKKEEPING_BYTES_PER_ROW * self.arrays.len()
     }
 
     /// Of an image in the batch: as many as it has bytes, of one each at least.

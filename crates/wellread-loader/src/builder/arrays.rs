@@ -145,6 +145,8 @@ impl LoaderBuilder {
         }
         let of_image = |row: usize| -> Result<usize> {
             let target = pairs.row(&self.dataset, row)?;
+            // A target that cannot be read is no wrong choice.
+            dataset.row_info(target).map_err(|error| error.row(target).unreadable())?;
             Pairs::check([&self.dataset, dataset], [row, target])?;
             Ok(target)
         };
@@ -195,7 +197,7 @@ fn plan_set(
 ) -> Result<SetPlan> {
     let Reference { row, info } = reference;
     let path = set.store().path();
-    let plan = |(view, transform): (usize, &Transform)| {
+    let plan = |(view, transform): (usize, &Transform)| -> Result<ArrayPlan> {
         let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
         check_output(shape).map_err(|cause| Error::new(path, cause).row(row))?;
         let compiled = CompiledTransform::new(transform, output, info);
