@@ -1,7 +1,7 @@
 //! A transform compiled for one pixel type and number of channels: what is folded into the pass over the pixels, and
 //! what is left to do with the image's floats.
 
-use crate::dtype::Output;
+use crate::dtype::{DType, Output};
 use crate::kernels::Affine;
 use crate::postprocess::{FinalNormalize, PostProcess};
 use crate::transform::affine::{affine, first_affine, is_between, is_clipped, mean_and_std};
@@ -36,6 +36,30 @@ pub(crate) struct CompiledTransform {
     /// What comes after the pass.
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) runs: Vec<ChannelRun>,
+    /// Whether values are labels: a resize and a rotation take the nearest one and mix none.
+    pub(crate) is_of_labels: bool,
+}
+
+/// One array of a batch, as it is made of rows of one set: a view of the images, or of their targets.
+#[derive(Debug)]
+pub(crate) struct ArrayPlan {
+    pub(crate) compiled: CompiledTransform,
+    /// Shape (TCZYX) of each image.
+    pub(crate) shape: Shape,
+    /// Number of the draws of its first image: views of a row have draws of their own, as crops have.
+    pub(crate) first_draw: usize,
+}
+
+impl ArrayPlan {
+    /// The type of its numbers.
+    pub(crate) fn dtype(&self) -> DType {
+        self.compiled.output.dtype(self.compiled.dtype)
+    }
+
+    /// Bytes of an image.
+    pub(crate) fn image_bytes(&self) -> usize {
+        self.shape.pixels() * self.dtype().size()
+    }
 }
 
 impl CompiledTransform {
@@ -62,7 +86,13 @@ impl CompiledTransform {
             transform: transform.clone(),
             channels,
             runs,
+            is_of_labels: false,
         }
+    }
+
+    /// The same for labels. Nothing may be left to do with values but a resize and a rotation.
+    pub(crate) fn of_labels(self) -> Self {
+        Self { is_of_labels: true, ..self }
     }
 
     pub(crate) fn fits(&self, transform: &Transform, info: RowInfo) -> bool {
