@@ -7,19 +7,20 @@ use crate::{
 use arrow_array::RecordBatch;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use wellread_image::ImageMetadata;
 
 /// A store whose rows are some of another store's rows. Errors name rows of the inner store, which are those of
 /// the file.
 pub struct Subset {
-    inner: Box<dyn Store>,
+    inner: Arc<dyn Store>,
     rows: Vec<usize>,
 }
 
 impl Subset {
     /// These rows, in this order. A row that does not exist is an error when it is read.
-    pub fn of(inner: Box<dyn Store>, rows: Vec<usize>) -> Self {
-        Self { inner, rows }
+    pub fn of(inner: impl Into<Arc<dyn Store>>, rows: Vec<usize>) -> Self {
+        Self { inner: inner.into(), rows }
     }
 
     /// The rows that are no null. Looks at every row's shape.
@@ -35,7 +36,7 @@ impl Subset {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { inner, rows })
+        Ok(Self { inner: inner.into(), rows })
     }
 
     /// How many rows of the inner store are left out.
@@ -92,7 +93,7 @@ impl Store for Subset {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { columns: Some(self), sites: None, ..self.inner.hints() }
+        Hints { columns: Some(self), sites: None, parts: None, ..self.inner.hints() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {

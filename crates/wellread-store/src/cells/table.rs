@@ -10,7 +10,7 @@
 
 use super::delimited;
 use crate::words::counted;
-use crate::{Error, OpenOptions, Result, Store, parquet, place, registry};
+use crate::{Error, OpenOptions, Result, Store, concat, parquet, place};
 use arrow_array::RecordBatch;
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,7 @@ pub(super) fn open(path: &Path) -> Result<TableFile> {
 }
 
 fn labels(path: &Path) -> Result<TableFile> {
-    let store = registry::open(path, &OpenOptions::default()).map_err(|error| {
+    let store = concat::open(path, &OpenOptions::default()).map_err(|error| {
         error.hint("a table of cells is Parquet, CSV or TSV, or a set of label images in any format")
     })?;
     if store.is_empty() {
