@@ -3,9 +3,11 @@
 //! ```text
 //!  store ─▶ caches                        a set of images
 //!  store ─▶ caches ─▶ CellsStore          a set of cells, cut out of images that the caches keep
+//!  sets ─▶ Subset, Concat ─▶ caches       some rows of a set; several sets as one
 //! ```
 
 mod split;
+mod view;
 
 use crate::cache::{Cache, CacheReport, CachedStore};
 use std::fmt;
@@ -37,12 +39,22 @@ pub struct Dataset {
     caches: Vec<Cache>,
     /// The images and which cells, where the rows are cells cut out of them.
     cut: Option<Arc<Cut>>,
+    /// The sets that this one is made of, where it is some rows of one or several together.
+    view: Option<Arc<View>>,
 }
 
 /// Cells, and the images that they are cut out of.
 struct Cut {
     images: Dataset,
     cells: Arc<Cells>,
+}
+
+/// What a set is made of that is no set of its own.
+enum View {
+    /// Some rows of a set.
+    Rows(Dataset, Vec<usize>),
+    /// One set after the other.
+    Sets(Vec<Dataset>),
 }
 
 type Open = dyn Fn() -> Result<Arc<dyn Store>> + Send + Sync;
@@ -74,7 +86,7 @@ impl Dataset {
 
     /// Makes a dataset of any store.
     pub fn from_store(store: Box<dyn Store>) -> Self {
-        Self { store: store.into(), cache: None, open: None, caches: vec![], cut: None }
+        Self { store: store.into(), cache: None, open: None, caches: vec![], cut: None, view: None }
     }
 
     /// A set that `open` opens: now, and once more in every process that is forked from this one.
@@ -83,7 +95,14 @@ impl Dataset {
     /// Those of `open`.
     pub fn from_fn(open: impl Fn() -> Result<Box<dyn Store>> + Send + Sync + 'static) -> Result<Self> {
         let open = move || open().map(Arc::from);
-        Ok(Self { store: open()?, cache: None, open: Some(Arc::new(open)), caches: vec![], cut: None })
+        Ok(Self {
+            store: open()?,
+            cache: None,
+            open: Some(Arc::new(open)),
+            caches: vec![],
+            cut: None,
+            view: None,
+        })
     }
 
     /// The same images opened anew, with empty caches: for a process that was forked from the one that opened
@@ -96,9 +115,13 @@ impl Dataset {
         if let Some(cut) = &self.cut {
             return Self::of_cells(cut.images.reopened()?, Arc::clone(&cut.cells));
         }
+        if let Some(view) = &self.view {
+            return self.caches.iter().try_fold(view.reopened()?, Self::with_cache);
+        }
         let Some(open) = &self.open else { return Ok(self.clone()) };
-        let bare =
-            Self { store: open()?, cache: None, open: Some(Arc::clone(open)), caches: vec![], cut: None };
+        let store = open()?;
+        let open = Some(Arc::clone(open));
+        let bare = Self { store, cache: None, open, caches: vec![], cut: None, view: None };
         self.caches.iter().try_fold(bare, Self::with_cache)
     }
 
@@ -155,12 +178,15 @@ impl Dataset {
         let store: Arc<dyn Store> = Arc::new(store.reading_at_most(most));
         let cache = images.cache.clone();
         let caches = images.caches.clone();
-        Ok(Self { store, cache, open: None, caches, cut: Some(Arc::new(Cut { images, cells })) })
+        Ok(Self { store, cache, open: None, caches, cut: Some(Arc::new(Cut { images, cells })), view: None })
     }
 
     /// What the table came to that the rows are cells of; `None` where they are images.
     pub fn cells_report(&self) -> Option<&CellsReport> {
-        self.cut.as_ref().map(|cut| cut.cells.report())
+        match &self.view {
+            Some(view) => view.cells_report(),
+            None => self.cut.as_ref().map(|cut| cut.cells.report()),
+        }
     }
 
     /// The shape of what a cache keeps of a row: the image, where the row is a cell cut out of it.
@@ -168,6 +194,9 @@ impl Dataset {
     /// # Errors
     /// As [`Self::row_info`].
     pub(crate) fn kept_info(&self, row: usize) -> Result<RowInfo> {
+        if let Some(view) = &self.view {
+            return view.kept_info(self, row);
+        }
         match &self.cut {
             Some(cut) => match cut.cells.image_of(row) {
                 Some(image) => cut.images.kept_info(image),
@@ -179,27 +208,43 @@ impl Dataset {
 
     /// Bytes of what a cache keeps that it reads at a time, at most; one row may have more.
     pub(crate) fn kept_at_once(&self) -> usize {
-        if self.cut.is_some() { CACHED_READ_BYTES } else { usize::MAX }
+        match &self.view {
+            Some(view) => view.kept_at_once(),
+            None if self.cut.is_some() => CACHED_READ_BYTES,
+            None => usize::MAX,
+        }
     }
 
     /// How many rows a cache may keep: those of the images, where rows are cells cut out of them.
     pub(crate) fn kept_rows(&self) -> usize {
-        self.cut.as_ref().map_or_else(|| self.len(), |cut| cut.images.kept_rows())
+        match (&self.view, &self.cut) {
+            (Some(view), _) => view.kept_rows(),
+            (None, Some(cut)) => cut.images.kept_rows(),
+            (None, None) => self.len(),
+        }
     }
 
     /// What the cache of [`Self::with_cache`] holds and has served; nothing without one.
     pub fn cache_report(&self) -> CacheReport {
-        self.cache.as_ref().map(|cache| cache.report()).unwrap_or_default()
+        match (&self.cache, &self.view) {
+            (Some(cache), _) => cache.report(),
+            (None, Some(view)) => view.cache_report(),
+            (None, None) => CacheReport::default(),
+        }
     }
 
     /// Whether images go to a cache of [`Self::with_cache`].
-    pub(crate) const fn is_cached(&self) -> bool {
-        self.cache.is_some()
+    pub(crate) fn is_cached(&self) -> bool {
+        self.cache.is_some() || self.view.as_ref().is_some_and(|view| view.is_cached())
     }
 
-    /// The policies of [`Self::with_cache`].
-    pub(crate) fn caches(&self) -> &[Cache] {
-        &self.caches
+    /// The policies of [`Self::with_cache`], of this set and of those that it is made of.
+    pub(crate) fn caches(&self) -> Vec<Cache> {
+        let mut caches = self.caches.clone();
+        if let Some(view) = &self.view {
+            caches.extend(view.caches());
+        }
+        caches
     }
 
     /// The store beneath.

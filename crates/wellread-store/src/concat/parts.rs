@@ -41,6 +41,20 @@ pub(super) fn common_folder(paths: &[PathBuf]) -> PathBuf {
     if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
 }
 
+/// What is the same in all, or all that there is, in words.
+pub(super) fn in_words(texts: impl IntoIterator<Item = String>) -> String {
+    let mut found: Vec<String> = vec![];
+    for text in texts {
+        if !found.contains(&text) {
+            found.push(text);
+        }
+    }
+    let more = found.len().saturating_sub(3);
+    found.truncate(3);
+    let rest = if more > 0 { format!("; {more} more") } else { String::new() };
+    found.join("; ") + &rest
+}
+
 /// A name without the ending of a table or of an image.
 fn without_ending(name: &str) -> String {
     let (folders, last) = name.rsplit_once('/').map_or(("", name), |(folders, last)| (folders, last));

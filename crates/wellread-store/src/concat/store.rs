@@ -1,5 +1,6 @@
 //! The store whose rows are those of one part after the other.
 
+use super::parts::{self, Found};
 use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
 use crate::{
     Block, EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
@@ -98,6 +99,18 @@ impl Concat {
         };
         set.keep_at_most(pages);
         set
+    }
+
+    /// These sets as one, in the folder that they have in common, each called by its path there; names of folders such as `plate=BR1`
+    /// are a column.
+    pub fn of(stores: Vec<Arc<dyn Store>>) -> Self {
+        let paths: Vec<PathBuf> = stores.iter().map(|store| store.path().to_owned()).collect();
+        let folder = parts::common_folder(&paths);
+        let root = if folder == Path::new(".") { Path::new("") } else { folder.as_path() };
+        let found = parts::found(root, paths);
+        let part = |(store, Found { label, keys, .. })| Part { name: label, keys, store };
+        let parts = stores.into_iter().zip(found).map(part).collect();
+        Self::new(folder, parts)
     }
 
     /// The parts.
@@ -214,20 +227,6 @@ impl Concat {
     }
 }
 
-/// What is the same in all, or all that there is, in words.
-fn in_words(texts: impl IntoIterator<Item = String>) -> String {
-    let mut found: Vec<String> = vec![];
-    for text in texts {
-        if !found.contains(&text) {
-            found.push(text);
-        }
-    }
-    let more = found.len().saturating_sub(3);
-    found.truncate(3);
-    let rest = if more > 0 { format!("; {more} more") } else { String::new() };
-    found.join("; ") + &rest
-}
-
 impl Store for Concat {
     fn format(&self) -> &'static str {
         self.format
@@ -262,7 +261,8 @@ impl Store for Concat {
 
     fn layout(&self) -> Result<StoreLayout> {
         let layouts = self.parts.iter().map(|part| part.store.layout()).collect::<Result<Vec<_>>>()?;
-        let of = |text: fn(&StoreLayout) -> &String| in_words(layouts.iter().map(|one| text(one).clone()));
+        let of =
+            |text: fn(&StoreLayout) -> &String| parts::in_words(layouts.iter().map(|one| text(one).clone()));
         let chunk = layouts.first().and_then(|layout| layout.chunk);
         let sum = |count: fn(&StoreLayout) -> usize| layouts.iter().map(count).sum();
         Ok(StoreLayout {

@@ -33,6 +33,13 @@ pub(super) fn has_tables(format: &Format) -> bool {
     format.keeps_features && !format.endings.is_empty()
 }
 
+/// Whether a file begins as one of the format and does not end as it begins, as Parquet does: it is taken for a table, so that opening it
+/// says what is wrong, and no image of it goes unnoticed.
+fn is_cut_off(path: &Path, format: &Format) -> Result<bool> {
+    let probe = Probe::new(path)?;
+    Ok((format.recognise)(&probe) && probe.tail.get(4..) != probe.head.get(..4))
+}
+
 struct Search<'f> {
     root: &'f Path,
     wanted: Option<&'static Format>,
@@ -78,7 +85,7 @@ impl Search<'_> {
             // Spark calls the folder of a table's files as a table.
             (format.recognise)(&Probe::new(path)?)
         } else {
-            (format.holds_images)(path)
+            (format.holds_images)(path) || is_cut_off(path, format)?
         };
         Ok(is_one.then_some(format))
     }
