@@ -1,75 +1,29 @@
-"""Iterations over an epoch: native batches become arrays, with their labels, where they are to be."""
+"""Iterations over an epoch: native batches become arrays, with what comes beside them, where they are to be."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
-from . import _arrays, _check
-from .errors import Error
+from . import _arrays
+from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .dataset import Dataset
     from .loader import DataLoader
 
-
-class Labels:
-    """Columns beside the images, looked up for the rows of each batch."""
-
-    def __init__(self, dataset: Dataset, labels: Any, columns: Any, as_: str):
-        self._convert = _arrays.of_column(as_)
-        self._one: Any = None
-        self._many: dict[str, Any] | None = None
-        if columns is not None:
-            names = [_check.text(f"columns[{i}]", n) for i, n in enumerate(_check.several("columns", columns))]
-            self._many = {name: dataset.column(name) for name in names}
-        elif isinstance(labels, str):
-            self._one = dataset.column(labels)
-        else:
-            import numpy
-
-            try:
-                # A copy: what the caller does with theirs afterwards changes no batch. In two steps, since torch's
-                # tensors do not know the keyword by which NumPy asks for one.
-                self._one = numpy.array(numpy.asarray(labels))
-            except (TypeError, ValueError, RuntimeError) as error:
-                raise ValueError(
-                    f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
-                    f"not {_check.kind(labels)} ({error})"
-                ) from None
-            if self._one.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
-                mixed = {isinstance(value, (str, bytes)): type(value).__name__ for value in labels}
-                if len(mixed) > 1:
-                    raise ValueError(
-                        f"labels mix {mixed[True]} and {mixed[False]}, of which NumPy makes texts: give values of "
-                        "one kind"
-                    )
-            if self._one.shape[:1] != (len(dataset),):
-                raise ValueError(
-                    f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
-                    f"not of shape {self._one.shape}"
-                )
-
-    @property
-    def given(self) -> Any:
-        """The values that were given, where they were not a column's name."""
-        return self._one
-
-    def __call__(self, rows: list[int]) -> Any:
-        if self._many is not None:
-            return {name: self._convert(values[rows]) for name, values in self._many.items()}
-        return self._convert(self._one[rows])
+B_co = TypeVar("B_co", covariant=True)
 
 
 class Core:
     """An iteration without its conversions: what :class:`DataLoader` keeps of it to tell where it is."""
 
-    def __init__(self, loader: DataLoader, state: str | None, turn: tuple[int, int] | None):
+    def __init__(self, loader: DataLoader[Any], state: str | None, turn: tuple[int, int] | None):
         # That of the ranks of now: when they change, the loader takes another.
-        native = self.loader = loader._native
+        native = loader._native
+        self.loader: Any = native
         self.lending = None if loader._lender is None else loader._lender.begin(native)
         self.native: Any = native.run() if state is None else native.resume(state, *(turn or (0, 1)))
         # One of several processes has its last batch before the epoch is over.
@@ -96,6 +50,9 @@ class Core:
         epoch, position = place
         return (epoch + 1, 0) if is_over else (epoch, position)
 
+    def is_closed(self) -> bool:
+        return not self._to_close
+
     def skipped(self) -> list[tuple[int, str]]:
         # That of the native one is empty once closed, which may be meanwhile: what was told is looked at after it.
         return self._left_out if self._last is not None else self.native.skipped()[1] or self._left_out
@@ -118,19 +75,19 @@ class Core:
             raise
 
 
-class Iterator:
+class Iterator(Generic[B_co]):
     """An iteration over an epoch, or what is left of it after a state; with `turn` (which one, of how many) that of
     one of several processes that take turns."""
 
-    def __init__(self, loader: DataLoader, state: str | None, turn: tuple[int, int] | None = None):
+    def __init__(self, loader: DataLoader[B_co], state: str | None, turn: tuple[int, int] | None = None):
         self.core = Core(loader, state, turn)
         self._next = self.core.native.__next__
-        self._labels = loader._labels
+        self._beside, self._compose = loader._beside, loader._compose
         self._finish = loader._finish
         self._convert = _arrays.converter(loader._as, loader._dtype)
         if self.core.lending is not None:
             self._convert = self.core.lending.tensor
-        self._mover = None
+        self._mover: Callable[[], Any] | None = None
         if loader._device is not None:
             from . import _device
 
@@ -138,14 +95,15 @@ class Iterator:
         # Where a batch is an array and nothing else, the native iteration makes it.
         self._take: Callable[[], Any] | None = None
         taker = _arrays.of_capsule(loader._as)
-        others = (self._labels, self._finish, self._mover, self.core.lending)
+        others = (self._beside, self._compose, self._finish, self._mover, self.core.lending)
         if taker and all(other is None for other in others):
             self._take = functools.partial(self.core.native.next_from, taker)
+        loader._running.add(self)
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[B_co]:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> B_co:
         if self._take is not None:
             batch = self._take()
             if batch is None:
@@ -153,37 +111,54 @@ class Iterator:
                 raise StopIteration
             return batch
         batch = self.fetch() if self._mover is None else self._mover()
-        if self._finish is None:
+        if self._compose is None and self._finish is None:
             return batch
-        pixels, *labels, rows = batch
-        pixels = self._finish(pixels, rows)
-        return (pixels, *labels) if labels else pixels
+        pixels, *beside = batch if isinstance(batch, tuple) else (batch,)
+        if self._finish is not None:
+            pixels = self._finish(pixels, beside.pop())
+        if self._compose is not None:
+            return self._compose(pixels, beside)
+        return (pixels, *beside) if beside else pixels  # type: ignore[return-value]
 
     def fetch(self) -> Any:
-        """The next batch as an array in memory of the host, with its labels if there are any, and with its rows if
-        there is something to do to it that may fail."""
+        """The next batch as an array in memory of the host, in a tuple with what comes beside it, if something does,
+        and last with its rows if there is something to do to it that may fail."""
         try:
             batch: Any = self._next()
         except StopIteration:
             self.core.close(ended=True)
             raise
-        if self._labels is None and self._finish is None:
+        if self._beside is None and self._finish is None:
             return self._convert(batch)
         rows = batch.rows if self.core.lending is None else batch[2]
-        labels = () if self._labels is None else (self._labels(rows),)
-        return (self._convert(batch), *labels) if self._finish is None else (self._convert(batch), *labels, rows)
+        beside = () if self._beside is None else self._beside(rows)
+        return (self._convert(batch), *beside) if self._finish is None else (self._convert(batch), *beside, rows)
+
+    def stop(self) -> None:
+        """Ends it before its time, as closing its loader does: who asks for its next batch is told so."""
+        if self.core.is_closed():
+            return
+        self._take = self._mover = self._refuse
+        # Of another process: there is nothing to stop.
+        with contextlib.suppress(Error):
+            self.core.close(ended=False)
+        # What keeps the files open.
+        self.core.loader = None
+
+    def _refuse(self) -> NoReturn:
+        raise ChoiceError("the loader of this iteration was closed: make a new one")
 
     def __length_hint__(self) -> int:
         return self.core.native.__length_hint__()
 
-    def __reduce__(self):
+    def __reduce__(self) -> NoReturn:
         # A copy would share the threads and the memory, and end both with itself.
         raise TypeError(
             "an iteration cannot be copied or pickled: take the loader's state_dict(), and load it with "
             "load_state_dict() into another loader of the same images"
         )
 
-    def __del__(self):
+    def __del__(self) -> None:
         # Half made, or of another process: there is nothing to stop.
         with contextlib.suppress(AttributeError, Error):
             self.core.close(ended=False)

@@ -17,6 +17,7 @@ EDGES = get_args(_types.Edge)
 UNITS = get_args(_types.Unit)
 MASKS = get_args(_types.Mask)
 UNMATCHED = get_args(_types.Unmatched)
+LONE = get_args(_types.Lone)
 ON_ERROR = get_args(_types.OnError)
 
 

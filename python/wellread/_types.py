@@ -6,7 +6,7 @@ The words are the only list of them: what checks arguments takes them from here.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypedDict, Union
 
 As = Literal["numpy", "torch", "jax", "batch"]
@@ -21,6 +21,7 @@ Edge = Literal["shift", "pad", "drop"]
 Unit = Literal["pixel", "um"]
 Mask = Literal["none", "zero", "channel"]
 Unmatched = Literal["error", "skip"]
+Lone = Literal["error", "null"]
 # With ":SIZE" behind it, a cache is any text.
 Cache = Union[Literal["none", "memory", "lru", "compressed", "file", "preload"], str]  # noqa: UP007
 
@@ -48,6 +49,13 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
+class Observed(Protocol):
+    """Anything with a table of observations: an AnnData."""
+
+    @property
+    def obs(self) -> Any: ...
+
+
 class OpenOptions(TypedDict, total=False):
     """Options of :class:`wellread.Dataset`."""
 
@@ -58,8 +66,9 @@ class OpenOptions(TypedDict, total=False):
     cache: Cache | None
 
 
-class ImageChoices(TypedDict, total=False):
-    """Choices of :class:`wellread.DataLoader` about what becomes of images, and by what means."""
+class PixelChoices(TypedDict, total=False):
+    """Choices of :class:`wellread.DataLoader` about what becomes of pixels, and by what means: those that change
+    nothing of the type of a batch."""
 
     seed: int
     num_workers: int | None
@@ -90,11 +99,25 @@ class ImageChoices(TypedDict, total=False):
     prefetch: int | None
     memory: int | str | None
     on_error: OnError
-    columns: Sequence[str] | None
     transform: Transform | None
-    batch_transform: Transform | None
     pin_memory: bool
     device: Any
+
+
+class PartChoices(TypedDict, total=False):
+    """Choices of :class:`wellread.DataLoader` about what a batch is made of, but for ``labels``."""
+
+    classes: bool | Sequence[Any] | None
+    columns: Sequence[str] | None
+    features: str | Sequence[str] | None
+    indices: bool
+    as_dict: bool
+    keys: Mapping[str, str] | Sequence[str] | None
+    batch_transform: Transform | None
+
+
+class ImageChoices(PixelChoices, PartChoices, total=False):
+    """Choices of :class:`wellread.DataLoader` about images and what comes beside them."""
 
 
 class OrderChoices(TypedDict, total=False):
@@ -113,6 +136,10 @@ class OrderChoices(TypedDict, total=False):
     uneven: Uneven
     drop_last: bool
     epoch: int
+
+
+class PlainChoices(PixelChoices, OrderChoices, total=False):
+    """Choices of :class:`wellread.DataLoader` that change nothing of the type of a batch."""
 
 
 class LoaderChoices(ImageChoices, OrderChoices, total=False):

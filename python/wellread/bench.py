@@ -259,7 +259,7 @@ def create_dataloader(
     dataset = Dataset(data_source, table=split)
     if len(dataset) == 0:
         raise ValueError(f"{dataset.path}: there are no images")
-    stored = dataset.shape(0)
+    stored = dataset.image_shape(0)
     if len(stored) != 3:
         raise ValueError(f"{dataset.path}: the images are volumes or series (TCZYX {stored}), and models take planes")
     if stored[0] < channels and stored[0] != 1 and "channels" not in options:

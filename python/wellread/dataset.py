@@ -8,15 +8,19 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _check, _native, _options, _rows
-from ._types import ArrowStream, Cache, Edge, Mask, Path, Size, Unit, Unmatched
-from .errors import Error
+from . import _check, _native, _options, _rows, _tables
+from ._types import ArrowStream, Cache, Edge, Lone, Mask, Observed, Path, Size, Unit, Unmatched
+from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    from ._native import Dataset as _Opened
 
 __all__ = ["Dataset"]
 
@@ -43,8 +47,8 @@ class Dataset:
             "files" for an image a file. Unless given, it is told from the names, where all of them are those of one
             layout; with ``format``, an image is a file.
         pattern: how files are called, instead of a layout: text, ``{field}`` and ``*`` for anything, such as
-            "{well}_*_{site}_{channel}_001.tif". The fields channel, z and time are axes of an image; plate, well and site
-            are the columns Metadata_Plate, Metadata_Well and Metadata_Site, others columns of their own names.
+            "{well}_*_{site}_{channel}_001.tif". The fields channel, z and time are axes of an image; plate, well and
+            site are the columns Metadata_Plate, Metadata_Well and Metadata_Site, others columns of their own names.
         missing: what is done with images that lack one of their files: "error" where they are read, "skip" them, or
             "zero" for what is missing.
         unmatched: what is done with files whose names do not fit a layout or pattern that is asked for: "error" or
@@ -66,8 +70,16 @@ class Dataset:
     are images of the set.
 
     It may be shared by threads, is pickled by its path and options, and opens itself anew in forked processes, so
-    worker processes of any start method can use it.
+    worker processes of any start method can use it. ``with`` closes it (:meth:`close`).
     """
+
+    # What is read from; None once closed.
+    _handle: _Opened | None = None
+    _length: int = 0
+    # As :attr:`shape`, once it was looked for.
+    _shape: tuple[int, ...] | None = None
+    # The images, the table and how it is joined to them, where :meth:`with_columns` has made this set.
+    _joined: tuple[Any, ...] | None = None
 
     def __init__(
         self,
@@ -83,7 +95,7 @@ class Dataset:
         missing: str | None = None,
         unmatched: str | None = None,
         path_map: Mapping[str, str] | None = None,
-    ):
+    ) -> None:
         path = _check.path("path", path)
         options: dict[str, Any] = {}
         texts: dict[str, Any] = {"format": format, "table": table, "column": column, "cache": cache}
@@ -118,6 +130,41 @@ class Dataset:
         self._native = _native.Dataset(path, **options)
         self._length = len(self._native)
 
+    @property
+    def _native(self) -> _Opened:
+        handle = self._handle
+        if handle is None:
+            raise ChoiceError(
+                f"{self._path}: this dataset was closed (hint: open it anew)", path=self._path, hint="open it anew"
+            )
+        return handle
+
+    @_native.setter
+    def _native(self, handle: _Opened) -> None:
+        self._handle = handle
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._handle is None
+
+    def close(self) -> None:
+        """Closes the files and forgets what is cached. Its path, length and what it has read stay; whatever else is
+        asked of it is an error (:class:`wellread.ChoiceError`). Loaders, and sets that were made of it
+        (:meth:`cells`, :meth:`with_columns`), go on: the files stay open until the last of them is closed or gone.
+        Closing again does nothing.
+        """
+        self._handle = None
+
+    def __enter__(self) -> Self:
+        _ = self._native
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
     @classmethod
     def from_arrow(cls, table: ArrowStream, *, column: str | None = None) -> Dataset:
         """The images of a table in memory: anything with ``__arrow_c_stream__``, such as a pyarrow table, a polars
@@ -131,10 +178,7 @@ class Dataset:
             TypeError: the object has no Arrow stream.
             wellread.Error: it has no image column.
         """
-        if not hasattr(table, "__arrow_c_stream__"):
-            raise TypeError(
-                f"table must have __arrow_c_stream__ (Arrow's PyCapsule interface), not {type(table).__name__}"
-            )
+        _tables.check("table", table)
         if column is not None:
             _check.text("column", column)
         dataset = cls.__new__(cls)
@@ -208,6 +252,40 @@ class Dataset:
             "label": None if label is None else _check.text("label", label),
         }
         return _cells_of(self, path, choices)
+
+    def with_columns(
+        self,
+        table: ArrowStream | Observed,
+        *,
+        on: str | Sequence[str] | None = None,
+        unmatched: Lone = "error",
+    ) -> Dataset:
+        """The same images with the columns of a table beside them, for ``labels=``, ``by=``, ``columns=``,
+        :meth:`split` and whatever else takes a column: the plan of a plate, predictions, an AnnData.
+
+        Args:
+            table: a pandas or polars frame, a pyarrow table, a DuckDB result, whatever has ``__arrow_c_stream__``
+                (of pandas that needs pyarrow); or what has such a table as its ``obs``, as an AnnData. It is read at
+                once. Columns of nested values are left out; where the images have a column of the same name, the
+                table's takes its place.
+            on: what tells the row of an image: columns that both have, such as "Metadata_Well" or ("plate", "well"),
+                where many images may share a row; or a column of the table that has the images' names
+                (:meth:`name`). The index of a pandas frame is a column by its name, or "index" if it has none.
+                Unless given, the table has one row per image, in their order.
+            unmatched: images without a row are an error ("error"), or have nulls ("null").
+
+        Returns:
+            A dataset over the same open files and cache, which is pickled with the table.
+
+        Raises:
+            TypeError: the table has no Arrow stream.
+            wellread.ChoiceError: columns that are not there, two rows for an image, an image without one, other
+                numbers of rows than images (a :class:`ValueError` too).
+        """
+        names = [on] if isinstance(on, str) else _check.several("on", () if on is None else on, "columns")
+        names = [_check.text(f"on[{i}]", name) for i, name in enumerate(names)]
+        lone = _check.word("unmatched", unmatched, _options.LONE)
+        return _with_columns(self, _tables.with_index(table, names), names, lone)
 
     @property
     def cells_report(self) -> dict[str, Any] | None:
@@ -339,7 +417,39 @@ class Dataset:
             start[axis], length[axis] = first, end - first
         return start, length
 
-    def shape(self, index: int) -> tuple[int, ...]:
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of ``ds[:]``, without reading it: (N, C, Y, X), or (N, T, C, Z, Y, X); (0,) of no images. All images
+        are looked at once, the files of a folder each; of one, :meth:`image_shape` tells it.
+
+        Raises:
+            ValueError: images differ in shape or type, so that they are no one array (a
+                :class:`wellread.ChoiceError`).
+        """
+        if self._shape is None:
+            native = self._native
+            if self._length and not native.alike(list(range(self._length))):
+                first = native.info(0)
+                row, other = next(
+                    (row, info) for row in range(1, self._length) if (info := native.info(row)) != first
+                )
+                shown = [f"{' x '.join(map(str, shape))} {dtype}" for shape, dtype in (other, first)]
+                raise ChoiceError(
+                    f"{self._path}: row {row} is {shown[0]} and row 0 {shown[1]} (TCZYX), so the images have no one "
+                    "shape (hint: image_shape(row) is that of one)",
+                    path=self._path,
+                    row=row,
+                    hint="image_shape(row) is that of one",
+                )
+            self._shape = (self._length, *self.image_shape(0)) if self._length else (0,)
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of :attr:`shape`; ValueError as there."""
+        return len(self.shape)
+
+    def image_shape(self, index: int) -> tuple[int, ...]:
         """Shape of an image, without reading its pixels: (C, Y, X), or (T, C, Z, Y, X); see ``ds[i]``."""
         t, c, z, y, x = self._native.info(_rows.one(index, self._length))[0]
         return (c, y, x) if t == z == 1 else (t, c, z, y, x)
@@ -433,7 +543,10 @@ class Dataset:
         values[missing] = {"f": numpy.nan, "M": "NaT", "m": "NaT"}.get(values.dtype.kind)
         return values
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
+        _ = self._native
+        if self._joined is not None:
+            return _with_columns, self._joined
         if self._cut is not None:
             return _cells_of, self._cut
         if self._options is None:
@@ -444,6 +557,8 @@ class Dataset:
         return _reopened, (self._path, self._options)
 
     def __repr__(self) -> str:
+        if self.closed:
+            return f"wellread.Dataset({self._path!r}: closed)"
         return f"wellread.Dataset({self._path!r}: {self._images()}, {self.format})"
 
     def _images(self) -> str:
@@ -454,6 +569,8 @@ class Dataset:
     def _repr_html_(self) -> str:
         from html import escape
 
+        if self.closed:
+            return f"<b>wellread.Dataset</b> {escape(self._path)}<br>closed"
         first = ""
         if self._length:
             shape, dtype = self._native.info(0)
@@ -470,7 +587,16 @@ def _cells_of(images: Dataset, table: str, choices: dict[str, Any]) -> Dataset:
     return dataset
 
 
-def _reopened(path: str, options: dict) -> Dataset:
+def _with_columns(images: Dataset, table: Any, on: list[str], unmatched: str) -> Dataset:
+    dataset = Dataset.__new__(Dataset)
+    dataset._path, dataset._options, dataset._cut = images._path, images._options, images._cut
+    dataset._joined = (images, table, on, unmatched)
+    dataset._native = images._native.with_columns(table.__arrow_c_stream__(), on, unmatched == "null")
+    dataset._length = len(dataset._native)
+    return dataset
+
+
+def _reopened(path: str, options: dict[str, Any]) -> Dataset:
     # Whoever opened it first was told what is to be said of it, and its arguments were checked.
     dataset = Dataset.__new__(Dataset)
     dataset._open(path, options)

@@ -6,22 +6,76 @@ is moved by JAX while the one before it is computed with.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import loader as _loader
+from ._iteration import B_co
 from ._signature import showing
-from ._types import LoaderChoices, Path
+from ._types import LoaderChoices, Path, PlainChoices, Transform
 from .dataset import Dataset
 
 if TYPE_CHECKING:
+    import jax
     from typing_extensions import Unpack
 
 __all__ = ["DataLoader"]
 
 
-class DataLoader(_loader.DataLoader):
+class DataLoader(_loader.DataLoader[B_co]):
     """:class:`wellread.DataLoader` with ``as_="jax"``. ``device`` may also be a ``jax.sharding.Sharding``."""
 
+    @overload
+    def __init__(
+        self: DataLoader[jax.Array],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["jax"] = "jax",
+        labels: None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[tuple[jax.Array, Any]],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["jax"] = "jax",
+        labels: Any,
+        classes: bool | Sequence[Any] | None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[dict[str, Any]],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["jax"] = "jax",
+        as_dict: Literal[True],
+        labels: Any = None,
+        classes: bool | Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        features: str | Sequence[str] | None = None,
+        indices: bool = False,
+        keys: Mapping[str, str] | Sequence[str] | None = None,
+        batch_transform: Transform | None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[Any],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["jax"] = "jax",
+        **choices: Unpack[LoaderChoices],
+    ) -> None: ...
     @showing(LoaderChoices, of=_loader.DataLoader.__init__)
     def __init__(
         self,
@@ -31,7 +85,7 @@ class DataLoader(_loader.DataLoader):
         *,
         as_: Literal["jax"] = "jax",
         **choices: Unpack[LoaderChoices],
-    ):
+    ) -> None:
         if as_ != "jax":
             raise ValueError(f'as_ must be "jax" here, not {as_!r}')
         super().__init__(dataset, batch_size, shuffle, as_=as_, **choices)

@@ -73,7 +73,7 @@ class WellreadDataModule(pl.LightningDataModule):
         labels: Any = None,
         train_choices: TrainChoices | None = None,
         **choices: Unpack[ImageChoices],
-    ):
+    ) -> None:
         super().__init__()
         # A path until it is opened.
         self._source: Any = dataset
@@ -100,7 +100,7 @@ class WellreadDataModule(pl.LightningDataModule):
             raise TypeError(f"train_choices has {unknown[0]!r}, which wellread.DataLoader does not take")
         self._choices = {**choices, "labels": labels}
         self._rows: dict[str, list[int]] | None = None
-        self._train: DataLoader | None = None
+        self._train: DataLoader[Any] | None = None
         self._state: dict[str, Any] | None = None
         #: How long :meth:`setup` took, for :class:`PhaseTimer`.
         self.setup_timer: dict[str, float | None] | None = None
@@ -146,7 +146,7 @@ class WellreadDataModule(pl.LightningDataModule):
         assert self._rows is not None, "set-up splits the rows"
         return list(self._rows[_check.word("part", part, _PARTS)])
 
-    def train_dataloader(self) -> DataLoader:
+    def train_dataloader(self) -> DataLoader[Any]:
         """The loader of the epochs from the trainer's current one on."""
         rows = self.rows("train")
         if not rows:
@@ -166,19 +166,19 @@ class WellreadDataModule(pl.LightningDataModule):
             self._state = None
         return self._train
 
-    def val_dataloader(self) -> DataLoader | list:
+    def val_dataloader(self) -> DataLoader[Any] | list[Any]:
         """The loader of validation: every image once, in order."""
         return self._exact("val")
 
-    def test_dataloader(self) -> DataLoader | list:
+    def test_dataloader(self) -> DataLoader[Any] | list[Any]:
         """The loader of test: every image once, in order."""
         return self._exact("test")
 
-    def predict_dataloader(self) -> DataLoader | list:
+    def predict_dataloader(self) -> DataLoader[Any] | list[Any]:
         """The loader of :meth:`test_dataloader`."""
         return self._exact("test")
 
-    def _exact(self, part: str) -> DataLoader | list:
+    def _exact(self, part: str) -> DataLoader[Any] | list[Any]:
         rows = self.rows(part)
         if not rows:
             return []

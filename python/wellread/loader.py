@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
-from . import _check, _native, _options, _ranks
-from ._iteration import Core, Iterator, Labels
+from . import _check, _native, _options, _parts, _ranks
+from ._iteration import B_co, Core, Iterator
 from ._types import (
     As,
     Dtype,
     Filter,
     Flip,
+    LoaderChoices,
     Normalize,
     OnError,
     Order,
     Path,
+    PlainChoices,
     Scale,
     Shard,
     Size,
@@ -29,14 +33,20 @@ from ._types import (
     Uneven,
 )
 from .dataset import Dataset
-from .errors import Error
+from .errors import ChoiceError, Error
+
+if TYPE_CHECKING:
+    import jax
+    import torch
+    from numpy.typing import NDArray
+    from typing_extensions import Self, Unpack
 
 __all__ = ["DataLoader"]
 
 _OfRanks = _native.Loader
 
 
-class DataLoader:
+class DataLoader(Generic[B_co]):
     """Delivers a set of images in batches, epoch after epoch.
 
     Threads decode, crop, scale and batch outside of the interpreter's lock, straight into the memory that the arrays
@@ -97,8 +107,19 @@ class DataLoader:
         on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). A batch of which none
             is left is not delivered; with several ranks, which must have equally many batches, it is an error.
         labels: a column of the dataset, or an array of one value per row, which is copied: batches are
-            (pixels, labels).
+            (pixels, labels). Of texts labels are a list, unless ``classes`` makes numbers of them.
+        classes: True makes labels the numbers (int64) of their classes, which are the sorted different values of all
+            rows of the dataset, whichever of them ``rows`` takes; a list says which classes there are, in their
+            order. :attr:`classes` tells them, :attr:`class_to_idx` their numbers.
         columns: several columns: batches are (pixels, {name: values}).
+        features: columns of numbers, or a pattern of their names such as "Cells_*", or several: batches are (pixels,
+            features), a float32 array (N, number of columns) with NaN for what is missing. :attr:`feature_names` are
+            its columns.
+        indices: batches have the dataset's row of each image (int64).
+        as_dict: batches are dictionaries of their parts, {"pixels": …, "labels": …}. Unless so, a batch of several
+            parts is a tuple of those that were asked for: (pixels, labels, columns, features, indices).
+        keys: what the parts are called in the dictionary that a batch is: {"pixels": "image", "labels": "class"}, or
+            one name per part in their order.
         transform: a callable for each image (an array of the chosen library, without the batch's axis), whose results
             are stacked, so it must return arrays of one shape: torchvision, MONAI, your own. Runs in the thread that
             iterates.
@@ -111,14 +132,138 @@ class DataLoader:
     Raises:
         TypeError, ValueError: an argument of a wrong type, or one that makes no sense or does not fit the images; the
             message names it.
+        KeyError: there is no such column.
         wellread.Error: the set cannot be read.
 
     A batch of N images has the shape (N, C, Y, X), or (N, T, C, Z, Y, X) where images have more than one time point
     or depth. Iterations are ordinary iterators: several may run at once, breaking off stops their threads. Ctrl-C is
     answered while waiting for a batch. :meth:`state_dict` and :meth:`load_state_dict` resume in the middle of an
-    epoch.
+    epoch. ``with`` closes a loader (:meth:`close`).
+
+    To type checkers a loader is one of its batches: ``DataLoader[torch.Tensor]``, ``DataLoader[tuple[torch.Tensor,
+    Any]]`` with labels alone, ``DataLoader[dict[str, Any]]``, and ``DataLoader[Any]`` of other parts.
     """
 
+    @overload
+    def __init__(
+        self: DataLoader[NDArray[Any]],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["numpy"] = "numpy",
+        labels: None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[tuple[NDArray[Any], Any]],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["numpy"] = "numpy",
+        labels: Any,
+        classes: bool | Sequence[Any] | None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[torch.Tensor],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["torch"],
+        labels: None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[tuple[torch.Tensor, Any]],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["torch"],
+        labels: Any,
+        classes: bool | Sequence[Any] | None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[jax.Array],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["jax"],
+        labels: None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[tuple[jax.Array, Any]],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["jax"],
+        labels: Any,
+        classes: bool | Sequence[Any] | None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[_native.Batch],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["batch"],
+        labels: None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[tuple[_native.Batch, Any]],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["batch"],
+        labels: Any,
+        classes: bool | Sequence[Any] | None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[dict[str, Any]],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: As = "numpy",
+        as_dict: Literal[True],
+        labels: Any = None,
+        classes: bool | Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        features: str | Sequence[str] | None = None,
+        indices: bool = False,
+        keys: Mapping[str, str] | Sequence[str] | None = None,
+        batch_transform: Transform | None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[Any],
+        dataset: Dataset | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: As = "numpy",
+        **choices: Unpack[LoaderChoices],
+    ) -> None: ...
     def __init__(
         self,
         dataset: Dataset | Path,
@@ -168,14 +313,21 @@ class DataLoader:
         memory: int | str | None = None,
         on_error: OnError = "raise",
         labels: Any = None,
+        classes: bool | Sequence[Any] | None = None,
         columns: Sequence[str] | None = None,
+        features: str | Sequence[str] | None = None,
+        indices: bool = False,
+        as_dict: bool = False,
+        keys: Mapping[str, str] | Sequence[str] | None = None,
         transform: Transform | None = None,
         batch_transform: Transform | None = None,
         pin_memory: bool = False,
         device: Any = None,
         epoch: int = 0,
-    ):
+    ) -> None:
         self._arguments = {k: v for k, v in locals().items() if k not in ("self", "dataset")}
+        # A set that is opened here is closed with the loader.
+        self._owns_dataset = isinstance(dataset, (str, os.PathLike))
         if isinstance(dataset, (str, os.PathLike)):
             dataset = Dataset(dataset)
         if not isinstance(dataset, Dataset):
@@ -201,8 +353,6 @@ class DataLoader:
             raise ValueError("random_resized_crop is a resize already: leave resize out")
         if rows is not None and sampler is not None:
             raise ValueError("rows and sampler are the same: give one of them")
-        if columns is not None and labels is not None:
-            raise ValueError("labels and columns exclude each other: columns may name several")
         self._named = _ranks.given(shard, rank, world_size, sampler)
         if self._named is not None:
             # What is known already contradicts it at once.
@@ -294,14 +444,29 @@ class DataLoader:
         self._made = {(ranks[0], ranks[1]): _OfRanks(dataset._native, self._choices)}
         self._device = device
         self._dtype = self._built.dtype
-        self._labels = (
-            Labels(dataset, labels, columns, self._as) if labels is not None or columns is not None else None
+        beside = _parts.Beside(
+            dataset,
+            self._as,
+            choices["rows"],
+            labels=labels,
+            classes=classes,
+            columns=columns,
+            features=features,
+            indices=indices,
         )
-        self._keep(name, choices)
+        names = _parts.names_of(["pixels", *beside.parts], as_dict, keys)
+        self._compose = None if names is None else _parts.composer(names)
+        self._beside = beside if beside.parts else None
+        self._classes, self._features = beside.classes, beside.given.get("features")
+        self._keep(name, choices, beside.given | ({} if keys is None else {"keys": names}))
         self._finish = self._finisher(transform, batch_transform)
+        # The iterations that there are, which closing the loader ends.
+        self._running: weakref.WeakSet[Iterator[B_co]] = weakref.WeakSet()
+        # Where it was when it was closed, and what had been skipped.
+        self._ended: tuple[dict[str, Any], list[tuple[int, str]]] | None = None
         # The iteration begun last, and one that a state was loaded for.
         self._latest: Core | None = None
-        self._resumed: Iterator | None = None
+        self._resumed: Iterator[B_co] | None = None
         self._resumed_from: str | None = None
 
     @property
@@ -325,24 +490,26 @@ class DataLoader:
     @property
     def _built(self) -> _OfRanks:
         """The native loader used last, for what is the same for all ranks."""
-        return next(iter(self._made.values()))
+        for loader in self._made.values():
+            return loader
+        raise ChoiceError("this loader was closed: make a new one")
 
     def _of(self, ranks: _ranks.Ranks) -> _OfRanks:
         made = self._made
         loader = made.get(ranks)
         if loader is None:
+            epoch = self._built.epoch
             fresh = _OfRanks(self._dataset._native, self._choices | {"rank": ranks[0], "world_size": ranks[1]})
-            fresh.set_epoch(self._built.epoch)
+            fresh.set_epoch(epoch)
             # Of several threads that come here at once, all take the first one's.
             loader = made.setdefault(ranks, fresh)
             self._made = {ranks: loader}
         return loader
 
-    def _keep(self, rows: str, choices: dict[str, Any]) -> None:
+    def _keep(self, rows: str, choices: dict[str, Any], beside: dict[str, Any]) -> None:
         """Takes what was checked, and the caller cannot change, in place of lists and arrays that were given."""
         kept = {rows: choices["rows"], "weights": choices["order"]["weights"], "by": choices["order"]["keys"]}
-        if self._labels is not None and not isinstance(self._arguments["labels"], str):
-            kept["labels"] = self._labels.given
+        kept |= beside
         self._arguments |= {name: value for name, value in kept.items() if value is not None}
 
     def _finisher(
@@ -405,6 +572,53 @@ class DataLoader:
         return (c, y, x) if t == z == 1 else (t, c, z, y, x)
 
     @property
+    def classes(self) -> list[Any] | None:
+        """The classes whose numbers labels are, in their order; None where labels are as they were given."""
+        return None if self._classes is None else list(self._classes.names)
+
+    @property
+    def class_to_idx(self) -> dict[Any, int] | None:
+        """The number of each of :attr:`classes`."""
+        return None if self._classes is None else dict(self._classes.index)
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The columns of the features that batches have; None where they have none."""
+        return None if self._features is None else list(self._features)
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return not self._made
+
+    def close(self) -> None:
+        """Ends the loader's iterations and their threads, and closes the set where the loader has opened it. Batches
+        stay; :meth:`state_dict` and :attr:`skipped` tell how far it came. What else is asked of a closed loader or of
+        its iterations is an error (:class:`wellread.ChoiceError`). Closing again does nothing.
+        """
+        if not self._made:
+            return
+        try:
+            self._ended = self.state_dict(), self.skipped
+        except Error:  # Its iteration is of another process.
+            self._ended = json.loads(self._built.state(self._built.epoch, 0)), []
+        for iterator in list(self._running):
+            iterator.stop()
+        self._latest = self._resumed = None
+        self._made = {}
+        if self._owns_dataset:
+            self._dataset.close()
+
+    def __enter__(self) -> Self:
+        _ = self._built
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
     def images(self) -> int:
         """Images of an epoch, of this rank: of the ranks of now, as :meth:`__len__` and :meth:`rows`."""
         return self._native.images
@@ -433,12 +647,14 @@ class DataLoader:
     @property
     def skipped(self) -> list[tuple[int, str]]:
         """With on_error="skip", row and error of the images left out by the iteration begun last: the first 1,000."""
+        if self._ended is not None:
+            return list(self._ended[1])
         return self._latest.skipped() if self._latest is not None else []
 
     def __len__(self) -> int:
         return len(self._native)
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[B_co]:
         found = self._found()
         self._tell(found)
         iterator, self._resumed = self._resumed, None
@@ -456,6 +672,8 @@ class DataLoader:
         dictionary that JSON and pickle can hold. Before the first iteration, and after the end of one, where the next
         begins.
         """
+        if self._ended is not None:
+            return dict(self._ended[0])
         core = self._resumed.core if self._resumed is not None else self._latest
         epoch, position = core.progress() if core is not None else (self._built.epoch, 0)
         return json.loads(self._built.state(epoch, position))
@@ -477,14 +695,17 @@ class DataLoader:
             raise ValueError("state_dict must be what state_dict() returned") from None
         self._resumed, self._resumed_from = Iterator(self, text), text
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
+        epoch = self._built.epoch
         state = self.state_dict() if self._latest or self._resumed else None
         inherited = None
         if self._named is None:
             inherited = _ranks.to_hand_on(self._inherited)
-        return _rebuilt, (self._dataset, self._arguments, self._built.epoch, state, inherited)
+        return _rebuilt, (self._dataset, self._arguments, epoch, state, inherited)
 
     def __repr__(self) -> str:
+        if not self._made:
+            return f"wellread.DataLoader({self._dataset!r}: closed)"
         shape = " x ".join(map(str, self.image_shape))
         try:
             batches = len(self)
@@ -496,9 +717,13 @@ class DataLoader:
 
 
 def _rebuilt(
-    dataset: Dataset, arguments: dict, epoch: int, state: dict | None, inherited: _ranks.Inherited | None
-) -> DataLoader:
-    loader = DataLoader(dataset, **arguments)
+    dataset: Dataset,
+    arguments: dict[str, Any],
+    epoch: int,
+    state: dict[str, Any] | None,
+    inherited: _ranks.Inherited | None,
+) -> DataLoader[Any]:
+    loader: DataLoader[Any] = DataLoader(dataset, **arguments)
     loader._inherited = inherited
     loader.set_epoch(epoch)
     if state is not None:

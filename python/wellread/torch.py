@@ -8,18 +8,19 @@ around torch's loader.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
 
-from . import _check, _rows, _user
+from . import _check, _parts, _rows, _user
 from . import loader as _loader
+from ._iteration import B_co
 from ._iteration import Iterator as _Iterator
 from ._signature import showing
-from ._types import As, LoaderChoices, OpenOptions, Path, TensorDtype, Transform
+from ._types import As, LoaderChoices, OpenOptions, Path, PlainChoices, TensorDtype, Transform
 from .dataset import Dataset as _Images
 
 if TYPE_CHECKING:
@@ -30,9 +31,60 @@ __all__ = ["DataLoader", "Dataset", "IterableDataset", "collate"]
 _DTYPES = get_args(TensorDtype)
 
 
-class DataLoader(_loader.DataLoader):
+class DataLoader(_loader.DataLoader[B_co]):
     """:class:`wellread.DataLoader` with ``as_="torch"`` unless told otherwise."""
 
+    @overload
+    def __init__(
+        self: DataLoader[torch.Tensor],
+        dataset: _Images | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["torch"] = "torch",
+        labels: None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[tuple[torch.Tensor, Any]],
+        dataset: _Images | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: Literal["torch"] = "torch",
+        labels: Any,
+        classes: bool | Sequence[Any] | None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[dict[str, Any]],
+        dataset: _Images | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: As = "torch",
+        as_dict: Literal[True],
+        labels: Any = None,
+        classes: bool | Sequence[Any] | None = None,
+        columns: Sequence[str] | None = None,
+        features: str | Sequence[str] | None = None,
+        indices: bool = False,
+        keys: Mapping[str, str] | Sequence[str] | None = None,
+        batch_transform: Transform | None = None,
+        **choices: Unpack[PlainChoices],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataLoader[Any],
+        dataset: _Images | Path,
+        batch_size: int = 1,
+        shuffle: bool = False,
+        *,
+        as_: As = "torch",
+        **choices: Unpack[LoaderChoices],
+    ) -> None: ...
     @showing(LoaderChoices, of=_loader.DataLoader.__init__)
     def __init__(
         self,
@@ -42,29 +94,29 @@ class DataLoader(_loader.DataLoader):
         *,
         as_: As = "torch",
         **choices: Unpack[LoaderChoices],
-    ):
+    ) -> None:
         super().__init__(dataset, batch_size, shuffle, as_=as_, **choices)
 
 
-class Rows(list):
+class Rows(list[Any]):
     """Images of one request, one by one, and all of them as one tensor: ``whole``. :func:`collate` takes that."""
 
-    def __init__(self, items: list, whole: Any):
+    def __init__(self, items: list[Any], whole: Any) -> None:
         super().__init__(items)
-        self.whole = whole
+        self.whole: Any = whole
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
 
 
-def collate(items: list) -> Any:
+def collate(items: list[Any]) -> Any:
     """``collate_fn`` that does not copy what was read in one request; otherwise torch's default."""
     if isinstance(items, Rows):
         return items.whole
     return torch.utils.data.default_collate(items)
 
 
-class Dataset(torch.utils.data.Dataset):
+class Dataset(torch.utils.data.Dataset[Any]):
     """A set of images as a map-style dataset.
 
     Args:
@@ -72,6 +124,7 @@ class Dataset(torch.utils.data.Dataset):
         transform: a callable for each image, a tensor (C, Y, X), or (T, C, Z, Y, X) where there is more than one time
             point or depth.
         labels: a column of the dataset, or an array of one value per row: items are (image, label).
+        classes: True, or a list: labels are the numbers of classes, as those of :class:`wellread.DataLoader`.
         dtype: the type that images are converted to before the transform: "float32", with which torch computes;
             "float16", "bfloat16", "int32", "int64", "uint8", "uint16"; or "stored" for none (uint16 stays
             torch.uint16, of which torch can neither add nor compare two). Values are not scaled, and never wrap: a
@@ -90,21 +143,40 @@ class Dataset(torch.utils.data.Dataset):
         *,
         transform: Transform | None = None,
         labels: Any = None,
+        classes: bool | Sequence[Any] | None = None,
         dtype: TensorDtype | torch.dtype = "float32",
         **options: Unpack[OpenOptions],
-    ):
+    ) -> None:
         self._images = _opened(dataset, options)
         if transform is not None and not callable(transform):
             raise TypeError(f"transform must be callable, not {type(transform).__name__}")
         self._transform = transform
         self._dtype = _conversion(dtype, self._images)
-        self._labels = None
+        self._labels: list[Any] | None = None
+        self._classes: _parts.Classes | None = None
         if isinstance(labels, str):
             self._labels = _items(self._images.column(labels))
         elif labels is not None:
             self._labels = _items(labels)
             if len(self._labels) != len(self._images):
                 raise ValueError(f"labels must be one per row: {len(self._labels)} for {len(self._images)} images")
+        if classes is not None and classes is not False:
+            if labels is None:
+                raise ValueError("classes are those of labels, which are not given")
+            one = isinstance(labels, str)
+            values = self._images.column(labels) if one else _parts.given_labels(self._images, labels)
+            self._classes = _parts.Classes(values, classes, range(len(self._images)))
+            self._labels = self._classes.numbers.tolist()
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """The classes whose numbers labels are, in their order; None where labels are as they were given."""
+        return None if self._classes is None else list(self._classes.names)
+
+    @property
+    def class_to_idx(self) -> dict[Any, int] | None:
+        """The number of each of :attr:`classes`."""
+        return None if self._classes is None else dict(self._classes.index)
 
     @property
     def images(self) -> _Images:
@@ -117,7 +189,7 @@ class Dataset(torch.utils.data.Dataset):
     def __getitem__(self, index: int) -> Any:
         return self.__getitems__([index])[0]
 
-    def __getitems__(self, indices: Sequence[int]) -> list:
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Items of several rows, read in one request where they are alike in shape and type."""
         native = self._images._native
         rows = [_rows.one(index, len(self._images)) for index in _check.several("indices", indices)]
@@ -143,7 +215,7 @@ class Dataset(torch.utils.data.Dataset):
         return f"wellread.torch.Dataset({self._images!r})"
 
 
-class IterableDataset(torch.utils.data.IterableDataset):
+class IterableDataset(torch.utils.data.IterableDataset[Any]):
     """A set of images as an iterable dataset: each rank delivers its share (``shard`` among its choices), and its
     worker processes take turns, so that torch's loader returns the batches that one process would, in their order,
     whatever that order is.
@@ -167,7 +239,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
         shuffle: bool = False,
         as_: Literal["torch"] = "torch",
         **choices: Unpack[LoaderChoices],
-    ):
+    ) -> None:
         self._images = _opened(dataset, {})
         self._single = batch_size is None
         choices.setdefault("num_workers", 1)
@@ -175,7 +247,7 @@ class IterableDataset(torch.utils.data.IterableDataset):
             raise ValueError(f'as_ must be "torch" here, not {as_!r}')
         # Wrong choices are told here and not in the worker processes.
         images = 1 if batch_size is None else batch_size
-        self._whole = _loader.DataLoader(self._images, images, shuffle, as_=as_, **choices)
+        self._whole: _loader.DataLoader[Any] = _loader.DataLoader(self._images, images, shuffle, as_=as_, **choices)
         # The epoch that the next iteration runs, where the latest one is, and a state that the next one begins with.
         self._epoch = self._whole.epoch
         self._place: tuple[int, int] | None = None
@@ -245,14 +317,17 @@ class IterableDataset(torch.utils.data.IterableDataset):
             if not self._single:
                 yield batch
             else:
-                yield (batch[0][0], _first(batch[1])) if isinstance(batch, tuple) else batch[0]
+                yield _first(batch)
         if turn is None:
             # A worker that is done waits for the others, and has nothing more to deliver when it is asked again.
             self._place = (self._epoch, 0)
 
 
-def _first(labels: Any) -> Any:
-    return {name: values[0] for name, values in labels.items()} if isinstance(labels, dict) else labels[0]
+def _first(batch: Any) -> Any:
+    """The sample of a batch of one."""
+    if isinstance(batch, dict):
+        return {name: _first(part) for name, part in batch.items()}
+    return tuple(_first(part) for part in batch) if isinstance(batch, tuple) else batch[0]
 
 
 def _opened(dataset: Any, options: OpenOptions) -> _Images:
@@ -263,7 +338,7 @@ def _opened(dataset: Any, options: OpenOptions) -> _Images:
     return _Images(dataset, **options)
 
 
-def _items(values: Any) -> list:
+def _items(values: Any) -> list[Any]:
     return values.tolist() if hasattr(values, "tolist") else _check.several("labels", values)
 
 

@@ -76,7 +76,7 @@ def test_crops_are_slices(sites, tmp_path, edge):
     cells = ds.cells(path, size=(21, 30), edge=edge)
     wanted = [crop(images[name][0], y, x, (21, 30), edge) for name, x, y in rows]
     kept = [i for i, image in enumerate(wanted) if image is not None]
-    assert len(cells) == len(kept) and cells.shape(0) == (2, 21, 30)
+    assert len(cells) == len(kept) and cells.image_shape(0) == (2, 21, 30)
     for row in (0, len(kept) // 2, -1):
         np.testing.assert_array_equal(cells[row], wanted[kept[row]])
     np.testing.assert_array_equal(cells[:], np.stack([wanted[i] for i in kept]))

@@ -32,7 +32,7 @@ def test_pixels_are_those_that_were_written(generated):
             shape = (c, y, x) if t == z == 1 else (t, c, z, y, x)
             image = ds[row]
             assert (image.shape, str(image.dtype)) == (shape, want["dtype"]), name
-            assert ds.shape(row) == shape
+            assert ds.image_shape(row) == shape
             assert digest(image) == want["sha256"], f"{name} row {row}"
 
 

@@ -196,7 +196,7 @@ CALLS = {
     "Dataset[i], out of range": (1, "ds[400]"),
     "Dataset[rows]": (10, "ds[[3, 1, 4]]"),
     "Dataset.read": (5, "ds.read(2, (slice(0, 8), slice(8, 20)))"),
-    "Dataset.shape": (1, "ds.shape(2)"),
+    "Dataset.shape": (1, "ds.image_shape(2), ds.shape, ds.ndim"),
     "Dataset.name": (1, "ds.name(2)"),
     "Dataset.metadata": (5, "ds.metadata(2)"),
     "Dataset.column": (20, "ds.column('well'), ds.column('score')"),

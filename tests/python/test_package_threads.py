@@ -51,7 +51,7 @@ def test_one_dataset_is_read_by_all_threads(cells):
         def rows(i, ds=ds, want=want):
             for row in list(range(i, len(ds))) + list(range(i)):
                 assert np.array_equal(ds[row], want[row])
-                assert ds.name(row) and ds.shape(row) == ds.shape(0)
+                assert ds.name(row) and ds.image_shape(row) == ds.image_shape(0)
             return len(ds)
 
         assert at_once(rows) == [40] * THREADS

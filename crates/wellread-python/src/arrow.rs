@@ -17,6 +17,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyList};
 use std::ffi::CStr;
 use wellread::store::features::without_dictionaries;
 use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
+use wellread::store::with_columns::joined;
 use wellread::{Error, OpenOptions};
 
 /// Values of a column: bytes and the name of NumPy's type, which values there are, or texts.
@@ -150,31 +151,58 @@ unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
     }
 }
 
+/// A stream that is taken out of its capsule, which is left a released one.
+fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
+    let stream: *mut FFI_ArrowArrayStream = capsule.pointer_checked(Some(STREAM))?.as_ptr().cast();
+    // SAFETY: a capsule of this name holds a stream; taking it leaves a released one in its place.
+    Ok(unsafe { FFI_ArrowArrayStream::from_raw(stream) })
+}
+
+/// The batches of a stream and their schema, with values in place of dictionaries of them.
+fn plain_batches(stream: FFI_ArrowArrayStream) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
+    let (mut schema, mut batches) = crate::stream::read(stream)?;
+    // Of the schema alone where there is no batch.
+    if let Some(plain) = without_dictionaries(&RecordBatch::new_empty(schema.clone()))? {
+        schema = plain.schema();
+        for batch in &mut batches {
+            if let Some(plain) = without_dictionaries(batch)? {
+                *batch = plain.with_schema(schema.clone())?;
+            }
+        }
+    }
+    Ok((schema, batches))
+}
+
 /// The images of a table in memory, which the dataset shares with whoever made it.
 pub(crate) fn import(
     py: Python<'_>,
     capsule: &Bound<'_, PyCapsule>,
     column: Option<String>,
 ) -> PyResult<wellread::Dataset> {
-    let stream: *mut FFI_ArrowArrayStream = capsule.pointer_checked(Some(STREAM))?.as_ptr().cast();
-    // SAFETY: a capsule of this name holds a stream; taking it leaves a released one in its place.
-    let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream) };
+    let stream = taken(capsule)?;
     // Whoever makes the stream may take long, and cannot be told to stop.
     abandonable(py, Activity::Opening, move |_| {
-        let refuse = |why: ArrowError| Error::new("arrow", why);
-        let (mut schema, mut batches) = crate::stream::read(stream).map_err(refuse)?;
-        // Of the schema alone where there is no batch.
-        let plain = without_dictionaries(&RecordBatch::new_empty(schema.clone())).map_err(refuse)?;
-        if let Some(plain) = plain {
-            schema = plain.schema();
-            for batch in &mut batches {
-                if let Some(plain) = without_dictionaries(batch).map_err(refuse)? {
-                    *batch = plain.with_schema(schema.clone()).map_err(refuse)?;
-                }
-            }
-        }
+        let (schema, batches) = plain_batches(stream).map_err(|why| Error::new("arrow", why))?;
         let table = MemoryTable::new("arrow", schema, batches);
         let options = OpenOptions { column, ..OpenOptions::default() };
         wellread::Dataset::from_fn(move || Ok(Box::new(TableStore::open(Box::new(table.clone()), &options)?)))
+    })
+}
+
+/// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order.
+pub(crate) fn with_columns(
+    py: Python<'_>,
+    dataset: &Opened,
+    capsule: &Bound<'_, PyCapsule>,
+    on: Vec<String>,
+    nulls: bool,
+) -> PyResult<wellread::Dataset> {
+    let stream = taken(capsule)?;
+    dataset.long(py, Activity::Choosing, move |dataset, _| {
+        let (schema, mut batches) = plain_batches(stream).map_err(|why| Error::new("table", why))?;
+        if batches.is_empty() {
+            batches.push(RecordBatch::new_empty(schema));
+        }
+        dataset.with_columns(joined(dataset.store(), &batches, &on, nulls)?)
     })
 }

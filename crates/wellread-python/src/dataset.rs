@@ -184,6 +184,17 @@ impl Dataset {
             .map(Self::new)
     }
 
+    /// The same images with the columns of an Arrow stream beside them.
+    fn with_columns(
+        &self,
+        py: Python<'_>,
+        stream: &Bound<'_, PyCapsule>,
+        on: Vec<String>,
+        nulls: bool,
+    ) -> PyResult<Self> {
+        crate::arrow::with_columns(py, &self.opened, stream, on, nulls).map(Self::new)
+    }
+
     /// What the table of cells came to, as JSON; None where rows are images.
     fn cells_report(&self) -> PyResult<Option<String>> {
         let report = self.opened.home().cells_report();

@@ -213,6 +213,37 @@ pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
     )
 }
 
+/// A value as both sides write it: whole numbers without a fraction or zeros in front, so that 1, 1.0 and 01 are the same.
+pub(crate) fn as_written(value: &str) -> String {
+    let whole = value.strip_suffix(".0").unwrap_or(value);
+    if !whole.is_empty() && whole.bytes().all(|b| b.is_ascii_digit()) {
+        let digits = whole.trim_start_matches('0');
+        return if digits.is_empty() { "0".to_owned() } else { digits.to_owned() };
+    }
+    value.trim().to_owned()
+}
+
+/// The values of some columns in a row as one text; `None` where one of them is null.
+pub(crate) fn joint_key(columns: &[ArrayRef], row: usize) -> Option<String> {
+    let values = columns.iter().map(|column| key_at(column, row).map(|value| as_written(&value)));
+    values.collect::<Option<Vec<_>>>().map(|values| values.join("\u{1f}"))
+}
+
+/// The columns of `names`, in that order, each of the first batch that has it; the batches have equally many rows.
+///
+/// # Errors
+/// A column that none of them has.
+pub(crate) fn chosen(path: &Path, batches: &[RecordBatch], names: &[String]) -> Result<RecordBatch> {
+    let (mut fields, mut columns) = (vec![], vec![]);
+    for name in names {
+        let found = batches.iter().find_map(|batch| batch.schema().index_of(name).ok().map(|i| (batch, i)));
+        let (batch, i) = found.ok_or_else(|| Error::new(path, format_args!("has no column {name:?}")))?;
+        fields.push(batch.schema().field(i).clone());
+        columns.push(Arc::clone(batch.column(i)));
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(|e| Error::new(path, e))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,7 +16,7 @@
 //! Imports go one way, from above to below:
 //!
 //! ```text
-//!  cells · convert · verify · preview …            whole sets, through the trait alone
+//!  cells · with_columns · convert · verify …        whole sets, through the trait alone
 //!  concat                                          several sets as one: globs, folders of tables, hive partitions
 //!  registry                                        the list of formats; opening and creating by name and content
 //!  sites                                           images of several files each
@@ -55,6 +55,7 @@
 //! | [`masks`] | masks among images, told by names |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
+//! | [`with_columns`] | a set with the columns of a table in memory beside its images |
 //! | [`cells`], [`cover`] | a set seen cell by cell; which boxes of an image to ask for when several crops of it are wanted |
 //! | [`trace`] | a timeline of what threads do, written to a file |
 //! | [`threads`] | threads where the system may have no more |
@@ -124,6 +125,7 @@ pub mod threads;
 pub mod tiff;
 pub mod trace;
 pub mod verify;
+pub mod with_columns;
 pub mod write;
 
 pub use concat::{open, open_all};

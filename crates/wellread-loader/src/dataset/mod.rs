@@ -4,6 +4,7 @@
 //!  store ─▶ caches                        a set of images
 //!  store ─▶ caches ─▶ CellsStore          a set of cells, cut out of images that the caches keep
 //!  sets ─▶ Subset, Concat ─▶ caches       some rows of a set; several sets as one
+//!  any of them ─▶ WithColumns             the same rows, with more columns beside them
 //! ```
 
 mod split;
@@ -15,6 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
 use wellread_store::cells::{CellOptions, Cells, CellsReport, CellsStore};
+use wellread_store::features::FeatureColumns;
+use wellread_store::with_columns::WithColumns;
 use wellread_store::words::counted;
 use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store};
 
@@ -41,6 +44,14 @@ pub struct Dataset {
     cut: Option<Arc<Cut>>,
     /// The sets that this one is made of, where it is some rows of one or several together.
     view: Option<Arc<View>>,
+    /// The set without them, where columns were put beside it.
+    beside: Option<Arc<Beside>>,
+}
+
+/// Columns, and the set that they stand beside.
+struct Beside {
+    images: Dataset,
+    columns: Arc<FeatureColumns>,
 }
 
 /// Cells, and the images that they are cut out of.
@@ -84,9 +95,14 @@ impl Dataset {
         Self::from_fn(move || wellread_store::open(&path, &options))
     }
 
+    /// A store and nothing else.
+    fn bare(store: Arc<dyn Store>) -> Self {
+        Self { store, cache: None, open: None, caches: vec![], cut: None, view: None, beside: None }
+    }
+
     /// Makes a dataset of any store.
     pub fn from_store(store: Box<dyn Store>) -> Self {
-        Self { store: store.into(), cache: None, open: None, caches: vec![], cut: None, view: None }
+        Self::bare(store.into())
     }
 
     /// A set that `open` opens: now, and once more in every process that is forked from this one.
@@ -95,14 +111,8 @@ impl Dataset {
     /// Those of `open`.
     pub fn from_fn(open: impl Fn() -> Result<Box<dyn Store>> + Send + Sync + 'static) -> Result<Self> {
         let open = move || open().map(Arc::from);
-        Ok(Self {
-            store: open()?,
-            cache: None,
-            open: Some(Arc::new(open)),
-            caches: vec![],
-            cut: None,
-            view: None,
-        })
+        let store = open()?;
+        Ok(Self { open: Some(Arc::new(open)), ..Self::bare(store) })
     }
 
     /// The same images opened anew, with empty caches: for a process that was forked from the one that opened
@@ -112,6 +122,9 @@ impl Dataset {
     /// # Errors
     /// As [`Self::open`] and [`Self::with_cache`].
     pub fn reopened(&self) -> Result<Self> {
+        if let Some(beside) = &self.beside {
+            return Self::of_columns(beside.images.reopened()?, Arc::clone(&beside.columns));
+        }
         if let Some(cut) = &self.cut {
             return Self::of_cells(cut.images.reopened()?, Arc::clone(&cut.cells));
         }
@@ -119,9 +132,7 @@ impl Dataset {
             return self.caches.iter().try_fold(view.reopened()?, Self::with_cache);
         }
         let Some(open) = &self.open else { return Ok(self.clone()) };
-        let store = open()?;
-        let open = Some(Arc::clone(open));
-        let bare = Self { store, cache: None, open, caches: vec![], cut: None, view: None };
+        let bare = Self { open: Some(Arc::clone(open)), ..Self::bare(open()?) };
         self.caches.iter().try_fold(bare, Self::with_cache)
     }
 
@@ -131,6 +142,9 @@ impl Dataset {
     /// # Errors
     /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started.
     pub fn with_cache(mut self, cache: &Cache) -> Result<Self> {
+        if let Some(beside) = &self.beside {
+            return Self::of_columns(beside.images.clone().with_cache(cache)?, Arc::clone(&beside.columns));
+        }
         if let Some(cut) = &self.cut {
             return Self::of_cells(cut.images.clone().with_cache(cache)?, Arc::clone(&cut.cells));
         }
@@ -177,8 +191,25 @@ impl Dataset {
         let most = if images.is_cached() { CACHED_READ_BYTES } else { usize::MAX };
         let store: Arc<dyn Store> = Arc::new(store.reading_at_most(most));
         let cache = images.cache.clone();
-        let caches = images.caches.clone();
-        Ok(Self { store, cache, open: None, caches, cut: Some(Arc::new(Cut { images, cells })), view: None })
+        let caches = images.caches();
+        Ok(Self { cache, caches, cut: Some(Arc::new(Cut { images, cells })), ..Self::bare(store) })
+    }
+
+    /// The same images with more columns beside them, a row per image: those of a table that the program has. Columns of names that
+    /// are there already take their place. [`wellread_store::with_columns::joined`] brings a table to a row per image.
+    ///
+    /// # Errors
+    /// Columns of more or fewer rows than there are images.
+    pub fn with_columns(&self, columns: FeatureColumns) -> Result<Self> {
+        Self::of_columns(self.clone(), Arc::new(columns))
+    }
+
+    fn of_columns(images: Self, columns: Arc<FeatureColumns>) -> Result<Self> {
+        let store = WithColumns::new(Arc::clone(&images.store), Arc::clone(&columns))?;
+        let (cache, caches) = (images.cache.clone(), images.caches.clone());
+        let (cut, view) = (images.cut.clone(), images.view.clone());
+        let beside = Some(Arc::new(Beside { images, columns }));
+        Ok(Self { cache, caches, cut, view, beside, ..Self::bare(Arc::new(store)) })
     }
 
     /// What the table came to that the rows are cells of; `None` where they are images.
@@ -235,7 +266,8 @@ impl Dataset {
 
     /// Whether images go to a cache of [`Self::with_cache`].
     pub(crate) fn is_cached(&self) -> bool {
-        self.cache.is_some() || self.view.as_ref().is_some_and(|view| view.is_cached())
+        let is_below = self.view.as_ref().is_some_and(|view| view.is_cached());
+        is_below || self.cache.is_some() || self.cut.as_ref().is_some_and(|cut| cut.images.is_cached())
     }
 
     /// The policies of [`Self::with_cache`], of this set and of those that it is made of.

@@ -150,7 +150,7 @@ impl Dataset {
     }
 
     fn viewed(store: Arc<dyn Store>, view: View) -> Self {
-        Self { store, cache: None, open: None, caches: vec![], cut: None, view: Some(Arc::new(view)) }
+        Self { view: Some(Arc::new(view)), ..Self::bare(store) }
     }
 
     /// The sets that this one is put together from, with their rows: none where it is one set.

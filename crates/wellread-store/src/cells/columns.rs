@@ -3,8 +3,6 @@
 use super::store::CellsStore;
 use crate::{Error, FeatureTable, Result, features};
 use arrow_array::RecordBatch;
-use arrow_schema::Schema;
-use std::sync::Arc;
 use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 
 impl FeatureTable for CellsStore {
@@ -35,14 +33,6 @@ impl FeatureTable for CellsStore {
         }
         let rows = self.cells.boxes.iter().map(|cell| Some(cell.image as u64));
         batches.extend(features::of_rows(&*self.images, &theirs, rows)?);
-        let (mut fields, mut columns) = (vec![], vec![]);
-        for name in names {
-            let found =
-                batches.iter().find_map(|batch| batch.schema().index_of(name).ok().map(|i| (batch, i)));
-            let (batch, i) = found.ok_or_else(|| refuse(&format_args!("has no column {name:?}")))?;
-            fields.push(batch.schema().field(i).clone());
-            columns.push(Arc::clone(batch.column(i)));
-        }
-        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map(Some).map_err(|e| refuse(&e))
+        features::chosen(&self.cells.table.path, &batches, names).map(Some)
     }
 }

@@ -8,7 +8,7 @@
 
 use super::options::CellOptions;
 use super::table::CellTable;
-use crate::features::key_at;
+use crate::features::{as_written, joint_key, key_at};
 use crate::profiles::{Profiles, folders_of, parts};
 use crate::{Error, Result, Store};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -132,28 +132,12 @@ impl ImageOf {
     pub fn describe(&self, row: usize) -> String {
         let pairs = self.names.iter().zip(&self.keys);
         let keys = pairs.map(|(name, column)| {
-            let value = key_at(column, row).map_or("null".to_owned(), |value| plain(&value));
+            let value = key_at(column, row).map_or("null".to_owned(), |value| as_written(&value));
             format!("{name} {value}")
         });
         let keys = keys.collect::<Vec<_>>().join(", ");
         if keys.is_empty() { format!("row {row}") } else { format!("row {row} ({keys})") }
     }
-}
-
-/// A value as both sides write it: whole numbers without a fraction or zeros in front, so that 1, 1.0 and 01 are the same.
-fn plain(value: &str) -> String {
-    let whole = value.strip_suffix(".0").unwrap_or(value);
-    if !whole.is_empty() && whole.bytes().all(|b| b.is_ascii_digit()) {
-        let digits = whole.trim_start_matches('0');
-        return if digits.is_empty() { "0".to_owned() } else { digits.to_owned() };
-    }
-    value.trim().to_owned()
-}
-
-/// The values of some columns in a row as one text; `None` where one of them is null.
-fn key(columns: &[ArrayRef], row: usize) -> Option<String> {
-    let values = columns.iter().map(|column| key_at(column, row).map(|value| plain(&value)));
-    values.collect::<Option<Vec<_>>>().map(|values| values.join("\u{1f}"))
 }
 
 /// The image of each row of `table`, whose key columns are `keys` ([`By::columns`]).
@@ -192,13 +176,13 @@ fn by_columns(
     let beside = batch.as_ref().map_or(&[][..], RecordBatch::columns);
     let mut of_key: HashMap<String, [Option<usize>; 2]> = HashMap::with_capacity(images.len());
     for image in 0..batch.as_ref().map_or(0, RecordBatch::num_rows).min(images.len()) {
-        let Some(key) = key(beside, image) else { continue };
+        let Some(key) = joint_key(beside, image) else { continue };
         match of_key.entry(key).or_default() {
             [Some(_), second] => *second = second.or(Some(image)),
             [first, _] => *first = Some(image),
         }
     }
-    let of_row = |row| match key(columns, row).and_then(|key| of_key.get(&key)) {
+    let of_row = |row| match joint_key(columns, row).and_then(|key| of_key.get(&key)) {
         Some([Some(first), Some(second)]) => {
             let names = format!("{} and {}", images.name(*first)?, images.name(*second)?);
             let alike = theirs.join(", ");
@@ -290,7 +274,7 @@ mod tests {
             ("1.5", "1.5"),
             ("", ""),
         ] {
-            assert_eq!(plain(value), expected, "{value:?}");
+            assert_eq!(as_written(value), expected, "{value:?}");
         }
     }
 }

@@ -1,0 +1,268 @@
+//! A set with more columns beside its images: those of a table that a program has in memory, such as the observations of an
+//! AnnData or the plan of a plate.
+//!
+//! ```text
+//!  record batches ─ joined(on) ─▶ a row per image ─┐
+//!  images ─────────────────────────────────────────┴▶ WithColumns: the same images, the columns of both
+//! ```
+
+use crate::features::{self, FeatureColumns, joint_key};
+use crate::words::counted;
+use crate::{
+    EachImage, Error, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
+    StoreLayout,
+};
+use arrow_array::{ArrayRef, RecordBatch};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wellread_image::ImageMetadata;
+use wellread_image::ome_arrow::{COLUMN, ROW_ID};
+
+/// What a table in memory is called in errors.
+const TABLE: &str = "table";
+
+/// A store with more columns beside the images of another one. Where both have a column of one name, the new one counts.
+pub struct WithColumns {
+    inner: Arc<dyn Store>,
+    columns: Arc<FeatureColumns>,
+}
+
+impl WithColumns {
+    /// These columns beside these images.
+    ///
+    /// # Errors
+    /// Columns of more or fewer rows than there are images; names that every written table has itself.
+    pub fn new(inner: Arc<dyn Store>, columns: Arc<FeatureColumns>) -> Result<Self> {
+        if columns.num_rows() != inner.len() {
+            return Err(no_row_per_image(&*inner, columns.num_rows()));
+        }
+        let schema = columns.schema();
+        if let Some(field) = schema.fields().iter().find(|f| [ROW_ID, COLUMN].contains(&f.name().as_str())) {
+            let cause = format!("column {:?} has a name that tables of images use themselves", field.name());
+            return Err(Error::new(TABLE, cause).hint("rename it, or leave it out").choice());
+        }
+        Ok(Self { inner, columns })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.columns.column_by_name(name).is_some()
+    }
+}
+
+fn no_row_per_image(images: &dyn Store, rows: usize) -> Error {
+    let cause = format!("has {} for {}", counted(rows, "row"), counted(images.len(), "image"));
+    Error::new(TABLE, cause)
+        .hint("give one row per image, in the images' order, or name the column that tells the image (on)")
+        .choice()
+}
+
+/// The columns of a table with a row per image: its rows are those of the images already, or they are found by the values of the
+/// columns `on`, which the images have too; a single column that the images do not have holds their names. Columns of nested
+/// and binary values are left out. With `nulls`, images that no row is of get nulls.
+///
+/// Whole numbers are the same as 1, 1.0 and "01". Many images may share a row.
+///
+/// # Errors
+/// Columns that are not there or there twice, other numbers of rows than images where none is named, two rows for an image; an
+/// image without a row, unless `nulls`.
+pub fn joined(
+    images: &dyn Store,
+    batches: &[RecordBatch],
+    on: &[String],
+    nulls: bool,
+) -> Result<FeatureColumns> {
+    let table = whole(batches)?;
+    if on.is_empty() {
+        return if table.num_rows() == images.len() {
+            Ok(table)
+        } else {
+            Err(no_row_per_image(images, table.num_rows()))
+        };
+    }
+    let (by_columns, wanted) = keys_of_images(images, on)?;
+    let rows = rows_of_images(images, &table, on, &wanted)?;
+    let mut without = rows.iter().enumerate().filter(|(_, row)| row.is_none()).map(|(image, _)| image);
+    if let Some(first) = without.next().filter(|_| !nulls) {
+        let (count, name) = (without.count() + 1, images.name(first)?);
+        let cause =
+            format!("has no row for {count} of {}, the first is {name}", counted(images.len(), "image"));
+        let hint = "unmatched=\"null\" leaves its columns empty there";
+        return Err(Error::new(TABLE, cause).row(first).hint(hint).choice());
+    }
+    let schema = table.schema();
+    let names = schema.fields().iter().map(|field| field.name());
+    // What the images have already, and is the same.
+    let kept: Vec<String> = names.filter(|name| !(by_columns && on.contains(*name))).cloned().collect();
+    if kept.is_empty() {
+        let cause = format!("has no column but {}, which the images have", on.join(", "));
+        return Err(Error::new(TABLE, cause).choice());
+    }
+    let kept = features::chosen(Path::new(TABLE), std::slice::from_ref(&table), &kept)?;
+    features::taken(&kept, rows).map_err(|e| Error::new(TABLE, e))
+}
+
+/// The row of the table of each image, where it has one, by these keys of images.
+fn rows_of_images(
+    images: &dyn Store,
+    table: &FeatureColumns,
+    on: &[String],
+    wanted: &[Option<String>],
+) -> Result<Vec<Option<u64>>> {
+    let column = |name: &String| {
+        table.column_by_name(name).cloned().ok_or_else(|| {
+            let schema = table.schema();
+            let names: Vec<&str> = schema.fields().iter().take(12).map(|f| f.name().as_str()).collect();
+            let cause = format!("has no column {name:?} of plain values; there are {}", names.join(", "));
+            Error::new(TABLE, cause).choice()
+        })
+    };
+    let columns: Vec<ArrayRef> = on.iter().map(column).collect::<Result<_>>()?;
+    let mut of_key: HashMap<String, [Option<usize>; 2]> = HashMap::with_capacity(table.num_rows());
+    for row in 0..table.num_rows() {
+        let Some(key) = joint_key(&columns, row) else { continue };
+        match of_key.entry(key).or_default() {
+            [Some(_), second] => *second = second.or(Some(row)),
+            [first, _] => *first = Some(row),
+        }
+    }
+    let row_of = |(image, key): (usize, &Option<String>)| match key.as_ref().and_then(|key| of_key.get(key)) {
+        Some([Some(first), Some(second)]) => {
+            let (named, name) = (on.join(", "), images.name(image)?);
+            let cause = format!("rows {first} and {second} are alike in {named}, and both are of {name}");
+            Err(Error::new(TABLE, cause).hint("name more columns (on), or keep one row of each").choice())
+        }
+        Some([first, _]) => Ok(first.map(|row| row as u64)),
+        None => Ok(None),
+    };
+    wanted.iter().enumerate().map(row_of).collect()
+}
+
+/// The plain columns of all batches as one.
+fn whole(batches: &[RecordBatch]) -> Result<FeatureColumns> {
+    let Some(first) = batches.first() else { return Err(Error::new(TABLE, "has no columns").choice()) };
+    let schema = first.schema();
+    let names: Vec<String> = features::plain_columns(&schema).map(str::to_owned).collect();
+    if names.is_empty() {
+        let cause = "has no column of plain values: numbers, texts, times or truth values";
+        return Err(Error::new(TABLE, cause).choice());
+    }
+    let mut seen = HashSet::new();
+    if let Some(name) = names.iter().find(|name| !seen.insert(name.as_str())) {
+        return Err(Error::new(TABLE, format_args!("has two columns {name:?}")).hint("rename one").choice());
+    }
+    features::gathered(Path::new(TABLE), batches, &names)
+}
+
+/// What tells each image, and whether that is columns that stand beside the images; else it is their names.
+fn keys_of_images(images: &dyn Store, on: &[String]) -> Result<(bool, Vec<Option<String>>)> {
+    let there = images.hints().feature_names();
+    if on.iter().all(|name| there.contains(name)) {
+        let beside = images.hints().features(on)?;
+        let columns = beside.as_ref().map_or(&[][..], RecordBatch::columns);
+        return Ok((true, (0..images.len()).map(|image| joint_key(columns, image)).collect()));
+    }
+    if let [_] = on {
+        let names =
+            (0..images.len()).map(|image| images.name(image).map(|name| Some(features::as_written(&name))));
+        return Ok((false, names.collect::<Result<_>>()?));
+    }
+    let missing = on.iter().filter(|name| !there.contains(name)).cloned().collect::<Vec<_>>().join(", ");
+    let cause = format!("the images have no column {missing} beside them");
+    Err(Error::new(images.path(), cause)
+        .hint("name columns that both have (on), or one of the table that holds the images' names")
+        .choice())
+}
+
+impl Store for WithColumns {
+    fn format(&self) -> &'static str {
+        self.inner.format()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        self.inner.row_info(row)
+    }
+
+    fn name(&self, row: usize) -> Result<String> {
+        self.inner.name(row)
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        self.inner.metadata(row)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        self.inner.layout()
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        self.inner.files()
+    }
+
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        self.inner.files_of(rows)
+    }
+
+    fn bytes_on_disk(&self) -> Result<u64> {
+        self.inner.bytes_on_disk()
+    }
+
+    fn has_checksums(&self) -> bool {
+        self.inner.has_checksums()
+    }
+
+    fn hints(&self) -> Hints<'_> {
+        Hints { columns: Some(self), ..self.inner.hints() }
+    }
+
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.inner.row_hints(row)
+    }
+
+    fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
+        self.inner.scan(rows, each)
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        self.inner.read(requests, scratch, sink)
+    }
+
+    fn check(&self, request: &Request) -> Result<RowInfo> {
+        self.inner.check(request)
+    }
+}
+
+impl FeatureTable for WithColumns {
+    fn feature_names(&self) -> Vec<String> {
+        let mut names = self.inner.hints().feature_names();
+        names.retain(|name| !self.has(name));
+        names.extend(self.columns.schema().fields().iter().map(|field| field.name().clone()));
+        names
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        self.inner.hints().columns_left_out()
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let theirs: Vec<String> = names.iter().filter(|name| !self.has(name)).cloned().collect();
+        let mut batches = vec![self.columns.as_ref().clone()];
+        batches.extend(self.inner.hints().features(&theirs)?);
+        features::chosen(self.path(), &batches, names).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests;

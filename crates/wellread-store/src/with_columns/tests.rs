@@ -1,0 +1,165 @@
+//! Tables joined to images that are but names and columns.
+
+use super::*;
+use crate::subset::Subset;
+use arrow_array::{Float32Array, Int64Array, StringArray};
+
+/// No images, with columns and names: enough to be joined to.
+struct Named(RecordBatch);
+
+impl Store for Named {
+    fn format(&self) -> &'static str {
+        "named"
+    }
+    fn path(&self) -> &Path {
+        Path::new("set")
+    }
+    fn len(&self) -> usize {
+        self.0.num_rows()
+    }
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        Err(Error::no_such_row("set", row, 0))
+    }
+    fn name(&self, row: usize) -> Result<String> {
+        Ok(format!("image-{row}"))
+    }
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        Err(Error::no_such_row("set", row, 0))
+    }
+    fn layout(&self) -> Result<StoreLayout> {
+        Ok(StoreLayout::default())
+    }
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        Ok(vec![])
+    }
+    fn has_checksums(&self) -> bool {
+        false
+    }
+    fn hints(&self) -> Hints<'_> {
+        Hints { columns: Some(self), ..Hints::default() }
+    }
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        Err(Error::no_such_row("set", row, 0))
+    }
+    fn read(&self, _: &[Request], _: &mut Scratch, _: &mut dyn PixelSink) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl FeatureTable for Named {
+    fn feature_names(&self) -> Vec<String> {
+        self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+    fn columns_left_out(&self) -> Vec<String> {
+        vec![]
+    }
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() {
+            return Ok(None);
+        }
+        features::chosen(Path::new("set"), std::slice::from_ref(&self.0), names).map(Some)
+    }
+}
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter(columns).unwrap()
+}
+
+fn texts(values: &[&str]) -> ArrayRef {
+    Arc::new(StringArray::from(values.to_vec()))
+}
+
+fn numbers(values: &[i64]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+fn images() -> Named {
+    Named(batch(vec![("well", texts(&["A01", "A01", "B02"])), ("site", numbers(&[1, 2, 1]))]))
+}
+
+fn on(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+fn values(columns: &RecordBatch, name: &str) -> Vec<Option<String>> {
+    let column = columns.column_by_name(name).unwrap();
+    (0..column.len()).map(|row| features::key_at(column, row)).collect()
+}
+
+fn some(values: &[&str]) -> Vec<Option<String>> {
+    values.iter().map(|&value| Some(value.to_owned())).collect()
+}
+
+#[test]
+fn many_images_share_a_row() {
+    let plan = batch(vec![("well", texts(&["B02", "A01"])), ("dose", numbers(&[7, 3]))]);
+    let found = joined(&images(), &[plan], &on(&["well"]), false).unwrap();
+    assert_eq!(found.num_columns(), 1, "the images have the key");
+    assert_eq!(values(&found, "dose"), some(&["3", "3", "7"]));
+}
+
+#[test]
+fn several_columns_and_batches_tell_the_image() {
+    let part = |wells: &[&str], sites: &[&str], doses: &[i64]| {
+        batch(vec![("well", texts(wells)), ("site", texts(sites)), ("dose", numbers(doses))])
+    };
+    let parts = [part(&["A01"], &["02"], &[2]), part(&["B02", "A01"], &["1", "1"], &[3, 1])];
+    let found = joined(&images(), &parts, &on(&["well", "site"]), false).unwrap();
+    assert_eq!(values(&found, "dose"), some(&["1", "2", "3"]));
+}
+
+#[test]
+fn a_column_that_images_lack_holds_their_names() {
+    let names = texts(&["image-2", "image-0", "image-1"]);
+    let table = batch(vec![("index", names), ("dose", numbers(&[2, 0, 1]))]);
+    let found = joined(&images(), &[table], &on(&["index"]), false).unwrap();
+    assert_eq!(values(&found, "dose"), some(&["0", "1", "2"]));
+    assert_eq!(values(&found, "index"), some(&["image-0", "image-1", "image-2"]));
+}
+
+#[test]
+fn what_cannot_be_told_is_refused() {
+    let plan = batch(vec![("well", texts(&["A01", "A01"])), ("dose", numbers(&[7, 3]))]);
+    let why =
+        |on: &[String]| joined(&images(), std::slice::from_ref(&plan), on, false).unwrap_err().to_string();
+    assert!(why(&on(&["well"])).contains("rows 0 and 1 are alike in well, and both are of image-0"));
+    assert!(why(&on(&["dose"])).contains("has no row for 3 of 3 images, the first is image-0"));
+    assert!(why(&on(&["site", "well"])).contains("has no column \"site\""));
+    assert!(why(&on(&["a", "b"])).contains("no column a, b beside them"));
+    assert!(why(&[]).contains("has 2 rows for 3 images"));
+    let keys = batch(vec![("well", texts(&["A01", "B02"]))]);
+    let error = joined(&images(), &[keys], &on(&["well"]), false).unwrap_err();
+    assert!(error.to_string().contains("has no column but well"));
+    assert!(joined(&images(), &[], &[], false).is_err());
+}
+
+#[test]
+fn images_without_a_row_get_nulls_where_that_is_asked_for() {
+    let plan = batch(vec![("well", texts(&["A01"])), ("dose", numbers(&[7]))]);
+    let error = joined(&images(), std::slice::from_ref(&plan), &on(&["well"]), false).unwrap_err();
+    assert_eq!((error.row_index(), error.is_choice()), (Some(2), true));
+    let found = joined(&images(), &[plan], &on(&["well"]), true).unwrap();
+    assert_eq!(values(&found, "dose"), [Some("7".to_owned()), Some("7".to_owned()), None]);
+}
+
+#[test]
+fn columns_stand_beside_those_that_were_there() {
+    let dose: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5]));
+    let columns = batch(vec![("dose", dose), ("site", numbers(&[7, 8, 9]))]);
+    let store = WithColumns::new(Arc::new(images()), Arc::new(columns)).unwrap();
+    assert_eq!(store.hints().feature_names(), ["well", "dose", "site"]);
+    let wanted = on(&["site", "well", "dose"]);
+    let found = store.hints().features(&wanted).unwrap().unwrap();
+    assert_eq!(values(&found, "site"), some(&["7", "8", "9"]), "the new one counts");
+    assert_eq!(values(&found, "well"), some(&["A01", "A01", "B02"]));
+    let view = Subset::of(Box::new(store), vec![2, 0]);
+    let found = view.hints().features(&on(&["dose"])).unwrap().unwrap();
+    assert_eq!(values(&found, "dose"), some(&["2.5", "0.5"]));
+}
+
+#[test]
+fn columns_of_other_numbers_and_reserved_names_are_refused() {
+    let fails = |columns| WithColumns::new(Arc::new(images()), Arc::new(columns)).err().unwrap().to_string();
+    assert!(fails(batch(vec![("dose", numbers(&[1, 2]))])).contains("has 2 rows for 3 images"));
+    assert!(fails(batch(vec![("row_id", numbers(&[1, 2, 3]))])).contains("\"row_id\""));
+}

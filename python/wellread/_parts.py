@@ -1,0 +1,225 @@
+"""What comes beside the pixels of a batch, and how a batch is put together.
+
+labels ── classes ──┐
+columns, features ──┼── rows of the batch ──▶ labels, columns, features, indices ──┐
+indices ────────────┘                                                              │
+                                                               pixels, targets ────┴──▶ tuple, or dict by keys
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _arrays, _check
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
+
+#: Parts of a batch, in their order; a batch has the first and those that were asked for.
+PARTS = ("pixels", "targets", "labels", "columns", "features", "indices")
+
+
+def names_of(parts: Sequence[str], as_dict: Any, keys: Any) -> list[str] | None:
+    """What the parts of a batch are called in a dictionary; None where a batch is a tuple of them.
+
+    Raises TypeError or ValueError for names that make no sense.
+    """
+    if keys is None:
+        return list(parts) if _check.truth("as_dict", as_dict) else None
+    _check.truth("as_dict", as_dict)
+    there = ", ".join(parts)
+    if isinstance(keys, Mapping):
+        unknown = [key for key in keys if key not in parts]
+        if unknown:
+            raise ValueError(f"keys names {unknown[0]!r}, and the parts of a batch are {there}")
+        names = [_check.text(f"keys[{part!r}]", keys.get(part, part)) for part in parts]
+    else:
+        given = _check.several("keys", keys, "a dict of names by part, or a list of one name per part")
+        names = [_check.text(f"keys[{i}]", name) for i, name in enumerate(given)]
+        if len(names) != len(parts):
+            raise ValueError(f"keys has {len(names)} names, and a batch {len(parts)} parts: {there}")
+    if len(set(names)) != len(names):
+        raise ValueError(f"keys calls two parts by one name: {', '.join(names)}")
+    return names
+
+
+def composer(names: list[str] | None) -> Callable[[Any, Sequence[Any]], Any]:
+    """The function from pixels and the parts that come beside them to the batch."""
+    if names is not None:
+        return lambda pixels, beside: dict(zip(names, (pixels, *beside), strict=True))
+    return lambda pixels, beside: (pixels, *beside) if beside else pixels
+
+
+class Classes:
+    """Labels as numbers of classes.
+
+    Raises ValueError where a row that is used has a label that is no class, or none at all.
+    """
+
+    def __init__(self, values: Any, classes: Any, rows: Sequence[int]):
+        import numpy
+
+        if values.ndim != 1:
+            raise ValueError(f"classes needs one label per row, and labels are of shape {values.shape}")
+        labels = values.tolist()
+        try:
+            if isinstance(classes, (bool, numpy.bool_)):
+                names = sorted({label for label in labels if not _is_missing(label)})
+            else:
+                names = _check.several("classes", classes, "True, or the list of classes")
+                names = [name.item() if isinstance(name, numpy.generic) else name for name in names]
+            self.index = {name: number for number, name in enumerate(names)}
+            numbers = [-1 if _is_missing(label) else self.index.get(label, -1) for label in labels]
+        except TypeError as error:
+            raise TypeError(f"classes: labels of these kinds cannot be told apart or sorted ({error})") from None
+        if len(self.index) != len(names):
+            twice = next(name for number, name in enumerate(names) if self.index[name] != number)
+            raise ValueError(f"classes has {twice!r} twice")
+        self.names = names
+        self.numbers = numpy.array(numbers, "int64")
+        used = numpy.asarray(rows, "int64")
+        unknown = used[self.numbers[used] < 0]
+        if len(unknown):
+            row = int(unknown[0])
+            advice = "give the rows that have one (rows=)"
+            if _is_missing(labels[row]):
+                raise ValueError(f"row {row} has no label ({labels[row]}), so it is of no class: {advice}")
+            shown = ", ".join(map(repr, names[:8])) + (" …" if len(names) > 8 else "")
+            raise ValueError(
+                f"row {row} has the label {labels[row]!r}, which is none of the {len(names)} classes ({shown}): add "
+                f"it, or {advice}"
+            )
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN and their like."""
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):  # pandas' NA says neither.
+        return True
+
+
+def given_labels(dataset: Dataset, labels: Any) -> Any:
+    """The values of labels that are no column's name, in an array of their own."""
+    import numpy
+
+    try:
+        # A copy: what the caller does with theirs afterwards changes no batch. In two steps, since torch's
+        # tensors do not know the keyword by which NumPy asks for one.
+        values = numpy.array(numpy.asarray(labels))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(
+            f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
+            f"not {_check.kind(labels)} ({error})"
+        ) from None
+    if values.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
+        mixed = {isinstance(value, (str, bytes)): type(value).__name__ for value in labels}
+        if len(mixed) > 1:
+            raise ValueError(
+                f"labels mix {mixed[True]} and {mixed[False]}, of which NumPy makes texts: give values of one kind"
+            )
+    if values.shape[:1] != (len(dataset),):
+        raise ValueError(
+            f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
+            f"not of shape {values.shape}"
+        )
+    return values
+
+
+def feature_names(dataset: Dataset, features: Any) -> list[str]:
+    """The columns that are named, or that fit a pattern such as "Cells_*", each once."""
+    one = isinstance(features, str)
+    wanted = [features] if one else _check.several("features", features, "columns, or a pattern of their names")
+    there = dataset.columns
+    found: dict[str, None] = {}
+    for i, name in enumerate(wanted):
+        _check.text(f"features[{i}]", name)
+        if name in there or not any(letter in name for letter in "*?["):
+            found[name] = None
+            continue
+        fitting = [column for column in there if fnmatch.fnmatchcase(column, name)]
+        if not fitting:
+            raise ValueError(f"features has {name!r}, which fits none of the {len(there)} columns: {there[:12]}")
+        found |= dict.fromkeys(fitting)
+    if not found:
+        raise ValueError("features must name one column at least")
+    return list(found)
+
+
+def matrix(dataset: Dataset, names: Sequence[str]) -> Any:
+    """Columns of numbers and truth values as one array (rows, columns) of float32, with NaN for what is missing.
+
+    Raises TypeError for a column of something else.
+    """
+    import numpy
+
+    made = numpy.empty((len(dataset), len(names)), "float32")
+    for i, name in enumerate(names):
+        values = dataset.column(name)
+        if values.dtype.kind == "O" and all(value is None or isinstance(value, bool) for value in values):
+            values = numpy.array([numpy.nan if value is None else value for value in values], "float32")
+        if values.dtype.kind not in "biuf":
+            what = {"O": "texts", "M": "times", "m": "durations"}.get(values.dtype.kind, str(values.dtype))
+            raise TypeError(f"features are numbers, and column {name!r} holds {what}: columns= takes those")
+        with numpy.errstate(over="ignore"):
+            made[:, i] = values
+    return made
+
+
+class Beside:
+    """What comes beside pixels, by the rows of a batch: a tuple of the parts that were asked for, in their order."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        as_: str,
+        rows: Sequence[int] | None,
+        *,
+        labels: Any,
+        classes: Any,
+        columns: Any,
+        features: Any,
+        indices: Any,
+    ):
+        convert = _arrays.of_column(as_)
+        self.classes: Classes | None = None
+        #: What was given, in lists and arrays that nobody else changes.
+        self.given: dict[str, Any] = {}
+        self._parts: dict[str, Callable[[list[int]], Any]] = {}
+        has_classes = classes is not None and classes is not False
+        if has_classes and labels is None:
+            raise ValueError("classes are those of labels, which are not given")
+        if labels is not None:
+            if isinstance(labels, str):
+                values = dataset.column(labels)
+            else:
+                values = self.given["labels"] = given_labels(dataset, labels)
+            if has_classes:
+                used = range(len(dataset)) if rows is None else rows
+                self.classes = Classes(values, classes, used)
+                self.given["classes"] = self.classes.names
+                values = self.classes.numbers
+            self._parts["labels"] = lambda rows: convert(values[rows])
+        if columns is not None:
+            names = [_check.text(f"columns[{i}]", n) for i, n in enumerate(_check.several("columns", columns))]
+            self.given["columns"] = names
+            several = {name: dataset.column(name) for name in names}
+            self._parts["columns"] = lambda rows: {name: convert(values[rows]) for name, values in several.items()}
+        if features is not None:
+            names = self.given["features"] = feature_names(dataset, features)
+            table = matrix(dataset, names)
+            self._parts["features"] = lambda rows: convert(table[rows])
+        if _check.truth("indices", indices):
+            import numpy
+
+            self._parts["indices"] = lambda rows: convert(numpy.asarray(rows, "int64"))
+
+    @property
+    def parts(self) -> list[str]:
+        """Which parts there are."""
+        return list(self._parts)
+
+    def __call__(self, rows: list[int]) -> tuple[Any, ...]:
+        return tuple(part(rows) for part in self._parts.values())
