@@ -151,7 +151,11 @@ impl LoaderBuilder {
         let prefetch = self.prefetch.unwrap_or(ahead).max(1);
         let slices = (bytes / SLICE_BYTES).clamp(1, largest);
         let slice = |joined| if joined > 1 { largest } else { largest.div_ceil(slices) };
-        let compiled = CompiledTransform::new(&self.transform, self.output, info);
+        let compiled = CompiledTransform::new(&self.transform, self.output, info).of_rows(&self.dataset)?;
+        // Rows of unknown groups are known now, as those that lack a file.
+        if matches!(self.on_error, OnError::Raise) {
+            (0..rows.len()).try_for_each(|i| compiled.group(rows.get(i)).map(drop))?;
+        }
         let stored = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX);
         let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

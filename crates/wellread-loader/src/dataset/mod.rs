@@ -279,6 +279,11 @@ impl Dataset {
         caches
     }
 
+    /// Whether it is the same set as another, with the same caches.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.store, &other.store)
+    }
+
     /// The store beneath.
     pub fn store(&self) -> &dyn Store {
         &*self.store

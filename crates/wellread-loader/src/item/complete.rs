@@ -102,7 +102,8 @@ impl PostReadBuffers {
         let size = [item.info.shape.t(), compiled.channels.len()];
         let mut finish = |floats: &mut [f32]| {
             if let Some(finish) = &compiled.post_process {
-                finish.run(level, item.draws, floats, size, (&mut *percentiles, is_whole));
+                let last = item.last.map(|last| &affine[last..last + compiled.channels.len()]);
+                finish.run(level, item.draws, floats, size, last, (&mut *percentiles, is_whole));
             }
         };
         if at == At::Out {

@@ -109,6 +109,8 @@ struct Item {
     intermediate: usize,
     /// Where the factors of its channels begin.
     affine: usize,
+    /// Where those of the last step begin, where the image has its own.
+    last: Option<usize>,
 }
 
 impl Item {
@@ -309,13 +311,26 @@ impl ItemContext {
             PixelDestination::Maximum { .. } => (pixels * info.dtype.size()).div_ceil(4),
             PixelDestination::Turned { .. } | PixelDestination::Straight { .. } => pixels,
         };
-        let mut affine = 0;
-        if compiled.per_image_brightness {
+        let (mut affine, mut last) = (0, None);
+        let (group, channels) = (compiled.group(row)?, 0..compiled.channels.len());
+        if compiled.per_image_brightness || group.is_some() {
             affine = self.affine.len();
             let jitter = transform.jitter;
-            let of =
-                |c| compiled.affine_at(c, factor(jitter, jitter.brightness, Purpose::Brightness, draws, c));
-            self.affine.extend((0..compiled.channels.len()).map(of));
+            let brightness = |c| {
+                if compiled.per_image_brightness {
+                    factor(jitter, jitter.brightness, Purpose::Brightness, draws, c)
+                } else {
+                    1.0
+                }
+            };
+            let of = |c| compiled.affine_at(c, group, brightness(c));
+            self.affine.extend(channels.clone().map(of));
+        }
+        if let Some(group) = group
+            && compiled.post_process.is_some()
+        {
+            last = Some(self.affine.len());
+            self.affine.extend(channels.filter_map(|c| compiled.last_affine(c, group)));
         }
         let orientation = placement.orientation();
         self.items.push(Item {
@@ -328,6 +343,7 @@ impl ItemContext {
             destination,
             intermediate,
             affine,
+            last,
         });
         Ok(())
     }

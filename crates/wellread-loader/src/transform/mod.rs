@@ -13,7 +13,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `steps`, [`field`] | what a transform is made of |
+//! | `steps`, [`field`], `groups` | what a transform is made of |
 //! | `compose` | [`Transform`]: steps put together |
 //! | `check` | what makes no sense, or does not fit an image |
 //! | `placement` | crops, flips and turns as drawn |
@@ -24,10 +24,12 @@ mod check;
 mod compose;
 mod error;
 pub mod field;
+mod groups;
 mod placement;
 mod steps;
 
 pub use compose::Transform;
 pub use error::TransformError;
+pub use groups::GroupNormalize;
 pub use placement::Placement;
 pub use steps::{Crop, Filter, Jitter, Noise, Normalize, Resize, RightAngles, Scale};
