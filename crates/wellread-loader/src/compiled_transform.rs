@@ -5,9 +5,11 @@ use crate::dataset::Dataset;
 use crate::dtype::Output;
 use crate::kernels::Affine;
 use crate::postprocess::{FinalNormalize, PostProcess};
+use crate::row_fields::RowFields;
 use crate::row_groups::RowGroups;
 use crate::transform::affine::{affine, first_affine, is_between, is_clipped, mean_and_std};
 use crate::transform::{Normalize, Scale, Transform};
+use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 use wellread_store::{Result, RowInfo};
 
@@ -35,7 +37,7 @@ pub(crate) struct CompiledTransform {
     pub(crate) affine: Vec<Affine>,
     /// Whether the brightness differs from image to image.
     pub(crate) per_image_brightness: bool,
-    /// The groups of rows, where they are normalised by these.
+    /// What rows take from columns beside them, where they do.
     pub(crate) groups: Option<RowGroups>,
     /// What comes after the pass.
     pub(crate) post_process: Option<PostProcess>,
@@ -76,7 +78,7 @@ impl CompiledTransform {
     /// # Errors
     /// Columns that are not there or cannot be read.
     pub(crate) fn of_rows(mut self, dataset: &Dataset) -> Result<Self> {
-        self.groups = RowGroups::of(dataset, &self.transform)?;
+        self.groups = RowGroups::of(dataset, &self.transform, &self.channels)?;
         Ok(self)
     }
 
@@ -92,7 +94,12 @@ impl CompiledTransform {
     /// # Errors
     /// A group of which nothing is known.
     pub(crate) fn group(&self, row: usize) -> Result<Option<u32>> {
-        self.groups.as_ref().map(|groups| groups.group(row)).transpose()
+        self.groups.as_ref().map_or(Ok(None), |groups| groups.group(row))
+    }
+
+    /// The illumination fields of rows, where they have such.
+    pub(crate) fn fields(&self) -> Option<&Arc<RowFields>> {
+        self.groups.as_ref()?.fields()
     }
 
     /// The factor and summand of an output channel for a row of this group under a brightness.

@@ -68,6 +68,7 @@ mod pool;
 mod postprocess;
 mod resample;
 mod ring;
+mod row_fields;
 mod row_groups;
 pub mod simd;
 mod sink;
@@ -97,5 +98,5 @@ pub use stats::{GroupStats, Stats};
 pub use traffic::Traffic;
 pub use transform::field::{self, Field};
 pub use transform::{
-    Crop, Filter, GroupNormalize, Jitter, Noise, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError,
+    Crop, Filter, GroupFields, GroupNormalize, Jitter, Noise, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError,
 };

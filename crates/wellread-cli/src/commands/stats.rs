@@ -22,7 +22,7 @@ Examples:
 A loader normalises by the file: Normalize::from_stats(\"stats.json\") in Rust, normalize=\"stats.json\" in Python; with --by each
 image by the numbers of its group. Or it scales by its percentiles: Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
 pub struct Args {
-    /// A file or folder of images, or a pattern such as 'plates/*.parquet'.
+    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
     #[command(flatten)]
     open: OpenArgs,

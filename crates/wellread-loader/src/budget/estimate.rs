@@ -67,7 +67,7 @@ impl MemoryEstimate<'_> {
     ) -> Result<usize> {
         let transform = &self.compiled.transform;
         let is_direct = !transform.project
-            && transform.illumination.is_none()
+            && !transform.is_corrected()
             && transform.resize.is_none()
             && transform.max_degrees == 0.0
             && self.compiled.post_process.is_none();

@@ -69,7 +69,11 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
         _ => cache.limit().min(sizes.all),
     };
     let caches: usize = dataset.caches().iter().map(kept).fold(0, usize::saturating_add);
-    let left = limit.saturating_sub(caches);
+    // Of illumination fields, a part.
+    let plane =
+        dataset.row_info(request.rows.get(0)).map_or(usize::MAX, |info| info.shape.y() * info.shape.x());
+    let fields = estimate.compiled.fields().map_or(0, |fields| fields.keep_at_most(limit / 4, plane));
+    let left = limit.saturating_sub(caches).saturating_sub(fields);
     let share = |a: ReadAhead, left: usize| {
         let [usual, most] =
             if a.joined > 1 { sizes.joined(estimate, a.joined, *slice)? } else { sizes.alone };

@@ -8,6 +8,7 @@ use crate::item::Reference;
 use crate::loader::Loader;
 use crate::order::{RowOrder, Rows, Steps};
 use crate::plan::Plan;
+use crate::row_fields::LastFields;
 use crate::skip::{OnError, Skipped};
 use std::sync::Arc;
 use wellread_store::words::{counted, there_are};
@@ -153,8 +154,11 @@ impl LoaderBuilder {
         let slice = |joined| if joined > 1 { largest } else { largest.div_ceil(slices) };
         let compiled = CompiledTransform::new(&self.transform, self.output, info).of_rows(&self.dataset)?;
         // Rows of unknown groups are known now, as those that lack a file.
-        if matches!(self.on_error, OnError::Raise) {
-            (0..rows.len()).try_for_each(|i| compiled.group(rows.get(i)).map(drop))?;
+        if let (OnError::Raise, Some(groups)) = (&self.on_error, &compiled.groups) {
+            (0..rows.len()).try_for_each(|i| groups.check(rows.get(i)))?;
+            if let Some(fields) = groups.fields() {
+                fields.find(row, info.shape, &mut LastFields::default())?;
+            }
         }
         let stored = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX);
         let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES;

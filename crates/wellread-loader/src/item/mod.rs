@@ -21,6 +21,7 @@ use crate::orientation::Orientation;
 use crate::percentiles::Percentiles;
 use crate::postprocess::factor;
 use crate::resample::Resampler;
+use crate::row_fields::LastFields;
 use crate::sink::{PixelDestination, Target};
 use crate::traffic::Traffic;
 use crate::transform::Placement;
@@ -67,6 +68,8 @@ struct PostReadBuffers {
     floats: Vec<f32>,
     /// One plane between resize and rotation.
     resized: Vec<f32>,
+    /// The illumination fields of the row before.
+    fields: LastFields,
     /// For percentiles of a channel.
     percentiles: Percentiles,
     resampler: Resampler,
@@ -297,7 +300,7 @@ impl ItemContext {
         let floats = resampled || compiled.post_process.is_some();
         let destination = if transform.project {
             PixelDestination::Maximum { start: 0 }
-        } else if transform.illumination.is_some() {
+        } else if transform.is_corrected() {
             PixelDestination::Straight { start: 0 }
         } else if resampled || (floats && compiled.output != Output::F32) {
             PixelDestination::Turned { start: 0 }

@@ -33,6 +33,12 @@ impl Transform {
         if self.channels.as_ref().is_some_and(Vec::is_empty) {
             return refuse("no channel is selected", "give at least one");
         }
+        if self.illumination.is_some() && self.fields.is_some() {
+            return refuse(
+                "illumination is corrected by one field, and by fields of groups",
+                "give one of both",
+            );
+        }
         self.check_crop()?;
         self.check_scale()?;
         self.check_intensities()?;
@@ -171,7 +177,7 @@ impl Transform {
     /// The first step that computes.
     pub fn check_stored(&self) -> Checked {
         let steps = [
-            (self.illumination.is_some(), "an illumination correction"),
+            (self.is_corrected(), "an illumination correction"),
             (self.resize.is_some(), "a resize"),
             (self.max_degrees > 0.0, "a rotation by a few degrees"),
             (self.scale != Scale::None, "a scale"),

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::stats::PERCENTILES;
 use wellread_loader::{
-    Dataset, GroupStats, ItemContext, Jitter, Loader, Normalize, OnError, Scale, Stats, Transform,
+    Dataset, Field, GroupFields, GroupStats, ItemContext, Jitter, Loader, LoaderBuilder, Normalize, OnError,
+    Scale, Stats, Transform,
 };
 
 const SHAPE: Shape = Shape([1, 2, 1, 9, 7]);
@@ -163,4 +164,89 @@ fn groups_that_are_unknown_are_named() {
         let error = Normalize::from_stats(&few).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+/// Writes a field of an image's size as NumPy does.
+fn write_npy(path: &std::path::Path, values: &[f64]) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut header = "{'descr': '<f8', 'fortran_order': False, 'shape': (9, 7), }".to_owned();
+    while !(11 + header.len()).is_multiple_of(64) {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// The field of a plate and channel.
+fn field(plate: &str, c: usize) -> Vec<f64> {
+    let first = usize::from(*plate.as_bytes().last().unwrap()) + c * 3;
+    (first..first + 63).map(|i| 1.0 + (i % 11) as f64 / 8.0).collect()
+}
+
+#[test]
+fn illumination_is_that_of_each_plate_and_channel() {
+    let dataset = plates(PixelType::U16).select([0, 1, 2, 4, 5, 6]).unwrap();
+    let names: Vec<&str> = [0, 1, 2, 4, 5, 6].iter().map(|&row| PLATES[row].unwrap()).collect();
+    let dir = tempfile::tempdir().unwrap();
+    for plate in ["BR1", "BR2"] {
+        for c in 0..2 {
+            let file = dir.path().join(plate).join(format!("{plate}_Illum{}.npy", c + 1));
+            write_npy(&file, &field(plate, c));
+        }
+    }
+    let pattern =
+        format!("{}/{{Metadata_Plate}}/{{Metadata_Plate}}_Illum{{channel:1}}.npy", dir.path().display());
+    let fields = || GroupFields::new(pattern.clone(), None::<String>).unwrap();
+    for channels in [vec![0, 1], vec![1]] {
+        let load = |workers, memory: Option<usize>| -> Vec<f32> {
+            let transform = Transform::default().channels(channels.clone()).illumination_by(fields());
+            let builder = Loader::builder(&dataset).batch_size(4).workers(workers).transform(transform);
+            let builder = memory.into_iter().fold(builder, LoaderBuilder::memory);
+            builder.build().unwrap().iter().flat_map(|batch| batch.unwrap().pixels().to_vec()).collect()
+        };
+        let got = load(0, None);
+        assert_eq!(got, load(3, None));
+        assert_eq!(got, load(1, Some(16 << 20)));
+        for (row, plate) in names.iter().enumerate() {
+            let (info, pixels) = dataset.read(row).unwrap();
+            for (to, &c) in channels.iter().enumerate() {
+                let flat = field(plate, c);
+                for (i, flat) in flat.iter().enumerate() {
+                    let expected = info.dtype.value_at(&pixels, c * 63 + i) / flat;
+                    let got = f64::from(got[(row * channels.len() + to) * 63 + i]);
+                    assert!(
+                        (got - expected).abs() <= expected.abs() * 1e-6,
+                        "{row} {c} {i}: {got} {expected}"
+                    );
+                }
+            }
+        }
+    }
+    // What is wrong names the row, the plate, the channel and the file.
+    let build = |pattern: &str, dataset: &Dataset| {
+        let fields = GroupFields::new(pattern, None::<String>).unwrap();
+        Loader::builder(dataset).illumination_by(fields).build().unwrap_err().to_string()
+    };
+    std::fs::remove_file(dir.path().join("BR2/BR2_Illum2.npy")).unwrap();
+    let said = build(&pattern, &dataset);
+    let all = ["row 0", "Metadata_Plate BR2", "channel 1", "BR2_Illum2.npy"];
+    assert!(all.iter().all(|part| said.contains(part)), "{said}");
+    write_npy(&dir.path().join("BR2/BR2_Illum2.npy"), &[0.0; 63]);
+    assert!(build(&pattern, &dataset).contains("nothing can be divided"));
+    write_npy(&dir.path().join("BR2/BR2_Illum2.npy"), &[1.0; 62]);
+    assert!(build(&pattern, &dataset).contains("its shape needs 504"));
+    let said = build(&pattern, &plates(PixelType::U16));
+    assert!(
+        said.contains("row 3") && said.contains("\"Metadata_Plate\"") && said.contains("no value"),
+        "{said}"
+    );
+    assert!(build("{Metadata_Plate}_{channel}.npy", &dataset).contains("has no name"));
+    assert!(build("{none}.npy", &dataset).contains("no column \"none\""));
+    let twice = Field::new([1, 9, 7], &[1.0; 63], None).unwrap();
+    let builder = Loader::builder(&dataset).illumination(twice).illumination_by(fields());
+    assert!(builder.build().unwrap_err().to_string().contains("one of both"));
 }
