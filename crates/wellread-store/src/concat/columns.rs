@@ -73,21 +73,20 @@ impl Concat {
         for (i, array) in parts.iter().enumerate() {
             let Some(array) = array else { continue };
             let own = array.data_type();
-            common = match common {
-                None => Some((own.clone(), i)),
-                Some((before, first)) => match holding_both(&before, own) {
-                    Some(both) => Some((both, first)),
-                    None => {
-                        let [a, b] = [&filled[first].name, &filled[i].name];
-                        return Err(Error::new(
-                            self.path(),
-                            format_args!("the column {name:?} is {before} in {a}, and {own} in {b}"),
-                        )
-                        .hint("give it one type in all parts, or leave it out of one")
-                        .choice());
-                    }
-                },
+            let Some((before, first)) = common else {
+                common = Some((own.clone(), i));
+                continue;
             };
+            let Some(both) = holding_both(&before, own) else {
+                let [a, b] = [&filled[first].name, &filled[i].name];
+                return Err(Error::new(
+                    self.path(),
+                    format_args!("the column {name:?} is {before} in {a}, and {own} in {b}"),
+                )
+                .hint("give it one type in all parts, or leave it out of one")
+                .choice());
+            };
+            common = Some((both, first));
         }
         let Some((wanted, _)) = common else {
             return Err(Error::new(self.path(), format_args!("has no column {name:?}")));

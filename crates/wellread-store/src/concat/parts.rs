@@ -57,7 +57,7 @@ pub(super) fn in_words(texts: impl IntoIterator<Item = String>) -> String {
 
 /// A name without the ending of a table or of an image.
 fn without_ending(name: &str) -> String {
-    let (folders, last) = name.rsplit_once('/').map_or(("", name), |(folders, last)| (folders, last));
+    let (folders, last) = name.rsplit_once('/').unwrap_or(("", name));
     let of_image = features::stem(last);
     let stem = match of_image.rsplit_once('.') {
         Some((stem, _)) if of_image.len() == last.len() && !stem.is_empty() => stem,

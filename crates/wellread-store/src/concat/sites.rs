@@ -34,12 +34,12 @@ impl SiteTable for Concat {
     }
 
     fn files_of_rows(&self) -> Vec<Vec<PathBuf>> {
-        let of_part = |store: &dyn Store| match store.hints().sites {
-            Some(sites) => sites.files_of_rows(),
-            None => {
-                let file = |row| store.row_hints(row).ok().and_then(RowHints::file);
-                (0..store.len()).map(|row| file(row).into_iter().collect()).collect()
+        let of_part = |store: &dyn Store| {
+            if let Some(sites) = store.hints().sites {
+                return sites.files_of_rows();
             }
+            let file = |row| store.row_hints(row).ok().and_then(RowHints::file);
+            (0..store.len()).map(|row| file(row).into_iter().collect()).collect()
         };
         self.parts().iter().flat_map(|part| of_part(&*part.store)).collect()
     }

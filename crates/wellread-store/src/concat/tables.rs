@@ -78,9 +78,11 @@ impl Search<'_> {
 
     /// The format of the table that an entry is, where it is one.
     fn format_of(&self, path: &Path, name: &str, is_folder: bool) -> Result<Option<&'static Format>> {
-        let is_wanted = |format: &Format| self.wanted.is_none_or(|wanted| wanted.name == format.name);
-        let is_it = |format: &&&Format| has_tables(format) && is_wanted(format) && format.has_ending(name);
-        let Some(format) = formats().iter().find(is_it).copied() else { return Ok(None) };
+        let wanted = self.wanted.map(|wanted| wanted.name);
+        let all = formats().iter().copied();
+        let mut found =
+            all.filter(|format| has_tables(format) && wanted.is_none_or(|name| name == format.name));
+        let Some(format) = found.find(|format| format.has_ending(name)) else { return Ok(None) };
         let is_one = if is_folder || place::is_folder(path) {
             // Spark calls the folder of a table's files as a table.
             (format.recognise)(&Probe::new(path)?)
