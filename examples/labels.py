@@ -11,14 +11,16 @@ print(f"columns: {dataset.columns}")
 pixels, labels = next(iter(wellread.DataLoader(dataset, 8, labels="crowded", as_="torch")))
 print(f"crowded: {labels.dtype} {labels.tolist()}")
 
-# Texts have no type in torch or JAX; number them once.
-wells, numbers = np.unique(dataset.column("well").astype(str), return_inverse=True)
-pixels, labels = next(iter(wellread.DataLoader(dataset, 8, labels=numbers, as_="torch")))
-print(f"wells: {labels.tolist()} of {len(wells)}")
+# Texts have no type in torch or JAX; classes number them.
+loader = wellread.DataLoader(dataset, 8, labels="well", classes=True, as_="torch")
+pixels, labels = next(iter(loader))
+print(f"wells: {labels.tolist()} of {loader.classes}")
 
-# Several columns: a dictionary.
+# Several columns: a dictionary. With more parts, a batch is a dictionary too where that is wanted.
 pixels, beside = next(iter(wellread.DataLoader(dataset, 4, columns=["well", "crowded"])))
 print(f"several: {beside}")
+batch = next(iter(wellread.DataLoader(dataset, 4, labels="crowded", columns=["well"], indices=True, as_dict=True)))
+print(f"parts: {list(batch)}")
 
 # Classes in equal shares, however often each occurs.
 rare = dataset.column("well") == "A01"

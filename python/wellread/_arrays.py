@@ -15,7 +15,7 @@ def converter(as_: str, dtype: str) -> Callable[[Any], Any]:
         # every torch takes; before 2.9 no other.
         return lambda batch: from_dlpack(batch.__dlpack__())
     if as_ == "jax":
-        return to_jax()
+        return _jax_batches(dtype)
     if as_ == "batch":
         return lambda batch: batch
     view = _numpy()
@@ -86,6 +86,35 @@ def stack(as_: str) -> Callable[[list], Any]:
     return numpy.stack
 
 
+def _tell_truncated(what: str, dtype: Any, made: Any) -> None:
+    """Says that JAX has made less of 64 bits, as it says it itself where it is asked for them."""
+    warnings.warn(
+        f"{what} of dtype {dtype} are not available, and will be truncated to dtype {made}. To enable more dtypes, "
+        "set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell environment variable.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _jax_batches(dtype: str) -> Callable[[Any], Any]:
+    """As :func:`to_jax`, for batches of a type: JAX makes float32 of float64 unless it is told to have 64 bits, which
+    is said once."""
+    convert = to_jax()
+    if dtype != "float64":
+        return convert
+    told = False
+
+    def checked(batch):
+        nonlocal told
+        made = convert(batch)
+        if not told and made.dtype.itemsize < 8:
+            told = True
+            _tell_truncated("pixels", dtype, made.dtype)
+        return made
+
+    return checked
+
+
 def _jax_column() -> Callable[[Any], Any]:
     """As :func:`of_column`, for JAX, which has 64 bits only where it is told so: whole numbers that 32 bits do not
     hold become others, which is said once."""
@@ -103,13 +132,7 @@ def _jax_column() -> Callable[[Any], Any]:
             kept = numpy.iinfo(made.dtype)
             if values.min() < kept.min or values.max() > kept.max:
                 told = True
-                warnings.warn(
-                    f"labels of dtype {values.dtype} are not available, and will be truncated to dtype {made.dtype}. "
-                    "To enable more dtypes, set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 shell "
-                    "environment variable.",
-                    UserWarning,
-                    stacklevel=2,
-                )
+                _tell_truncated("labels", values.dtype, made.dtype)
         return made
 
     return convert

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from typing import Any
 
 _FORMATS = {
     "uint8": "B",
@@ -21,7 +22,7 @@ _FORMATS = {
 
 
 @functools.lru_cache(maxsize=64)
-def _bytes_type(nbytes: int) -> type:
+def _bytes_type(nbytes: int) -> Any:
     """The type of so many bytes, made once: a type is a cycle, kept with its objects until cycles are looked for."""
     # A type of its own and not `c_ubyte * nbytes`: its objects have a `__dict__`, in which the batch is kept.
     return type("Memory", (ctypes.Array,), {"_type_": ctypes.c_ubyte, "_length_": nbytes})
@@ -32,7 +33,7 @@ def view(batch, flags: int = 0) -> memoryview:
     memory = _bytes_type(batch.nbytes).from_address(batch.address)
     memory.batch = batch
     found = memoryview(memory).cast("B")
-    kind = _FORMATS.get(batch.dtype)
+    kind: Any = _FORMATS.get(batch.dtype)
     if kind is not None:
         found = found.cast(kind, batch.shape)
     return found.toreadonly() if batch.readonly else found

@@ -12,6 +12,7 @@ from .errors import ChoiceError, Error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from . import _device
     from .loader import DataLoader
 
 B_co = TypeVar("B_co", covariant=True)
@@ -24,7 +25,7 @@ class Core:
         # That of the ranks of now: when they change, the loader takes another.
         native = loader._native
         self.loader: Any = native
-        self.lending = None if loader._lender is None else loader._lender.begin(native)
+        self.lending: _device.Lending | None = None if loader._lender is None else loader._lender.begin(native)
         self.native: Any = native.run() if state is None else native.resume(state, *(turn or (0, 1)))
         # One of several processes has its last batch before the epoch is over.
         self._ends_with_its_batches = turn is None
@@ -80,11 +81,13 @@ class Iterator(Generic[B_co]):
     one of several processes that take turns."""
 
     def __init__(self, loader: DataLoader[B_co], state: str | None, turn: tuple[int, int] | None = None):
-        self.core = Core(loader, state, turn)
+        self.core: Core = Core(loader, state, turn)
         self._next = self.core.native.__next__
         self._beside, self._compose = loader._beside, loader._compose
         self._finish = loader._finish
-        self._convert = _arrays.converter(loader._as, loader._dtype)
+        # What is scaled on the device is float32 there, whatever was stored.
+        dtype = "float32" if loader._scales_later else loader._dtype
+        self._convert = _arrays.converter(loader._as, dtype)
         if self.core.lending is not None:
             self._convert = self.core.lending.tensor
         self._mover: Callable[[], Any] | None = None

@@ -62,6 +62,8 @@ def order(
         raise ValueError(f'by must be given for order="{kind}": a column, columns, or a list of one key per row')
     if images is not None and kind not in ("weighted", "balanced"):
         raise ValueError('images_per_epoch belongs to order="weighted" and order="balanced"')
+    if block is not None and kind != "block":
+        raise ValueError('block belongs to order="block"')
     columns, keys = grouping("by", by)
     in_groups = kind == "block" and (by is not None or (of_cells and not hasattr(block, "__len__")))
     if in_groups:

@@ -114,6 +114,9 @@ def given_labels(dataset: Dataset, labels: Any) -> Any:
             f"labels must be a column's name or {len(dataset)} values, one per row of the dataset, "
             f"not {_check.kind(labels)} ({error})"
         ) from None
+    if not values.dtype.isnative:
+        # Torch and JAX take the machine's byte order only.
+        values = values.astype(values.dtype.newbyteorder("="))
     if values.dtype.kind in "SU" and isinstance(labels, (list, tuple)):
         mixed = {isinstance(value, (str, bytes)): type(value).__name__ for value in labels}
         if len(mixed) > 1:

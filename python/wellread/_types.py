@@ -64,6 +64,11 @@ class OpenOptions(TypedDict, total=False):
     column: str | None
     level: int | None
     cache: Cache | None
+    layout: str | None
+    pattern: str | None
+    missing: str | None
+    unmatched: str | None
+    path_map: Mapping[str, str] | None
 
 
 class PixelChoices(TypedDict, total=False):
@@ -85,7 +90,7 @@ class PixelChoices(TypedDict, total=False):
     turns: Turns
     rotate: float
     resize: Size | None
-    resize_filter: Filter
+    resize_filter: Filter | None
     max_projection: bool
     brightness: float
     contrast: float

@@ -167,7 +167,7 @@ class BenchmarkLogger:
 
     def __init__(self, output_dir: str | os.PathLike[str] = "results/raw", filename: str | None = None):
         name = filename or f"benchmark_results_{datetime.datetime.now():%Y%m%d_%H%M%S}.csv"
-        self.path = Path(output_dir) / name
+        self.path: Path = Path(output_dir) / name
 
     def log(self, result: Mapping[str, Any]) -> None:
         """Adds a result. The file is written beside and renamed, so that it is whole at any time.
@@ -275,6 +275,9 @@ def create_dataloader(
         "scale": "unit",
         "normalize": (MEAN, DEVIATION) if channels == len(MEAN) else None,
     }
+    if options.get("resize", (height, width)) is None:
+        # Nothing is resized, and a filter would be of nothing.
+        del prepared["resize_filter"]
     if "rank" not in options:
         # A benchmark measures all images, whatever job it runs in.
         prepared["shard"] = False

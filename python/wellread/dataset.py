@@ -430,7 +430,8 @@ class Dataset:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of plain values beside the images."""
+        """Names of the columns of plain values beside the images. A table's ``row_id`` is one of them unless it
+        counts rows from 0. Of columns with one name, all but the first get ``_y`` behind it."""
         return self._native.column_names()
 
     @property

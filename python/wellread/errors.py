@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from typing import Any
 
 __all__ = ["ChoiceError", "CorruptImageError", "Error", "MissingError", "UnsupportedImageError"]
 
@@ -23,7 +25,18 @@ class Error(Exception):
         hint: what to do about it; None where nothing helps. The message has it too.
     """
 
-    def __init__(self, message: str = "", *, path=None, row: int | None = None, hint: str | None = None):
+    path: str | None
+    row: int | None
+    hint: str | None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        path: str | os.PathLike[str] | None = None,
+        row: int | None = None,
+        hint: str | None = None,
+    ) -> None:
         super().__init__(message)
         if path is None and row is None and str(message).startswith("Caught "):
             told = _OF_A_WORKER.search(str(message))
@@ -33,7 +46,7 @@ class Error(Exception):
         self.row = row
         self.hint = hint
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions of worker processes are pickled, and keep what they know.
         return _rebuilt, (type(self), self.args, self.path, self.row, self.hint)
 
@@ -58,6 +71,6 @@ class ChoiceError(Error, ValueError):
     """Choices of a loader that make no sense, or do not fit the images."""
 
 
-def _rebuilt(kind: type, args: tuple, path, row, hint) -> Error:
+def _rebuilt(kind: type[Error], args: tuple[Any, ...], path: str | None, row: int | None, hint: str | None) -> Error:
     message = str(args[0]) if args else ""
     return kind(message, path=path, row=row, hint=hint)

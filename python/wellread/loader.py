@@ -66,7 +66,8 @@ class DataLoader(Generic[B_co]):
             range of stored values (one for all channels or lists of one per channel) to [0, 1]; None leaves values
             as they are; "device" delivers what "unit" would, but moves the stored type and scales it there (torch and
             JAX). "auto" is "unit", and None with dtype="stored".
-        percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles.
+        percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles. NaN
+            and infinite values do not count; infinite ones are clipped to 0 and 1.
         normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
             each image by its own; or the file that ``wellread stats --out`` wrote, with ``--by Metadata_Plate`` each
             image by the numbers of its plate.
@@ -77,7 +78,7 @@ class DataLoader(Generic[B_co]):
         flip: probability, or (left to right, top to bottom), or True for one half each, or "horizontal", "vertical".
         turns: "none", "half" (0 or 180 degrees), "quarter", or "fitting" (quarter where the images are square).
         rotate: rotation by a random angle up to so many degrees either way, bilinear, the edge mirrored.
-        resize: (height, width) of all planes; ``resize_filter`` is "area", "bilinear" or "antialias".
+        resize: (height, width) of all planes; ``resize_filter`` is "area" (unless given), "bilinear" or "antialias".
         max_projection: reduces depth to its maximum.
         brightness, contrast, gamma: random changes of intensity, 0 for none; ``per_channel`` draws anew for each.
         photon_noise, gaussian_noise: random noise, in units of scaled values.
@@ -289,7 +290,7 @@ class DataLoader(Generic[B_co]):
         turns: Turns = "none",
         rotate: float = 0.0,
         resize: Size | None = None,
-        resize_filter: Filter = "area",
+        resize_filter: Filter | None = None,
         max_projection: bool = False,
         brightness: float = 0.0,
         contrast: float = 0.0,
@@ -354,6 +355,8 @@ class DataLoader(Generic[B_co]):
         resized = _check.size("random_resized_crop", random_resized_crop)
         if resized and resize is not None:
             raise ValueError("random_resized_crop is a resize already: leave resize out")
+        if resize_filter is not None and resize is None:
+            raise ValueError("resize_filter belongs to resize")
         if rows is not None and sampler is not None:
             raise ValueError("rows and sampler are the same: give one of them")
         self._named = _ranks.given(shard, rank, world_size, sampler)
@@ -417,6 +420,8 @@ class DataLoader(Generic[B_co]):
                 "resize": resized or _check.size("resize", resize),
                 "resize_filter": "antialias"
                 if resized
+                else "area"
+                if resize_filter is None
                 else _check.word("resize_filter", resize_filter, _options.FILTERS),
                 "rotate": _check.real("rotate", rotate, 0, 180),
                 "scale": scale,
@@ -434,6 +439,9 @@ class DataLoader(Generic[B_co]):
                 "channel_dropout": _check.real("channel_dropout", channel_dropout, 0, 1),
             },
         }
+        *strengths, each = choices["transform"]["jitter"]
+        if each and not any(strengths):
+            raise ValueError("per_channel belongs to brightness, contrast and gamma: give one of them")
         self._lender = None
         if self._pins:
             from . import _device

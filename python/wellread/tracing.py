@@ -28,9 +28,9 @@ class trace:  # noqa: N801 - used as a function is
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-        self.spans = 0
-        self.dropped = 0
+        self.path: str = os.fspath(path)
+        self.spans: int = 0
+        self.dropped: int = 0
 
     def __enter__(self) -> trace:
         _native.trace_start(self.path, " ".join(sys.argv))
@@ -50,7 +50,7 @@ class step:  # noqa: N801 - used as a function is
     __slots__ = ("_begun", "name")
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
 
     def __enter__(self) -> step:
         self._begun = _native.Step()

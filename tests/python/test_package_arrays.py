@@ -182,6 +182,34 @@ def test_jax_tells_once_of_labels_that_do_not_fit(parquet):
     assert "labels of dtype int64" in str(one.message) and "jax_enable_x64" in str(one.message)
 
 
+def test_jax_tells_of_float64_that_becomes_float32(tmp_path):
+    import jax
+    import tifffile
+
+    if jax.config.jax_enable_x64:
+        pytest.skip("JAX has 64 bits here")
+    for i in range(3):
+        tifffile.imwrite(tmp_path / f"{i}.tif", np.full((6, 7), i + 1 / 3))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        # What is scaled on the device, or asked for as float32, loses nothing that was asked for.
+        list(wr.DataLoader(tmp_path, 1, as_="jax"))
+        list(wr.DataLoader(tmp_path, 1, as_="jax", scale="device"))
+        assert not [one for one in told if "pixels of dtype" in str(one.message)]
+        arrays = list(wr.DataLoader(tmp_path, 1, as_="jax", dtype="stored"))
+    assert {str(array.dtype) for array in arrays} == {"float32"}
+    (one,) = [one for one in told if "pixels of dtype" in str(one.message)]
+    assert "pixels of dtype float64" in str(one.message) and "jax_enable_x64" in str(one.message)
+
+
+@pytest.mark.parametrize("as_", ["numpy", "torch", "jax"])
+def test_labels_of_the_other_byte_order_are_labels(parquet, as_):
+    for kind in (">i4", ">f4", "<i4"):
+        labels = np.arange(40).astype(kind)
+        got = [values for _, values in wr.DataLoader(parquet, 16, as_=as_, labels=labels)]
+        assert np.concatenate([np.asarray(values) for values in got]).tolist() == list(range(40))
+
+
 def test_jax_scales_on_its_device(parquet):
     import jax
     import wellread.jax

@@ -41,6 +41,29 @@ def test_columns_stand_beside(labelled):
     ]
 
 
+@pytest.mark.parametrize("ids", [[101, 205, 999], ["P1-A01", "P1-A02", "P1-A03"]])
+def test_a_row_id_is_data_unless_it_counts_rows(parquet, tmp_path, ids):
+    images = pq.read_table(parquet).select(["ome_image"]).slice(0, 3)
+    counted = wr.Dataset.from_arrow(images.append_column("row_id", pa.array([0, 1, 2])))
+    assert counted.columns == []
+    ds = wr.Dataset.from_arrow(images.append_column("row_id", pa.array(ids)))
+    assert ds.columns == ["row_id"] and list(ds.column("row_id")) == ids
+    table = pa.table(ds)
+    assert table.column_names == ["row_id", "ome_image", "row_id_y"]
+    assert table["row_id"].to_pylist() == [0, 1, 2] and table["row_id_y"].to_pylist() == ids
+    pq.write_table(images.append_column("row_id", pa.array(ids)), tmp_path / "own.parquet")
+    own = wr.Dataset(tmp_path / "own.parquet")
+    assert own.columns == ["row_id"] and list(own.column("row_id")) == ids
+
+
+def test_columns_of_one_name_are_all_there(parquet):
+    images = pq.read_table(parquet).select(["ome_image"]).slice(0, 2)
+    columns = [*images.columns, pa.chunked_array([[1, 2]]), pa.chunked_array([[3, 4]])]
+    ds = wr.Dataset.from_arrow(pa.Table.from_arrays(columns, names=["ome_image", "v", "v"]))
+    assert ds.columns == ["v", "v_y"]
+    assert (ds.column("v").tolist(), ds.column("v_y").tolist()) == ([1, 2], [3, 4])
+
+
 def test_tables_of_others(parquet):
     import duckdb
     import polars

@@ -56,7 +56,7 @@ class Calls:
         self.module = module = wellread.lightning.WellreadDataModule(ds, 4, num_workers=0)
         logger = wellread.bench.BenchmarkLogger(folder, "log.csv")
         choices = lambda: loader_choices(draw)  # noqa: E731
-        of_torch = {"transform": v, "labels": v, "dtype": v}
+        of_torch = {"transform": v, "labels": v, "classes": v, "dtype": v}
         self.table = {
             "wellread.Dataset": lambda: wr.Dataset(v(), level=v()),
             "wellread.Dataset.__getitem__": lambda: ds[v()],
@@ -64,7 +64,12 @@ class Calls:
             "wellread.Dataset.__len__": lambda: len(ds),
             "wellread.Dataset.__arrow_c_stream__": lambda: ds.__arrow_c_stream__(v()),
             "wellread.Dataset.read": lambda: ds.read(v(), v()),
-            "wellread.Dataset.shape": lambda: ds.shape(v()),
+            "wellread.Dataset.image_shape": lambda: ds.image_shape(v()),
+            "wellread.Dataset.cells": lambda: ds.cells(v(), size=v(), by=v()),
+            "wellread.Dataset.with_columns": lambda: ds.with_columns(v(), on=v(), unmatched=v()),
+            "wellread.Dataset.close": lambda: wr.Dataset(path).close(),
+            "wellread.Dataset.__enter__": self.opened,
+            "wellread.Dataset.__exit__": self.opened,
             "wellread.Dataset.name": lambda: ds.name(v()),
             "wellread.Dataset.metadata": lambda: ds.metadata(v()),
             "wellread.Dataset.column": lambda: ds.column(v()),
@@ -77,6 +82,9 @@ class Calls:
             "wellread.DataLoader.rows": lambda: loader.rows(v()),
             "wellread.DataLoader.state_dict": loader.state_dict,
             "wellread.DataLoader.load_state_dict": lambda: loader.load_state_dict(v()),
+            "wellread.DataLoader.close": lambda: wr.DataLoader(ds, 4, num_workers=0).close(),
+            "wellread.DataLoader.__enter__": self.loading,
+            "wellread.DataLoader.__exit__": self.loading,
             "wellread.Batch": lambda: wr.Batch(v()),
             "wellread.Batch.__len__": lambda: len(batch),
             "wellread.Batch.__dlpack__": lambda: batch.__dlpack__(max_version=v(), copy=v()),
@@ -126,6 +134,14 @@ class Calls:
         for part in ("train", "val", "test", "predict"):
             name = f"{part}_dataloader"
             self.table[f"wellread.lightning.WellreadDataModule.{name}"] = getattr(module, name)
+
+    def opened(self):
+        with wr.Dataset(self.module.dataset.path) as ds:
+            ds.read(self.v())
+
+    def loading(self):
+        with wr.DataLoader(self.module.dataset, 4, **loader_choices(self.draw)) as loader:
+            next(iter(loader), None)
 
     def trace(self):
         with wr.trace(self.v()):

@@ -86,9 +86,7 @@ def test_crops_are_slices(sites, tmp_path, edge):
     assert (report["rows"], report["cells"], report["dropped"]["count"]) == (120, len(kept), 120 - len(kept))
     assert ds.cells_report is None
     # A box of it.
-    np.testing.assert_array_equal(
-        cells.read(3, (slice(4, 20), slice(10, 30))), wanted[kept[3]][:, 4:20, 10:30]
-    )
+    np.testing.assert_array_equal(cells.read(3, (slice(4, 20), slice(10, 30))), wanted[kept[3]][:, 4:20, 10:30])
 
 
 def test_loaders_deliver_cells_and_tell_what_is_read(sites, tmp_path):

@@ -2,9 +2,11 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
+import numpy
 import pytest
 
 BOTH = """
@@ -75,3 +77,41 @@ def test_nothing_in_the_current_folder_is_run(wellread, generated, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WELLREAD_DUCKDB", sys.executable)
     assert wellread("info", folder / "images.duckdb")["images"] == len(expected)
+
+
+EDITS = {
+    "rename": "UPDATE images SET ome_image = struct_update(ome_image, name := 'renamed') WHERE row_id = 1",
+    "reinsert": """CREATE TABLE k AS FROM images WHERE row_id = 1; DELETE FROM images WHERE row_id = 1;
+        INSERT INTO images FROM k; DROP TABLE k""",
+    "delete": "DELETE FROM images WHERE row_id = 1",
+    "renumber": "UPDATE images SET row_id = row_id + 1000",
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_table_is_read_in_the_order_of_a_scan(wellread, generated, tmp_path, edit):
+    """Pixels, names and labels of a row are those of one image, alone and converted."""
+    import duckdb
+    import wellread as package
+
+    folder, _, _ = generated
+    whole = package.Dataset(folder / "images.duckdb")
+    pixels = {whole.name(row): whole[row] for row in range(len(whole))}
+    pixels["renamed"] = whole[1]
+    path = tmp_path / "edited.duckdb"
+    shutil.copy(folder / "images.duckdb", path)
+    with duckdb.connect(path) as connection:
+        connection.execute("ALTER TABLE images ADD COLUMN name VARCHAR")
+        connection.execute(EDITS[edit])
+        connection.execute("UPDATE images SET name = ome_image.name")
+        names = [name for (name,) in connection.sql("SELECT ome_image.name FROM images").fetchall()]
+    edited = package.Dataset(path)
+    assert [edited.name(row) for row in range(len(edited))] == names
+    assert list(edited.column("name")) == names
+    for row, name in enumerate(names):
+        numpy.testing.assert_array_equal(edited[row], pixels[name])
+    wellread("convert", path, tmp_path / "converted.parquet")
+    converted = package.Dataset(tmp_path / "converted.parquet")
+    assert [converted.name(row) for row in range(len(converted))] == names
+    for row, name in enumerate(names):
+        numpy.testing.assert_array_equal(converted[row], pixels[name])

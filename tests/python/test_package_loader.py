@@ -87,6 +87,36 @@ def test_choices_of_the_transform(parquet):
     assert len(crops) == 20 and crops.images == 160 and crops.rows_per_batch == 2
 
 
+def test_percentiles_leave_out_infinite_pixels(tmp_path):
+    import tifffile
+
+    image = np.arange(100, dtype=np.float32).reshape(10, 10)
+    image[0, :3] = -np.inf
+    tifffile.imwrite(tmp_path / "a.tif", image)
+    (batch,) = wr.DataLoader(tmp_path / "a.tif", 1, percentiles=(1, 99))
+    finite = image[np.isfinite(image)]
+    low, high = np.percentile(finite, [1, 99])
+    want = np.clip((image - low) / (high - low), 0, 1)
+    assert np.allclose(batch[0, 0], want, atol=1e-5) and (batch[0, 0, 0, :3] == 0).all()
+
+
+def test_choices_of_what_is_not_chosen_are_refused(parquet):
+    cases = [
+        ({"block": (4, 2)}, 'block belongs to order="block"'),
+        ({"block": (4, 2), "shuffle": True}, 'block belongs to order="block"'),
+        ({"resize_filter": "bilinear"}, "resize_filter belongs to resize"),
+        ({"resize_filter": "bilinear", "random_resized_crop": 24}, "resize_filter belongs to resize"),
+        ({"per_channel": True}, "per_channel belongs to brightness, contrast and gamma"),
+        ({"per_channel": True, "photon_noise": 0.1}, "per_channel belongs to brightness, contrast and gamma"),
+    ]
+    for choices, message in cases:
+        with pytest.raises(ValueError, match=message):
+            wr.DataLoader(parquet, 8, **choices)
+    for choices in ({"gamma": 0.2}, {"brightness": 0.1}, {"contrast": 0.1}):
+        wr.DataLoader(parquet, 8, per_channel=True, **choices)
+    assert next(iter(wr.DataLoader(parquet, 8, resize=(10, 12)))).shape == (8, 2, 10, 12)
+
+
 def test_orders_rows_and_ranks(labelled):
     ds = wr.Dataset(labelled)
     assert wr.DataLoader(ds, 4, rows=[5, 1, 9]).rows(0) == [5, 1, 9]

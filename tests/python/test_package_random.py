@@ -130,7 +130,12 @@ LOADER = [
     "memory",
     "on_error",
     "labels",
+    "classes",
     "columns",
+    "features",
+    "indices",
+    "as_dict",
+    "keys",
     "transform",
     "batch_transform",
     "pin_memory",
@@ -156,7 +161,7 @@ def test_random_calls_of_a_dataset(labelled, seed):
         attempt(lambda v=value: ds[v])
         attempt(ds.read, value, other)
         attempt(ds.read, draw.randrange(40), other)
-        of_rows = (ds.image_shape, ds.name, ds.metadata)
+        of_rows = (ds.image_shape, ds.with_columns, ds.name, ds.metadata)
         for call in (*of_rows, ds.split, ds.column, ds.__arrow_c_stream__, wr.Dataset.from_arrow):
             attempt(call, value)
         # DLPack asks for BufferError.

@@ -27,8 +27,10 @@ pub struct Config {
     /// Seed of every order, draw and interval.
     pub seed: u64,
     /// Results folder.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     pub out: PathBuf,
     /// Folder of the prepared sets; `None` for `data` in the results folder.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize_option")]
     pub data_dir: Option<PathBuf>,
     /// Measure on beyond [`Self::repeats`] until every median is known to this share, or time is up.
     pub precision: Option<f64>,
@@ -88,6 +90,7 @@ pub struct Config {
     /// Readers by name that frameworks are measured with, or `all`.
     pub loaders: Vec<String>,
     /// The Python that has the frameworks; `None` for [`wellread_worker::python`]'s choice.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize_option")]
     pub python: Option<PathBuf>,
     /// End a Python worker that has not answered for so long.
     #[serde(rename = "turn_limit_s", serialize_with = "seconds")]

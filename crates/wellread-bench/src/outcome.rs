@@ -12,6 +12,7 @@ use wellread_measure::clock::Clock;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::environment::Environment;
 use wellread_measure::limits::CopyLimits;
+use wellread_measure::path_text;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, Table, Thumbnail};
 use wellread_store::preview::{self, Preview, contact_sheet};
 use wellread_store::registry;
@@ -121,7 +122,7 @@ pub(crate) fn assemble(
     }
     details.insert("wellread".into(), env!("CARGO_PKG_VERSION").into());
     details.insert("configuration".into(), serde_json::to_value(config)?);
-    details.insert("data_dir".into(), serde_json::to_value(&session.prepared.folder)?);
+    details.insert("data_dir".into(), path_text::text(&session.prepared.folder).into());
     details.insert("images".into(), session.prepared.about.clone().into());
     details.insert("seed".into(), config.seed.into());
     details.insert("pixel_checksum".into(), checksum.into());

@@ -144,6 +144,13 @@ impl OpenArgs {
     }
 }
 
+/// Values as one default of an option that takes a list, shown in the help text as it is typed.
+pub fn listed(values: &[impl ToString]) -> &'static str {
+    let texts: Vec<_> = values.iter().map(ToString::to_string).collect();
+    // Once per option and process: the parser keeps its defaults as long as the program runs.
+    texts.join(",").leak()
+}
+
 /// Checks a format name given on the command line.
 pub fn known_format(name: &str) -> Outcome<&'static wellread_store::Format> {
     wellread_store::registry::format_named(name).map_err(|e| Failure::Usage(e.to_string()))

@@ -6,5 +6,16 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     out_of_memory::prepare();
+    ignore_file_size_signal();
     wellread_cli::run().into()
+}
+
+/// A file beyond the limit of its size (`ulimit -f`) is an error of the write, as a full disk is: else the signal ends the process without
+/// a word, and what is half-written stays. In the program alone: a Python process belongs to its user, and Python does so itself.
+fn ignore_file_size_signal() {
+    #[cfg(unix)]
+    // SAFETY: sets a signal to be ignored, before any thread begins.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
 }

@@ -23,6 +23,7 @@
 //! | [`results`] | [`Results`] from Parquet, CSV and JSON as the suite, `infer` and `tasks` write them |
 //! | [`sides`] | several results as one side, their processes counted |
 //! | [`provenance`] | [`Difference`]: data, machine, versions, configuration, seed |
+//! | [`coverage`] | [`Difference`]: rows, rounds and steps that one side alone has |
 //! | [`series`] | one configuration's samples of one quantity |
 //! | [`verdict`] | [`Comparison`], [`Row`], [`RowVerdict`] |
 //! | [`judge`] | [`compare`], [`Options`] |
@@ -32,6 +33,7 @@
 //! | [`revisions`] | two commits built and measured in turns |
 //! | [`rounds`] | runs measured in turns: noise floors by row |
 
+pub mod coverage;
 pub mod figure;
 pub mod history;
 pub mod judge;

@@ -16,7 +16,7 @@
 //! where columns lie, and reads text, Parquet, and whatever is not as usual. Where it has to read pixels, a query for
 //! one image costs little less than one for a hundred of its neighbours, and requests for several batches are worth
 //! joining ([`wellread_store::Hints::rows_per_read`]). Tables written here have a primary key on `row_id`, by whose
-//! index DuckDB fetches single rows.
+//! index DuckDB fetches single rows, until somebody changes them: then rows are what a scan meets (`table::source`).
 //!
 //! [DuckDB](https://duckdb.org/docs/)'s library is loaded when it is first needed (`library`), of release 2.0 or newer; files of
 //! older releases are read, files of newer ones refused.
@@ -35,6 +35,7 @@ mod types;
 
 pub use table::DuckTable;
 
+use wellread_store::features::is_own_of_tables;
 use wellread_store::table::{TableStore, TableWriter};
 use wellread_store::{Format, Result, WriteOptions, register_format};
 
@@ -48,6 +49,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     foreign_entry: |_| Ok(None),
     keeps_features: true,
+    own_columns: is_own_of_tables,
     keeps_durations: false,
     holds_bare_pixels: false,
     has_checksums: true,

@@ -3,8 +3,7 @@
 use crate::connection::{Database, failed};
 use crate::sql::{literal, quoted};
 use std::path::Path;
-use wellread_image::ome_arrow::FILE_WRITER_KEY;
-use wellread_image::ome_arrow::field;
+use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
 use wellread_store::{Error, Result};
 
 /// A table, by the names to ask for it.
@@ -15,8 +14,13 @@ pub(crate) struct Place {
     is_view: bool,
     /// Whether a struct with `pixels_meta` is among its columns.
     has_images: bool,
-    /// Whether wellread wrote it: then its primary key `row_id` counts rows from 0, and its types are trusted.
+    /// Whether wellread wrote it: then its types are trusted, and its primary key `row_id` counts rows from 0 unless somebody
+    /// has changed the table since.
     pub is_ours: bool,
+    /// Whether it has a column `row_id` of the type that wellread gives it.
+    pub has_row_id: bool,
+    /// Whether a column of its own is called `rowid`, as DuckDB calls its number of a row, in capital or small letters.
+    pub hides_rowid: bool,
 }
 
 impl Place {
@@ -79,15 +83,22 @@ pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Re
 
 fn list(database: &Database, path: &Path) -> Result<Vec<Place>> {
     let connection = database.connection(path)?;
+    let any_column = |is: &str| {
+        format!(
+            "(SELECT bool_or({is}) FROM duckdb_columns() c \
+             WHERE c.database_oid = t.database_oid AND c.schema_oid = t.schema_oid AND c.table_oid = t.table_oid)"
+        )
+    };
     let sql = format!(
         "SELECT schema_name, table_name, false AS is_view, coalesce(comment, '') = {mark} AS ours, \
-         (SELECT bool_or(data_type LIKE 'STRUCT(%{meta}%') FROM duckdb_columns() c \
-          WHERE c.database_oid = t.database_oid AND c.schema_oid = t.schema_oid AND c.table_oid = t.table_oid) AS images \
+         {images} AS images, {row_id} AS row_id, {hides} AS hides \
          FROM duckdb_tables() t WHERE NOT internal \
-         UNION ALL SELECT schema_name, view_name, true, false, false FROM duckdb_views() WHERE NOT internal \
+         UNION ALL SELECT schema_name, view_name, true, false, false, false, false FROM duckdb_views() WHERE NOT internal \
          ORDER BY 1, 2",
         mark = literal(&mark()),
-        meta = field::PIXELS_META,
+        images = any_column(&format!("data_type LIKE 'STRUCT(%{}%'", field::PIXELS_META)),
+        row_id = any_column(&format!("column_name = {} AND data_type = 'BIGINT'", literal(ROW_ID))),
+        hides = any_column("lower(column_name) = 'rowid'"),
     );
     let ask = || -> duckdb::Result<Vec<Place>> {
         let mut statement = connection.prepare(&sql)?;
@@ -98,6 +109,8 @@ fn list(database: &Database, path: &Path) -> Result<Vec<Place>> {
                 is_view: row.get(2)?,
                 is_ours: row.get(3)?,
                 has_images: row.get::<_, Option<bool>>(4)?.unwrap_or(false),
+                has_row_id: row.get::<_, Option<bool>>(5)?.unwrap_or(false),
+                hides_rowid: row.get::<_, Option<bool>>(6)?.unwrap_or(false),
             })
         })?;
         rows.collect()

@@ -9,13 +9,11 @@ use crate::file::{check_file, check_length, has_log, is_tested};
 use crate::place;
 use crate::sql;
 use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
 use arrow_schema::{DataType, Schema, SchemaRef};
-use source::{PARQUET_KEY, Source};
+use source::{Numbered, PARQUET_KEY, Source};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
+use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
 use wellread_store::direct::{Plans, rest_by_library};
 use wellread_store::place::File;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
@@ -59,35 +57,11 @@ impl DuckTable {
         let place = place::find(&database, path, options.table.as_deref())?;
         let connection = database.connection(path)?;
         let blocks = check_length(path, &file, &connection)?;
-        // Its own rows are asked for by `row_id`, which is their number in the file unless somebody changed that.
-        let moved = if place.is_ours {
-            format!("count(*) FILTER (WHERE {ROW_ID} IS DISTINCT FROM rowid)")
-        } else {
-            "0".to_owned()
-        };
-        let counts = format!(
-            "SELECT count(*), coalesce(min(rowid), 0), coalesce(max(rowid), -1), {moved} FROM {}",
-            place.sql()
-        );
-        let counted =
-            connection.query_row(&counts, [], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]));
-        let [rows, first, last, moved]: [i64; 4] =
-            counted.map_err(|e| failed(path, "cannot count the rows", &e))?;
-        let is_dense = rows == 0 || (first, last) == (0, rows - 1);
-        let source = if place.is_ours {
-            Source::Keyed(place)
-        } else if is_dense {
-            Source::Native(place, None)
-        } else {
-            let sql = format!("SELECT rowid FROM {} ORDER BY rowid", place.sql());
-            let numbers =
-                numbers(&connection, &sql).map_err(|e| failed(path, "cannot number the rows", &e))?;
-            Source::Native(place, Some(numbers))
-        };
+        let is_trusted = place.is_ours;
+        let Numbered { source, rows, are_places } = Numbered::of(path, &connection, place)?;
         drop(connection);
-        let is_trusted = matches!(source, Source::Keyed(_));
         // Changes that are not in the file's blocks yet stand in a log beside it.
-        let in_blocks = is_dense && moved == 0 && !has_log(path) && is_tested(path, &file);
+        let in_blocks = are_places && !has_log(path) && is_tested(path, &file);
         let mut table = Self::of(path, file, database, source, rows, is_trusted)?;
         if in_blocks {
             table.blocks = blocks.map(Arc::new);
@@ -336,15 +310,4 @@ fn numbered(fields: &arrow_schema::Fields, path: &[String]) -> Option<Vec<usize>
         field = inner;
     }
     Some(numbers)
-}
-
-fn numbers(connection: &Borrowed<'_>, sql: &str) -> duckdb::Result<Vec<i64>> {
-    let mut statement = connection.prepare(sql)?;
-    let mut out = vec![];
-    for batch in statement.stream_arrow([])? {
-        if let Some(column) = batch?.column(0).as_primitive_opt::<Int64Type>() {
-            out.extend_from_slice(column.values());
-        }
-    }
-    Ok(out)
 }

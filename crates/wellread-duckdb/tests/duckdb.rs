@@ -311,6 +311,92 @@ fn feature_columns_stand_beside_images() {
     }
 }
 
+/// Row n is the n-th of a scan, whatever `row_id` says: SQL that changes an image moves its row to the end, and pixels, names and
+/// columns go with it.
+#[test]
+fn pixels_names_and_columns_go_together_after_edits() {
+    let dir = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..50).map(|row| format!("i{row}")).collect();
+    let images: Vec<Made> = (0..50u64)
+        .map(|row| {
+            let mut image = made(row, Shape::plane(9, 11), PixelType::U16);
+            image.metadata.name.clone_from(&names[row as usize]);
+            image
+        })
+        .collect();
+    let doses: ArrayRef = Arc::new(Int64Array::from_iter_values(0..50));
+    let features = RecordBatch::try_from_iter([("dose", doses)]).unwrap();
+    let options = WriteOptions { features: Some(features), ..WriteOptions::default() };
+    for (i, edit) in [
+        "SELECT 1",
+        "UPDATE images SET ome_image = struct_update(ome_image, name := 'i3') WHERE row_id = 3",
+        "CREATE TABLE k AS FROM images WHERE row_id = 3; DELETE FROM images WHERE row_id = 3;
+         INSERT INTO images FROM k; DROP TABLE k",
+        "DELETE FROM images WHERE row_id = 7",
+        "DELETE FROM images WHERE row_id IN (0, 49)",
+        "UPDATE images SET row_id = row_id + 1000",
+        "ALTER TABLE images ADD COLUMN rowid INTEGER",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = dir.path().join(format!("{i}.duckdb"));
+        write(&path, "duckdb", &options, &images).unwrap();
+        database(&path, edit);
+        let in_order: Vec<String> = {
+            let connection = duckdb::Connection::open(&path).unwrap();
+            let mut statement = connection.prepare("SELECT ome_image.name FROM images").unwrap();
+            let rows = statement.query_map([], |row| row.get(0)).unwrap();
+            rows.collect::<duckdb::Result<_>>().unwrap()
+        };
+        let originals: Vec<usize> =
+            in_order.iter().map(|name| names.iter().position(|other| other == name).unwrap()).collect();
+        let store = open(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(store.len(), originals.len(), "{edit}");
+        let dose = store.hints().features(&["dose".to_owned()]).unwrap().unwrap();
+        let dose: Vec<usize> = dose
+            .column(0)
+            .as_primitive::<arrow_array::types::Int64Type>()
+            .values()
+            .iter()
+            .map(|&dose| dose as usize)
+            .collect();
+        assert_eq!(dose, originals, "{edit}");
+        for (row, &original) in originals.iter().enumerate() {
+            assert_eq!(store.name(row).unwrap(), names[original], "{edit}");
+            assert!(read_image(&*store, row).unwrap().1 == images[original].pixels, "{edit}: row {row}");
+        }
+        for rows in [0..store.len(), 5..12] {
+            let mut seen = vec![];
+            store
+                .scan(rows.clone(), &mut |row, _, pixels| {
+                    assert!(pixels == images[originals[row]].pixels, "{edit}: row {row}");
+                    seen.push(row);
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(seen, rows.collect::<Vec<_>>(), "{edit}");
+        }
+    }
+}
+
+/// A column that takes the name of DuckDB's number of a row is no number of a row, and is not used as one.
+#[test]
+fn a_column_called_rowid_is_refused_where_rows_need_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    database(
+        &path,
+        &format!("CREATE TABLE images AS SELECT 2 - i AS RowID, {IMAGE} AS ome_image FROM range(3) t(i)"),
+    );
+    let error = open(&path, &OpenOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("is called rowid") && error.contains("RENAME COLUMN"), "{error}");
+    database(&path, "ALTER TABLE images RENAME COLUMN RowID TO id");
+    let store = open(&path, &OpenOptions::default()).unwrap();
+    assert_eq!(store.name(2).unwrap(), "i2");
+    assert_eq!(store.hints().feature_names(), ["id"]);
+}
+
 #[test]
 fn columns_that_duckdb_does_not_take_are_refused_before_any_work() {
     let dir = tempfile::tempdir().unwrap();

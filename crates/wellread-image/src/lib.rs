@@ -22,6 +22,6 @@ pub mod shape;
 pub mod synthetic;
 pub mod words;
 
-pub use metadata::{Channel, ImageMetadata, PhysicalSize};
+pub use metadata::{Channel, ImageMetadata, PhysicalSize, TimeIncrement};
 pub use pixel::PixelType;
 pub use shape::{Region, Shape, ShapeError, clip_runs};

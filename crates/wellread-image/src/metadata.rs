@@ -24,7 +24,16 @@ pub struct Channel {
 pub struct PhysicalSize {
     /// Length in `unit`.
     pub value: f64,
-    /// Unit as OME writes it, such as `µm`.
+    /// Unit as OME writes it, such as `µm`; empty where nobody says which.
+    pub unit: String,
+}
+
+/// Time from one time point to the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeIncrement {
+    /// Time in `unit`.
+    pub value: f64,
+    /// Unit as OME writes it, such as `s`; empty where nobody says which.
     pub unit: String,
 }
 
@@ -43,6 +52,9 @@ pub struct ImageMetadata {
     pub physical_size_y: Option<PhysicalSize>,
     /// Size of a pixel along Z.
     pub physical_size_z: Option<PhysicalSize>,
+    /// Time between time points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_increment: Option<TimeIncrement>,
     /// Acquisition time, ISO 8601 (`2026-11-21T05:38:56.401079`, with zone if known).
     pub acquired: Option<String>,
 }

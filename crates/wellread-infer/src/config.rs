@@ -35,6 +35,7 @@ pub struct Config {
     /// Channels, rows and columns; `None` for the model's own.
     pub input_shape: Option<[usize; 3]>,
     /// A set of images in any format; `None` for synthetic ones.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize_option")]
     pub data: Option<PathBuf>,
     /// Split of the images, such as `val`; `None` for all.
     #[serde(default)]
@@ -47,12 +48,14 @@ pub struct Config {
     /// Threads of the loader that reads the images.
     pub loader_workers: usize,
     /// Folder of the results.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     pub output_dir: PathBuf,
     /// Ways to run PyTorch, each a list of [`TORCH_OPTIONS`] joined by `+`, or `eager`.
     pub torch: Vec<String>,
     /// Provider of ONNX Runtime; `None` for that of the device.
     pub provider: Option<String>,
     /// Library of ONNX Runtime; `None` for that of the Python.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize_option")]
     pub onnxruntime: Option<PathBuf>,
     /// Whether the largest difference of outputs is told, and differing ones are a failure.
     pub check: bool,
@@ -61,10 +64,12 @@ pub struct Config {
     /// Seed of weights, synthetic images and the order of turns.
     pub seed: u64,
     /// Python of the frameworks; `None` for [`wellread_worker::python`]'s choice.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize_option")]
     pub python: Option<PathBuf>,
     /// How long a framework may take for one answer.
     pub turn_limit: Duration,
     /// Folder of weights and ONNX files.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     pub model_dir: PathBuf,
     /// Command that runs [`crate::serve::main`], for backends in Rust.
     pub server: Vec<OsString>,

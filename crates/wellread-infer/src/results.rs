@@ -179,8 +179,10 @@ pub struct Run {
     #[serde(default)]
     pub unreadable: Vec<Unreadable>,
     /// The CSV file.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     pub csv: PathBuf,
     /// The file of this, with all samples.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     pub json: PathBuf,
 }
 

@@ -27,6 +27,7 @@ mod table;
 mod writer;
 
 use wellread_store::Format;
+use wellread_store::features::is_own_of_tables;
 use wellread_store::table::TableStore;
 
 /// Release of the engine, as in `Cargo.toml`.
@@ -42,6 +43,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     foreign_entry: place::foreign,
     keeps_features: true,
+    own_columns: is_own_of_tables,
     keeps_durations: true,
     holds_bare_pixels: false,
     has_checksums: false,

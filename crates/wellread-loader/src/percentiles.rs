@@ -60,7 +60,7 @@ impl SortKey for IntegerKey {
     }
 }
 
-/// Of all floats but NaN, in their total order.
+/// Of all finite floats, in their total order.
 struct FloatKey;
 
 impl SortKey for FloatKey {
@@ -79,7 +79,7 @@ impl SortKey for FloatKey {
 }
 
 impl Percentiles {
-    /// Percentiles of the values that are numbers, interpolated between neighbours as NumPy does; 0 where there are none.
+    /// Percentiles of the finite values, interpolated between neighbours as NumPy does; 0 where there are none.
     /// `is_whole` promises whole numbers from -32768 to 65535.
     pub(crate) fn percentiles<'a, R: Iterator<Item = &'a [f32]>>(
         &mut self,
@@ -167,7 +167,7 @@ impl Percentiles {
 struct KeyRange {
     least: u32,
     most: u32,
-    /// Values that are no NaN.
+    /// Finite values.
     numbers: u64,
 }
 
@@ -184,12 +184,12 @@ struct FindKeyRange<'a, K> {
 impl<K: SortKey> Kernel for FindKeyRange<'_, K> {
     #[inline(always)]
     fn run(self) {
-        let (mut least, mut most, mut nan) = ([u32::MAX; LANES], [0u32; LANES], [0u64; LANES]);
+        let (mut least, mut most, mut others) = ([u32::MAX; LANES], [0u32; LANES], [0u64; LANES]);
         let mut add = |i: usize, v: f32| {
-            let (key, is_nan) = (K::of(v), v.is_nan());
-            least[i] = least[i].min(if is_nan { u32::MAX } else { key });
-            most[i] = most[i].max(if is_nan { 0 } else { key });
-            nan[i] += u64::from(is_nan);
+            let (key, is_finite) = (K::of(v), v.is_finite());
+            least[i] = least[i].min(if is_finite { key } else { u32::MAX });
+            most[i] = most[i].max(if is_finite { key } else { 0 });
+            others[i] += u64::from(!is_finite);
         };
         let (blocks, rest) = self.run.as_chunks::<LANES>();
         for block in blocks {
@@ -203,7 +203,7 @@ impl<K: SortKey> Kernel for FindKeyRange<'_, K> {
         let KeyRange { least: all_least, most: all_most, numbers } = self.range;
         *all_least = least.into_iter().fold(*all_least, u32::min);
         *all_most = most.into_iter().fold(*all_most, u32::max);
-        *numbers += self.run.len() as u64 - nan.iter().sum::<u64>();
+        *numbers += self.run.len() as u64 - others.iter().sum::<u64>();
     }
 }
 
@@ -221,8 +221,8 @@ impl<K: SortKey> Kernel for CountBins<'_, K> {
     #[inline(always)]
     fn run(self) {
         let Self { run, least, shift, bins, counts, .. } = self;
-        // NaN has a bin beyond the last.
-        let bin = |v: f32| if v.is_nan() { u32::MAX } else { K::of(v).wrapping_sub(least) >> shift };
+        // What is not finite has a bin beyond the last.
+        let bin = |v: f32| if v.is_finite() { K::of(v).wrapping_sub(least) >> shift } else { u32::MAX };
         let (blocks, rest) = run.as_chunks::<LANES>();
         let (first, others) = counts.split_at_mut(bins);
         let add = |table: &mut [u64], bin: u32| {
@@ -274,7 +274,7 @@ impl<K: SortKey> Kernel for CollectInRange<'_, K> {
     #[inline(always)]
     fn run(self) {
         let [first, last] = self.range;
-        let is_near = |v: f32| K::of(v).wrapping_sub(first) <= last - first && !v.is_nan();
+        let is_near = |v: f32| K::of(v).wrapping_sub(first) <= last - first && v.is_finite();
         let (blocks, rest) = self.run.as_chunks::<LANES>();
         for block in blocks {
             // Most blocks have none.
@@ -293,7 +293,7 @@ mod tests {
 
     /// All values sorted, and two neighbours interpolated.
     fn expected(values: &[f32], percent: f64) -> f64 {
-        let mut numbers: Vec<f32> = values.iter().copied().filter(|v| !v.is_nan()).collect();
+        let mut numbers: Vec<f32> = values.iter().copied().filter(|v| v.is_finite()).collect();
         numbers.sort_unstable_by(f32::total_cmp);
         let Some(last) = numbers.len().checked_sub(1) else { return 0.0 };
         let at = percent / 100.0 * last as f64;

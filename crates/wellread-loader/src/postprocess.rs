@@ -100,8 +100,13 @@ impl PostProcess {
         let Jitter { contrast, gamma, .. } = self.jitter;
         let mut next = Pointwise { clip: self.clip, ..Pointwise::default() };
         if let Some(percents) = self.percentiles {
-            next.scale =
-                Some(rescale_to_unit(percentiles.percentiles(level, || channel.runs(), percents, is_whole)));
+            let range = percentiles.percentiles(level, || channel.runs(), percents, is_whole);
+            let affine = rescale_to_unit(range);
+            if affine.scale == 0.0 {
+                flatten(channel);
+            } else {
+                next.scale = Some(affine);
+            }
         }
         if self.brightness > 0.0 {
             let factor = factor(self.jitter, self.brightness, Purpose::Brightness, draws, c);
@@ -151,6 +156,16 @@ impl PostProcess {
 fn rescale_to_unit([low, high]: [f64; 2]) -> Affine {
     let scale = if high > low { 1.0 / (high - low) } else { 0.0 };
     Affine { scale: scale as f32, offset: (-low * scale) as f32 }
+}
+
+/// What scaling does where the percentiles are equal: finite values to 0. Infinite ones go to the ends as elsewhere, where a
+/// factor of 0 would make them NaN.
+fn flatten(channel: &mut Channel<'_>) {
+    for (_, run) in channel.runs_mut() {
+        for v in run {
+            *v = if v.is_nan() { *v } else { f32::from(*v == f32::INFINITY) };
+        }
+    }
 }
 
 /// Mean and population variance of the finite values; 0 where there are none.

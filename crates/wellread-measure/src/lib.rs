@@ -28,6 +28,7 @@
 //! | [`histogram`] | [`Histogram`]: latencies in little memory, and HdrHistogram's log files |
 //! | [`counters`] | instructions executed, where the machine counts them |
 //! | [`page_cache`] | drop, warm and count a file's pages; read past the cache |
+//! | [`path_text`] | paths in JSON, also those that are not UTF-8 |
 //! | [`environment`] | [`Environment`]: processor, memory, limits, disk, build, noise |
 //! | [`limits`] | memory copy bandwidth |
 //! | [`checksum`] | [`RowChecksum`], independent of order |
@@ -69,6 +70,7 @@ pub mod memory;
 pub mod nested;
 mod normal;
 pub mod page_cache;
+pub mod path_text;
 pub mod precision;
 pub mod process;
 pub mod rng;

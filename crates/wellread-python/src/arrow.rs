@@ -83,7 +83,7 @@ fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Values<'py>> {
 
 /// The values of the column `name` beside the images, one per row.
 pub(crate) fn column<'py>(py: Python<'py>, dataset: &Opened, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let names = dataset.column_names();
+    let names = dataset.column_names(py)?;
     let table = if names.iter().any(|other| other == name) {
         let wanted = [name.to_owned()];
         dataset.long(py, Activity::Opening, move |dataset, _| dataset.store().hints().features(&wanted))?

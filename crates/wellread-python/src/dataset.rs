@@ -366,7 +366,7 @@ impl Dataset {
     }
 
     /// Names of the columns beside the images.
-    fn column_names(&self) -> Vec<String> {
-        self.opened.column_names()
+    fn column_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.opened.column_names(py)
     }
 }

@@ -25,9 +25,9 @@ impl Opened {
         &self.home
     }
 
-    /// Names of the columns beside the images.
-    pub(crate) fn column_names(&self) -> Vec<String> {
-        self.home.store().hints().feature_names()
+    /// Names of the columns beside the images. To tell whether `row_id` is one, its values may be read.
+    pub(crate) fn column_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.with(py, Activity::Opening, |dataset| Ok(dataset.store().hints().feature_names()))
     }
 
     /// What this process reads from.

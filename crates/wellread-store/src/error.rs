@@ -48,6 +48,7 @@ impl Error {
             K::NotFound => Some("check the path"),
             K::PermissionDenied => Some("check the permissions of the file and of its folder"),
             K::StorageFull | K::QuotaExceeded => Some("free some space or write elsewhere"),
+            K::FileTooLarge => Some("raise the limit on the size of files (ulimit -f) or write elsewhere"),
             K::UnexpectedEof => Some("the file is probably truncated; copy or write it again"),
             _ => None,
         };

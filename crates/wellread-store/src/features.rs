@@ -11,11 +11,17 @@
 
 mod durations;
 mod plain;
+mod row_id;
+mod unique;
 
 pub(crate) use durations::with_durations;
 pub use durations::{durations, has_durations, without_durations};
 pub(crate) use plain::{is_plain, left_out, names, other_columns, plain_columns, text};
+pub(crate) use row_id::RowId;
+pub use unique::{is_own_of_tables, renamed};
+pub(crate) use unique::{unique_names, unique_schema};
 
+use crate::hints::Renamed;
 use crate::words::counted;
 use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
@@ -23,7 +29,6 @@ use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, downcast_primitive_
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use std::path::Path;
 use std::sync::Arc;
-use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 
 /// The columns of plates, wells, sites and acquisitions, as CellProfiler and pycytominer call them.
 pub const PLATE: &str = "Metadata_Plate";
@@ -63,29 +68,31 @@ pub fn without_dictionaries(batch: &RecordBatch) -> Result<Option<RecordBatch>, 
 }
 
 /// The columns of both batches, of which each is a row per image. Where a name is in both, the second batch's column
-/// is left out if it is `key`-like (the same values), and renamed otherwise, as is one with a name that every written
-/// table has itself.
+/// is left out if it is `key`-like (the same values), and renamed otherwise: which were is told beside them.
 ///
 /// # Errors
 /// Batches of different lengths.
-pub fn beside(path: &Path, first: Option<&RecordBatch>, second: &RecordBatch) -> Result<RecordBatch> {
+pub fn beside(
+    path: &Path,
+    first: Option<&RecordBatch>,
+    second: &RecordBatch,
+) -> Result<(RecordBatch, Vec<Renamed>)> {
     let (mut fields, mut columns) = match first {
         Some(first) => (first.schema().fields().to_vec(), first.columns().to_vec()),
         None => (vec![], vec![]),
     };
+    let own = fields.len();
     for (field, column) in second.schema().fields().iter().zip(second.columns()) {
-        let renamed = || Arc::new(field.as_ref().clone().with_name(format!("{}_y", field.name())));
-        match fields.iter().position(|f| f.name() == field.name()) {
-            Some(i) if columns[i].to_data() == column.to_data() => continue,
-            Some(_) => fields.push(renamed()),
-            // Names of columns that a written table has itself.
-            None if [ROW_ID, COLUMN].contains(&field.name().as_str()) => fields.push(renamed()),
-            None => fields.push(Arc::clone(field)),
+        let namesake = fields[..own].iter().position(|f| f.name() == field.name());
+        if namesake.is_none_or(|i| columns[i].to_data() != column.to_data()) {
+            fields.push(Arc::clone(field));
+            columns.push(Arc::clone(column));
         }
-        columns.push(Arc::clone(column));
     }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
-        .map_err(|e| Error::new(path, format_args!("cannot put feature columns side by side: {e}")))
+    let (schema, renamed) = unique_schema(&Schema::new(fields), &|_| false);
+    let both = RecordBatch::try_new(Arc::new(schema), columns)
+        .map_err(|e| Error::new(path, format_args!("cannot put feature columns side by side: {e}")))?;
+    Ok((both, renamed))
 }
 
 /// All feature columns of a store; `None` where it has none.
@@ -286,10 +293,18 @@ mod tests {
         let text = Arc::new(StringArray::from(vec!["x", "y"])) as ArrayRef;
         let first = batch(vec![("a", ints([1, 2])), ("b", ints([3, 4]))]);
         let second = batch(vec![("a", ints([1, 2])), ("b", ints([5, 6])), ("c", text)]);
-        let both = beside(Path::new("f"), Some(&first), &second).unwrap();
-        let schema = both.schema();
-        let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        assert_eq!(names, ["a", "b", "b_y", "c"]);
+        let names = |batch: &RecordBatch| -> Vec<String> {
+            batch.schema().fields().iter().map(|f| f.name().clone()).collect()
+        };
+        let (both, renamed) = beside(Path::new("f"), Some(&first), &second).unwrap();
+        assert_eq!(names(&both), ["a", "b", "b_y", "c"]);
+        assert_eq!(renamed, [Renamed { from: "b".to_owned(), to: "b_y".to_owned() }]);
+        // A third b beside these is not a second b_y.
+        let third = batch(vec![("b", ints([7, 8]))]);
+        let (all, _) = beside(Path::new("f"), Some(&both), &third).unwrap();
+        assert_eq!(names(&all), ["a", "b", "b_y", "c", "b_y_y"]);
+        assert_eq!(key_at(all.column_by_name("b_y").unwrap(), 0).as_deref(), Some("5"));
+        assert_eq!(key_at(all.column_by_name("b_y_y").unwrap(), 0).as_deref(), Some("7"));
         let key = |column: ArrayRef, row| key_at(&column, row);
         assert_eq!(key(Arc::new(arrow_array::Float32Array::from(vec![0.5])), 0).as_deref(), Some("0.5"));
         assert_eq!(key(Arc::new(arrow_array::BooleanArray::from(vec![true])), 0).as_deref(), Some("true"));

@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 pub trait Output: Debug + Send {
     /// Removes it, also where it could be gone on with.
     fn remove(&self);
+
+    /// Keeps what is before image `row`, to be gone on with when this is dropped. False, and nothing is changed, where that cannot be.
+    fn keep_before(&self, row: usize) -> bool;
 }
 
 /// Output with the way to its place.
@@ -69,6 +72,12 @@ impl Finished {
     /// As [`Staged::commit`](crate::staged::Staged::commit).
     pub fn commit(self) -> Result<()> {
         self.pending.commit()
+    }
+
+    /// Strikes out image `row` and all after it, so that a later run goes on with those before it once this is dropped. False, and
+    /// nothing is changed, where that cannot be.
+    pub fn keep_before(&self, row: usize) -> bool {
+        self.pending.output().keep_before(row)
     }
 
     /// Removes it, also where it could be gone on with.

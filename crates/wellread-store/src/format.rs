@@ -108,6 +108,9 @@ pub struct Format {
     pub foreign_entry: fn(&Path) -> Result<Option<String>>,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
+    /// Whether the format's tables have a column of this name themselves, so that none beside the images can:
+    /// [`create`](crate::create) renames one that has it ([`crate::features::renamed`]).
+    pub own_columns: fn(&str) -> bool,
     /// Whether such columns can be durations; [`create`](crate::create) makes whole numbers of them where they cannot.
     pub keeps_durations: bool,
     /// Whether pixels lie in the files as they are where no codec was chosen: not in a table, which holds more than them, nor

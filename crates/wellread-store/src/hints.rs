@@ -84,6 +84,11 @@ impl Hints<'_> {
         self.parts.map_or(vec![], PartTable::parts)
     }
 
+    /// Columns whose names here are not those of the file, where several have one name: all names here differ.
+    pub fn columns_renamed(self) -> Vec<Renamed> {
+        self.columns.map_or(vec![], FeatureTable::columns_renamed)
+    }
+
     /// Columns of plain values beside the images, a row per image: those of `names`, which are of [`Self::feature_names`], in
     /// that order; no other is read. `None` where `names` is empty. [`crate::features::all`] gives all of them.
     ///
@@ -92,6 +97,15 @@ impl Hints<'_> {
     pub fn features(self, names: &[String]) -> Result<Option<RecordBatch>> {
         self.columns.map_or(Ok(None), |columns| columns.features(names))
     }
+}
+
+/// A column that stands beside images under another name than it had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renamed {
+    /// The name that it had.
+    pub from: String,
+    /// The name that it has.
+    pub to: String,
 }
 
 /// Decoded pixels that a store keeps for later reads.
@@ -113,6 +127,11 @@ pub trait FeatureTable: Send + Sync {
 
     /// See [`Hints::columns_left_out`].
     fn columns_left_out(&self) -> Vec<String>;
+
+    /// See [`Hints::columns_renamed`].
+    fn columns_renamed(&self) -> Vec<Renamed> {
+        vec![]
+    }
 
     /// See [`Hints::features`].
     ///

@@ -136,6 +136,27 @@ impl Journal {
         file.set_len(length as u64).map_err(|e| Error::io(&self.path, "cannot write", &e))
     }
 
+    /// Strikes out image `row` and all after it, so that they are written again. False, and nothing is changed, where images are not
+    /// what is noted.
+    ///
+    /// # Errors
+    /// The journal cannot be read or written.
+    pub(crate) fn strike_from(&self, row: usize) -> Result<bool> {
+        let io = |e: std::io::Error| Error::io(&self.path, "cannot write", &e);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = std::fs::read(&self.path).map_err(io)?;
+        let mut kept = String::new();
+        for line in String::from_utf8_lossy(text.get(self.head..).unwrap_or_default()).lines() {
+            match line.parse::<usize>() {
+                Ok(noted) if noted < row => kept.push_str(&format!("{line}\n")),
+                Ok(_) => (),
+                Err(_) => return Ok(false),
+            }
+        }
+        file.set_len(self.head as u64).and_then(|()| file.write_all(kept.as_bytes())).map_err(io)?;
+        Ok(true)
+    }
+
     /// Notes that all files of image `row` are written.
     ///
     /// # Errors

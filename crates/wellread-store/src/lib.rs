@@ -52,6 +52,7 @@
 //! | `numbers` | stored numbers, narrowed to pixels |
 //! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
 //! | [`labels`] | label images that lie beside images, which are no rows |
+//! | [`unkept`] | what a format says of images and no conversion keeps |
 //! | [`masks`] | masks among images, told by names |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
@@ -124,6 +125,7 @@ pub mod threads;
 #[cfg(feature = "tiff")]
 pub mod tiff;
 pub mod trace;
+pub mod unkept;
 pub mod verify;
 pub mod with_columns;
 pub mod write;
@@ -132,7 +134,7 @@ pub use concat::{open, open_all};
 pub use error::{Error, Result};
 pub use format::{Format, Missing, OpenOptions, Unmatched, formats};
 pub use hints::{
-    FeatureTable, Hints, PageCache, PartTable, RowFacts, RowHints, SetPart, SiteSummary, SiteTable,
+    FeatureTable, Hints, PageCache, PartTable, Renamed, RowFacts, RowHints, SetPart, SiteSummary, SiteTable,
 };
 pub use prefetch::prefetch;
 pub use registry::create;

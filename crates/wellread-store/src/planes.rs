@@ -4,8 +4,8 @@
 //! image's shape is read when the view is made.
 
 use crate::{
-    Block, EachImage, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
-    StoreLayout,
+    Block, EachImage, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
+    Store, StoreLayout,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -179,6 +179,10 @@ impl FeatureTable for PlaneStore {
 
     fn columns_left_out(&self) -> Vec<String> {
         self.inner.hints().columns_left_out()
+    }
+
+    fn columns_renamed(&self) -> Vec<Renamed> {
+        self.inner.hints().columns_renamed()
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

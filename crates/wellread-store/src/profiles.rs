@@ -13,9 +13,9 @@ mod names;
 mod spread;
 
 use crate::features::{key_at, taken};
-use crate::parquet::read_plain_columns;
+use crate::parquet::{PlainColumns, read_plain_columns};
 use crate::words::counted;
-use crate::{Error, Result, Store, place};
+use crate::{Error, Renamed, Result, Store, place};
 use arrow_array::{Array, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
 pub(crate) use names::parts;
@@ -35,6 +35,8 @@ pub struct Joined {
     pub columns: usize,
     /// Names of the profiles' columns that were not: see [`crate::Hints::columns_left_out`].
     pub left_out: Vec<String>,
+    /// Of the added columns, those whose name is not that of the table, where several have one name there.
+    pub renamed: Vec<Renamed>,
     /// Two images of different folders to which one profile went since it names no folder that tells them apart.
     pub shared: Option<[String; 2]>,
     /// The name in a profile of an image of the set, whose folders are not those that the set lies in.
@@ -62,7 +64,7 @@ pub fn join(
     keys: &str,
     columns: &[String],
 ) -> Result<(RecordBatch, Joined)> {
-    let (table, mut left_out) = read_plain_columns(profiles)?;
+    let PlainColumns { columns: table, mut left_out, mut renamed } = read_plain_columns(profiles)?;
     let images: Vec<String> = (0..source.len()).map(|row| source.name(row)).collect::<Result<_>>()?;
     let namesakes = Namesakes::of(source, &images)?;
     // Of an image of several files, the profile may name any of them.
@@ -143,11 +145,13 @@ pub fn join(
         let all_left_out = std::mem::take(&mut left_out);
         chosen(profiles, &table, &all_left_out, columns)?
     };
+    renamed.retain(|column| table.column_by_name(&column.to).is_some());
     let joined = Joined {
         matched,
         images: found.len(),
         columns: table.num_columns(),
         left_out,
+        renamed,
         shared: spread.shared,
         elsewhere,
     };

@@ -109,6 +109,7 @@ fn left_out(source: &dyn Store, target: &dyn Store) -> Result<Vec<&'static str>>
         ("channel names", lost(|c| !c.name.is_empty())),
         ("wavelengths", lost(|c| c.emission_um.is_some() || c.excitation_um.is_some())),
         ("pixel sizes", sizes(&has) < sizes(&had)),
+        ("times between time points", had.time_increment.is_some() && has.time_increment.is_none()),
         ("times of acquisition", had.acquired.is_some() && has.acquired.is_none()),
     ];
     Ok(all.into_iter().filter(|(_, is_lost)| *is_lost).map(|(what, _)| what).collect())

@@ -192,16 +192,15 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
 pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
     refuse_address(path.as_ref(), true)?;
     let format = format_named(format)?;
-    match format.cannot_resume.filter(|_| options.resume.is_some()) {
-        Some(why) => Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))
-            .hint("leave WriteOptions::resume out")),
-        None => match &options.features {
-            Some(columns) if !format.keeps_durations && features::has_durations(columns) => {
-                let columns = features::without_durations(columns).map_err(|e| Error::new(&path, e))?;
-                let options = WriteOptions { features: Some(columns), ..options.clone() };
-                (format.create)(path.as_ref(), &options)
-            }
-            _ => (format.create)(path.as_ref(), options),
-        },
+    if let Some(why) = format.cannot_resume.filter(|_| options.resume.is_some()) {
+        return Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))
+            .hint("leave WriteOptions::resume out"));
     }
+    let Some(columns) = &options.features else { return (format.create)(path.as_ref(), options) };
+    let wrong = |e| Error::new(&path, e);
+    let (mut columns, _) = features::renamed(columns, &format.own_columns).map_err(wrong)?;
+    if !format.keeps_durations && features::has_durations(&columns) {
+        columns = features::without_durations(&columns).map_err(wrong)?;
+    }
+    (format.create)(path.as_ref(), &WriteOptions { features: Some(columns), ..options.clone() })
 }

@@ -1,8 +1,7 @@
 //! Output that appears whole or not at all: written beside its place, renamed when complete.
 //!
-//! That holds when the program fails, is interrupted (the program calls [`remove_unfinished`] from its handler of
-//! signals) or is killed (the next writer of the same target cleans up). Nothing is synchronised to the disk, so
-//! it does not hold when the machine loses power within seconds after.
+//! That holds when the program fails, is interrupted (its handler of signals calls [`remove_unfinished`]) or is killed (the next
+//! writer of the target cleans up). Nothing is synchronised to the disk: it does not hold when the machine loses power soon after.
 //!
 //! All but renaming is the file system's own. In another [`place`] nothing is replaced or gone on with.
 
@@ -49,8 +48,7 @@ pub fn hold(folder: &Path) -> Result<Option<File>> {
     }
 }
 
-/// The folder with the part of `target` that an interrupted run has left and that can be gone on with, or that a run is
-/// writing.
+/// The folder with the part of `target` that an interrupted run has left and that can be gone on with, or that a run is writing.
 pub fn part(target: &Path) -> Option<PathBuf> {
     let folder = resume_folder(&through_links(target).ok()?);
     folder.exists().then_some(folder)
@@ -65,8 +63,7 @@ fn resume_folder(target: &Path) -> PathBuf {
 /// A file or folder being written under a temporary name beside its final place.
 ///
 /// [`Staged::commit`] renames it into place; dropping it without that removes what was written. A name left
-/// behind by a killed process starts with `.wellread-partial-` and is removed by the next writer of the same
-/// target.
+/// behind by a killed process starts with `.wellread-partial-` and is removed by the next writer of the same target.
 #[derive(Debug)]
 pub struct Staged {
     target: PathBuf,
@@ -346,6 +343,9 @@ impl Drop for Staged {
 impl Output for Staged {
     fn remove(&self) {
         remove_any(&self.temporary);
+    }
+    fn keep_before(&self, row: usize) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.strike_from(row).unwrap_or(false))
     }
 }
 

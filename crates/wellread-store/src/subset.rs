@@ -1,8 +1,8 @@
 //! Some rows of a set, as a set: for tables with null images, and for sets that are brought into another's order.
 
 use crate::{
-    EachImage, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, SiteSummary,
-    SiteTable, Store, StoreLayout,
+    EachImage, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
+    SiteSummary, SiteTable, Store, StoreLayout,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -145,6 +145,10 @@ impl FeatureTable for Subset {
 
     fn columns_left_out(&self) -> Vec<String> {
         self.inner.hints().columns_left_out()
+    }
+
+    fn columns_renamed(&self) -> Vec<Renamed> {
+        self.inner.hints().columns_renamed()
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

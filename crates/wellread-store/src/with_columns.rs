@@ -9,8 +9,8 @@
 use crate::features::{self, FeatureColumns, joint_key};
 use crate::words::counted;
 use crate::{
-    EachImage, Error, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
-    StoreLayout,
+    EachImage, Error, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
+    Store, StoreLayout,
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::{HashMap, HashSet};
@@ -18,7 +18,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
-use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 
 /// What a table in memory is called in errors.
 const TABLE: &str = "table";
@@ -33,15 +32,10 @@ impl WithColumns {
     /// These columns beside these images.
     ///
     /// # Errors
-    /// Columns of more or fewer rows than there are images; names that every written table has itself.
+    /// Columns of more or fewer rows than there are images.
     pub fn new(inner: Arc<dyn Store>, columns: Arc<FeatureColumns>) -> Result<Self> {
         if columns.num_rows() != inner.len() {
             return Err(no_row_per_image(&*inner, columns.num_rows()));
-        }
-        let schema = columns.schema();
-        if let Some(field) = schema.fields().iter().find(|f| [ROW_ID, COLUMN].contains(&f.name().as_str())) {
-            let cause = format!("column {:?} has a name that tables of images use themselves", field.name());
-            return Err(Error::new(TABLE, cause).hint("rename it, or leave it out").choice());
         }
         Ok(Self { inner, columns })
     }
@@ -251,6 +245,10 @@ impl FeatureTable for WithColumns {
 
     fn columns_left_out(&self) -> Vec<String> {
         self.inner.hints().columns_left_out()
+    }
+
+    fn columns_renamed(&self) -> Vec<Renamed> {
+        self.inner.hints().columns_renamed()
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

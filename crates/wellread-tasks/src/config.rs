@@ -13,10 +13,13 @@ pub struct Config {
     /// Training or inference.
     pub mode: Mode,
     /// The table of tasks.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     pub table: PathBuf,
     /// The results, a JSON file.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     pub output: PathBuf,
     /// The repository, or a folder of it.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     pub repository: PathBuf,
     /// Name of an adapter, or `auto`.
     pub adapter: String,
@@ -31,8 +34,10 @@ pub struct Config {
     /// Keep what an earlier run has in the results, and run what is missing.
     pub resume: bool,
     /// The Python for adapters in Python; `None` for an environment per branch.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize_option")]
     pub python: Option<PathBuf>,
     /// Folder of the report; `None` for one beside the results.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize_option")]
     pub report: Option<PathBuf>,
     /// Check everything and run nothing.
     pub dry_run: bool,

@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
-use wellread_measure::{Bootstrap, Environment, Samples};
+use wellread_measure::{Bootstrap, Environment, Samples, path_text};
 use wellread_report::staged;
 
 /// Which commit was measured.
@@ -244,7 +244,7 @@ pub fn now() -> String {
 pub fn environment(machine: &Environment, python: Option<&crate::environment::Python>) -> Value {
     json!({
         "machine": machine,
-        "python": python.map(|python| json!({"path": python.path, "about": python.about})),
+        "python": python.map(|python| json!({"path": path_text::text(&python.path), "about": python.about})),
         "wellread": env!("CARGO_PKG_VERSION"),
     })
 }

@@ -49,6 +49,7 @@ mod writer;
 pub use table::VortexTable;
 
 use wellread_store::Format;
+use wellread_store::features::is_own_of_tables;
 use wellread_store::table::TableStore;
 
 /// Release of the `vortex` crate that is built in; a test compares it with the lock file.
@@ -64,6 +65,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     foreign_entry: |_| Ok(None),
     keeps_features: true,
+    own_columns: is_own_of_tables,
     keeps_durations: false,
     holds_bare_pixels: false,
     has_checksums: false,

@@ -14,12 +14,15 @@ from array import array
 from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import framework, memory, phases
 from .steps import Steps
 
-pl = framework.choose()
+if TYPE_CHECKING:
+    import lightning.pytorch as pl
+else:
+    pl = framework.choose()
 
 # What a strategy loads checkpoints by.
 _LOADING = ("load_checkpoint", "load_model_state_dict", "load_optimizer_state_dict")
@@ -169,7 +172,7 @@ class PhaseTimer(pl.Callback):
         self._phases.end("model_initialization")
         self._phases.begin("data_setup")
 
-    def _begin_loop(self, *_: Any) -> None:
+    def _begin_loop(self) -> None:
         if self._stage is None:
             return
         self._phases.end("model_initialization")
@@ -177,7 +180,11 @@ class PhaseTimer(pl.Callback):
         self._phases.tell()
         self._phases.begin("full")
 
-    on_test_start = on_predict_start = _begin_loop
+    def on_test_start(self, *_: Any) -> None:
+        self._begin_loop()
+
+    def on_predict_start(self, *_: Any) -> None:
+        self._begin_loop()
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         self._begin_loop()
@@ -211,11 +218,15 @@ class PhaseTimer(pl.Callback):
         last = trainer.should_stop or (trainer.max_epochs or 0) == trainer.current_epoch + 1
         self._end_epoch(epoch_follows=not last)
 
-    def _end_pass(self, *_: Any) -> None:
+    def _end_pass(self) -> None:
         if self._stage is not None:
             self._end_epoch(epoch_follows=False)
 
-    on_test_epoch_end = on_predict_epoch_end = _end_pass
+    def on_test_epoch_end(self, *_: Any) -> None:
+        self._end_pass()
+
+    def on_predict_epoch_end(self, *_: Any) -> None:
+        self._end_pass()
 
     def _end_epoch(self, epoch_follows: bool) -> None:
         self._phases.end("first_epoch")
@@ -297,7 +308,14 @@ class PhaseTimer(pl.Callback):
         for name in ("batch_to_device", "batch_forward", "after_forward"):
             self._moments.pop(name, None)
 
-    on_train_batch_end = on_test_batch_end = on_predict_batch_end = _end_batch
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, *_: Any) -> None:
+        self._end_batch(trainer, pl_module, outputs, batch)
+
+    def on_test_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, *_: Any) -> None:
+        self._end_batch(trainer, pl_module, outputs, batch)
+
+    def on_predict_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, *_: Any) -> None:
+        self._end_batch(trainer, pl_module, outputs, batch)
 
     # The end.
 
@@ -307,11 +325,15 @@ class PhaseTimer(pl.Callback):
             self._add_to_curve(trainer)
             self._epoch = None
 
-    def _end_loop(self, *_: Any) -> None:
+    def _end_loop(self) -> None:
         if self._stage is not None:
             self._phases.end("full")
 
-    on_test_end = on_predict_end = _end_loop
+    def on_test_end(self, *_: Any) -> None:
+        self._end_loop()
+
+    def on_predict_end(self, *_: Any) -> None:
+        self._end_loop()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         if self._stage is not None:

@@ -88,8 +88,11 @@ class OMEArrowDataset(wellread.torch.Dataset):
     ):
         if format_type not in _FORMATS:
             raise ValueError(f"Unknown format: {format_type}")
-        self.data_path, self.format_type, self.access_pattern = data_path, format_type, access_pattern
-        self.transform, self.crop_size = transform, crop_size
+        self.data_path: str | os.PathLike[str] = data_path
+        self.format_type: str = format_type
+        self.access_pattern: str = access_pattern
+        self.transform: Any = transform
+        self.crop_size: tuple[int, int] | None = crop_size
         self._table = {"lance": lance_table, "duckdb": duck_table}.get(format_type)
         images = self._opened("none")
         self._prepared = _Prepared(_range_of(images), crop_size, transform)
@@ -120,7 +123,7 @@ class OMEArrowDatasetNumpy(OMEArrowDataset):
         super().__init__(*arguments, **options)
         self._prepared.after = None
 
-    def __getitems__(self, indices: Any) -> list:
+    def __getitems__(self, indices: Any) -> list[Any]:
         return [item.numpy() for item in super().__getitems__(indices)]
 
 
@@ -154,11 +157,11 @@ class SimpleEmbeddingModel(nn.Module):
 
     def __init__(self, input_channels: int = 1, embedding_dim: int = 128):
         super().__init__()
-        self.features = nn.Sequential(
+        self.features: nn.Sequential = nn.Sequential(
             nn.Conv2d(input_channels, 32, 3, stride=2, padding=1), nn.ReLU(),
             nn.Conv2d(32, 64, 3, stride=2, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
         )  # fmt: skip
-        self.embed = nn.Linear(64, embedding_dim)
+        self.embed: nn.Linear = nn.Linear(64, embedding_dim)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.embed(self.features(x))

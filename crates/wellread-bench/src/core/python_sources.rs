@@ -15,6 +15,7 @@ use crate::data::FormatSet;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 use wellread_measure::interleave::Turn;
+use wellread_measure::path_text;
 use wellread_report::Cell;
 use wellread_worker::Pixels;
 
@@ -72,7 +73,7 @@ impl<'s> Source<'s> {
         let config = self.session.config;
         let mut request = Map::new();
         let common = json!({
-            "do": track, "format": self.set.format, "path": self.set.path, "reader": self.reader.name,
+            "do": track, "format": self.set.format, "path": path_text::text(&self.set.path), "reader": self.reader.name,
             "crop": config.crop, "scale": config.scale, "dtype": self.session.expected.pixel_type(), "seed": config.seed, "full": full, "share_s": share_s,
             "full_s": (!self.reader.is_own()).then(|| (share_s * MIN_ROUNDS as f64).max(MIN_FULL_CHECK_SECONDS)),
             "least": MIN_ITEMS,

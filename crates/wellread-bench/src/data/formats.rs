@@ -11,6 +11,7 @@ pub struct FormatSet {
     /// Format name.
     pub format: &'static str,
     /// Where it is.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     pub path: PathBuf,
     /// Why it could not be written.
     pub error: Option<String>,

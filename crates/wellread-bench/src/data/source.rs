@@ -53,6 +53,7 @@ pub enum Source {
     /// An existing set in any format; `planes` makes every plane a row.
     Path {
         /// File or folder.
+        #[serde(serialize_with = "wellread_measure::path_text::serialize")]
         path: PathBuf,
         /// Whether to take every plane as an image of its own; `None` does so when shapes differ.
         planes: Option<bool>,

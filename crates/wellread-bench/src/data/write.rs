@@ -42,6 +42,9 @@ pub fn generate(
             .hint("choose another folder or pass --overwrite")
             .into());
     }
+    if let Some(error) = left_of_other_images(out, &expected, &targets) {
+        return Err(error.into());
+    }
     // Should a benchmark have prepared this folder, what it noted down is true no longer.
     remove_record(out)?;
     let mut mask_writer = if masks {
@@ -60,6 +63,22 @@ pub fn generate(
         write_expected(&expected, &sums)?;
     }
     Ok(written)
+}
+
+/// Why a folder of sets cannot get others in part: sets in formats that are not written again would stay beside checksums of other
+/// images. `targets` are written.
+fn left_of_other_images(out: &Path, expected: &Path, targets: &[PathBuf]) -> Option<Error> {
+    if !expected.is_file() {
+        return None;
+    }
+    let names = registry::formats().iter().map(|format| set_name(format)).chain(["masks".to_owned()]);
+    let left: Vec<String> =
+        names.filter(|name| !targets.contains(&out.join(name)) && out.join(name).exists()).collect();
+    (!left.is_empty()).then(|| {
+        Error::new(out, format_args!("{} would stay of the images before", left.join(", "))).hint(
+            "write all that is there again (--formats, --masks), remove the others, or choose another folder",
+        )
+    })
 }
 
 /// Generates the images of `spec` and writes them; ends early when no writer is left.

@@ -6,6 +6,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use wellread_compare::revisions::{self, Revisions};
 use wellread_compare::{Comparison, Options, Results, compare, figure, history, sides, text};
+use wellread_measure::path_text;
 
 /// Compares two results, or two revisions, and fails with code 3 when the second is slower.
 #[derive(clap::Args)]
@@ -256,7 +257,7 @@ fn show_history(path: &Path, new: Option<(&Results, String)>, options: &Options,
         return Err(Failure::Failed(format!("{}: holds no record yet", path.display())));
     }
     let all = history::series(&records, options.seed);
-    ui.document(&json!({ "history": path, "runs": records.len(), "series": all }))?;
+    ui.document(&json!({ "history": path_text::text(path), "runs": records.len(), "series": all }))?;
     if !ui.json {
         ui.say(history::text(&records, &all));
     }

@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use target::{check_files, check_places, target_format};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
+use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
-    Error, Format, OpenOptions, RowInfo, Store, WriteOptions, labels, masks, registry, staged,
+    Error, Format, OpenOptions, RowInfo, Store, WriteOptions, labels, masks, registry, staged, unkept,
 };
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
@@ -104,10 +105,19 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     for what in &lost_looks {
         ui.say(format!("note: {what}"));
     }
+    let unkept = unkept::of_first(&*source);
+    if !unkept.is_empty() {
+        ui.say(format!(
+            "note: {} are left out: wellread has no place for what {} says there",
+            unkept.join(", "),
+            source.format()
+        ));
+    }
     let mut options = args.write.options();
     let joining = args.join.as_deref().zip(args.on.as_deref());
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
-    let Features { columns, joined, left_out } = features_of(&*source, joining.as_ref(), format, ui)?;
+    let Features { columns, joined, left_out, renamed } =
+        features_of(&*source, joining.as_ref(), format, ui)?;
     options.features = columns;
     if format.keeps_features {
         options.types = types;
@@ -117,7 +127,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     let document = |bytes: u64, seconds: f64, resumed: usize| {
         serde_json::json!({
-            "source": args.source, "source_format": source.format(), "target": args.target, "format": format.name,
+            "source": text(&args.source), "source_format": source.format(), "target": text(&args.target), "format": format.name,
             "images": source.len(), "bytes_of_pixels": bytes, "seconds": seconds,
             "feature_columns": options.features.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
             "images_resumed": resumed,
@@ -125,8 +135,10 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
             "profile_of_another_folder": joined.as_ref().and_then(|j| j.elsewhere.as_ref()),
             "columns_left_out": left_out,
+            "columns_renamed": renamed.iter().map(|column| [&column.from, &column.to]).collect::<Vec<_>>(),
             "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
             "looks_left_out": lost_looks,
+            "metadata_left_out": unkept,
         })
     };
     let verified = |mut document: serde_json::Value, seconds: Option<f64>| {
@@ -280,24 +292,46 @@ fn verify(
         return Err(failed(error, source, args, format, options));
     }
     let file = error.file_below(converted.output.path());
-    let row = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
-    let what = format!("what was written does not read back as the source: {file}{row}{}", error.cause());
-    converted.output.discard();
-    if error.row_index().is_some_and(|row| row < resumed) {
-        let what = format!(
-            "what an interrupted run has left is not what the source has now: {file}{row}{}",
-            error.cause()
-        );
-        let advice =
-            "the source has changed since; nothing was left behind: the same command converts all images";
+    let at = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
+    let said = format!("{file}{at}{}", error.cause());
+    if let Some(row) = error.row_index().filter(|row| *row < resumed) {
+        let (what, advice) = of_interrupted_run(converted, row, format);
+        let what = format!("what an interrupted run has left {what}: {said}");
         return Err(Failure::Failed(Error::new(&args.target, what).hint(advice).to_string()));
     }
+    let what = format!("what was written does not read back as the source: {said}");
+    converted.output.discard();
     let advice = error.hint_text().map_or(String::new(), |hint| format!("{hint}; "));
     let advice = format!(
         "{advice}nothing was left behind; convert again, and report this if it happens again (--no-verify leaves the \
          check out)"
     );
     Err(Failure::Failed(Error::new(&args.target, what).hint(advice).to_string()))
+}
+
+/// What is wrong with image `row`, which an interrupted run has left, and what to do. What can be gone on with is kept.
+fn of_interrupted_run(converted: Converted, row: usize, format: &Format) -> (&'static str, String) {
+    let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
+    let read = |store: Box<dyn Store>| wellread_store::read_image(&*store, row);
+    let can_be_read = wellread_store::open(converted.output.path(), &open).and_then(read).is_ok();
+    if can_be_read {
+        converted.output.discard();
+        let advice =
+            "the source has changed since; nothing was left behind: the same command converts all images";
+        return ("is not what the source has now", advice.to_owned());
+    }
+    // What cannot be read at all is no other image: it was damaged since.
+    let advice = if converted.output.keep_before(row) {
+        let before = counted_with(row, "image", ["before it is", "before it are"]);
+        format!("{before} kept: the same command goes on from there")
+    } else {
+        converted.output.discard();
+        format!(
+            "{} keeps several images in a file, so that nothing was left behind: the same command converts all images",
+            format.name
+        )
+    };
+    ("is damaged", advice)
 }
 
 /// The bytes of all pixels where an earlier run has finished the target: no part of it is waiting to be gone on with, and it has
@@ -335,7 +369,11 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
             can.collect::<Vec<_>>().join(", ")
         )));
     }
-    let path = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    // To the byte, also where it is no text: two sources must not look alike.
+    let path = |path: &Path| {
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        whole.to_str().map_or_else(|| format!("{whole:?}"), str::to_owned)
+    };
     let WriteArgs { compression, chunk, shard, variant, .. } = &args.write;
     let profiles = args.join.as_deref().map(|p| (path(p), p.metadata().map_or(0, |m| m.len())));
     Ok(serde_json::json!({

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_measure::environment::Environment;
+use wellread_measure::path_text;
 use wellread_model::infer::candle::DEVICES as CANDLE_DEVICES;
 use wellread_worker::question::{ask, ask_python};
 
@@ -81,7 +82,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "candle_devices": CANDLE_DEVICES,
             "python": python.as_ref().ok(),
             "python_missing": python.as_ref().err(),
-            "onnxruntime_library": library.as_ref().ok(),
+            "onnxruntime_library": library.as_deref().ok().map(path_text::text),
             "onnxruntime_library_missing": library.as_ref().err(),
             "gpu": gpu.as_ref().ok(),
             "gpu_missing": gpu.as_ref().err(),

@@ -7,6 +7,7 @@ use crate::output::{Failure, Outcome, Ui};
 use std::path::PathBuf;
 use wellread_bench::data;
 use wellread_image::synthetic::Kind;
+use wellread_measure::path_text::text;
 
 /// Writes OUT/images.parquet, OUT/tiff, OUT/ome-zarr … and OUT/expected.json with the checksum of every image.
 #[derive(clap::Args)]
@@ -47,7 +48,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
     note_leftovers(&args.out, ui);
-    ui.document(&serde_json::json!({ "out": args.out, "images": spec.images, "written": written }))?;
+    ui.document(&serde_json::json!({ "out": text(&args.out), "images": spec.images, "written": written }))?;
     if !ui.json {
         for set in &written {
             match &set.error {

@@ -3,7 +3,7 @@
 mod text;
 
 use super::trace::TraceArgs;
-use super::{parse_positive, parse_threads};
+use super::{listed, parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use wellread_bench::machine;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::report;
 use wellread_infer::results::{Row, Run, Status};
-use wellread_measure::to_stderr;
+use wellread_measure::{path_text, to_stderr};
 use wellread_model::infer::Dtype;
 use wellread_report::Fact;
 use wellread_store::words::{counted, counted_with};
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', num_args = 1.., default_value = "both", value_parser = parse_model)]
     model: Vec<String>,
     /// Images per pass.
-    #[arg(long, value_delimiter = ',', num_args = 1.., default_values_t = Config::default().batch_sizes, value_parser = parse_positive)]
+    #[arg(long, value_delimiter = ',', num_args = 1.., default_value = listed(&Config::default().batch_sizes), value_parser = parse_positive)]
     batch_sizes: Vec<usize>,
     /// Passes measured.
     #[arg(long, default_value_t = Config::default().iterations, value_parser = parse_passes)]
@@ -238,7 +238,7 @@ fn document(run: &Run, page: Option<&Path>) -> serde_json::Value {
         .iter()
         .filter_map(|row| row.max_difference)
         .fold(None, |most: Option<f64>, d| Some(most.map_or(d, |most| most.max(d))));
-    serde_json::json!({ "csv": run.csv, "samples": run.json, "report": page, "max_difference": largest, "unreadable": run.unreadable, "results": rows })
+    serde_json::json!({ "csv": path_text::text(&run.csv), "samples": path_text::text(&run.json), "report": page.map(path_text::text), "max_difference": largest, "unreadable": run.unreadable, "results": rows })
 }
 
 /// Why `--check` has compared nothing: what was asked for failed, or was one framework alone.

@@ -8,7 +8,8 @@ use wellread_image::Region;
 use wellread_store::labels::{self, Labels};
 use wellread_store::words::counted;
 use wellread_store::{
-    Error, Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout, features, read_region, registry,
+    Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout, features, read_region,
+    registry,
 };
 
 /// Arguments.
@@ -31,6 +32,7 @@ pub struct Args {
 
 #[derive(serde::Serialize)]
 struct Info {
+    #[serde(serialize_with = "wellread_measure::path_text::serialize")]
     path: PathBuf,
     format: &'static str,
     variant: String,
@@ -188,6 +190,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         line("note", note);
     }
     info.looks.iter().for_each(|what| line("note", what.clone()));
+    for Renamed { from, to } in store.hints().columns_renamed() {
+        line("note", format!("several columns are called {from}: one of them is {to} here"));
+    }
     Ok(())
 }
 

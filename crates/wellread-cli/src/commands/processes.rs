@@ -21,6 +21,7 @@ use wellread_bench::{Config, RunObserver, budget, findings};
 use wellread_compare::{append, condensed};
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::compare::MIN_SAMPLES;
+use wellread_measure::path_text;
 use wellread_report::{Cell, Fact, ReportInput, Samples, Table, columns};
 use wellread_store::staged::{MadeFolder, Staged};
 
@@ -155,8 +156,8 @@ fn joined(inputs: &[ReportInput], config: &Config) -> Result<ReportInput> {
         configuration.insert("recipe".into(), serde_json::to_value(&config.recipe)?);
         configuration.insert("processes".into(), count.into());
         // The children had folders of their own.
-        configuration.insert("out".into(), serde_json::to_value(&config.out)?);
-        configuration.insert("data_dir".into(), serde_json::to_value(&config.data_dir)?);
+        configuration.insert("out".into(), path_text::text(&config.out).into());
+        configuration.insert("data_dir".into(), config.data_dir.as_deref().map(path_text::text).into());
     }
     details.insert("noise_floor".into(), serde_json::to_value(&noise_floors)?);
     let mut configuration = first.configuration.clone();

@@ -23,8 +23,8 @@ use super::{distinct, same_place};
 use crate::output::{Failure, Outcome, Ui};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use wellread_compare::{Results, provenance};
-use wellread_measure::to_stderr;
+use wellread_compare::{Results, coverage, provenance};
+use wellread_measure::{path_text, to_stderr};
 use wellread_report::summary;
 use wellread_store::words::counted;
 
@@ -87,7 +87,7 @@ pub fn run(path: &Path, out: &Path, program: &Program, ui: Ui) -> Outcome {
             failed.push(step.name.clone());
         }
         done.push(
-            json!({ "name": step.name, "command": command, "out": out.join(&step.name), "error": error }),
+            json!({ "name": step.name, "command": command, "out": path_text::text(&out.join(&step.name)), "error": error }),
         );
     }
     ui.document(&json!({ "recipe": recipe, "runs": done }))?;
@@ -235,7 +235,8 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     with_current(Current { command: command.clone(), text }, || run(program.start.clone(), ui.nested()))?;
     let results = results(target, &out);
     let new = Results::open(&results).map_err(|e| Failure::Failed(format!("{e:#}")))?;
-    let differences = provenance::differences(&old, &new);
+    let mut differences = provenance::differences(&old, &new);
+    differences.extend(coverage::differences(&old, &new));
     if differences.is_empty() {
         ui.say("Nothing known differs between the two runs but their figures.");
     }
@@ -243,7 +244,7 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
         ui.say(format!("{} differs: {} then, {} now", difference.what, difference.a, difference.b));
     }
     ui.hint(format!("Next: wellread compare {} {}", folder.display(), results.display()));
-    ui.document(&json!({ "command": command, "out": out, "results": results, "differences": differences }))
+    ui.document(&json!({ "command": command, "out": path_text::text(&out), "results": path_text::text(&results), "differences": differences }))
 }
 
 /// Refuses a folder of new results where they would replace those of `folder`, which are repeated and were written by the

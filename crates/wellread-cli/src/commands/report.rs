@@ -2,6 +2,7 @@
 
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
+use wellread_measure::path_text::text;
 use wellread_report::summary::FILE_NAME as SUMMARY;
 use wellread_report::{ReportInput, Table};
 
@@ -26,7 +27,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     wellread_report::write_figures(&args.dir, &input).map_err(failed)?;
     wellread_report::write_report(&args.dir, &input).map_err(failed)?;
     let path = args.dir.join("report.html");
-    ui.document(&serde_json::json!({ "report": path, "tables": input.tables.iter().map(Table::name).collect::<Vec<_>>() }))?;
+    ui.document(&serde_json::json!({ "report": text(&path), "tables": input.tables.iter().map(Table::name).collect::<Vec<_>>() }))?;
     if !ui.json {
         ui.say(format!("Report: {}", path.display()));
     }

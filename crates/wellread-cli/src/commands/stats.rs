@@ -1,7 +1,7 @@
 //! `wellread stats PATH`
 
 use super::trace::TraceArgs;
-use super::{OpenArgs, default_jobs, outside_of, parse_threads};
+use super::{OpenArgs, default_jobs, listed, outside_of, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
 use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats};
@@ -30,7 +30,7 @@ pub struct Args {
     #[arg(long, value_name = "COLUMN[,COLUMN…]", value_delimiter = ',')]
     by: Vec<String>,
     /// Percentiles to compute.
-    #[arg(long, value_delimiter = ',', default_values_t = PERCENTILES, value_parser = parse_percentile)]
+    #[arg(long, value_delimiter = ',', default_value = listed(&PERCENTILES), value_parser = parse_percentile)]
     percentiles: Vec<f64>,
     /// File to write all of it to, histograms included, as JSON.
     #[arg(long, visible_alias = "output", value_name = "FILE")]
@@ -143,12 +143,32 @@ fn describe(channel: &ChannelStats) -> String {
     text
 }
 
-/// Six significant digits.
+/// Six significant digits; very small and very large numbers with an exponent.
 fn number(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e15 {
         return format!("{value}");
     }
+    if !(1e-4..1e15).contains(&value.abs()) {
+        let text = format!("{value:.5e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'));
+    }
     let digits = (5 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
     let text = format!("{value:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn small_and_large_numbers_are_told_apart_from_zero() {
+        let said =
+            [0.0, 7.0, 0.25, 123.456_789, 0.001_234_567, 1e-40, -2.5e-50, 3e38, 1.234_567_8e300].map(number);
+        assert_eq!(
+            said,
+            ["0", "7", "0.25", "123.457", "0.00123457", "1e-40", "-2.5e-50", "3e38", "1.23457e300"]
+        );
+    }
 }

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 use wellread_bench::machine;
+use wellread_measure::path_text;
 use wellread_report::Fact;
 use wellread_tasks::config::Config;
 use wellread_tasks::plan::Planned;
@@ -142,8 +143,8 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         ui.hint(format!("Note: {warning}"));
     }
     ui.document(&serde_json::json!({
-        "output": config.output,
-        "report": page.as_ref().ok(),
+        "output": path_text::text(&config.output),
+        "report": page.as_deref().ok().map(path_text::text),
         "results": outcome.entries,
         "comparisons": compared,
         "stopped": outcome.stopped,

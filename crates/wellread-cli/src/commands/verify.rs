@@ -4,6 +4,7 @@ use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use wellread_measure::path_text::text;
 use wellread_measure::to_stderr;
 use wellread_store::checksum::ImageChecksum;
 use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify};
@@ -88,7 +89,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     bar.finish_and_clear();
     let differences: BTreeMap<Kind, usize> = outcome.counts().collect();
     ui.document(&serde_json::json!({
-        "path": args.path, "passed": outcome.passed(), "images": outcome.images, "expected": outcome.expected,
+        "path": text(&args.path), "passed": outcome.passed(), "images": outcome.images, "expected": outcome.expected,
         "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
         "differences": differences, "summary": outcome.summary(),
     }))?;

@@ -3,6 +3,7 @@
 use super::OpenArgs;
 use crate::output::{Failure, Outcome, Ui};
 use std::path::PathBuf;
+use wellread_measure::path_text::text;
 use wellread_store::preview::{contact_sheet, is_drawn, preview};
 
 /// Contrast is stretched per channel; Z is projected by its maximum. For looking, not for measuring.
@@ -85,7 +86,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     };
     wellread_store::staged::write(&args.out, picture.to_png()?)?;
     ui.document(&serde_json::json!({
-        "out": args.out, "width": picture.width, "height": picture.height, "rows": rows,
+        "out": text(&args.out), "width": picture.width, "height": picture.height, "rows": rows,
     }))?;
     if !ui.json {
         ui.say(format!("{} ({} x {})", args.out.display(), picture.width, picture.height));

@@ -345,6 +345,29 @@ fn generate_keeps_what_is_there_unless_overwrite() {
     assert_ne!(contents(), before);
 }
 
+/// Sets in other formats would stay beside checksums of other images.
+#[test]
+fn generate_replaces_no_part_of_a_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 4, &["--masks", "--formats", "tiff,parquet"]);
+    let before = files_below(&set);
+    let args = ["generate", arg(&set), "--images", "2", "--size", "40x56", "--overwrite", "--formats"];
+    let with = |more: &[&'static str]| [&args[..], more].concat();
+    fails(&with(&["parquet"]), 1, &["tiff, masks would stay of the images before", "--formats"]);
+    fails(&with(&["parquet,tiff"]), 1, &["masks would stay of the images before", "--masks"]);
+    assert_eq!(files_below(&set), before);
+    assert_eq!(wellread(&with(&["parquet,tiff,ome-zarr", "--masks"])).code, 0);
+    for name in ["tiff", "images.parquet", "ome-zarr"] {
+        let expected = set.join("expected.json");
+        assert_eq!(
+            wellread(&["verify", arg(&set.join(name)), "--against", arg(&expected)]).code,
+            0,
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn a_benchmark_does_not_replace_what_it_did_not_prepare() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 #[cfg(unix)]
 use crate::support::interrupt;
-use crate::support::{absent_formats, arg, formats, generate, has_format, json, wellread};
+use crate::support::{absent_formats, arg, files_below, formats, generate, has_format, json, wellread};
 use serde_json::Value;
 
 #[test]
@@ -350,6 +350,51 @@ fn an_interrupted_conversion_goes_on() {
             assert_eq!(refused.code, 2);
             assert!(refused.stderr.contains(why) && refused.stderr.contains("tiff"), "{}", refused.stderr);
         }
+    }
+}
+
+/// A finished file that was damaged after an interrupted run is not taken for another source: it is named, and written again.
+#[test]
+fn what_was_damaged_since_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 12, &["--formats", "tiff"]);
+    let source = set.join("tiff");
+    let mut files: Vec<_> = std::fs::read_dir(&source).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let whole = std::fs::read(&files[7]).unwrap();
+    let mut broken = whole.clone();
+    broken[..8].fill(b'x');
+    for (format, ending) in [("tiff", "tiff"), ("ome-zarr", "zarr"), ("image-folder", "png")] {
+        let target = dir.path().join(format!("to-{format}"));
+        let args =
+            ["convert", arg(&source), arg(&target), "--format", format, "--resume", "--read-as", "tiff"];
+        std::fs::write(&files[7], &broken).unwrap();
+        assert_eq!(wellread(&args).code, 1);
+        std::fs::write(&files[7], &whole).unwrap();
+        let left = dir.path().join(format!(".wellread-resume-to-{format}"));
+        let mut images: Vec<_> = std::fs::read_dir(&left).unwrap().map(|e| e.unwrap().path()).collect();
+        images.retain(|path| path.extension().is_some_and(|e| e == ending || e == "tif"));
+        images.sort();
+        // The pixels of row 3: the largest file of an image that is a folder.
+        let mut of_image = if images[3].is_dir() { files_below(&images[3]) } else { vec![] };
+        of_image.sort_by_key(|(_, content)| content.len());
+        let damaged = of_image.pop().map_or_else(|| images[3].clone(), |(file, _)| file);
+        let content = std::fs::read(&damaged).unwrap();
+        std::fs::write(&damaged, &content[..content.len() / 2]).unwrap();
+        let failed = wellread(&args);
+        assert_eq!(failed.code, 1, "{format}: {}", failed.stderr);
+        let name = images[3].file_name().unwrap().to_str().unwrap();
+        for words in
+            ["what an interrupted run has left is damaged", name, "row 3", "3 images before it are kept"]
+        {
+            assert!(failed.stderr.contains(words), "{format}: {words}: {}", failed.stderr);
+        }
+        assert!(!failed.stderr.contains("source has changed"), "{format}: {}", failed.stderr);
+        assert_eq!(json(&args)["images_resumed"], 3, "{format}");
+        assert!(!left.exists());
+        let verified = json(&["verify", arg(&target), "--against", arg(&set.join("expected.json"))]);
+        assert_eq!(verified["passed"], true, "{format}");
     }
 }
 

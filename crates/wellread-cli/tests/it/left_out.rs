@@ -41,6 +41,67 @@ fn labels_beside_images_are_named() {
     assert_eq!(json(&["info", arg(&cells)])["images"], 1);
 }
 
+/// The metadata file of the only OME-Zarr image below a folder, and the image's first multiscale.
+fn multiscale(folder: &Path) -> (PathBuf, serde_json::Value, &'static str) {
+    let texts = files_below(folder).into_iter();
+    let mut texts = texts.map(|(file, bytes)| (file, String::from_utf8_lossy(&bytes).into_owned()));
+    let (file, text) = texts.find(|(_, text)| text.contains("\"multiscales\"")).unwrap();
+    let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let pointers = ["/attributes/ome/multiscales/0", "/multiscales/0"];
+    let pointer = pointers.into_iter().find(|pointer| all.pointer(pointer).is_some()).unwrap();
+    (file, all, pointer)
+}
+
+/// Sizes without a unit, time, and what only notes can tell of.
+#[test]
+fn ome_zarr_keeps_what_it_says_and_tells_of_the_rest() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, image) = zarr_images(dir.path());
+    let (file, mut all, pointer) = multiscale(&image);
+    let scale = serde_json::json!([7.5, 1.0, 2.0, 0.5, 0.25]);
+    let of = all.pointer_mut(pointer).unwrap();
+    of["name"] = "its own".into();
+    of["axes"] = serde_json::json!([
+        {"name": "t", "type": "time", "unit": "second"}, {"name": "c", "type": "channel"},
+        {"name": "z", "type": "space"}, {"name": "y", "type": "space"}, {"name": "x", "type": "space"},
+    ]);
+    let moved = serde_json::json!({"type": "translation", "translation": [0.0, 0.0, 0.0, 10.0, 20.0]});
+    of["datasets"][0]["coordinateTransformations"] =
+        serde_json::json!([{"type": "scale", "scale": scale}, moved]);
+    fs::write(&file, all.to_string()).unwrap();
+    let convert = |name: &str, more: &[&str]| {
+        let target = dir.path().join(name);
+        let done = wellread(&[&["convert", arg(&image), arg(&target)], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let note = "note: translations, names of multiscales are left out: wellread has no place for";
+        assert!(done.stdout.contains(note), "{}", done.stdout);
+        (target, done.stdout)
+    };
+    let (target, said) = convert("to", &["--format", "ome-zarr"]);
+    assert!(!said.contains("ome-zarr has no place for"), "{said}");
+    let (_, written, pointer) = multiscale(&target);
+    let of = written.pointer(pointer).unwrap();
+    assert_eq!(of["datasets"][0]["coordinateTransformations"][0]["scale"], scale);
+    assert_eq!((&of["axes"][0]["unit"], of["axes"][4].get("unit")), (&"second".into(), None));
+    // An OME-XML size without a unit is one in micrometres.
+    let (target, said) = convert("to.ome.tiff", &[]);
+    assert!(said.contains("tiff has no place for pixel sizes;"), "{said}");
+    let tiff = fs::read(target).unwrap();
+    let xml = b"TimeIncrement=\"7.5\" TimeIncrementUnit=\"s\"";
+    assert!(tiff.windows(xml.len()).any(|bytes| bytes == xml));
+    let (_, said) = convert("dataset", &["--format", "ome-arrow-dataset"]);
+    assert!(said.contains("has no place for pixel sizes, times between time points;"), "{said}");
+    let (target, said) = convert("to.parquet", &[]);
+    assert!(said.contains("parquet has no place for times between time points;"), "{said}");
+    let back = dir.path().join("back");
+    json(&["convert", arg(&target), arg(&back), "--format", "ome-zarr"]);
+    let (_, written, pointer) = multiscale(&back);
+    let of = written.pointer(pointer).unwrap();
+    let scale = serde_json::json!([1.0, 1.0, 2.0, 0.5, 0.25]);
+    assert_eq!(of["datasets"][0]["coordinateTransformations"][0]["scale"], scale);
+    assert_eq!(of["axes"][4].get("unit"), None);
+}
+
 #[test]
 fn the_look_that_a_tiff_asks_for_is_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -75,6 +136,41 @@ fn the_look_that_a_tiff_asks_for_is_named() {
     }
 }
 
+/// Classes are told by the names of images: an image folder has them again.
+#[test]
+fn classes_are_not_lost_from_image_folder_to_image_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 4, &["--formats", "image-folder"]);
+    let classes = dir.path().join("classes");
+    let mut pictures: Vec<PathBuf> =
+        fs::read_dir(set.join("image-folder")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    pictures.retain(|path| path.extension().is_some_and(|ending| ending == "png"));
+    pictures.sort();
+    for (i, picture) in pictures.iter().enumerate() {
+        let folder = classes.join(["a", "b"][i % 2]);
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(picture, folder.join(format!("{i}.png"))).unwrap();
+    }
+    let convert = |target: &str, format: &str| {
+        let target = dir.path().join(target);
+        let done = wellread(&["convert", arg(&classes), arg(&target), "--format", format]);
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        (target, done.stdout + &done.stderr)
+    };
+    let (target, said) = convert("again", "image-folder");
+    assert!(!said.contains("leaves it out"), "{said}");
+    let columns = |set: &Path| json(&["info", arg(set)])["feature_columns"].clone();
+    assert_eq!(columns(&target), columns(&classes));
+    assert_eq!(columns(&target), serde_json::json!(["class", "label"]));
+    let (_, said) = convert("zarr", "ome-zarr");
+    assert!(said.contains("2 columns (class …), and leaves it out"), "{said}");
+    // What a file says of the classes is lost.
+    fs::write(classes.join("Labels.json"), r#"{"a": "first", "b": "second"}"#).unwrap();
+    let (_, said) = convert("named", "image-folder");
+    assert!(said.contains("2 columns (label …), and leaves it out"), "{said}");
+}
+
 #[test]
 fn metadata_is_no_fault_of_a_codec() {
     let dir = tempfile::tempdir().unwrap();
@@ -99,4 +195,13 @@ fn info_says_that_plain_parquet_keeps_few_bits_in_many() {
         let said = wellread(&["info", arg(&target)]).stdout;
         assert_eq!(said.contains("Parquet keeps 16-bit pixels in 32 bits"), is_wide, "{said}");
     }
+}
+
+/// A default is printed as it is typed.
+#[test]
+fn defaults_of_lists_are_printed_as_they_are_typed() {
+    let said = wellread(&["stats", "--help"]).stdout;
+    assert!(said.contains("[default: 0.1,1,5,25,50,75,95,99,99.9]"), "{said}");
+    let said = wellread(&["infer", "--help"]).stdout;
+    assert!(said.contains("1,8,32,128]"), "{said}");
 }

@@ -17,10 +17,6 @@ fn limited(resource: libc::__rlimit_resource_t, limit: u64, args: &[&str]) -> (i
     // SAFETY: what is called between fork and exec are system calls.
     unsafe {
         command.pre_exec(move || {
-            if resource == libc::RLIMIT_FSIZE {
-                // Else the signal ends the process, as it ends every program that does not ask for the error.
-                libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-            }
             if libc::setrlimit(resource, &raw const limits) == 0 {
                 Ok(())
             } else {

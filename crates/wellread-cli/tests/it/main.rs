@@ -4,6 +4,7 @@ mod advise;
 mod bad_input;
 mod bench;
 mod cells;
+mod column_names;
 mod columns;
 mod compare;
 mod data;
@@ -16,6 +17,8 @@ mod limits;
 mod names;
 mod new_set;
 mod new_user;
+#[cfg(target_os = "linux")]
+mod odd_paths;
 mod processes;
 mod recipe;
 mod sites;

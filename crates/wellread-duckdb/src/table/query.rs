@@ -33,20 +33,19 @@ impl DuckTable {
             Rows::Range(range) => self.scan(range, columns, each),
             Rows::Chosen(rows) => {
                 let keys: Vec<i64> = rows.iter().map(|&row| self.source.key_of(row)).collect();
-                self.query(&keys, columns, each)
+                self.query(&sql::one_of(self.source.key(), &keys), &keys, columns, each)
             }
         }
     }
 
-    /// Runs one query for rows with ascending `keys`.
-    fn query(&self, keys: &[i64], columns: &Columns, each: &mut EachBatch<'_>) -> Result<()> {
+    /// Runs one query for the rows that a `filter` leaves, which are those with ascending `keys`.
+    fn query(&self, filter: &str, keys: &[i64], columns: &Columns, each: &mut EachBatch<'_>) -> Result<()> {
         let sql = format!(
-            "SELECT {}, {} AS {} FROM {} WHERE {}",
+            "SELECT {}, {} AS {} FROM {} WHERE {filter}",
             sql::select(columns),
             self.source.key(),
             sql::quoted(KEY),
-            self.source.from(&self.path),
-            sql::one_of(self.source.key(), keys)
+            self.source.from(&self.path)
         );
         let connection = self.database.connection(&self.path)?;
         let wrong = |e: duckdb::Error| failed(&self.path, "cannot read rows", &e);
@@ -80,13 +79,18 @@ impl DuckTable {
             if matches!(self.source, Source::Keyed(_)) && has_pixels { SCAN_ROWS } else { rows.len().max(1) };
         for start in rows.clone().step_by(step) {
             let end = (start + step).min(rows.end);
-            let whole = (start, end) == (0, self.rows) && !matches!(self.source, Source::Native(_, Some(_)));
-            if whole {
+            if (start, end) == (0, self.rows) {
                 self.query_all(columns, each)?;
-            } else {
-                let keys: Vec<i64> = (start..end).map(|row| self.source.key_of(row)).collect();
-                self.query(&keys, columns, each)?;
+                continue;
             }
+            let keys: Vec<i64> = (start..end).map(|row| self.source.key_of(row)).collect();
+            let key = self.source.key();
+            // Whatever was deleted between the first and the last of them: no other row is there.
+            let filter = match keys.as_slice() {
+                [first, .., last] => format!("{key} BETWEEN {first} AND {last}"),
+                one => sql::one_of(key, one),
+            };
+            self.query(&filter, &keys, columns, each)?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The attributes of an element, and what they say: sizes, types, channels, blocks of planes.
 
-use super::units::{canonical_unit, micrometres};
+use super::units::{canonical_time_unit, canonical_unit, micrometres};
 use super::{DimensionOrder, OmeImage, OmeXmlError, TiffData};
-use crate::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
+use crate::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape, TimeIncrement};
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::BytesStart;
@@ -117,6 +117,13 @@ impl<'a> Attributes<'a> {
             None => "µm".to_owned(),
         };
         Some(PhysicalSize { value, unit })
+    }
+
+    pub(super) fn time_increment(&self) -> Option<TimeIncrement> {
+        let value = self.positive("TimeIncrement")?;
+        let unit = self.get("TimeIncrementUnit").unwrap_or("s");
+        let unit = canonical_time_unit(unit).map_or_else(|| unit.trim().to_owned(), str::to_owned);
+        Some(TimeIncrement { value, unit })
     }
 
     pub(super) fn channel(&self) -> Channel {

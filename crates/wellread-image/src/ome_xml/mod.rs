@@ -43,7 +43,7 @@ mod write;
 
 pub use planes::{DimensionOrder, PlaneMap, PlaneSource};
 pub use read::read;
-pub use units::{canonical_unit, micrometres};
+pub use units::{canonical_time_unit, canonical_unit, micrometres};
 pub use write::write;
 
 use crate::{ImageMetadata, PixelType, Shape, ShapeError};

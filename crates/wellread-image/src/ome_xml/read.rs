@@ -196,6 +196,7 @@ impl Walk {
                 draft.metadata.physical_size_x = size("PhysicalSizeX");
                 draft.metadata.physical_size_y = size("PhysicalSizeY");
                 draft.metadata.physical_size_z = size("PhysicalSizeZ");
+                draft.metadata.time_increment = attributes.time_increment();
                 draft.image = Some(attributes.pixels(self.file_uuid.clone())?);
             }
             Element::Channel | Element::LogicalChannel => {

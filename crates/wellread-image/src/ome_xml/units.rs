@@ -57,6 +57,25 @@ pub fn canonical_unit(unit: &str) -> Option<&'static str> {
     UNITS.iter().map(|&(symbol, _)| symbol).find(|&symbol| symbol == alias)
 }
 
+/// Units of time (`UnitsTime`) that experiments are measured in, with the spellings met in files.
+const TIME_UNITS: [(&str, &[&str]); 8] = [
+    ("s", &["second", "seconds", "sec"]),
+    ("ms", &["millisecond", "milliseconds"]),
+    ("µs", &["us", "\u{3bc}s", "microsecond", "microseconds"]),
+    ("ns", &["nanosecond", "nanoseconds"]),
+    ("ps", &["picosecond", "picoseconds"]),
+    ("min", &["minute", "minutes"]),
+    ("h", &["hour", "hours"]),
+    ("d", &["day", "days"]),
+];
+
+/// The schema's symbol for a unit of time; `None` for anything else.
+pub fn canonical_time_unit(unit: &str) -> Option<&'static str> {
+    let unit = unit.trim();
+    let found = TIME_UNITS.iter().find(|(symbol, others)| *symbol == unit || others.contains(&unit));
+    found.map(|(symbol, _)| *symbol)
+}
+
 /// A length in micrometres; `None` if the unit is unknown or has no fixed length (`pixel`).
 pub fn micrometres(value: f64, unit: &str) -> Option<f64> {
     let symbol = canonical_unit(unit)?;
@@ -79,5 +98,9 @@ mod tests {
         assert_eq!(micrometres(1.0, "pixel"), None);
         assert_eq!(micrometres(1.0, "furlong"), None);
         assert_eq!(canonical_unit("micrometer"), Some("µm"));
+        assert_eq!(
+            ["s", " minutes ", "\u{3bc}s", "m", ""].map(canonical_time_unit),
+            [Some("s"), Some("min"), Some("µs"), None, None]
+        );
     }
 }

@@ -3,9 +3,9 @@
 //! What the schema does not allow (a channel id without its prefix, a unit it has no name for, a time that is
 //! no `xsd:dateTime`, a control character) is replaced or left out, so that the result is always valid.
 
-use super::units::canonical_unit;
+use super::units::{canonical_time_unit, canonical_unit};
 use super::{NAMES, OmeImage, TiffData};
-use crate::{Channel, ImageMetadata, PhysicalSize};
+use crate::{Channel, ImageMetadata, PhysicalSize, TimeIncrement};
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -84,6 +84,7 @@ fn write_image(xml: &mut String, index: usize, image: &OmeImage, ids: &Ids, chan
         attribute(xml, name, &size.to_string());
     }
     write_physical_sizes(xml, metadata);
+    write_time_increment(xml, metadata);
     xml.push('>');
     write_channels(xml, index, image, channel_ids);
     if image.without_pages {
@@ -112,6 +113,13 @@ fn write_physical_sizes(xml: &mut String, metadata: &ImageMetadata) {
             attribute(xml, &format!("{name}Unit"), unit);
         }
     }
+}
+
+fn write_time_increment(xml: &mut String, metadata: &ImageMetadata) {
+    let Some(TimeIncrement { value, unit }) = &metadata.time_increment else { return };
+    let Some(unit) = canonical_time_unit(unit).filter(|_| is_positive(*value)) else { return };
+    attribute(xml, "TimeIncrement", &value.to_string());
+    attribute(xml, "TimeIncrementUnit", unit);
 }
 
 impl OmeImage {

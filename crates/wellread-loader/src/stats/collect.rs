@@ -122,7 +122,7 @@ fn of_channel(
     counts: &Counts,
     percents: &[f64],
 ) -> ChannelStats {
-    let Moments { count, mean, squares, min, max, nan, infinite } = moments;
+    let Moments { count, min, max, nan, infinite, .. } = moments;
     let there = |value: f64| (count > 0).then_some(value);
     ChannelStats {
         channel,
@@ -130,8 +130,8 @@ fn of_channel(
         count,
         nan,
         infinite,
-        mean: there(mean),
-        std: there((squares / count.max(1) as f64).sqrt()),
+        mean: there(moments.mean()),
+        std: there(moments.std()),
         min: there(min),
         max: there(max),
         percentiles: counts.percentiles(percents, (min, max)),

@@ -3,12 +3,20 @@
 use super::bins::Counts;
 use wellread_image::PixelType;
 
-/// Number, mean, sum of squared distances from it, extremes, and what is no finite number.
+/// Largest value whose square, of many values, is summed as it is.
+const LARGE: f64 = 1e140;
+/// Largest of the values whose squares would be too small to sum.
+const SMALL: f64 = 1e-140;
+
+/// Number, mean, sum of squared distances from it, extremes, and what is no finite number. Mean and squares are those of the
+/// values divided by `scale`: 1, but where squares would be too large or too small for `f64`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Moments {
     pub(super) count: u64,
-    pub(super) mean: f64,
-    pub(super) squares: f64,
+    mean: f64,
+    squares: f64,
+    /// A power of two.
+    scale: f64,
     pub(super) min: f64,
     pub(super) max: f64,
     pub(super) nan: u64,
@@ -20,6 +28,7 @@ impl Moments {
         count: 0,
         mean: 0.0,
         squares: 0.0,
+        scale: 1.0,
         min: f64::INFINITY,
         max: f64::NEG_INFINITY,
         nan: 0,
@@ -28,6 +37,40 @@ impl Moments {
 
     /// Those of all values of two sets (Chan, Golub & LeVeque 1979).
     pub(super) fn merge(self, other: Self) -> Self {
+        // Zeros have any scale. Beside larger values, what is too small to square does not matter.
+        let scale = if self.is_zero() {
+            other.scale
+        } else if other.is_zero() {
+            self.scale
+        } else {
+            self.scale.max(other.scale)
+        };
+        let (this, other) = (self.at(scale), other.at(scale));
+        this.merge_alike(other)
+    }
+
+    /// The mean.
+    pub(super) fn mean(&self) -> f64 {
+        self.mean * self.scale
+    }
+
+    /// The standard deviation of the population.
+    pub(super) fn std(&self) -> f64 {
+        (self.squares / self.count.max(1) as f64).sqrt() * self.scale
+    }
+
+    fn is_zero(&self) -> bool {
+        self.mean == 0.0 && self.squares == 0.0
+    }
+
+    /// The same by another scale.
+    fn at(self, scale: f64) -> Self {
+        let ratio = self.scale / scale;
+        Self { mean: self.mean * ratio, squares: self.squares * ratio * ratio, scale, ..self }
+    }
+
+    /// [`Self::merge`] of two of one scale.
+    fn merge_alike(self, other: Self) -> Self {
         let count = self.count + other.count;
         let share = other.count as f64 / (count as f64).max(1.0);
         let apart = other.mean - self.mean;
@@ -35,6 +78,7 @@ impl Moments {
             count,
             mean: self.mean + apart * share,
             squares: self.squares + other.squares + apart * apart * self.count as f64 * share,
+            scale: self.scale,
             min: self.min.min(other.min),
             max: self.max.max(other.max),
             nan: self.nan + other.nan,
@@ -66,7 +110,7 @@ impl Moments {
         let pivot = values.clone().find(|v| v.is_finite()).unwrap_or(0.0);
         let mut found = Self::NONE;
         let (mut sum, mut squares) = (0.0, 0.0);
-        for value in values {
+        for value in values.clone() {
             if value.is_finite() {
                 let apart = value - pivot;
                 sum += apart;
@@ -81,9 +125,22 @@ impl Moments {
                 found.infinite += 1;
             }
         }
+        let largest = found.max.max(-found.min);
+        if found.count > 0 && largest != 0.0 && !(SMALL..LARGE).contains(&largest) {
+            // The power of two in the largest value.
+            let power = f64::from_bits(largest.to_bits() & f64::INFINITY.to_bits()).max(f64::MIN_POSITIVE);
+            found.scale = power;
+            let pivot = pivot / power;
+            (sum, squares) = (0.0, 0.0);
+            for value in values.filter(|v| v.is_finite()) {
+                let apart = value / power - pivot;
+                sum += apart;
+                squares += apart * apart;
+            }
+        }
         if found.count > 0 {
             let mean = sum / found.count as f64;
-            found.mean = pivot + mean;
+            found.mean = pivot / found.scale + mean;
             found.squares = (squares - mean * sum).max(0.0);
         }
         found
@@ -93,7 +150,8 @@ impl Moments {
     pub(super) fn of_counts(counts: &Counts) -> Self {
         let mut found = Self::NONE;
         let mut sum = 0i128;
-        for (value, n) in counts.values() {
+        let values = counts.values();
+        for &(value, n) in &values {
             // Whole numbers: exact.
             sum += value as i128 * i128::from(n);
             found.count += n;
@@ -102,8 +160,8 @@ impl Moments {
         }
         if found.count > 0 {
             found.mean = sum as f64 / found.count as f64;
-            let apart = |(value, n): (f64, u64)| (value - found.mean) * (value - found.mean) * n as f64;
-            found.squares = counts.values().map(apart).sum();
+            let apart = |&(value, n): &(f64, u64)| (value - found.mean) * (value - found.mean) * n as f64;
+            found.squares = values.iter().map(apart).sum();
         }
         found
     }

@@ -109,7 +109,8 @@ pub enum Scale {
         high: Vec<f32>,
     },
     /// As [`Scale::Range`], with the percentiles of each channel of each image as delivered (after crop, resize and
-    /// rotation), interpolated as NumPy does. An image of one value becomes 0.
+    /// rotation), interpolated as NumPy does. An image of one value becomes 0. NaN and infinite values do not count: NaN stays,
+    /// infinite values are clipped to 0 and 1.
     Percentiles {
         /// The percentile that becomes 0: 0 to 100.
         low: f32,

@@ -103,6 +103,28 @@ fn percentiles_are_those_of_numpy_and_clip() {
     }
 }
 
+/// Infinite pixels count as little as NaN, and are clipped to the ends.
+#[test]
+fn percentiles_leave_out_infinite_values() {
+    let scaled = |values: &[f32], low, high| {
+        let mut store = MemoryStore::new("infinite");
+        let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        store.push("a", Shape::plane(1, values.len()), PixelType::F32, bytes).unwrap();
+        let dataset = Dataset::from_store(Box::new(store));
+        sample(&dataset, 0, &Transform::default().scale_by_percentiles(low, high)).concat()
+    };
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    assert_eq!(scaled(&[0.0, 1.0, inf, 2.0, 4.0], 0.0, 100.0), [0.0, 0.25, 1.0, 0.5, 1.0]);
+    assert_eq!(scaled(&[-inf, -inf, -inf, 0.0, 2.0, 1.0], 1.0, 99.0)[..4], [0.0; 4]);
+    let middle = scaled(&[-inf, -inf, -inf, 0.0, 2.0, 1.0], 1.0, 99.0);
+    assert!(middle[4] == 1.0 && (middle[5] - 0.5).abs() < 1e-6, "{middle:?}");
+    // One finite value, and none.
+    let flat = scaled(&[7.0, -inf, inf, nan, 7.0], 1.0, 99.0);
+    assert_eq!([0, 1, 2, 4].map(|i| flat[i]), [0.0, 0.0, 1.0, 0.0]);
+    assert!(flat[3].is_nan(), "{flat:?}");
+    assert_eq!(scaled(&[-inf, inf], 1.0, 99.0), [0.0, 1.0]);
+}
+
 /// Factors are not known to the test: each change is recognised by what it keeps.
 #[test]
 fn jitter_multiplies_spreads_and_bends() {

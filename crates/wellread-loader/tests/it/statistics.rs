@@ -108,6 +108,53 @@ fn numbers_that_are_none_are_counted_apart() {
     assert!(error.contains("set.json") && error.contains("channel 0"), "{error}");
 }
 
+/// Values beyond the range of `f32`, and whose squares are beyond that of `f64`.
+#[test]
+fn very_large_and_very_small_values_have_statistics() {
+    let of = |planes: &[&[f64]]| {
+        let mut store = MemoryStore::new("extreme");
+        for (i, plane) in planes.iter().enumerate() {
+            let pixels = plane.iter().flat_map(|v| v.to_le_bytes()).collect();
+            store.push(format!("{i}"), Shape::plane(1, plane.len()), PixelType::F64, pixels).unwrap();
+        }
+        let dataset = Dataset::from_store(Box::new(store));
+        Stats::of(dataset.store(), &[0.0, 25.0, 50.0, 100.0], 1, &|| {}).unwrap().channels.remove(0)
+    };
+    let near = |got: Option<f64>, expected: f64, error: f64| {
+        let got = got.unwrap();
+        assert!((got - expected).abs() <= error * expected.abs(), "{got} {expected}");
+    };
+    let got = of(&[&[1e300, -1e300, 1e-320, 5.0]]);
+    near(got.std, 1e300 / 2f64.sqrt(), 1e-12);
+    assert_eq!((got.min, got.max), (Some(-1e300), Some(1e300)));
+    // Neighbours are interpolated between: half of 1e-320 and 5, and three quarters of the way from -1e300.
+    let p: Vec<f64> = got.percentiles.iter().map(|p| p.value).collect();
+    near(Some(p[0]), -1e300, 0.001);
+    near(Some(p[1]), -0.25e300, 0.001);
+    near(Some(p[2]), 2.5, 0.001);
+    near(Some(p[3]), 1e300, 0.001);
+    assert_eq!(got.histogram.unwrap().counts.iter().sum::<u64>(), 4);
+    // As NumPy's mean and std of these.
+    let got = of(&[&[1e200, -1e200, 5e199, 5.0]]);
+    near(got.mean, 1.25e199, 1e-12);
+    near(got.std, 7.395_099_728_874_52e199, 1e-12);
+    // In several planes, zeros among them, and at the ends of all numbers.
+    let got = of(&[&[0.0, 0.0], &[1e-50, 2e-50], &[3e-50, 4e-50]]);
+    near(got.mean, 10e-50 / 6.0, 1e-12);
+    near(got.percentiles[2].value.into(), 1.5e-50, 0.001);
+    let got = of(&[&[0.0, 0.0], &[1e-200, 3e-200]]);
+    near(got.std, 1.224_744_871_391_589e-200, 1e-12);
+    let got = of(&[&[f64::MAX, -f64::MAX], &[0.0, 0.0]]);
+    assert_eq!(got.mean, Some(0.0));
+    near(got.std, f64::MAX / 2f64.sqrt(), 1e-12);
+    assert_eq!(got.histogram.unwrap().counts.iter().sum::<u64>(), 4);
+    let got = of(&[&[1e-320, 3e-320]]);
+    near(got.mean, 2e-320, 0.001);
+    near(got.std, 1e-320, 0.001);
+    // Zeros are zeros, not the middle of a bin.
+    assert_eq!(of(&[&[0.0, -1.0, 0.0, 1.0]]).percentiles[2].value, 0.0);
+}
+
 #[test]
 fn loaders_take_the_file() {
     let dataset = TestStore::new(images(8, Shape([1, 2, 1, 20, 20]), PixelType::U16)).dataset();

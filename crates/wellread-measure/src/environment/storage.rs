@@ -12,6 +12,7 @@ use crate::sys;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
     /// The path asked about, as given.
+    #[serde(serialize_with = "crate::path_text::serialize")]
     pub path: PathBuf,
     /// Type of the filesystem ("ext4", "xfs", "nfs4", "overlay", "tmpfs" …).
     pub filesystem: Option<String>,

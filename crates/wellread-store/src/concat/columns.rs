@@ -1,7 +1,7 @@
 //! Columns of several sets as one: by name, nulls where a part has none, numbers as what holds them all.
 
 use super::store::{Concat, Part};
-use crate::{Error, FeatureTable, Result, Store, features};
+use crate::{Error, FeatureTable, Renamed, Result, Store, features};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
@@ -21,6 +21,17 @@ impl FeatureTable for Concat {
         let mut seen: HashSet<String> = self.names().iter().cloned().collect();
         let all = self.parts().iter().flat_map(|part| part.store.hints().columns_left_out());
         all.filter(|name| seen.insert(name.clone())).collect()
+    }
+
+    /// Those of any part.
+    fn columns_renamed(&self) -> Vec<Renamed> {
+        let mut all: Vec<Renamed> = vec![];
+        for renamed in self.parts().iter().flat_map(|part| part.store.hints().columns_renamed()) {
+            if !all.contains(&renamed) {
+                all.push(renamed);
+            }
+        }
+        all
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

@@ -3,7 +3,6 @@
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Schema};
-use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 
 /// Names of columns of plain values: numbers, times, truth values and text, neither nested nor binary.
 pub(crate) fn plain_columns(schema: &Schema) -> impl Iterator<Item = &str> {
@@ -21,17 +20,16 @@ pub(crate) fn is_plain(t: &DataType) -> bool {
     t.is_primitive() || is_text || *t == DataType::Boolean
 }
 
-/// The columns of `schema` that are features: see [`plain_columns`]; names that a written table has itself are left out.
+/// The columns of `schema` that are features: see [`plain_columns`]. The row number is among them: whether it is data tell its
+/// values ([`super::RowId`]).
 pub(crate) fn names(schema: &Schema, image: &str) -> Vec<String> {
-    let own = [ROW_ID, COLUMN, image];
-    plain_columns(schema).filter(|n| !own.contains(n)).map(str::to_owned).collect()
+    plain_columns(schema).filter(|name| *name != image).map(str::to_owned).collect()
 }
 
-/// The columns of `schema` that are neither features nor the image nor the row number: other columns of images too, also where
-/// one has the name of a written table's own.
+/// The columns of `schema` that are neither features nor the image: other columns of images too, also where one has the name of a
+/// written table's own.
 pub(crate) fn left_out(schema: &Schema, image: &str) -> Vec<String> {
-    let own = [ROW_ID, image];
-    other_columns(schema).filter(|n| !own.contains(n)).map(str::to_owned).collect()
+    other_columns(schema).filter(|name| *name != image).map(str::to_owned).collect()
 }
 
 /// The text at `i` of a string or binary array; `None` for nulls and other types.

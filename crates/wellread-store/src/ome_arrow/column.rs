@@ -23,7 +23,7 @@ pub(crate) struct ImageColumn {
     /// Whether the images' sizes and each list's boxes are integers that 64 bits with a sign hold, as their types tell. Others are looked at, all of
     /// a record batch, before any is used.
     pub is_cheap: [bool; 2],
-    /// Columns of plain values that stand beside it, but for the row number.
+    /// Columns of plain values that stand beside it, the row number among them.
     pub features: Vec<String>,
     /// All other columns that stand beside it: [`crate::Hints::columns_left_out`].
     pub left_out: Vec<String>,

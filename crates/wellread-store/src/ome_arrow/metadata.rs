@@ -55,8 +55,9 @@ fn metadata(images: &StructArray, i: usize) -> ImageMetadata {
     };
     let size = |axis: usize| {
         let value = meta.column_by_name(field::PHYSICAL_SIZES[axis]).and_then(|c| number(c, i))?;
-        let unit = string(meta, field::PHYSICAL_UNITS[axis], i);
-        Some(PhysicalSize { value, unit: if unit.is_empty() { "µm".into() } else { unit } })
+        // No unit is ome-arrow's default; an empty one is what nobody states.
+        let unit = meta.column_by_name(field::PHYSICAL_UNITS[axis]).and_then(|c| text(c, i));
+        Some(PhysicalSize { value, unit: unit.unwrap_or("µm").to_owned() })
     };
     [out.physical_size_x, out.physical_size_y, out.physical_size_z] = [size(0), size(1), size(2)];
     let channels = meta

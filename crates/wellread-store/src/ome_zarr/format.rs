@@ -14,6 +14,7 @@ pub static FORMAT: Format = Format {
     parts: &[".zgroup", ".zattrs", ".zarray", ".zmetadata"],
     foreign_entry: foreign::entry,
     keeps_features: false,
+    own_columns: |_| false,
     keeps_durations: false,
     holds_bare_pixels: true,
     has_checksums: true,

@@ -9,7 +9,7 @@ use crate::{Error, Result, place};
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
-use wellread_image::{Channel, ImageMetadata, PhysicalSize};
+use wellread_image::{Channel, ImageMetadata, PhysicalSize, TimeIncrement};
 
 /// The OME part of a group's attributes; which fields are present says what the group is.
 #[derive(Debug, Default, Deserialize)]
@@ -309,9 +309,7 @@ impl Group {
         let transformations =
             image.datasets.get(level).map(|d| d.transformations.as_slice()).unwrap_or_default();
         for (dimension, axis) in axes.iter().enumerate() {
-            let Some(Axis::Full { unit: Some(unit), .. }) =
-                image.axes.as_ref().and_then(|a| a.get(dimension))
-            else {
+            let Some(Axis::Full { unit, .. }) = image.axes.as_ref().and_then(|a| a.get(dimension)) else {
                 continue;
             };
             let value: f64 = transformations
@@ -320,11 +318,14 @@ impl Group {
                 .filter(|t| t.kind == "scale")
                 .filter_map(|t| t.scale.as_ref()?.get(dimension))
                 .product();
-            if !(value.is_finite() && value > 0.0) {
+            let unit = unit.as_deref().map_or("", symbol).to_owned();
+            // Every axis has a scale: 1 without a unit says nothing.
+            if !(value.is_finite() && value > 0.0) || unit.is_empty() && value == 1.0 {
                 continue;
             }
-            let size = Some(PhysicalSize { value, unit: symbol(unit).to_owned() });
+            let size = Some(PhysicalSize { value, unit: unit.clone() });
             match axis {
+                0 => metadata.time_increment = Some(TimeIncrement { value, unit }),
                 2 => metadata.physical_size_z = size,
                 3 => metadata.physical_size_y = size,
                 4 => metadata.physical_size_x = size,

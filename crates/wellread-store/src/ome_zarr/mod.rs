@@ -61,6 +61,7 @@ mod plausible;
 mod shard;
 mod store;
 mod units;
+pub(crate) mod unkept;
 mod write_metadata;
 mod writer;
 

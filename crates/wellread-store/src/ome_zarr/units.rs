@@ -1,7 +1,7 @@
-//! Units of length: OME-Zarr spells them out, OME-XML has symbols.
+//! Units of length and time: OME-Zarr spells them out, OME-XML has symbols.
 
 /// Unit names of OME-Zarr (UDUNITS-2) and the symbols of OME-XML.
-const UNITS: [(&str, &str); 11] = [
+const UNITS: [(&str, &str); 19] = [
     ("angstrom", "Å"),
     ("picometer", "pm"),
     ("nanometer", "nm"),
@@ -13,6 +13,14 @@ const UNITS: [(&str, &str); 11] = [
     ("kilometer", "km"),
     ("inch", "in"),
     ("foot", "ft"),
+    ("second", "s"),
+    ("millisecond", "ms"),
+    ("microsecond", "µs"),
+    ("nanosecond", "ns"),
+    ("picosecond", "ps"),
+    ("minute", "min"),
+    ("hour", "h"),
+    ("day", "d"),
 ];
 
 /// OME-XML's symbol of a unit that OME-Zarr spells out; unknown units as they are.

@@ -80,13 +80,16 @@ pub(super) fn files(
 }
 
 fn axes(metadata: &ImageMetadata) -> Value {
-    let space = |name: &str, size: &Option<PhysicalSize>| match size {
-        Some(size) => json!({"name": name, "type": "space", "unit": unit_name(&size.unit)}),
-        None => json!({"name": name, "type": "space"}),
+    let axis = |name: &str, kind: &str, unit: Option<&str>| match unit {
+        Some(unit) if !unit.is_empty() => json!({"name": name, "type": kind, "unit": unit_name(unit)}),
+        _ => json!({"name": name, "type": kind}),
+    };
+    let space = |name: &str, size: &Option<PhysicalSize>| {
+        axis(name, "space", size.as_ref().map(|size| size.unit.as_str()))
     };
     json!([
-        {"name": "t", "type": "time"},
-        {"name": "c", "type": "channel"},
+        axis("t", "time", metadata.time_increment.as_ref().map(|step| step.unit.as_str())),
+        axis("c", "channel", None),
         space("z", &metadata.physical_size_z),
         space("y", &metadata.physical_size_y),
         space("x", &metadata.physical_size_x),
@@ -94,11 +97,10 @@ fn axes(metadata: &ImageMetadata) -> Value {
 }
 
 fn scale(metadata: &ImageMetadata) -> [f64; 5] {
-    let value = |size: &Option<PhysicalSize>| {
-        size.as_ref().map(|s| s.value).filter(|v| v.is_finite() && *v > 0.0).unwrap_or(1.0)
-    };
+    let positive = |value: Option<f64>| value.filter(|v| v.is_finite() && *v > 0.0).unwrap_or(1.0);
+    let value = |size: &Option<PhysicalSize>| positive(size.as_ref().map(|s| s.value));
     [
-        1.0,
+        positive(metadata.time_increment.as_ref().map(|step| step.value)),
         1.0,
         value(&metadata.physical_size_z),
         value(&metadata.physical_size_y),
@@ -134,6 +136,7 @@ fn kept(metadata: &ImageMetadata) -> (String, Value) {
         physical_size_x: metadata.physical_size_x.clone(),
         physical_size_y: metadata.physical_size_y.clone(),
         physical_size_z: metadata.physical_size_z.clone(),
+        time_increment: metadata.time_increment.clone(),
         ..ImageMetadata::named(metadata.name.clone())
     };
     let mut kept = json!({"name": metadata.name, "complete": true});

@@ -3,6 +3,7 @@
 use super::recognise;
 use super::store::ParquetStore;
 use super::writer::ParquetWriter;
+use crate::features::is_own_of_tables;
 use crate::{Format, Tune, WriteOptions};
 
 /// Why writing Parquet cannot be resumed.
@@ -19,6 +20,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     foreign_entry: |_| Ok(None),
     keeps_features: true,
+    own_columns: is_own_of_tables,
     keeps_durations: true,
     holds_bare_pixels: false,
     has_checksums: true,

@@ -35,13 +35,14 @@
 //! | `cache`, `fast` | decoded pages shared by threads; blocks from them |
 //! | `general`, `check` | the slow path that takes everything, and what must hold before it may |
 //! | `store`, `reading` | [`ParquetStore`]: row groups; which path reads which row |
-//! | `plain` | columns of plain values |
+//! | `plain`, `columns` | columns of plain values, read; which stand beside the images |
 //! | `writer` | [`ParquetWriter`] |
 //! | [`dataset`] | another layout: the folder of tables that `ome-arrow` calls a dataset |
 
 mod cache;
 mod check;
 mod codec_name;
+mod columns;
 pub mod dataset;
 mod delta;
 mod dictionary;
@@ -70,6 +71,6 @@ mod values;
 mod writer;
 
 pub use format::{DEFAULT_FORMAT, FORMAT};
-pub(crate) use plain::{plain_names, read_plain, read_plain_columns};
+pub(crate) use plain::{PlainColumns, plain_names, read_plain, read_plain_columns};
 pub use store::ParquetStore;
 pub use writer::ParquetWriter;

@@ -3,26 +3,40 @@
 use super::file::{PositionalFile, guarded};
 use super::footer::footer;
 use super::sums::check_sums;
-use crate::features::{self, other_columns, plain_columns};
-use crate::{Error, Result};
+use crate::features::{self, other_columns, plain_columns, unique_names, unique_schema};
+use crate::{Error, Renamed, Result};
 use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, Field, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
+use parquet::schema::types::SchemaDescriptor;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes of plain columns that are read at most: a table of profiles is megabytes, one of single cells gigabytes.
 const MAX_PLAIN_BYTES: i64 = 2 << 30;
 
-/// All plain columns of a Parquet table, and the names of the others.
+/// The columns of a Parquet table.
+pub(crate) struct PlainColumns {
+    /// All plain ones.
+    pub columns: RecordBatch,
+    /// The names of the others.
+    pub left_out: Vec<String>,
+    /// Those that have another name here than in the file: see [`named`].
+    pub renamed: Vec<Renamed>,
+}
+
+/// The columns of a Parquet table.
 ///
 /// # Errors
 /// A file that is missing, corrupt, no Parquet, or larger than features are.
-pub(crate) fn read_plain_columns(path: &Path) -> Result<(RecordBatch, Vec<String>)> {
+pub(crate) fn read_plain_columns(path: &Path) -> Result<PlainColumns> {
     let file = PositionalFile::open(path)?;
     let metadata = footer(&file)?;
-    let names: Vec<String> = plain_columns(metadata.schema()).map(str::to_owned).collect();
-    let others = other_columns(metadata.schema()).map(str::to_owned).collect();
-    Ok((read_columns(&file, &metadata, &names)?, others))
+    let (schema, renamed) = named(&metadata);
+    let names: Vec<String> = plain_columns(&schema).map(str::to_owned).collect();
+    let left_out = other_columns(&schema).map(str::to_owned).collect();
+    Ok(PlainColumns { columns: read_columns(&file, &metadata, &names)?, left_out, renamed })
 }
 
 /// Names of the plain columns of a Parquet table, and how many rows it has.
@@ -33,7 +47,7 @@ pub(crate) fn plain_names(path: &Path) -> Result<(Vec<String>, usize)> {
     let file = PositionalFile::open(path)?;
     let metadata = footer(&file)?;
     let rows = metadata.metadata().file_metadata().num_rows();
-    let names = plain_columns(metadata.schema()).map(str::to_owned).collect();
+    let names = plain_columns(&named(&metadata).0).map(str::to_owned).collect();
     Ok((names, usize::try_from(rows).unwrap_or(0)))
 }
 
@@ -47,16 +61,46 @@ pub(crate) fn read_plain(path: &Path, names: &[String]) -> Result<RecordBatch> {
     read_columns(&file, &metadata, names)
 }
 
-/// The columns `names` of an open file, top-level and plain.
+/// The columns of a file, each with a name of its own, and which of them have another one in the file.
+pub(super) fn named(metadata: &ArrowReaderMetadata) -> (Schema, Vec<Renamed>) {
+    unique_schema(metadata.schema(), &|_| false)
+}
+
+/// A column that is read: its leaf, and its name here.
+struct Leaf {
+    number: usize,
+    name: String,
+    is_renamed: bool,
+}
+
+/// The leaves of the columns `names` of a file, in its order: of those that are plain and not within another.
+fn leaves_of(schema: &SchemaDescriptor, names: &[String]) -> Vec<Leaf> {
+    let roots: Vec<usize> = (0..schema.num_columns()).map(|leaf| schema.get_column_root_idx(leaf)).collect();
+    let mut columns = roots.clone();
+    columns.dedup();
+    let fields = schema.root_schema().get_fields();
+    let in_file: Vec<&str> =
+        columns.iter().map(|&root| fields.get(root).map_or("", |field| field.name())).collect();
+    let here = unique_names(&in_file, &|_| false);
+    let leaf = |(number, root): (usize, &usize)| {
+        let at = columns.binary_search(root).ok()?;
+        let name = here.get(at)?;
+        let is_plain = schema.column(number).path().parts().len() == 1;
+        let is_wanted = is_plain && names.contains(name);
+        is_wanted.then(|| Leaf { number, name: name.clone(), is_renamed: name != in_file[at] })
+    };
+    roots.iter().enumerate().filter_map(leaf).collect()
+}
+
+/// The columns `names` of an open file, top-level and plain; names are those of [`named`].
 pub(super) fn read_columns(
     file: &PositionalFile,
     metadata: &ArrowReaderMetadata,
     names: &[String],
 ) -> Result<RecordBatch> {
     let schema = metadata.parquet_schema();
-    let leaves: Vec<usize> = (0..schema.num_columns())
-        .filter(|&i| matches!(schema.column(i).path().parts(), [name] if names.contains(name)))
-        .collect();
+    let wanted = leaves_of(schema, names);
+    let leaves: Vec<usize> = wanted.iter().map(|leaf| leaf.number).collect();
     let groups = metadata.metadata().row_groups();
     let sizes = groups.iter().flat_map(|g| leaves.iter().map(|&leaf| g.column(leaf).uncompressed_size()));
     let bytes = sizes.fold(0i64, |sum, n| sum.saturating_add(n.max(0)));
@@ -84,13 +128,30 @@ pub(super) fn read_columns(
     if batches.is_empty() {
         return Err(Error::new(file.path(), "the table has no rows"));
     }
+    let batches = if wanted.iter().any(|leaf| leaf.is_renamed) {
+        let batches = batches.iter().map(|batch| with_names(batch, &wanted));
+        batches.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| Error::new(file.path(), e))?
+    } else {
+        batches
+    };
     let batch = features::gathered(file.path(), &batches, names)?;
     // Arrow's own schema is left aside but for what Parquet has no type for.
     let pairs = metadata.metadata().file_metadata().key_value_metadata();
     let declared = guarded(file, "cannot read the Arrow schema", || parquet_to_arrow_schema(schema, pairs));
     match declared {
-        Ok(declared) => features::with_durations(&batch, &declared).map_err(|e| Error::new(file.path(), e)),
+        Ok(declared) => {
+            let (declared, _) = unique_schema(&declared, &|_| false);
+            features::with_durations(&batch, &declared).map_err(|e| Error::new(file.path(), e))
+        }
         // Of another's file, whose Parquet can be read: that is what counts.
         Err(_) => Ok(batch),
     }
+}
+
+/// A batch of the columns `leaves`, in their order, under their names here.
+fn with_names(batch: &RecordBatch, leaves: &[Leaf]) -> std::result::Result<RecordBatch, ArrowError> {
+    let fields = batch.schema_ref().fields().iter().zip(leaves);
+    let fields: Vec<Field> =
+        fields.map(|(field, leaf)| Field::clone(field).with_name(leaf.name.as_str())).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), batch.columns().to_vec())
 }

@@ -10,18 +10,17 @@ use super::metadata;
 use super::pages;
 use super::pieces::PieceTable;
 use super::pixel_pages::PixelPages;
-use super::plain;
 use super::recognise::NAME;
 use super::schema::ImageColumn;
 use super::sums::have_sums;
+use crate::features::RowId;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
 use crate::words::counted;
 use crate::{
-    Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout, features,
+    Error, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
+    StoreLayout,
 };
-use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::statistics::Statistics;
@@ -39,12 +38,13 @@ pub struct ParquetStore {
     /// Whether images declared `uint16` are `uint8`: [`ome_arrow::declared_type_is_clamped`].
     clamped: bool,
     pub(super) groups: Vec<Group>,
-    rows: usize,
+    pub(super) rows: usize,
     /// Values of all row groups in each pixel leaf.
     pixels: [u64; 2],
     pub(super) cache: Cache,
     /// Metadata of the row group that was asked for last.
     latest: Mutex<Option<(usize, Arc<MetadataRows>)>>,
+    pub(super) row_id: RowId,
 }
 
 pub(super) struct Group {
@@ -108,6 +108,7 @@ impl ParquetStore {
             pixels,
             cache: Cache::new(Self::DEFAULT_CACHE),
             latest: Mutex::new(None),
+            row_id: RowId::new(),
         };
         store.clamped = ome_arrow::declared_type_is_clamped(
             PixelType::U16,
@@ -358,23 +359,6 @@ impl Store for ParquetStore {
 
     fn scan(&self, rows: Range<usize>, each: &mut crate::EachImage<'_>) -> Result<()> {
         self.scan_rows(rows, each)
-    }
-}
-
-impl FeatureTable for ParquetStore {
-    fn feature_names(&self) -> Vec<String> {
-        features::names(self.metadata.schema(), &self.column.name)
-    }
-
-    fn columns_left_out(&self) -> Vec<String> {
-        features::left_out(self.metadata.schema(), &self.column.name)
-    }
-
-    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        if names.is_empty() || self.rows == 0 {
-            return Ok(None);
-        }
-        plain::read_columns(&self.file, &self.metadata, names).map(Some)
     }
 }
 

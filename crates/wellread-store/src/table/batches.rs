@@ -1,5 +1,6 @@
 //! [`RecordBatches`]: images of any store as record batches of the published OME-Arrow struct.
 
+use crate::features::{self, is_own_of_tables};
 use crate::ome_arrow::Collector;
 use crate::{Error, ImageView, Result, Scratch, Store, WriteOptions, read_region};
 use arrow_array::RecordBatch;
@@ -33,7 +34,9 @@ impl RecordBatches {
                 types.push(dtype);
             }
         }
-        let features = crate::features::all(store)?;
+        let columns = features::all(store)?;
+        let columns = columns.map(|columns| features::renamed(&columns, &is_own_of_tables)).transpose();
+        let features = columns.map_err(|e| Error::new(store.path(), e))?.map(|(columns, _)| columns);
         let options = WriteOptions { features, types, ..WriteOptions::default() };
         let collector = Collector::new(store.path(), &options, |dtype| dtype)?;
         Ok(Self { rows: 0..store.len(), collector, scratch: Scratch::default(), pixels: vec![] })

@@ -1,6 +1,7 @@
 //! [`MemoryTable`]: record batches that a program already has.
 
 use super::{Columns, ImageTable, Rows};
+use crate::features::unique_schema;
 use crate::{FormatContext, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -20,8 +21,18 @@ pub struct MemoryTable {
 }
 
 impl MemoryTable {
-    /// A table of batches that all have this schema; errors call it by `name`.
-    pub fn new(name: impl Into<PathBuf>, schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+    /// A table of batches that all have this schema; errors call it by `name`. Where columns have one name, all but the first get
+    /// `_y` behind it.
+    pub fn new(name: impl Into<PathBuf>, schema: SchemaRef, mut batches: Vec<RecordBatch>) -> Self {
+        let (unique, renamed) = unique_schema(&schema, &|_| false);
+        let schema = if renamed.is_empty() { schema } else { Arc::new(unique) };
+        if !renamed.is_empty() {
+            for batch in &mut batches {
+                if let Ok(named) = RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec()) {
+                    *batch = named;
+                }
+            }
+        }
         let batches: Vec<_> = batches.into_iter().filter(|batch| batch.num_rows() > 0).collect();
         let mut starts = vec![0];
         starts.extend(batches.iter().scan(0, |end, batch| {

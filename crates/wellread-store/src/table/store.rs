@@ -4,6 +4,7 @@
 
 use super::row::{Arrays, Pieces};
 use super::{ImageTable, Rows};
+use crate::features::{RowId, unique_schema};
 use crate::format::format_named;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{
@@ -20,6 +21,7 @@ use arrow_array::{Array, RecordBatch, StructArray};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use wellread_image::ome_arrow::ROW_ID;
 use wellread_image::{ImageMetadata, Shape};
 
 /// Rows whose shapes are read together.
@@ -72,6 +74,7 @@ pub struct TableStore {
     on_disk: Lazy<u64>,
     /// Metadata of the block that was asked for last.
     latest: Mutex<Option<(usize, Arc<MetadataRows>)>>,
+    row_id: RowId,
 }
 
 impl TableStore {
@@ -94,6 +97,7 @@ impl TableStore {
             blocks,
             on_disk: Lazy::new(),
             latest: Mutex::new(None),
+            row_id: RowId::new(),
         };
         if !store.table.types_are_trusted() && eight_bit::is_proven(&store) {
             store.clamped = true;
@@ -514,7 +518,8 @@ impl Store for TableStore {
 
 impl FeatureTable for TableStore {
     fn feature_names(&self) -> Vec<String> {
-        self.column.features.clone()
+        let read = || self.features(&[ROW_ID.to_owned()]);
+        self.row_id.features(self.column.features.clone(), &self.table.schema(), read)
     }
 
     fn columns_left_out(&self) -> Vec<String> {
@@ -524,6 +529,12 @@ impl FeatureTable for TableStore {
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         if names.is_empty() {
             return Ok(None);
+        }
+        // An engine is asked for columns by name, and would give one of them for the other.
+        let (_, several) = unique_schema(&self.table.schema(), &|_| false);
+        if let Some(column) = several.iter().find(|column| names.contains(&column.from)) {
+            let cause = format_args!("several columns are called {:?}", column.from);
+            return Err(Error::new(self.path(), cause).hint("write the table again with names that differ"));
         }
         let paths: Vec<_> = names.iter().map(|name| vec![name.clone()]).collect();
         let mut batches = vec![];

@@ -16,6 +16,7 @@ pub static FORMAT: Format = Format {
         entries::foreign(folder, |name| NAMING.has_ending(name) || name == name_index::FILE)
     },
     keeps_features: false,
+    own_columns: |_| false,
     keeps_durations: false,
     holds_bare_pixels: true,
     has_checksums: true,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Region, Shape};
 use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched};
-use wellread_store::regular::bytes_read;
+use wellread_store::place::bytes_read;
 use wellread_store::{
     Compression, CopySink, ImageView, OpenOptions, Request, Result, Scratch, Store, WriteOptions, create,
     open, read_image, read_region,
@@ -171,7 +171,7 @@ fn crops_are_slices_of_their_images() {
             assert_eq!((report.rows, report.dropped.count), (400, 400 - expected.len()), "{format} {edge}");
             let mut scratch = Scratch::default();
             for _ in 0..12 {
-                let requests: Vec<Request> = (0..1 + below(&mut random, 24))
+                let requests: Vec<Request> = (0..=below(&mut random, 24))
                     .map(|_| {
                         let row = below(&mut random, store.len());
                         Request { row, region: part(&mut random, store.row_info(row).unwrap().shape) }

@@ -59,6 +59,7 @@ fn metadata(row: usize, channels: usize) -> ImageMetadata {
         physical_size_x: size(0.65),
         physical_size_y: size(0.65),
         physical_size_z: None,
+        time_increment: None,
         acquired: Some("2026-11-21T05:38:56".to_owned()),
     }
 }
@@ -70,6 +71,43 @@ fn write(path: &Path, images: &[(Shape, PixelType)], options: &WriteOptions) {
         writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &pixels }).unwrap();
     }
     writer.finish().unwrap();
+}
+
+/// The table has micrometres: what is a length becomes that, what is none is left out.
+#[test]
+fn sizes_of_pixels_are_converted_to_micrometres() {
+    let dir = tempfile::tempdir().unwrap();
+    for (i, (unit, expected)) in [
+        ("Å", Some(5e-4)),
+        ("pm", Some(5e-6)),
+        ("cm", Some(5e4)),
+        ("m", Some(5e6)),
+        ("in", Some(127_000.0)),
+        ("nm", Some(5e-3)),
+        ("pixel", None),
+        ("reference frame", None),
+        ("", None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut metadata = ImageMetadata::named("a");
+        metadata.physical_size_x = Some(PhysicalSize { value: 5.0, unit: unit.to_owned() });
+        let path = dir.path().join(format!("{i}"));
+        let mut writer = create(&path, "ome-arrow-dataset", &WriteOptions::default()).unwrap();
+        let (shape, dtype) = (Shape::plane(2, 2), PixelType::U8);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[1, 2, 3, 4] }).unwrap();
+        writer.finish().unwrap();
+        let options = OpenOptions { format: Some("ome-arrow-dataset".to_owned()), ..OpenOptions::default() };
+        let found = wellread_store::open(&path, &options).unwrap().metadata(0).unwrap().physical_size_x;
+        match (found, expected) {
+            (Some(found), Some(expected)) => {
+                assert_eq!(found.unit, "µm");
+                assert!((found.value - expected).abs() <= 1e-12 * expected, "{unit}: {}", found.value);
+            }
+            (found, expected) => assert_eq!(found.map(|size| size.value), expected, "{unit}"),
+        }
+    }
 }
 
 proptest! {

@@ -11,6 +11,7 @@ use crate::repository::Branch;
 use crate::task::{Mode, Row, TASK, Trainer};
 use anyhow::{Context as _, Result, bail};
 use std::process::{Command, Stdio};
+use wellread_measure::path_text;
 
 /// Experiments that the program has defaults for.
 const BUILT_IN: [&str; 3] = ["im2im/segmentation", "im2im/labelfree", "im2im/label_free"];
@@ -68,7 +69,7 @@ impl Adapter for Native {
         let asked = serde_json::json!({
             "mode": config.mode, "branch": row.branch, "experiment": row.experiment, "max_epochs": row.max_epochs,
             "batch_size": row.batch_size, "checkpoint_path": row.checkpoint_path, "data_path": row.data_path,
-            "overrides": row.overrides, "worktree": folder.path(), "output_dir": folder.path(),
+            "overrides": row.overrides, "worktree": path_text::text(folder.path()), "output_dir": path_text::text(folder.path()),
         });
         std::fs::write(&task, asked.to_string())
             .with_context(|| format!("cannot write {}", task.display()))?;

@@ -5,7 +5,8 @@ use crate::commands::command_line::{command_line, current};
 use crate::commands::synthetic::{SyntheticArgs, check_disk};
 use crate::commands::trace::TraceArgs;
 use crate::commands::{
-    distinct, outside_of, parse_positive, parse_seconds, parse_share, parse_size, parse_threads, recipe,
+    distinct, listed, outside_of, parse_positive, parse_seconds, parse_share, parse_size, parse_threads,
+    recipe,
 };
 use crate::output::{Failure, Outcome};
 use std::path::{Path, PathBuf};
@@ -348,13 +349,6 @@ impl Args {
         }
         Ok(())
     }
-}
-
-/// Values as one default of an option that takes a list, shown in the help text as it is typed.
-fn listed(values: &[impl ToString]) -> &'static str {
-    let texts: Vec<_> = values.iter().map(ToString::to_string).collect();
-    // Once per option and process: the parser keeps its defaults as long as the program runs.
-    texts.join(",").leak()
 }
 
 /// The benchmarks of this build, for the help text.

@@ -4,7 +4,7 @@ use crate::output::{Failure, Outcome, Ui};
 use std::path::Path;
 use wellread_store::features::{self, FeatureColumns};
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{Format, Store, profiles, registry};
+use wellread_store::{Error, Format, Renamed, Store, profiles, registry};
 
 /// What goes along beside the images.
 pub(super) struct Features {
@@ -14,6 +14,8 @@ pub(super) struct Features {
     pub joined: Option<profiles::Joined>,
     /// Names of columns that are of no kind that is taken along.
     pub left_out: Vec<String>,
+    /// Columns that go along under another name than they have.
+    pub renamed: Vec<Renamed>,
 }
 
 /// The profiles that are to be joined: --join, --on, --columns.
@@ -36,6 +38,7 @@ pub(super) fn features_of(
     let mut own = features::all(source)?;
     let mut joined = None;
     let mut left_out = source.hints().columns_left_out();
+    let mut renamed = source.hints().columns_renamed();
     if let Some(&Joining { profiles, on, columns }) = joining {
         if !format.keeps_features {
             let can: Vec<_> =
@@ -47,7 +50,9 @@ pub(super) fn features_of(
             )));
         }
         let (batch, found) = profiles::join(source, profiles, on, columns)?;
-        own = Some(features::beside(profiles, own.as_ref(), &batch)?);
+        let (both, others) = features::beside(profiles, own.as_ref(), &batch)?;
+        own = Some(both);
+        renamed.extend(found.renamed.iter().cloned().chain(others));
         ui.say(format!(
             "{} of {} a profile; {} put beside them",
             found.matched,
@@ -70,13 +75,31 @@ pub(super) fn features_of(
         left_out.extend(found.left_out.iter().cloned());
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !format.keeps_features) {
-        ui.say(format!(
-            "note: {} has no place for what is beside the images, {} ({} …), and leaves it out",
-            format.name,
-            counted(columns.num_columns(), "column"),
-            columns.schema().field(0).name()
-        ));
+        let lost = lost(source, columns, format);
+        if let Some(first) = lost.first() {
+            ui.say(format!(
+                "note: {} has no place for what is beside the images, {} ({first} …), and leaves it out",
+                format.name,
+                counted(lost.len(), "column"),
+            ));
+        }
         own = None;
+    }
+    if let Some(columns) = own.take() {
+        let named = features::renamed(&columns, &format.own_columns);
+        let (columns, others) = named.map_err(|e| Error::new(source.path(), e))?;
+        own = Some(columns);
+        renamed.extend(others);
+    } else {
+        renamed.clear();
+    }
+    if !renamed.is_empty() {
+        let names = renamed.iter().map(|column| format!("{} is now {}", column.from, column.to));
+        ui.hint(format!(
+            "note: columns are renamed where another one has their name, or {} has such a column itself: {}",
+            format.name,
+            names.collect::<Vec<_>>().join(", ")
+        ));
     }
     let numbers: Vec<String> = own
         .iter()
@@ -100,5 +123,17 @@ pub(super) fn features_of(
             left_out.join(", ")
         ));
     }
-    Ok(Features { columns: own, joined, left_out })
+    Ok(Features { columns: own, joined, left_out, renamed })
+}
+
+/// Names of columns that a target without columns has not. In the source's own format it has all that is told by the images' names, as
+/// the classes of image folders, and not what a file of labels says.
+fn lost(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<String> {
+    let schema = columns.schema();
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    if source.format() != format.name {
+        return names;
+    }
+    let has_file = names.iter().any(|name| name == "class_name");
+    names.into_iter().filter(|name| has_file && ["class_name", "label"].contains(&name.as_str())).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::super::format::{FORMAT as PARQUET, NO_APPENDING};
 use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, NAME};
-use super::{store, writer};
+use super::{store, tables, writer};
 use crate::Format;
 use crate::entries::{self, Entry};
 
@@ -23,6 +23,7 @@ pub static FORMAT: Format = Format {
         Ok(entries::list(folder)?.into_iter().find(is_foreign).map(|entry| entry.name))
     },
     keeps_features: true,
+    own_columns: tables::is_own,
     keeps_durations: true,
     holds_bare_pixels: false,
     has_checksums: true,

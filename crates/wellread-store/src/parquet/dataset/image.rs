@@ -78,6 +78,7 @@ impl Image {
             physical_size_x: size(0),
             physical_size_y: size(1),
             physical_size_z: size(2),
+            time_increment: None,
             acquired: self.acquired.as_deref().map(str::to_owned),
         }
     }

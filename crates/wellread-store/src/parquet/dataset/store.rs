@@ -13,8 +13,8 @@ use super::tables::Tables;
 use crate::ome_arrow::eight_bit;
 use crate::place;
 use crate::{
-    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout,
+    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Renamed, Request, Result, RowFacts, RowHints,
+    RowInfo, Scratch, Store, StoreLayout,
 };
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -321,6 +321,10 @@ impl FeatureTable for DatasetStore {
 
     fn columns_left_out(&self) -> Vec<String> {
         self.tables.left_out.clone()
+    }
+
+    fn columns_renamed(&self) -> Vec<Renamed> {
+        self.tables.renamed.clone()
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

@@ -2,11 +2,12 @@
 
 use super::super::file::{PositionalFile, guarded};
 use super::super::footer::footer;
+use super::super::plain;
 use super::super::sums::check_sums;
 use super::image::{Chunk, Image, check_tiling};
 use super::names::{AXES, CHUNKS, IMAGES, INDEX};
 use crate::features::{other_columns, plain_columns, text};
-use crate::{Error, Result, RowInfo, place};
+use crate::{Error, Renamed, Result, RowInfo, place};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
@@ -26,6 +27,8 @@ pub(super) struct Tables {
     pub features: Vec<String>,
     /// Names of the other columns that are not the table's own.
     pub left_out: Vec<String>,
+    /// Those of both that have another name here than in the file.
+    pub renamed: Vec<Renamed>,
     /// By image, then by place in the file.
     pub chunks: Vec<Chunk>,
 }
@@ -159,7 +162,7 @@ impl Tables {
     /// A table that is missing, unreadable or lacks a column; chunks of images that are not listed. What is wrong
     /// with one image is kept with it.
     pub fn read(folder: &Path) -> Result<Self> {
-        let (mut images, features, left_out) = read_images(&folder.join(IMAGES))?;
+        let ImageTable { mut images, features, left_out, renamed } = read_images(&folder.join(IMAGES))?;
         let index = folder.join(INDEX);
         let mut chunks = if place::exists(&index) {
             read_places(&index, &images, false)?
@@ -180,12 +183,12 @@ impl Tables {
                 image.info = Err(why);
             }
         }
-        Ok(Self { images, features, left_out, chunks })
+        Ok(Self { images, features, left_out, renamed, chunks })
     }
 }
 
 /// Whether `images.parquet` has a column of this name by itself, as the reference or wellread writes it.
-fn is_own(name: &str) -> bool {
+pub(super) fn is_own(name: &str) -> bool {
     let axis =
         ["size_", "chunk_"].iter().find_map(|p| name.strip_prefix(p)).is_some_and(|a| AXES.contains(&a));
     let named =
@@ -193,15 +196,24 @@ fn is_own(name: &str) -> bool {
     axis || named.contains(&name) || PHYSICAL.contains(&name)
 }
 
-/// Images, and the names of the feature columns and of other columns beside them.
-fn read_images(path: &Path) -> Result<(Vec<Image>, Vec<String>, Vec<String>)> {
+/// What `images.parquet` has: images, and columns beside them, as [`Tables`] does.
+struct ImageTable {
+    images: Vec<Image>,
+    features: Vec<String>,
+    left_out: Vec<String>,
+    renamed: Vec<Renamed>,
+}
+
+/// Reads it.
+fn read_images(path: &Path) -> Result<ImageTable> {
     let mut names = vec!["image_id", "name", "dtype", "layout", "channels_json", ACQUIRED];
     let sizes = AXES.map(|axis| format!("size_{axis}"));
     names.extend(sizes.iter().map(String::as_str));
     names.extend(PHYSICAL);
     let (table, metadata) = Columns::read(path, &names)?;
-    let features = plain_columns(metadata.schema()).filter(|name| !is_own(name)).map(str::to_owned).collect();
-    let left_out = other_columns(metadata.schema()).filter(|name| !is_own(name)).map(str::to_owned).collect();
+    let (schema, renamed) = plain::named(&metadata);
+    let features = plain_columns(&schema).filter(|name| !is_own(name)).map(str::to_owned).collect();
+    let left_out = other_columns(&schema).filter(|name| !is_own(name)).map(str::to_owned).collect();
     let ids = table.shared_texts("image_id", false)?;
     let own_names = table.shared_texts("name", true)?;
     // An empty name is a name; an image without one is called by its id.
@@ -231,7 +243,7 @@ fn read_images(path: &Path) -> Result<(Vec<Image>, Vec<String>, Vec<String>)> {
             chunks: 0..0,
         })
         .collect();
-    Ok((images, features, left_out))
+    Ok(ImageTable { images, features, left_out, renamed })
 }
 
 fn info_of(dtype: &str, sizes: [Option<i64>; 5]) -> Result<RowInfo, String> {

@@ -7,7 +7,8 @@ use super::super::seal;
 use super::super::writer::pages::PageWriter;
 use super::super::writer::{codec, write_error};
 use super::names::{AXES, CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
-use super::tables::{ACQUIRED, PHYSICAL};
+use super::tables::{ACQUIRED, PHYSICAL, is_own};
+use crate::features::unique_schema;
 use crate::finished::Finished;
 use crate::place::{self, Writer};
 use crate::staged::Staged;
@@ -25,7 +26,7 @@ use std::collections::HashSet;
 use std::io::BufWriter;
 use std::path::Path;
 use std::sync::Arc;
-use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Region, Shape, clip_runs, ome_arrow};
+use wellread_image::{ImageMetadata, PhysicalSize, PixelType, Region, Shape, clip_runs, ome_arrow, ome_xml};
 
 /// Layouts by name, as in the reference implementation.
 const LAYOUTS: [&str; 5] = ["image", "tile", "volume", "z-plane", "block"];
@@ -306,11 +307,10 @@ impl DatasetWriter {
         let acquired: StringArray = images.iter().map(|i| i.metadata.acquired.as_deref()).collect();
         columns.push((ACQUIRED.to_owned(), Arc::new(acquired)));
         if let Some(features) = &self.options.features {
-            for (field, column) in features.schema().fields().iter().zip(features.columns()) {
-                // The table's own columns keep their names.
-                let taken = columns.iter().any(|(name, _)| name == field.name());
-                let name = if taken { format!("{}_y", field.name()) } else { field.name().clone() };
-                columns.push((name, column.slice(0, images.len().min(column.len()))));
+            // The table's own columns keep their names.
+            let (schema, _) = unique_schema(features.schema_ref(), &is_own);
+            for (field, column) in schema.fields().iter().zip(features.columns()) {
+                columns.push((field.name().clone(), column.slice(0, images.len().min(column.len()))));
             }
         }
         columns
@@ -351,15 +351,9 @@ impl DatasetWriter {
     }
 }
 
-/// Micrometres, where the unit is one that is known.
+/// Micrometres, the unit of the table: of lengths of any unit, but not of a size in pixels or without a unit.
 fn micrometres(size: &PhysicalSize) -> Option<f64> {
-    let factor = match size.unit.as_str() {
-        "µm" | "um" | "μm" | "micrometer" | "" => 1.0,
-        "nm" => 1e-3,
-        "mm" => 1e3,
-        _ => return None,
-    };
-    Some(size.value * factor)
+    ome_xml::micrometres(size.value, &size.unit)
 }
 
 fn channels_json(metadata: &ImageMetadata) -> String {

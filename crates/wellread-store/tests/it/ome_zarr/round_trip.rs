@@ -2,7 +2,7 @@
 
 use super::{assert_reads, cuts, dtypes, open_at, pattern, region_of};
 use proptest::prelude::*;
-use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape};
+use wellread_image::{Channel, ImageMetadata, PhysicalSize, PixelType, Shape, TimeIncrement};
 use wellread_store::{Compression, CopySink, ImageView, Request, Scratch, WriteOptions, create, read_image};
 
 fn compressions() -> impl Strategy<Value = Compression> {
@@ -70,7 +70,8 @@ fn metadata_survives() {
         ],
         physical_size_x: size(0.65, "µm"),
         physical_size_y: size(650.0, "nm"),
-        physical_size_z: None,
+        physical_size_z: size(2.0, ""),
+        time_increment: Some(TimeIncrement { value: 7.5, unit: "min".into() }),
         acquired: Some("2026-11-21T05:38:56".into()),
     };
     let shape = Shape([1, 2, 1, 3, 4]);
@@ -96,7 +97,11 @@ fn metadata_survives() {
         assert_eq!(plain.channels[0].color_rgba, Some(0x0000_ffff));
         // OME-Zarr requires a colour: other readers find white where there is none.
         assert_eq!(plain.channels[1].color_rgba, Some(0xffff_ffff));
-        assert_eq!((plain.physical_size_x, plain.physical_size_z), (metadata.physical_size_x.clone(), None));
+        assert_eq!(
+            (plain.physical_size_x, &plain.physical_size_z),
+            (metadata.physical_size_x.clone(), &metadata.physical_size_z)
+        );
+        assert_eq!(plain.time_increment, metadata.time_increment);
     }
 }
 

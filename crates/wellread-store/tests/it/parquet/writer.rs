@@ -24,6 +24,7 @@ fn described() -> ImageMetadata {
         physical_size_x: Some(PhysicalSize { value: 0.65, unit: "µm".into() }),
         physical_size_y: Some(PhysicalSize { value: 0.65, unit: "µm".into() }),
         physical_size_z: None,
+        time_increment: None,
         acquired: Some("2026-11-21T05:38:56.401079".into()),
     }
 }

@@ -92,9 +92,12 @@ fn regions_and_several_requests_are_read_at_once() {
     assert!(store.row_info(3).is_err() && store.name(usize::MAX).is_err());
 }
 
+/// A layout, names of files, the name of the first site, its size along T, C and Z, its channels.
+type Case<'n> = (&'n str, &'n [&'n str], &'n str, [usize; 3], &'n [&'n str]);
+
 #[test]
 fn every_microscope_is_recognised() {
-    let cases: [(&str, &[&str], &str, [usize; 3], &[&str]); 5] = [
+    let cases: [Case<'_>; 5] = [
         (
             "imagexpress",
             &[

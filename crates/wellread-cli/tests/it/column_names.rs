@@ -1,0 +1,171 @@
+//! Names of columns beside images: all differ, whatever is joined, and none is lost to a column that a format has itself.
+
+use crate::support::{arg, generate, has_format, json, wellread};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Value, json as value};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const FORMATS: [&str; 5] = ["parquet", "ome-arrow-dataset", "lance", "vortex", "duckdb"];
+
+/// Two images as a column, and their names.
+fn images(dir: &Path) -> [ArrayRef; 2] {
+    generate(&dir.join("set"), 2, &["--formats", "parquet"]);
+    let path = dir.join("set/images.parquet");
+    let names = json(&["checksum", arg(&path)]);
+    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
+    let names = Arc::new(StringArray::from_iter_values(names));
+    [Arc::clone(read(&path).column_by_name("ome_image").unwrap()), names]
+}
+
+fn ints(values: [i64; 2]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+fn write<'a>(path: &Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {
+    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let mut writer =
+        ArrowWriter::try_new(std::fs::File::create(path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+fn read(path: &Path) -> RecordBatch {
+    let file = std::fs::File::open(path).unwrap();
+    ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap()
+}
+
+/// The values of the one column of this name.
+fn column(table: &RecordBatch, name: &str) -> Vec<i64> {
+    let schema = table.schema();
+    assert_eq!(schema.fields().iter().filter(|f| f.name() == name).count(), 1, "{name} of {schema}");
+    table.column_by_name(name).unwrap().as_primitive::<Int64Type>().values().to_vec()
+}
+
+/// Converts, and what the document and the notes say.
+fn convert(source: &Path, target: &Path, more: &[&str]) -> (Value, String) {
+    let done = wellread(&[&["--json", "convert", arg(source), arg(target)], more].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    (serde_json::from_str(&done.stdout).unwrap(), done.stderr)
+}
+
+/// The columns of a set of some format, as Parquet has them.
+fn as_parquet(set: &Path) -> RecordBatch {
+    let back: PathBuf = set.with_extension("back");
+    convert(set, &back, &["--format", "parquet"]);
+    read(&back)
+}
+
+#[test]
+fn joins_give_each_column_a_name_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let [images, names] = images(dir.path());
+    let [source, profiles] = ["source.parquet", "profiles.parquet"].map(|name| dir.path().join(name));
+    write(&source, [("ome_image", images.clone()), ("v", ints([1, 2])), ("v_y", ints([3, 4]))]);
+    write(&profiles, [("f", names.clone()), ("v", ints([5, 6]))]);
+    let join = |more: &[&'static str]| [&["--join", arg(&profiles), "--on", "f"], more].concat();
+    for format in FORMATS.into_iter().filter(|format| has_format(format)) {
+        let target = dir.path().join(format!("joined-{format}"));
+        let (document, said) = convert(&source, &target, &join(&["--format", format]));
+        assert_eq!(document["columns_renamed"], value!([["v", "v_y_y"]]), "{format}");
+        assert!(said.contains("v is now v_y_y"), "{format}: {said}");
+        let table = as_parquet(&target);
+        for (name, values) in [("v", [1, 2]), ("v_y", [3, 4]), ("v_y_y", [5, 6])] {
+            assert_eq!(column(&table, name), values, "{format}");
+        }
+    }
+    // One profile after the other, each with a dose.
+    let mut last = dir.path().join("0.parquet");
+    write(&last, [("ome_image", images)]);
+    for (i, values) in [[1, 2], [3, 4], [5, 6], [7, 8]].into_iter().enumerate() {
+        write(&profiles, [("f", names.clone()), ("dose", ints(values))]);
+        let next = dir.path().join(format!("{}.parquet", i + 1));
+        convert(&last, &next, &join(&[]));
+        last = next;
+    }
+    let table = read(&last);
+    for (name, values) in [("dose", [1, 2]), ("dose_y", [3, 4]), ("dose_y_y", [5, 6]), ("dose_y_y_y", [7, 8])]
+    {
+        assert_eq!(column(&table, name), values);
+    }
+}
+
+/// In a dataset folder the table of images has a `name` itself.
+#[test]
+fn columns_of_a_dataset_are_renamed_alike_in_any_order_and_said_to_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let [images, _] = images(dir.path());
+    let (name, other, size) = (("name", ints([1, 2])), ("name_y", ints([3, 4])), ("size_x", ints([5, 6])));
+    for (i, columns) in [[&name, &other, &size], [&size, &other, &name]].into_iter().enumerate() {
+        let source = dir.path().join(format!("{i}.parquet"));
+        let columns = columns.into_iter().map(|(name, values)| (*name, Arc::clone(values)));
+        write(&source, columns.chain([("ome_image", images.clone())]));
+        let target = dir.path().join(format!("dataset-{i}"));
+        let (document, said) = convert(&source, &target, &["--layout", "dataset"]);
+        assert!(said.contains("name is now name_y_y") && said.contains("size_x is now size_x_y"), "{said}");
+        assert_eq!(document["columns_renamed"].as_array().unwrap().len(), 2);
+        let table = read(&target.join("images.parquet"));
+        for (name, values) in [("name_y_y", [1, 2]), ("name_y", [3, 4]), ("size_x_y", [5, 6])] {
+            assert_eq!(column(&table, name), values);
+        }
+    }
+}
+
+#[test]
+fn a_row_id_that_is_no_row_number_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let [images, _] = images(dir.path());
+    let source = dir.path().join("source.parquet");
+    let columns = |path: &Path| json(&["info", arg(path)])["feature_columns"].clone();
+    let write_ids = |ids: ArrayRef| write(&source, [("row_id", ids), ("ome_image", images.clone())]);
+    write_ids(ints([0, 1]));
+    assert_eq!(columns(&source), value!([]));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["P1-A01", "P1-A02"]));
+    for (i, ids) in [ints([205, 101]), ints([1, 0]), texts].into_iter().enumerate() {
+        write_ids(Arc::clone(&ids));
+        assert_eq!(columns(&source), value!(["row_id"]));
+        for format in FORMATS.into_iter().filter(|format| has_format(format)) {
+            let target = dir.path().join(format!("{i}-{format}"));
+            let (_, said) = convert(&source, &target, &["--format", format]);
+            let has_own = format != "ome-arrow-dataset";
+            assert_eq!(columns(&target), value!([if has_own { "row_id_y" } else { "row_id" }]), "{format}");
+            assert_eq!(said.contains("row_id is now row_id_y"), has_own, "{format}: {said}");
+            let table = as_parquet(&target);
+            assert_eq!(column(&table, "row_id"), [0, 1], "{format}");
+            assert_eq!(table.column_by_name("row_id_y"), Some(&ids), "{format}");
+        }
+    }
+}
+
+#[test]
+fn columns_of_one_name_are_all_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let [images, names] = images(dir.path());
+    let source = dir.path().join("source.parquet");
+    write(&source, [("v", ints([1, 2])), ("ome_image", images.clone()), ("v", ints([3, 4]))]);
+    assert_eq!(json(&["info", arg(&source)])["feature_columns"], value!(["v", "v_y"]));
+    let said = wellread(&["info", arg(&source)]).stdout;
+    assert!(said.contains("several columns are called v: one of them is v_y here"), "{said}");
+    for format in FORMATS.into_iter().filter(|format| has_format(format)) {
+        let target = dir.path().join(format!("target-{format}"));
+        let (document, said) = convert(&source, &target, &["--format", format]);
+        assert_eq!(document["columns_renamed"], value!([["v", "v_y"]]), "{format}");
+        assert!(said.contains("v is now v_y"), "{format}: {said}");
+        let table = as_parquet(&target);
+        assert_eq!((column(&table, "v"), column(&table, "v_y")), (vec![1, 2], vec![3, 4]), "{format}");
+    }
+    // Profiles with two columns of a name.
+    let [plain, profiles, target] =
+        ["plain.parquet", "profiles.parquet", "joined.parquet"].map(|name| dir.path().join(name));
+    write(&plain, [("ome_image", images)]);
+    write(&profiles, [("v", ints([1, 2])), ("v", ints([3, 4])), ("f", names)]);
+    let (_, said) = convert(&plain, &target, &["--join", arg(&profiles), "--on", "f"]);
+    assert!(said.contains("v is now v_y"), "{said}");
+    let table = read(&target);
+    assert_eq!((column(&table, "v"), column(&table, "v_y")), (vec![1, 2], vec![3, 4]));
+}

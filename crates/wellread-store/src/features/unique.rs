@@ -1,0 +1,125 @@
+//! Names of columns that differ from each other and from those that a table of images has itself.
+//!
+//! ```text
+//!  v, v_y beside a second v                      ──▶ v, v_y, v_y_y
+//!  name, name_y where the table has a name itself ──▶ name_y_y, name_y   whatever their order
+//! ```
+
+use crate::hints::Renamed;
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, Field, FieldRef, Schema};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use wellread_image::ome_arrow::{COLUMN, ROW_ID};
+
+/// How often `_y` is put behind a name before a number is: names of a file that has thousands of one name stay short.
+const MOST_SUFFIXES: usize = 8;
+
+/// Whether a table of OME-Arrow images has a column of this name itself: [`crate::Format::own_columns`] of such formats.
+pub fn is_own_of_tables(name: &str) -> bool {
+    [ROW_ID, COLUMN].contains(&name)
+}
+
+/// A name for each of `names`, all different and none of them the table's own. The first of a name keeps it; another gets `_y`
+/// behind it, as often as it takes to be a name that no column had or has.
+pub(crate) fn unique_names(names: &[&str], is_own: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let mut kept = HashSet::new();
+    let keeps: Vec<bool> = names.iter().map(|&name| !is_own(name) && kept.insert(name)).collect();
+    let mut taken: HashSet<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let mut tries: HashMap<&str, usize> = HashMap::new();
+    let mut out = Vec::with_capacity(names.len());
+    for (&name, keeps) in names.iter().zip(keeps) {
+        if keeps {
+            out.push(name.to_owned());
+            continue;
+        }
+        let tried = tries.entry(name).or_default();
+        out.push(loop {
+            *tried += 1;
+            let other = candidate(name, *tried);
+            if !is_own(&other) && taken.insert(other.clone()) {
+                break other;
+            }
+        });
+    }
+    out
+}
+
+fn candidate(name: &str, number: usize) -> String {
+    if number <= MOST_SUFFIXES {
+        format!("{name}{}", "_y".repeat(number))
+    } else {
+        format!("{name}_y{number}")
+    }
+}
+
+/// The schema with such names, and which columns have others than before.
+pub(crate) fn unique_schema(schema: &Schema, is_own: &dyn Fn(&str) -> bool) -> (Schema, Vec<Renamed>) {
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let unique = unique_names(&names, is_own);
+    let renamed = names.iter().zip(&unique).filter(|&(from, to)| *from != to.as_str());
+    let renamed = renamed.map(|(from, to)| Renamed { from: (*from).to_owned(), to: to.clone() }).collect();
+    let named = |(field, name): (&FieldRef, String)| Field::clone(field).with_name(name);
+    let fields: Vec<Field> = schema.fields().iter().zip(unique).map(named).collect();
+    (Schema::new_with_metadata(fields, schema.metadata().clone()), renamed)
+}
+
+/// The columns with names that differ from each other and from those that a format's tables have themselves
+/// ([`crate::Format::own_columns`]), and which have others than before.
+///
+/// # Errors
+/// What Arrow says.
+pub fn renamed(
+    columns: &RecordBatch,
+    is_own: &dyn Fn(&str) -> bool,
+) -> Result<(RecordBatch, Vec<Renamed>), ArrowError> {
+    let (schema, renamed) = unique_schema(columns.schema_ref(), is_own);
+    if renamed.is_empty() {
+        return Ok((columns.clone(), renamed));
+    }
+    Ok((RecordBatch::try_new(Arc::new(schema), columns.columns().to_vec())?, renamed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{ArrayRef, Int64Array};
+    use arrow_schema::DataType;
+
+    fn never(_: &str) -> bool {
+        false
+    }
+
+    #[test]
+    fn names_differ_whatever_their_order() {
+        assert_eq!(unique_names(&["v", "v_y", "v"], &never), ["v", "v_y", "v_y_y"]);
+        assert_eq!(unique_names(&["v", "v", "v_y"], &never), ["v", "v_y_y", "v_y"]);
+        assert_eq!(unique_names(&["v", "v", "v"], &never), ["v", "v_y", "v_y_y"]);
+        let is_own = |name: &str| ["name", "name_y_y"].contains(&name);
+        assert_eq!(unique_names(&["name", "name_y"], &is_own), ["name_y_y_y", "name_y"]);
+        assert_eq!(unique_names(&["name_y", "name"], &is_own), ["name_y", "name_y_y_y"]);
+        assert_eq!(unique_names(&["row_id", "dose"], &is_own_of_tables), ["row_id_y", "dose"]);
+    }
+
+    #[test]
+    fn thousands_of_one_name_have_short_names() {
+        let names = unique_names(&vec!["v"; 5000], &never);
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), 5000);
+        assert!(names.iter().all(|name| name.len() < 20));
+    }
+
+    #[test]
+    fn columns_keep_their_values() {
+        let numbers = |value: i64| Arc::new(Int64Array::from(vec![value])) as ArrayRef;
+        let fields = ["v", "v", "row_id"].map(|name| Field::new(name, DataType::Int64, true));
+        let schema = Arc::new(Schema::new(fields.to_vec()));
+        let batch = RecordBatch::try_new(schema, vec![numbers(1), numbers(2), numbers(3)]).unwrap();
+        let (unique, others) = renamed(&batch, &is_own_of_tables).unwrap();
+        for (name, value) in [("v", 1), ("v_y", 2), ("row_id_y", 3)] {
+            assert_eq!(unique.column_by_name(name).unwrap(), &numbers(value), "{name}");
+        }
+        let others: Vec<_> = others.iter().map(|one| (one.from.as_str(), one.to.as_str())).collect();
+        assert_eq!(others, [("v", "v_y"), ("row_id", "row_id_y")]);
+        assert!(renamed(&unique, &is_own_of_tables).unwrap().1.is_empty());
+    }
+}

@@ -1,0 +1,13 @@
+//! What a format says of images that wellread's metadata have no place for, so that no conversion keeps it.
+
+use crate::Store;
+
+/// Of the first image of `source`, in words such as `translations`; nothing in every format but OME-Zarr.
+pub fn of_first(source: &dyn Store) -> Vec<&'static str> {
+    #[cfg(feature = "ome-zarr")]
+    if source.format() == crate::ome_zarr::FORMAT.name && !source.is_empty() {
+        return crate::ome_zarr::unkept::of_first(source.path(), &source.name(0).unwrap_or_default());
+    }
+    let _ = source;
+    vec![]
+}

@@ -1,0 +1,407 @@
+"""Samples as people use them: parts of a batch, classes, features, tables beside images, and what closes."""
+
+import gc
+import os
+import pickle
+import types
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import wellread as wr
+import wellread.torch
+
+torch = pytest.importorskip("torch")
+
+
+def rows_of(loader):
+    return loader.rows(0)
+
+
+# What a batch is made of.
+
+
+def test_parts_come_together_in_their_order(labelled):
+    ds = wr.Dataset(labelled)
+    loader = wr.DataLoader(
+        ds, 16, True, seed=3, labels="class", columns=["well", "score"], features=["count", "live"], indices=True
+    )
+    at = 0
+    for pixels, labels, columns, features, indices in loader:
+        rows = rows_of(loader)[at : at + len(pixels)]
+        at += len(pixels)
+        assert indices.tolist() == rows and indices.dtype == np.int64
+        assert labels.tolist() == [row % 3 for row in rows]
+        assert columns["well"] == [f"A{row // 10:02}" for row in rows]
+        assert features.shape == (len(rows), 2) and features.dtype == np.float32
+        for (count, live), row in zip(features, rows, strict=True):
+            assert np.isnan(count) if row == 7 else count == row
+            assert live == (row % 2 == 0)
+    assert at == 40
+
+
+def test_without_parts_a_batch_is_an_array_as_before(labelled):
+    ds = wr.Dataset(labelled)
+    assert next(iter(wr.DataLoader(ds, 4))).shape == (4, 2, 48, 56)
+    pixels, labels = next(iter(wr.DataLoader(ds, 4, labels="well")))
+    assert pixels.shape == (4, 2, 48, 56) and labels == ["A00"] * 4
+    pixels, columns = next(iter(wr.DataLoader(ds, 4, columns=["class"])))
+    assert columns["class"].tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("as_", ["numpy", "torch", "jax", "batch"])
+def test_dictionaries_have_the_parts_by_name(labelled, as_):
+    pytest.importorskip(as_ if as_ != "batch" else "numpy")
+    batch = next(iter(wr.DataLoader(labelled, 4, as_=as_, labels="class", indices=True, as_dict=True)))
+    assert list(batch) == ["pixels", "labels", "indices"]
+    assert tuple(batch["pixels"].shape) == (4, 2, 48, 56)
+    assert batch["labels"].tolist() == [0, 1, 2, 0] and batch["indices"].tolist() == [0, 1, 2, 3]
+    alone = next(iter(wr.DataLoader(labelled, 4, as_=as_, as_dict=True)))
+    assert list(alone) == ["pixels"]
+
+
+def test_keys_name_the_parts(labelled):
+    names = {"pixels": "image", "labels": "label"}
+    batch = next(iter(wr.DataLoader(labelled, 4, labels="class", indices=True, keys=names)))
+    assert list(batch) == ["image", "label", "indices"]
+    batch = next(iter(wr.DataLoader(labelled, 4, labels="class", keys=("image", "label"))))
+    assert list(batch) == ["image", "label"]
+    refused = {
+        "keys names 'mask', and the parts of a batch are pixels, labels": {"mask": "m"},
+        "keys has 1 names, and a batch 2 parts: pixels, labels": ["image"],
+        "keys calls two parts by one name: image, image": ["image", "image"],
+    }
+    for message, keys in refused.items():
+        with pytest.raises(ValueError, match=message):
+            wr.DataLoader(labelled, 4, labels="class", keys=keys)
+    with pytest.raises(TypeError, match="keys must be"):
+        wr.DataLoader(labelled, keys=3)
+    with pytest.raises(TypeError, match="as_dict must be True or False"):
+        wr.DataLoader(labelled, as_dict="yes")
+
+
+def test_transforms_change_pixels_alone(labelled):
+    choices = {"labels": "class", "indices": True, "transform": lambda image: image + 1}
+    plain = next(iter(wr.DataLoader(labelled, 4)))
+    pixels, labels, indices = next(iter(wr.DataLoader(labelled, 4, **choices)))
+    assert np.array_equal(pixels, plain + 1) and len(labels) == len(indices) == 4
+    made = next(iter(wr.DataLoader(labelled, 4, batch_transform=lambda batch: (batch, batch.mean()), as_dict=True)))
+    assert made["pixels"][0].shape == (4, 2, 48, 56)
+    pixels, labels = next(iter(wr.DataLoader(labelled, 4, labels="class", batch_transform=lambda batch: (batch, 1))))
+    assert pixels[1] == 1 and labels.tolist() == [0, 1, 2, 0]
+
+
+def test_crops_of_an_image_share_what_comes_beside(labelled):
+    loader = wr.DataLoader(labelled, 4, random_crop=8, crops_per_image=2, labels="class", indices=True)
+    _, labels, indices = next(iter(loader))
+    assert indices.tolist() == [0, 0, 1, 1] and labels.tolist() == [0, 0, 1, 1]
+
+
+def test_pickled_loaders_deliver_the_same_parts(labelled):
+    given = {"pixels": "x", "labels": "y"}
+    labels = [f"c{row % 4}" for row in range(40)]
+    loader = wr.DataLoader(labelled, 8, labels=labels, classes=True, features="c*", indices=True, keys=given)
+    assert loader.feature_names == ["class", "count"]
+    given.clear()
+    labels.clear()
+    other = pickle.loads(pickle.dumps(loader))
+    assert other.classes == ["c0", "c1", "c2", "c3"]
+    for one, two in zip(loader, other, strict=True):
+        assert list(one) == list(two) == ["x", "y", "features", "indices"]
+        for name in one:
+            assert np.array_equal(one[name], two[name], equal_nan=name == "features")
+
+
+def test_one_item_of_an_iterable_dataset_has_the_parts_of_a_batch(labelled):
+    choices = {"labels": "class", "columns": ["well"], "indices": True}
+    image, label, columns, index = next(iter(wellread.torch.IterableDataset(labelled, **choices)))
+    assert image.shape == (2, 48, 56) and label == 0 and columns == {"well": "A00"} and index == 0
+    item = next(iter(wellread.torch.IterableDataset(labelled, as_dict=True, **choices)))
+    assert item["pixels"].shape == (2, 48, 56) and item["columns"] == {"well": "A00"}
+
+
+# Classes.
+
+
+def test_classes_are_the_sorted_values_of_the_whole_column(labelled):
+    ds = wr.Dataset(labelled)
+    loader = wr.DataLoader(ds, 10, labels="well", classes=True, rows=range(20, 40))
+    assert loader.classes == ["A00", "A01", "A02", "A03"]
+    assert loader.class_to_idx == {"A00": 0, "A01": 1, "A02": 2, "A03": 3}
+    (_, first), (_, second) = loader
+    assert first.dtype == np.int64 and first.tolist() == [2] * 10 and second.tolist() == [3] * 10
+    of_torch = next(iter(wr.DataLoader(ds, 4, as_="torch", labels="well", classes=True)))[1]
+    assert of_torch.dtype == torch.int64
+    assert wr.DataLoader(ds, labels="well").classes is None and wr.DataLoader(ds).class_to_idx is None
+    with pytest.raises(ValueError, match="classes are those of labels"):
+        wr.DataLoader(ds, classes=True)
+
+
+def test_given_classes_keep_their_order(labelled):
+    ds = wr.Dataset(labelled)
+    classes = ["A03", "A00", "A01", "A02", "never"]
+    loader = wr.DataLoader(ds, 40, labels="well", classes=np.array(classes))
+    _, labels = next(iter(loader))
+    assert loader.classes == classes and all(type(name) is str for name in loader.classes)
+    assert labels.tolist() == [classes.index(f"A{row // 10:02}") for row in range(40)]
+    numbers = wr.DataLoader(ds, 40, labels="class", classes=[2, 1, 0])
+    assert next(iter(numbers))[1].tolist() == [2 - row % 3 for row in range(40)]
+    with pytest.raises(
+        ValueError, match=r"row 10 has the label 'A01', which is none of the 2 classes \('A00', 'A02'\)"
+    ):
+        wr.DataLoader(ds, labels="well", classes=["A00", "A02"])
+    # Of rows that are not used nobody asks.
+    assert len(wr.DataLoader(ds, labels="well", classes=["A00"], rows=range(10))) == 10
+    with pytest.raises(ValueError, match="'A00' twice"):
+        wr.DataLoader(ds, labels="well", classes=["A00", "A01", "A00"])
+
+
+def test_labels_that_are_missing_are_of_no_class(labelled):
+    ds = wr.Dataset(labelled)
+    with pytest.raises(ValueError, match=r"row 7 has no label \(nan\), so it is of no class"):
+        wr.DataLoader(ds, labels="count", classes=True)
+    rows = [row for row in range(40) if row != 7]
+    loader = wr.DataLoader(ds, 39, labels="count", classes=True, rows=rows)
+    assert loader.classes == [float(row) for row in rows]
+    texts = ["a", None] * 20
+    with pytest.raises(ValueError, match=r"row 1 has no label \(None\)"):
+        wr.DataLoader(ds, labels=np.array(texts, object), classes=True)
+    with pytest.raises(TypeError, match="cannot be told apart or sorted"):
+        wr.DataLoader(ds, labels=np.array(["a", 1] * 20, object), classes=True)
+    with pytest.raises(ValueError, match="one label per row"):
+        wr.DataLoader(ds, labels=np.zeros((40, 2)), classes=True)
+
+
+def test_torch_datasets_know_classes_too(labelled):
+    items = wellread.torch.Dataset(labelled, labels="well", classes=True)
+    assert items.classes == ["A00", "A01", "A02", "A03"] and items.class_to_idx["A02"] == 2
+    assert items[25][1] == 2
+    loader = torch.utils.data.DataLoader(items, 8, collate_fn=wellread.torch.collate)
+    assert next(iter(loader))[1].dtype == torch.int64
+    assert wellread.torch.Dataset(labelled).classes is None
+
+
+# Columns as one matrix.
+
+
+def test_features_are_one_array(labelled):
+    ds = wr.Dataset(labelled)
+    loader = wr.DataLoader(ds, 40, features=["score", "c*"])
+    _, features = next(iter(loader))
+    assert loader.feature_names == ["score", "class", "count"] and wr.DataLoader(ds).feature_names is None
+    want = np.stack([ds.column(name).astype("float32") for name in loader.feature_names], 1)
+    assert np.array_equal(features, want, equal_nan=True)
+    assert np.isnan(features[5, 0]) and np.isnan(features[7, 2])
+    of_torch = next(iter(wr.DataLoader(ds, 8, as_="torch", features="score")))[1]
+    assert of_torch.shape == (8, 1) and of_torch.dtype == torch.float32
+
+
+def test_features_that_are_no_numbers_are_named(labelled):
+    ds = wr.Dataset(labelled)
+    with pytest.raises(TypeError, match="column 'well' holds texts"):
+        wr.DataLoader(ds, features="*")
+    with pytest.raises(TypeError, match="column 'day' holds times"):
+        wr.DataLoader(ds, features=["score", "day"])
+    with pytest.raises(KeyError, match="no column"):
+        wr.DataLoader(ds, features=["nothing"])
+    with pytest.raises(ValueError, match="'Cells_\\*', which fits none of the 6 columns"):
+        wr.DataLoader(ds, features="Cells_*")
+    with pytest.raises(ValueError, match="one column at least"):
+        wr.DataLoader(ds, features=[])
+
+
+# Tables beside images.
+
+
+def plan(wells=("A00", "A01", "A02", "A03")):
+    return pa.table({"well": list(wells), "dose": [10.0 * i for i in range(len(wells))], "drug": list("xyxy")})
+
+
+def test_a_plan_of_a_plate_is_joined_by_well(labelled):
+    ds = wr.Dataset(labelled)
+    both = ds.with_columns(plan(), on="well")
+    assert both.columns == [*ds.columns, "dose", "drug"] and "dose" not in ds.columns
+    assert both.column("dose").tolist() == [10.0 * (row // 10) for row in range(40)]
+    assert np.array_equal(both[:], ds[:])
+    loader = wr.DataLoader(both, 10, order="grouped", by="drug", labels="drug", classes=True, features="dose")
+    pixels, labels, features = next(iter(loader))
+    assert len(set(labels.tolist())) == 1 and set(features[:, 0].tolist()) <= {0.0, 10.0, 20.0, 30.0}
+    parts = both.split((0.5, 0.5), by="drug", seed=1)
+    assert {frozenset(both.column("drug")[part]) for part in parts if part} <= {frozenset("x"), frozenset("y")}
+    # The same keys as if the column had always been there.
+    again = wr.Dataset.from_arrow(pa.table(both))
+    assert again.columns == both.columns and again.split((0.5, 0.5), by="drug", seed=1) == parts
+
+
+def test_a_table_in_the_order_of_the_images(labelled):
+    ds = wr.Dataset(labelled)
+    both = ds.with_columns(pa.table({"class": [f"k{i}" for i in range(40)], "more": list(range(40))}))
+    assert both.column("class").tolist() == [f"k{i}" for i in range(40)], "the table's column counts"
+    assert both.columns == [*(name for name in ds.columns if name != "class"), "class", "more"]
+    once_more = both.with_columns(plan(), on="well")
+    assert once_more.column("more").tolist() == list(range(40)) and "dose" in once_more.columns
+    with pytest.raises(wr.ChoiceError, match="has 4 rows for 40 images"):
+        ds.with_columns(plan())
+
+
+def test_rows_that_do_not_fit_are_said(labelled):
+    ds = wr.Dataset(labelled)
+    with pytest.raises(wr.ChoiceError, match="has no row for 10 of 40 images") as error:
+        ds.with_columns(plan(("A00", "A01", "A03", "A09")), on="well")
+    assert error.value.row == 20
+    some = ds.with_columns(plan(("A00", "A01", "A03", "A09")), on="well", unmatched="null")
+    assert np.isnan(some.column("dose")[20:30]).all() and some.column("drug")[20] is None
+    with pytest.raises(wr.ChoiceError, match="rows 0 and 1 are alike in well"):
+        ds.with_columns(plan(("A00", "A00", "A02", "A03")), on="well")
+    with pytest.raises(wr.ChoiceError, match="has no column"):
+        ds.with_columns(plan(), on="nothing")
+    with pytest.raises(TypeError, match="__arrow_c_stream__"):
+        ds.with_columns({"well": ["A00"]}, on="well")
+    with pytest.raises(ValueError, match="unmatched must be one of"):
+        ds.with_columns(plan(), on="well", unmatched="skip")
+
+
+def test_observations_of_an_anndata(labelled):
+    pandas = pytest.importorskip("pandas")
+    ds = wr.Dataset(labelled)
+    names = [ds.name(row) for row in range(40)]
+    frame = pandas.DataFrame(
+        {"cluster": pandas.Categorical([f"k{i % 2}" for i in range(40)]), "umap": np.arange(40.0)}, index=names
+    )
+    adata = types.SimpleNamespace(obs=frame[::-1])
+    both = ds.with_columns(adata, on="index")
+    assert both.column("umap").tolist() == list(range(40)) and both.column("cluster")[3] == "k1"
+    frame.index.name = "image"
+    assert ds.with_columns(frame[::-1], on="image").column("umap").tolist() == list(range(40))
+    # Without `on` the order counts, and an index without a name is no column.
+    assert ds.with_columns(frame.reset_index(drop=True)).columns == [*ds.columns, "cluster", "umap"]
+    assert list(frame.columns) == ["cluster", "umap"], "the caller's frame is as it was"
+    copy = pickle.loads(pickle.dumps(both))
+    assert copy.column("umap").tolist() == list(range(40)) and np.array_equal(copy[3], ds[3])
+
+
+# What closes.
+
+
+def held(path):
+    """Whether this process has the file open or mapped."""
+    gc.collect()
+    with open("/proc/self/maps") as maps:
+        if os.path.basename(path) in maps.read():
+            return True
+    for descriptor in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{descriptor}").startswith(path):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+@pytest.fixture
+def own(labelled, tmp_path):
+    """A set that nobody else has open."""
+    import shutil
+
+    return shutil.copy(labelled, tmp_path / f"own-{os.getpid()}.parquet")
+
+
+def test_a_closed_set_says_so(own):
+    with wr.Dataset(own) as ds:
+        image = ds[3]
+        assert held(str(own)) and not ds.closed
+    assert ds.closed and not held(str(own)) and image.shape == (2, 48, 56)
+    assert repr(ds).endswith("closed)") and len(ds) == 40 and ds.path == str(own) and "closed" in ds._repr_html_()
+    asked = [
+        lambda: ds[3], lambda: ds.shape, lambda: ds.dtype, lambda: ds.columns, lambda: ds.metadata(0),
+        lambda: ds.split(), lambda: wr.DataLoader(ds), lambda: next(iter(ds)), lambda: pickle.dumps(ds),
+        lambda: ds.column("well"), lambda: ds.__arrow_c_stream__(), ds.__enter__,
+    ]  # fmt: skip
+    for ask in asked:
+        with pytest.raises(wr.ChoiceError, match="this dataset was closed"):
+            ask()
+    ds.close()
+
+
+def test_loaders_go_on_when_their_set_is_closed(own):
+    ds = wr.Dataset(own)
+    loader = wr.DataLoader(ds, 8, labels="class", num_workers=2)
+    ds.close()
+    assert sum(len(pixels) for pixels, _ in loader) == 40
+    assert held(str(own))
+    loader.close()
+    assert not held(str(own))
+
+
+@pytest.mark.parametrize("as_", ["numpy", "torch", "batch"])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_closed_loader_stops_and_says_so(own, as_, workers):
+    with wr.DataLoader(own, 8, as_=as_, num_workers=workers) as loader:
+        begun = iter(loader)
+        first = next(begun)
+        whole = list(wr.DataLoader(own, 8, as_=as_))
+    assert loader.closed and repr(loader).endswith("closed)")
+    assert np.array_equal(np.asarray(first), np.asarray(whole[0])), "batches stay"
+    for ask in (lambda: next(begun), lambda: iter(loader), lambda: len(loader), loader.__enter__):
+        with pytest.raises(wr.ChoiceError, match="closed"):
+            ask()
+    with pytest.raises(wr.ChoiceError, match="closed"):
+        pickle.dumps(loader)
+    # Where it was is known, and another loader goes on from there.
+    other = wr.DataLoader(own, 8, as_=as_)
+    other.load_state_dict(loader.state_dict())
+    assert len(list(other)) == 4 and loader.skipped == []
+    del other, whole
+    assert loader.dataset.closed and not held(str(own)), "it has opened the set itself"
+    loader.close()
+
+
+def test_closing_a_loader_leaves_a_set_that_was_given(own):
+    ds = wr.Dataset(own)
+    with wr.DataLoader(ds, 8) as loader:
+        assert len(list(loader)) == 5
+    assert not ds.closed and ds[0].shape == (2, 48, 56)
+    assert loader.state_dict() == wr.DataLoader(ds, 8, epoch=1).state_dict()
+
+
+def test_an_iteration_that_is_over_stays_over(own):
+    loader = wr.DataLoader(own, 8)
+    ended = iter(loader)
+    assert len(list(ended)) == 5
+    loader.close()
+    assert next(ended, None) is None
+
+
+# Shapes as arrays have them.
+
+
+def test_shape_is_that_of_all_images(labelled, tmp_path):
+    ds = wr.Dataset(labelled)
+    assert ds.shape == ds[:].shape == (40, 2, 48, 56) and ds.ndim == 4 and ds.image_shape(3) == (2, 48, 56)
+    import tifffile
+
+    for name, size in (("a", (4, 5)), ("b", (4, 5)), ("c", (4, 6))):
+        tifffile.imwrite(tmp_path / f"{name}.tif", np.zeros(size, "uint8"))
+    mixed = wr.Dataset(tmp_path)
+    with pytest.raises(
+        ValueError, match="row 2 is 1 x 1 x 1 x 4 x 6 uint8 and row 0 1 x 1 x 1 x 4 x 5 uint8"
+    ) as error:
+        mixed.shape  # noqa: B018 - asked for
+    assert error.value.row == 2
+    with pytest.raises(ValueError):
+        mixed.ndim  # noqa: B018 - asked for
+    assert mixed.image_shape(2) == (1, 4, 6)
+
+
+def test_shape_of_volumes_and_of_nothing(tmp_path, labelled):
+    import tifffile
+
+    tifffile.imwrite(
+        tmp_path / "v.ome.tif", np.zeros((3, 2, 8, 9), "uint16"), metadata={"axes": "ZCYX"}, photometric="minisblack"
+    )
+    ds = wr.Dataset(tmp_path)
+    assert ds.shape == ds[:].shape == (1, 1, 2, 3, 8, 9) and ds.ndim == 6
+    import pyarrow.parquet as pq
+
+    nothing = wr.Dataset.from_arrow(pq.read_table(labelled).slice(0, 0))
+    assert nothing.shape == (0,) and nothing.ndim == 1
