@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from . import _check, _native
+from . import _check, _native, _targets
 
 
 def pinned(nbytes: int) -> Any:
@@ -113,6 +113,22 @@ class Lending:
         self._lender.lend(self._nbytes)
         return memory[: math.prod(shape) * self._dtype.itemsize].view(self._dtype).view(shape)
 
+    def tensors(self, delivered: tuple[int, list[Any], list[int]]) -> list[Any]:
+        """As :meth:`tensor`, of a batch of several arrays: where each begins, its shape and type."""
+        import torch
+
+        address, arrays, _ = delivered
+        if not arrays or not isinstance(arrays[0], tuple):
+            return [self.tensor(delivered)]
+        memory = self._lender.back(address)
+        self._lender.lend(self._nbytes)
+        tensors = []
+        for start, shape, name in arrays:
+            dtype = getattr(torch, name)
+            nbytes = math.prod(shape) * dtype.itemsize
+            tensors.append(memory[start : start + nbytes].view(dtype).view(shape))
+        return tensors
+
     def end(self) -> None:
         """Takes back what was not delivered, once the iteration's threads have ended."""
         for address in self._lender.native.withdraw(self._batches):
@@ -143,7 +159,7 @@ def mover(as_: str, device: Any, iterator: Any, is_part: bool) -> Callable[[], A
     """A function that returns the iterator's next batch on a device (:func:`usable`). Of what comes with its pixels,
     torch's tensors are moved as well. `is_part` says that other processes have other images."""
     if as_ == "jax":
-        put = _put(device, is_part)
+        put = _targets.each(_put(device, is_part))
 
         def move():
             batch = iterator.fetch()
@@ -155,11 +171,13 @@ def mover(as_: str, device: Any, iterator: Any, is_part: bool) -> Callable[[], A
     if device.type == "cuda":
         return _Ahead(device, iterator)
 
+    put_tensors = _targets.each(lambda tensor: tensor.to(device))
+
     def move_tensors():
         batch = iterator.fetch()
         if isinstance(batch, tuple):
-            return batch[0].to(device), *(_to(part, device) for part in batch[1:])
-        return batch.to(device)
+            return put_tensors(batch[0]), *(_to(part, device) for part in batch[1:])
+        return put_tensors(batch)
 
     return move_tensors
 
@@ -177,6 +195,8 @@ def _put(device: Any, is_part: bool) -> Callable[[Any], Any]:
 
 
 def _to(labels: Any, device: Any) -> Any:
+    if isinstance(labels, _targets.Arrays):
+        return _targets.Arrays(_to(array, device) for array in labels)
     if isinstance(labels, dict):
         return {name: _to(values, device) for name, values in labels.items()}
     return labels.to(device, non_blocking=True) if hasattr(labels, "to") else labels
@@ -200,7 +220,7 @@ class _Ahead:
             return error
         pixels, *labels = batch if isinstance(batch, tuple) else (batch,)
         with self._torch.cuda.stream(self._stream):
-            moved = pixels.to(self._device, non_blocking=True)
+            moved = _to(pixels, self._device)
             labels = [_to(values, self._device) for values in labels]
             event = self._torch.cuda.Event()
             event.record(self._stream)
@@ -218,7 +238,7 @@ class _Ahead:
         self._next = self._begin()
         stream = self._torch.cuda.current_stream(self._device)
         stream.wait_event(event)
-        for tensor in (moved, *_tensors(labels)):
+        for tensor in _tensors([moved, *labels]):
             tensor.record_stream(stream)
         return (moved, *labels) if labels else moved
 
@@ -226,6 +246,9 @@ class _Ahead:
 def _tensors(labels: list) -> list:
     found: list[Any] = []
     for values in labels:
-        parts = values.values() if isinstance(values, dict) else [values]
+        if isinstance(values, _targets.Arrays):
+            parts: Any = values
+        else:
+            parts = values.values() if isinstance(values, dict) else [values]
         found.extend(part for part in parts if hasattr(part, "record_stream") and part.is_cuda)
     return found

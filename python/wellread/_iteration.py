@@ -6,7 +6,7 @@ import contextlib
 import functools
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
-from . import _arrays
+from . import _arrays, _targets
 from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
@@ -87,9 +87,14 @@ class Iterator(Generic[B_co]):
         self._finish = loader._finish
         # What is scaled on the device is float32 there, whatever was stored.
         dtype = "float32" if loader._scales_later else loader._dtype
-        self._convert = _arrays.converter(loader._as, dtype)
+        self._convert: Callable[[Any], Any] = _arrays.converter(loader._as, dtype)
         if self.core.lending is not None:
             self._convert = self.core.lending.tensor
+        if loader._arrangement is not None:
+            self._convert = loader._arrangement.converter(loader._as)
+            if self.core.lending is not None:
+                lending = self.core.lending
+                self._convert = lambda batch: _targets.Arrays(lending.tensors(batch))
         self._mover: Callable[[], Any] | None = None
         if loader._device is not None:
             from . import _device
@@ -133,7 +138,10 @@ class Iterator(Generic[B_co]):
             raise
         if self._beside is None and self._finish is None:
             return self._convert(batch)
-        rows = batch.rows if self.core.lending is None else batch[2]
+        if self.core.lending is None:
+            rows = (batch[0] if isinstance(batch, list) else batch).rows
+        else:
+            rows = batch[2]
         beside = () if self._beside is None else self._beside(rows)
         return (self._convert(batch), *beside) if self._finish is None else (self._convert(batch), *beside, rows)
 

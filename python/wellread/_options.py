@@ -19,6 +19,7 @@ MASKS = get_args(_types.Mask)
 UNMATCHED = get_args(_types.Unmatched)
 LONE = get_args(_types.Lone)
 ON_ERROR = get_args(_types.OnError)
+TARGET_KINDS = get_args(_types.TargetKind)
 
 
 def threads(num_workers: Any) -> int:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Union
+
+if TYPE_CHECKING:
+    from .dataset import Dataset
 
 As = Literal["numpy", "torch", "jax", "batch"]
 Dtype = Literal["float32", "float16", "bfloat16", "stored"]
@@ -22,6 +25,7 @@ Unit = Literal["pixel", "um"]
 Mask = Literal["none", "zero", "channel"]
 Unmatched = Literal["error", "skip"]
 Lone = Literal["error", "null"]
+TargetKind = Literal["labels", "image"]
 # With ":SIZE" behind it, a cache is any text.
 Cache = Union[Literal["none", "memory", "lru", "compressed", "file", "preload"], str]  # noqa: UP007
 
@@ -71,6 +75,33 @@ class OpenOptions(TypedDict, total=False):
     path_map: Mapping[str, str] | None
 
 
+class Recipe(TypedDict, total=False):
+    """What a view has of its own; the rest is as :class:`wellread.DataLoader` has it. ``scale_range`` and
+    ``ratio_range`` are the share of the area and the proportion of ``random_resized_crop``."""
+
+    crop: Size | None
+    crop_square: float | None
+    random_crop: Size | None
+    random_resized_crop: Size | None
+    scale_range: Sequence[float] | None
+    ratio_range: Sequence[float] | None
+    flip: Flip
+    turns: Turns
+    rotate: float
+    resize: Size | None
+    resize_filter: Filter
+    brightness: float
+    contrast: float
+    gamma: float
+    per_channel: bool
+    photon_noise: float
+    gaussian_noise: float
+    channel_dropout: float
+
+
+Views = Union[int, Sequence[Recipe], Mapping[str, Union[Recipe, tuple[int, Recipe]]], None]  # noqa: UP007
+
+
 class PixelChoices(TypedDict, total=False):
     """Choices of :class:`wellread.DataLoader` about what becomes of pixels, and by what means: those that change
     nothing of the type of a batch."""
@@ -112,6 +143,12 @@ class PixelChoices(TypedDict, total=False):
 class PartChoices(TypedDict, total=False):
     """Choices of :class:`wellread.DataLoader` about what a batch is made of, but for ``labels``."""
 
+    targets: Dataset | Path | None
+    target_kind: TargetKind | None
+    target_channels: Sequence[int] | Sequence[str] | None
+    target_dtype: Dtype | None
+    target_scale: Scale
+    views: Views
     classes: bool | Sequence[Any] | None
     columns: Sequence[str] | None
     features: str | Sequence[str] | None

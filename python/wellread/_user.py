@@ -6,7 +6,7 @@ not by the library that stacks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _arrays
@@ -34,15 +34,63 @@ def on_images(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, list[
         images = []
         for image, row in zip(batch, rows, strict=True):
             images.append(array(call("transform", transform, image), row))
-            first, last = tuple(images[0].shape), tuple(images[-1].shape)
-            if first != last:
-                raise ValueError(
-                    f"transform returned the shape {last} for row {row} and {first} for row {rows[0]}, and images of "
-                    "one batch must be equal in shape: crop, pad or resize them in it"
-                )
+            _check_shape(images[-1], row, images[0], rows[0])
         return stack(images)
 
     return apply
+
+
+def on_samples(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, list[int]], Any]:
+    """As :func:`on_images`, of batches that are tuples or dictionaries of arrays, such as (pixels, targets): the
+    transform is given one image of each, and returns the same.
+
+    It raises TypeError where a result is of another kind than what was given.
+    """
+    array, stack = _result(as_), _arrays.stack(as_)
+
+    def together(results: list[Any], like: Any, rows: list[int]) -> Any:
+        if isinstance(like, dict):
+            for result, row in zip(results, rows, strict=True):
+                if not isinstance(result, Mapping) or any(name not in result for name in like):
+                    raise TypeError(
+                        f"transform returned {type(result).__name__} for row {row}, and must return a dictionary "
+                        f"with {', '.join(like)}, as it is given"
+                    )
+            return {name: together([r[name] for r in results], part, rows) for name, part in like.items()}
+        if isinstance(like, tuple):
+            for result, row in zip(results, rows, strict=True):
+                if not isinstance(result, (tuple, list)) or len(result) != len(like):
+                    raise TypeError(
+                        f"transform returned {type(result).__name__} for row {row}, and must return "
+                        f"{len(like)} images, as it is given"
+                    )
+            return tuple(together([r[i] for r in results], part, rows) for i, part in enumerate(like))
+        images = [array(result, row) for result, row in zip(results, rows, strict=True)]
+        for image, row in zip(images, rows, strict=True):
+            _check_shape(image, row, images[0], rows[0])
+        return stack(images)
+
+    def apply(batch: Any, rows: list[int]) -> Any:
+        samples = [call("transform", transform, _sample(batch, i)) for i in range(len(rows))]
+        return together(samples, batch, rows)
+
+    return apply
+
+
+def _sample(batch: Any, i: int) -> Any:
+    """Image `i` of each array of a batch."""
+    if isinstance(batch, dict):
+        return {name: _sample(part, i) for name, part in batch.items()}
+    return tuple(_sample(part, i) for part in batch) if isinstance(batch, tuple) else batch[i]
+
+
+def _check_shape(image: Any, row: int, first_image: Any, first_row: int) -> None:
+    first, own = tuple(first_image.shape), tuple(image.shape)
+    if first != own:
+        raise ValueError(
+            f"transform returned the shape {own} for row {row} and {first} for row {first_row}, and images of "
+            "one batch must be equal in shape: crop, pad or resize them in it"
+        )
 
 
 def on_batch(transform: Callable[[Any], Any]) -> Callable[[Any, list[int]], Any]:

@@ -5,6 +5,7 @@ Long because the one class here takes fifty options, each of which is said.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import weakref
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
-from . import _check, _native, _options, _parts, _ranks
+from . import _check, _native, _options, _parts, _ranks, _recipes, _targets
 from ._iteration import B_co, Core, Iterator
 from ._types import (
     As,
@@ -28,9 +29,11 @@ from ._types import (
     Scale,
     Shard,
     Size,
+    TargetKind,
     Transform,
     Turns,
     Uneven,
+    Views,
 )
 from .dataset import Dataset
 from .errors import ChoiceError, Error
@@ -87,6 +90,17 @@ class DataLoader(Generic[B_co]):
             "illum/{Metadata_Plate}/{Metadata_Plate}_Illum{channel}.npy" for one of each plate and channel: names of
             columns, ``{channel}`` for the channel's name, ``{channel:1}`` for its number from 1.
         crops_per_image: so many crops of each image, one after the other in a batch, from one read.
+        targets: a second set, or its path: masks, another stain. Batches are (pixels, targets). Crops, flips, turns,
+            rotations and sizes are those of the image; changes of intensity are the image's alone. Which target is of
+            which image is told by names, or by order where the sets are as large (:attr:`pairing`).
+        target_kind: "labels" takes the nearest pixel where targets are resized or rotated, and delivers them as
+            stored; "image" treats them as images. Unless given, whole numbers are labels.
+        target_channels, target_dtype, target_scale: as ``channels``, ``dtype`` and ``scale``, of targets; labels are
+            not scaled.
+        views: so many views of each row, each with draws of its own, from one read: batches are tuples of arrays. Or
+            a list of recipes, or a dictionary of recipes or (how many, recipe) by name: a recipe is a dictionary of
+            choices that replace the loader's, such as ``{"random_resized_crop": 96, "scale_range": (0.05, 0.4)}``.
+            With targets each view has its own.
         order: "sequential", "shuffle", "block" (nearly random, few places at a time), "grouped" (rows of a group
             together), "weighted" or "balanced" (classes in equal shares).
         by: for "grouped" and "balanced": a column, a tuple of columns, or a list of one key per row of the dataset.
@@ -121,12 +135,13 @@ class DataLoader(Generic[B_co]):
             its columns.
         indices: batches have the dataset's row of each image (int64).
         as_dict: batches are dictionaries of their parts, {"pixels": …, "labels": …}. Unless so, a batch of several
-            parts is a tuple of those that were asked for: (pixels, labels, columns, features, indices).
+            parts is a tuple of those that were asked for: (pixels, targets, labels, columns, features, indices).
         keys: what the parts are called in the dictionary that a batch is: {"pixels": "image", "labels": "class"}, or
-            one name per part in their order.
+            one name per part in their order, such as ("image", "mask").
         transform: a callable for each image (an array of the chosen library, without the batch's axis), whose results
             are stacked, so it must return arrays of one shape: torchvision, MONAI, your own. Runs in the thread that
-            iterates.
+            iterates. With targets it is given (image, target) and returns both, or a dictionary by the first two of
+            ``keys``; with views, one image of each.
         batch_transform: a callable for each batch, whose result is the batch.
         pin_memory: decodes into page-locked memory (torch with CUDA), for copies that do not wait.
         device: where batches are moved: a torch device, the next batch under way while this one is used, or a JAX
@@ -301,6 +316,12 @@ class DataLoader(Generic[B_co]):
         channel_dropout: float = 0.0,
         illumination: Path | Sequence[Path | None] | None = None,
         crops_per_image: int = 1,
+        targets: Dataset | Path | None = None,
+        target_kind: TargetKind | None = None,
+        target_channels: Sequence[int] | Sequence[str] | None = None,
+        target_dtype: Dtype | None = None,
+        target_scale: Scale = "auto",
+        views: Views = None,
         order: Order | None = None,
         by: str | Sequence[Any] | None = None,
         weights: Iterable[float] | None = None,
@@ -337,6 +358,12 @@ class DataLoader(Generic[B_co]):
         if not isinstance(dataset, Dataset):
             raise TypeError(f"dataset must be a wellread.Dataset or a path, not {type(dataset).__name__}")
         self._dataset = dataset
+        self._owns_targets = isinstance(targets, (str, os.PathLike))
+        if isinstance(targets, (str, os.PathLike)):
+            targets = self._arguments["targets"] = Dataset(targets)
+        if targets is not None and not isinstance(targets, Dataset):
+            raise TypeError(f"targets must be a wellread.Dataset or a path, not {type(targets).__name__}")
+        self._targets = targets
         self._as = _check.word("as_", as_, _options.AS)
         kind = _check.word("dtype", dtype, _options.DTYPES)
         scale, self._scales_later = _options.scale(scale, kind == "stored")
@@ -442,6 +469,11 @@ class DataLoader(Generic[B_co]):
         *strengths, each = choices["transform"]["jitter"]
         if each and not any(strengths):
             raise ValueError("per_channel belongs to brightness, contrast and gamma: give one of them")
+        wanted = None if views is None else _recipes.Views(views, choices["transform"])
+        choices["views"], choices["recipes"] = (1, None) if wanted is None else (wanted.same, wanted.recipes)
+        choices["targets"] = _targets.chosen(
+            targets, target_kind, target_channels, target_dtype, target_scale, self._scales_later
+        )
         self._lender = None
         if self._pins:
             from . import _device
@@ -452,7 +484,7 @@ class DataLoader(Generic[B_co]):
         ranks = self._named or _ranks.ALONE
         self._choices = choices | {"rank": ranks[0], "world_size": ranks[1]}
         # The native loader, by its rank and number of ranks.
-        self._made = {(ranks[0], ranks[1]): _OfRanks(dataset._native, self._choices)}
+        self._made = {(ranks[0], ranks[1]): self._new(self._choices)}
         self._device = device
         self._dtype = self._built.dtype
         beside = _parts.Beside(
@@ -465,11 +497,20 @@ class DataLoader(Generic[B_co]):
             features=features,
             indices=indices,
         )
-        names = _parts.names_of(["pixels", *beside.parts], as_dict, keys)
+        of_images = ["pixels"] if targets is None else ["pixels", "targets"]
+        names = _parts.names_of([*of_images, *beside.parts], as_dict, keys)
         self._compose = None if names is None else _parts.composer(names)
+        self._arrangement: _targets.Arrangement | None = None
+        if wanted is not None or targets is not None:
+            dtypes = [dtype for _, dtype in self._built.arrays]
+            self._arrangement = _targets.Arrangement(dtypes, wanted, targets is not None, names)
+            self._compose = self._arrangement.composer(names) or self._compose
         self._beside = beside if beside.parts else None
         self._classes, self._features = beside.classes, beside.given.get("features")
         self._keep(name, choices, beside.given | ({} if keys is None else {"keys": names}))
+        if views is not None:
+            # Lists and dictionaries of the caller.
+            self._arguments["views"] = copy.deepcopy(views)
         self._finish = self._finisher(transform, batch_transform)
         # The iterations that there are, which closing the loader ends.
         self._running: weakref.WeakSet[Iterator[B_co]] = weakref.WeakSet()
@@ -505,12 +546,16 @@ class DataLoader(Generic[B_co]):
             return loader
         raise ChoiceError("this loader was closed: make a new one")
 
+    def _new(self, choices: dict[str, Any]) -> _OfRanks:
+        targets = None if self._targets is None else self._targets._native
+        return _OfRanks(self._dataset._native, choices, targets)
+
     def _of(self, ranks: _ranks.Ranks) -> _OfRanks:
         made = self._made
         loader = made.get(ranks)
         if loader is None:
             epoch = self._built.epoch
-            fresh = _OfRanks(self._dataset._native, self._choices | {"rank": ranks[0], "world_size": ranks[1]})
+            fresh = self._new(self._choices | {"rank": ranks[0], "world_size": ranks[1]})
             fresh.set_epoch(epoch)
             # Of several threads that come here at once, all take the first one's.
             loader = made.setdefault(ranks, fresh)
@@ -532,14 +577,20 @@ class DataLoader(Generic[B_co]):
             from . import _device
 
             scaled = _device.scaler(self._as, *self._built.unit_scale)
-            steps.append(lambda batch, _: scaled(batch))
+            several = self._arrangement
+            steps.append((lambda batch, _: scaled(batch)) if several is None else several.of_images(scaled))
+        if self._arrangement is not None:
+            steps.append(self._arrangement.arrange)
         if transform is not None or batch_transform is not None:
             from . import _user
 
+            on_images = _user.on_images if self._arrangement is None else _user.on_samples
             if transform is not None:
-                steps.append(_user.on_images(transform, self._as))
+                steps.append(on_images(transform, self._as))
             if batch_transform is not None:
                 steps.append(_user.on_batch(batch_transform))
+            if self._arrangement is not None:
+                steps.append(self._arrangement.checked)
         if not steps:
             return None
 
@@ -583,6 +634,17 @@ class DataLoader(Generic[B_co]):
         return (c, y, x) if t == z == 1 else (t, c, z, y, x)
 
     @property
+    def targets(self) -> Dataset | None:
+        """What targets are read of; None without them."""
+        return self._targets
+
+    @property
+    def pairing(self) -> str | None:
+        """How targets were found for the images: by their "names", or by "order", the first of the first image and so
+        on. None without targets."""
+        return self._built.pairing
+
+    @property
     def classes(self) -> list[Any] | None:
         """The classes whose numbers labels are, in their order; None where labels are as they were given."""
         return None if self._classes is None else list(self._classes.names)
@@ -619,6 +681,8 @@ class DataLoader(Generic[B_co]):
         self._made = {}
         if self._owns_dataset:
             self._dataset.close()
+        if self._owns_targets and self._targets is not None:
+            self._targets.close()
 
     def __enter__(self) -> Self:
         _ = self._built

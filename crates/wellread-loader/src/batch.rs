@@ -1,7 +1,16 @@
 //! Batches: images, contiguous, in memory that goes back to its pool when they are dropped.
+//!
+//! ```text
+//!  Batch ── view(0), view(1) … ──▶ BatchArray     the images: one array unless each row has several views
+//!    └───── targets_of(0), …   ──▶ BatchArray     their targets, cut and turned as that view is
+//! ```
+
+mod array;
+
+pub use array::BatchArray;
 
 use crate::dtype::{DType, Element};
-use crate::pool::{BatchBuffer, BufferPool};
+use crate::pool::{ArrayLayout, BatchBuffer, BufferPool};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -9,7 +18,9 @@ use std::sync::Arc;
 /// Images, contiguous in C order, with the rows they came from.
 ///
 /// They are `f32` ([`Self::pixels`]) unless another [`crate::Output`] was asked for ([`Self::pixels_as`],
-/// [`Self::bytes`]).
+/// [`Self::bytes`]). Where each row has several views ([`crate::LoaderBuilder::views`]), or a target
+/// ([`crate::LoaderBuilder::targets`]), they are arrays of their own in the same memory: [`Self::view`], [`Self::targets`].
+/// What says nothing of these is about the first view.
 ///
 /// Dropping a batch gives its memory back to the loader's pool, or to whoever lent it ([`crate::BatchMemory`]); keep as many as
 /// memory allows.
@@ -17,6 +28,9 @@ pub struct Batch {
     /// Always there until dropped.
     buffer: Option<BatchBuffer>,
     pool: Arc<BufferPool>,
+    /// Views of the images, then of their targets if there are any.
+    arrays: Arc<[ArrayLayout]>,
+    views: usize,
     shape: [usize; 6],
     axes: usize,
     dtype: DType,
@@ -25,14 +39,14 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch of `rows` rows, each of which became `crops` images.
+    /// A batch of `rows` rows, each of which became `crops` images in each array; the first `views` arrays are the images'.
     pub(crate) fn new(
         mut buffer: BatchBuffer,
         pool: Arc<BufferPool>,
+        arrays: Arc<[ArrayLayout]>,
+        views: usize,
         [rows, crops]: [usize; 2],
-        (each, dtype): (wellread_image::Shape, DType),
-        index: usize,
-        epoch: u64,
+        (index, epoch): (usize, u64),
     ) -> Self {
         let images = rows * crops;
         // Until here the lists have a row once, from now on once per crop.
@@ -40,11 +54,10 @@ impl Batch {
             buffer.rows[i] = buffer.rows[i / crops];
             buffer.occurrences[i] = buffer.occurrences[i / crops];
         }
-        let [t, c, z, y, x] = each.0;
-        let (shape, axes) =
-            if t == 1 && z == 1 { ([images, c, y, x, 1, 1], 4) } else { ([images, t, c, z, y, x], 6) };
+        let (shape, axes) = array::shape_of(images, arrays[0].shape);
+        let dtype = arrays[0].dtype;
         buffer.pixels.allow_fork_access();
-        Self { buffer: Some(buffer), pool, shape, axes, dtype, index, epoch }
+        Self { buffer: Some(buffer), pool, arrays, views, shape, axes, dtype, index, epoch }
     }
 
     fn buffer(&self) -> &BatchBuffer {
@@ -105,6 +118,58 @@ impl Batch {
             "the batch holds {}, not {dtype}: use pixels_as or bytes, or choose another output of the loader",
             self.dtype
         );
+    }
+
+    /// Views of each row: 1 unless [`crate::LoaderBuilder::views`] or [`crate::LoaderBuilder::recipes`] asked for more.
+    pub fn views(&self) -> usize {
+        self.views
+    }
+
+    /// View `view` of all images, from 0.
+    ///
+    /// # Panics
+    /// When there is no such view.
+    pub fn view(&self, view: usize) -> BatchArray<'_> {
+        assert!(view < self.views, "view {view} was asked for of {}", self.views);
+        self.array(view)
+    }
+
+    /// The targets of the images, of the first view; `None` without [`crate::LoaderBuilder::targets`].
+    pub fn targets(&self) -> Option<BatchArray<'_>> {
+        self.targets_of(0)
+    }
+
+    /// The targets of a view: cut, turned and resized as the view is.
+    ///
+    /// # Panics
+    /// When there is no such view.
+    pub fn targets_of(&self, view: usize) -> Option<BatchArray<'_>> {
+        assert!(view < self.views, "view {view} was asked for of {}", self.views);
+        (self.arrays.len() > self.views).then(|| self.array(self.views + view))
+    }
+
+    /// How many arrays there are: the views, and as many again where there are targets.
+    pub fn arrays(&self) -> usize {
+        self.arrays.len()
+    }
+
+    /// Array `array`: the views come first, then the targets of each.
+    ///
+    /// # Panics
+    /// When there is no such array.
+    pub fn array(&self, array: usize) -> BatchArray<'_> {
+        let layout = &self.arrays[array];
+        BatchArray::new(layout, self.len(), &self.buffer().pixels.as_slice()[layout.start..])
+    }
+
+    /// Where an array begins, a multiple of 64 bytes, for those who share its memory with other libraries. It may be written
+    /// to as long as the batch lives and nothing else in Rust looks at it.
+    ///
+    /// # Panics
+    /// When there is no such array.
+    pub fn array_start(&mut self, array: usize) -> NonNull<u8> {
+        let start = self.arrays[array].start;
+        self.buffer.as_mut().expect("a batch has its buffer until it is dropped").pixels.at(start)
     }
 
     /// `[N, C, Y, X]`, or `[N, T, C, Z, Y, X]` for images with more than one time point or depth.
@@ -170,6 +235,7 @@ impl fmt::Debug for Batch {
             .field("index", &self.index)
             .field("shape", &self.shape())
             .field("dtype", &self.dtype)
+            .field("arrays", &self.arrays())
             .field("rows", &self.rows())
             .finish_non_exhaustive()
     }
@@ -195,28 +261,64 @@ impl Drop for Batch {
 mod tests {
     use super::*;
 
+    /// A buffer for rows of these arrays, and the batch that is made of it.
+    fn batch(
+        arrays: &[ArrayLayout],
+        views: usize,
+        [rows, crops]: [usize; 2],
+        fill: impl FnOnce(&mut BatchBuffer),
+    ) -> Batch {
+        let bytes = arrays.iter().map(|array| array.start + rows * array.row_bytes).max().unwrap();
+        let pool = Arc::new(BufferPool::new(bytes, rows * crops, 1, None));
+        let mut buffer = pool.take().unwrap();
+        fill(&mut buffer);
+        Batch::new(buffer, pool, arrays.into(), views, [rows, crops], (3, 7))
+    }
+
     #[test]
     fn five_dimensions_are_shown_when_they_are_there() {
-        let pool = Arc::new(BufferPool::new(480, 1, 1, None));
         let shape = wellread_image::Shape([2, 1, 3, 4, 5]);
-        let batch = Batch::new(pool.take().unwrap(), pool, [1, 1], (shape, DType::F32), 3, 7);
+        let batch = batch(&[ArrayLayout::alone(480, shape, DType::F32)], 1, [1, 1], |_| {});
         assert_eq!(batch.shape(), [1, 2, 1, 3, 4, 5]);
         assert_eq!((batch.index(), batch.epoch(), batch.len()), (3, 7, 1));
+        assert!(batch.targets().is_none());
     }
 
     #[test]
     fn numbers_are_seen_as_what_they_are() {
-        let pool = Arc::new(BufferPool::new(24, 4, 1, None));
-        let mut buffer = pool.take().unwrap();
-        buffer.rows = vec![5, 9, 0, 0];
-        buffer.occurrences = vec![0, 2, 7, 7];
         let shape = wellread_image::Shape([1, 1, 1, 1, 3]);
-        let mut batch = Batch::new(buffer, pool, [2, 2], (shape, DType::BF16), 0, 0);
+        let mut batch = batch(&[ArrayLayout::alone(12, shape, DType::BF16)], 1, [2, 2], |buffer| {
+            buffer.rows = vec![5, 9, 0, 0];
+            buffer.occurrences = vec![0, 2, 7, 7];
+        });
         batch.bytes_mut()[..4].copy_from_slice(&[0x80, 0x3f, 0, 0xc0]);
         assert_eq!(batch.pixels_as::<half::bf16>()[..2], [1.0, -2.0].map(half::bf16::from_f32));
         assert_eq!((batch.image_as::<half::bf16>(3).len(), batch.rows()), (3, &[5, 5, 9, 9][..]));
         assert_eq!(batch.occurrences(), [0, 0, 2, 2]);
         let wrong = std::panic::catch_unwind(|| batch.pixels().len()).unwrap_err();
         assert!(wrong.downcast_ref::<String>().unwrap().contains("holds bfloat16, not float32"));
+    }
+
+    #[test]
+    fn views_and_their_targets_are_arrays_of_their_own() {
+        let [large, small] = [(4, 4), (2, 3)].map(|(y, x)| wellread_image::Shape::plane(y, x));
+        let of = [(large, DType::F32), (small, DType::F32), (large, DType::U8), (small, DType::U8)];
+        let (arrays, bytes) = crate::pool::lay_out(of.into_iter(), 1, 2).unwrap();
+        let mut batch = batch(&arrays, 2, [2, 1], |buffer| {
+            assert_eq!(buffer.pixels.as_slice().len(), bytes);
+            for i in 0..4 {
+                buffer.fill(0..2, 0..2, &arrays).pixels.array(i).fill(10 + i as u8);
+            }
+        });
+        assert_eq!((batch.views(), batch.arrays(), batch.shape()), (2, 4, &[2, 1, 4, 4][..]));
+        assert_eq!(batch.view(1).shape(), [2, 1, 2, 3]);
+        assert!(batch.view(1).bytes().iter().all(|&byte| byte == 11));
+        let target = batch.targets_of(1).unwrap();
+        assert_eq!((target.dtype(), target.shape()), (DType::U8, &[2, 1, 2, 3][..]));
+        assert_eq!((target.pixels_as::<u8>(), target.image_as::<u8>(1)), (&[13; 12][..], &[13; 6][..]));
+        for i in 0..4 {
+            let start = batch.array_start(i).as_ptr();
+            assert_eq!((start.cast_const(), start as usize % 64), (batch.array(i).bytes().as_ptr(), 0));
+        }
     }
 }

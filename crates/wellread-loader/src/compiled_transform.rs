@@ -2,7 +2,7 @@
 //! what is left to do with the image's floats.
 
 use crate::dataset::Dataset;
-use crate::dtype::Output;
+use crate::dtype::{DType, Output};
 use crate::kernels::Affine;
 use crate::postprocess::{FinalNormalize, PostProcess};
 use crate::row_fields::RowFields;
@@ -38,10 +38,34 @@ pub(crate) struct CompiledTransform {
     /// Whether the brightness differs from image to image.
     pub(crate) per_image_brightness: bool,
     /// What rows take from columns beside them, where they do.
-    pub(crate) groups: Option<RowGroups>,
+    pub(crate) groups: Option<Arc<RowGroups>>,
     /// What comes after the pass.
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) runs: Vec<ChannelRun>,
+    /// Whether values are labels: a resize and a rotation take the nearest one and mix none.
+    pub(crate) is_of_labels: bool,
+}
+
+/// One array of a batch, as it is made of rows of one set: a view of the images, or of their targets.
+#[derive(Debug)]
+pub(crate) struct ArrayPlan {
+    pub(crate) compiled: CompiledTransform,
+    /// Shape (TCZYX) of each image.
+    pub(crate) shape: Shape,
+    /// Number of the draws of its first image: views of a row have draws of their own, as crops have.
+    pub(crate) first_draw: usize,
+}
+
+impl ArrayPlan {
+    /// The type of its numbers.
+    pub(crate) fn dtype(&self) -> DType {
+        self.compiled.output.dtype(self.compiled.dtype)
+    }
+
+    /// Bytes of an image.
+    pub(crate) fn image_bytes(&self) -> usize {
+        self.shape.pixels() * self.dtype().size()
+    }
 }
 
 impl CompiledTransform {
@@ -70,6 +94,7 @@ impl CompiledTransform {
             transform: transform.clone(),
             channels,
             runs,
+            is_of_labels: false,
         }
     }
 
@@ -78,8 +103,13 @@ impl CompiledTransform {
     /// # Errors
     /// Columns that are not there or cannot be read.
     pub(crate) fn of_rows(mut self, dataset: &Dataset) -> Result<Self> {
-        self.groups = RowGroups::of(dataset, &self.transform, &self.channels)?;
+        self.groups = RowGroups::of(dataset, &self.transform, &self.channels)?.map(Arc::new);
         Ok(self)
+    }
+
+    /// The same for labels. Nothing may be left to do with values but a resize and a rotation.
+    pub(crate) fn of_labels(self) -> Self {
+        Self { is_of_labels: true, ..self }
     }
 
     pub(crate) fn fits(&self, dataset: &Dataset, transform: &Transform, info: RowInfo) -> bool {
@@ -102,15 +132,34 @@ impl CompiledTransform {
         self.groups.as_ref()?.fields()
     }
 
+    /// Puts the factors that are an image's own behind `all`: those of the pass over its pixels, where its brightness or group has some,
+    /// and those of the last step, where normalisation by groups comes after others. Returns where each begin.
+    pub(crate) fn own_factors(
+        &self,
+        group: Option<u32>,
+        brightness: impl Fn(usize) -> f32,
+        all: &mut Vec<Affine>,
+    ) -> [Option<usize>; 2] {
+        let channels = 0..self.channels.len();
+        let of_pass = (self.per_image_brightness || group.is_some()).then_some(all.len());
+        if of_pass.is_some() {
+            let brightness = |c| if self.per_image_brightness { brightness(c) } else { 1.0 };
+            all.extend(channels.clone().map(|c| self.affine_at(c, group, brightness(c))));
+        }
+        let group = group.filter(|_| self.post_process.is_some());
+        let of_last = group.map(|_| all.len());
+        all.extend(channels.filter_map(|c| self.last_affine(c, group?)));
+        [of_pass, of_last]
+    }
+
     /// The factor and summand of an output channel for a row of this group under a brightness.
-    pub(crate) fn affine_at(&self, channel: usize, group: Option<u32>, brightness: f32) -> Affine {
+    fn affine_at(&self, channel: usize, group: Option<u32>, brightness: f32) -> Affine {
         let channels = [channel, self.channels[channel]];
         first_affine(&self.transform, self.dtype, channels, group, f64::from(brightness))
     }
 
-    /// The last step for an output channel of a row of this group, where normalisation by groups comes after others.
-    pub(crate) fn last_affine(&self, channel: usize, group: u32) -> Option<Affine> {
-        self.post_process.as_ref()?;
+    /// The normalisation of an output channel for a row of this group, where it is the last step.
+    fn last_affine(&self, channel: usize, group: u32) -> Option<Affine> {
         let channels = [channel, self.channels[channel]];
         let (mean, std) = mean_and_std(&self.transform, self.dtype, channels, Some(group))?;
         Some(affine(1.0 / std, -mean / std))

@@ -18,7 +18,7 @@
 //! Modules import downwards only:
 //!
 //! ```text
-//!  builder ─▶ loader ─▶ pipeline ─▶ ring ─▶ plan ─▶ item ─▶ budget ─▶ dataset ─▶ cache, order
+//!  builder ─▶ loader ─▶ pipeline ─▶ ring ─▶ plan ─▶ item ─▶ budget ─▶ targets ─▶ dataset ─▶ cache, order
 //!                          └▶ batch ─▶ pool          └▶ compiled_transform ─▶ postprocess ─▶ transform ─▶ kernels ─▶ orientation, simd
 //!                                                                              stats ──────┘
 //! ```
@@ -27,6 +27,7 @@
 //! |---|---|
 //! | [`dataset`] | [`Dataset`]: a store that is cheap to clone, its splits |
 //! | `item` | rows to batches and single items: what one thread does |
+//! | `targets` | [`Targets`]: a second set beside the images, such as masks |
 //! | [`cache`] | [`Cache`]: what is kept of images that have been read |
 //! | [`loader`] | [`Loader`] and [`LoaderBuilder`] |
 //! | `plan` | what the epochs of a loader have in common |
@@ -75,12 +76,13 @@ mod sink;
 pub mod skip;
 pub mod state;
 pub mod stats;
+mod targets;
 mod thread_pool;
 pub mod traffic;
 pub mod transform;
 mod worker_scaling;
 
-pub use batch::Batch;
+pub use batch::{Batch, BatchArray};
 pub use budget::MemoryUse;
 pub use builder::LoaderBuilder;
 pub use cache::{Cache, CacheReport};
@@ -95,6 +97,7 @@ pub use pool::BatchMemory;
 pub use skip::{OnError, Skipped};
 pub use state::LoaderState;
 pub use stats::{GroupStats, Stats};
+pub use targets::{Pairing, TargetKind, Targets};
 pub use traffic::Traffic;
 pub use transform::field::{self, Field};
 pub use transform::{

@@ -147,12 +147,12 @@ impl Batches {
         for batch in run.clone() {
             buffers.extend(shared.take_buffer(batch));
         }
-        let each = shared.loader.plan.row_bytes();
+        let arrays = &shared.loader.plan.layout;
         let complete = buffers.len() == run.len();
         let parts = buffers.iter_mut().zip(run).map(|(buffer, batch)| {
             let positions = shared.steps.positions(batch);
             let images = positions.len();
-            buffer.fill(positions, 0..images, each)
+            buffer.fill(positions, 0..images, arrays)
         });
         let mut parts: Vec<Fill<'_>> = parts.collect();
         if complete && shared.fill_joined(context, &mut parts).is_ok() {
@@ -168,15 +168,18 @@ impl Batches {
         let Self { shared, context, next, .. } = self;
         let context = context.as_mut().expect("kept while there are no workers");
         let mut buffer = shared.take_buffer(*next)?;
-        let each = shared.loader.plan.row_bytes();
+        let arrays = &shared.loader.plan.layout;
         let mut failed: Failed = vec![];
         for slice in 0..shared.slices(*next) {
             let (mut positions, mut within) = shared.slice(*next, slice);
             while !within.is_empty() {
-                let planned = shared.plan(context, &mut buffer.fill(positions.clone(), within.clone(), each));
+                let planned = {
+                    let mut fill = buffer.fill(positions.clone(), within.clone(), arrays);
+                    shared.plan(context, &mut fill)
+                };
                 let rows = planned.as_ref().map_or(within.len(), |&rows| rows);
                 let (first, middle) = (within.start, positions.start + rows);
-                let fill = buffer.fill(positions.start..middle, first..first + rows, each);
+                let fill = buffer.fill(positions.start..middle, first..first + rows, arrays);
                 match shared.fill(context, planned.map(drop), fill, first) {
                     Ok(some) => failed.extend(some),
                     Err(error) => {
@@ -199,7 +202,7 @@ impl Batches {
         let left = images - failed.len();
         if !failed.is_empty() {
             let failed_rows: Vec<usize> = failed.iter().map(|(i, _)| buffer.rows[*i]).collect();
-            buffer.remove(failed.iter().map(|(i, _)| *i), images, plan.row_bytes());
+            buffer.remove(failed.iter().map(|(i, _)| *i), images, &plan.layout);
             for (row, (_, error)) in failed_rows.into_iter().zip(failed) {
                 self.skipped.push(row, error);
             }
@@ -210,9 +213,10 @@ impl Batches {
             return None;
         }
         (self.consecutive_failed, self.delivered) = (0, true);
-        let number = self.shared.steps.number(index);
-        let each = (plan.reference.output, plan.dtype());
-        Some(Batch::new(buffer, Arc::clone(pool), [left, plan.crops], each, number, self.shared.epoch))
+        let views = plan.images.arrays.len();
+        let which = (self.shared.steps.number(index), self.shared.epoch);
+        let (pool, arrays) = (Arc::clone(pool), Arc::clone(&plan.layout));
+        Some(Batch::new(buffer, pool, arrays, views, [left, plan.crops], which))
     }
 
     /// The error for a batch of which no image is left, where other ranks wait for this one's.

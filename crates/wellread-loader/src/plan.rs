@@ -6,27 +6,39 @@
 //! ```
 
 use crate::budget::{MemoryUse, ReadAhead, WorkingMemory};
-use crate::compiled_transform::CompiledTransform;
+use crate::compiled_transform::ArrayPlan;
 use crate::dataset::Dataset;
 use crate::draw::{Digest, key};
-use crate::dtype::DType;
 use crate::item::{ItemContext, Reference};
 use crate::order::{RowOrder, Steps};
-use crate::pool::{BatchMemory, BufferPool};
+use crate::pool::{ArrayLayout, BatchMemory, BufferPool};
 use crate::skip::OnError;
 use crate::state::Identity;
+use crate::targets::Pairs;
 use crate::thread_pool::ThreadPool;
 use crate::traffic::Counters;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellread_store::Store;
 
+/// What becomes of the rows of one set.
+pub(crate) struct SetPlan {
+    /// One for each view.
+    pub(crate) arrays: Vec<ArrayPlan>,
+    pub(crate) reference: Reference,
+    /// Rows of the set.
+    pub(crate) rows: usize,
+}
+
 /// What is chosen once and never changes.
 pub(crate) struct Plan {
-    pub(crate) compiled: CompiledTransform,
-    pub(crate) reference: Reference,
-    /// Rows of the dataset.
-    pub(crate) dataset_rows: usize,
+    pub(crate) images: SetPlan,
+    /// Where there are targets: they, and which are whose.
+    pub(crate) targets: Option<(SetPlan, Pairs)>,
+    /// The arrays of a batch: views of the images, then of their targets.
+    pub(crate) layout: Arc<[ArrayLayout]>,
+    /// Bytes of the largest batch.
+    pub(crate) bytes: usize,
     pub(crate) order: RowOrder,
     pub(crate) seed: u64,
     /// The batches of an epoch, counted in rows; each row becomes `crops` images.
@@ -50,14 +62,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The type of what is delivered.
-    pub(crate) fn dtype(&self) -> DType {
-        self.compiled.output.dtype(self.reference.info.dtype)
-    }
-
-    /// Bytes of the images that one row becomes.
-    pub(crate) fn row_bytes(&self) -> usize {
-        self.reference.output.pixels() * self.dtype().size() * self.crops
+    /// The first view, for what is asked of a loader without naming one.
+    pub(crate) fn first(&self) -> &ArrayPlan {
+        &self.images.arrays[0]
     }
 
     /// The batches of an epoch from a position on.
@@ -102,6 +109,8 @@ const FINGERPRINT_NAMES: usize = 8;
 pub(crate) struct Inner {
     pub(crate) plan: Arc<Plan>,
     pub(crate) dataset: Dataset,
+    /// The set of targets, where there are any.
+    pub(crate) targets: Option<Dataset>,
     pub(crate) pool: Arc<BufferPool>,
     /// Contexts of threads of earlier epochs, for reuse.
     contexts: Mutex<Vec<ItemContext>>,
@@ -117,7 +126,7 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(plan: Arc<Plan>, dataset: Dataset) -> Self {
+    pub(crate) fn new(plan: Arc<Plan>, dataset: Dataset, targets: Option<Dataset>) -> Self {
         // Besides the batches ahead, the consumer holds one or two.
         let keep = plan
             .memory
@@ -126,15 +135,22 @@ impl Inner {
         let working = plan.memory.as_ref().map(WorkingMemory::new);
         if let Some(memory) = &plan.memory {
             // A set that was opened anew has a cache of its own.
-            dataset.store().hints().limit_page_cache(memory.pages);
+            let for_targets = targets.as_ref().map_or(0, |targets| {
+                let hints = targets.store().hints();
+                let pages = hints.page_cache().min(memory.pages / 2);
+                hints.limit_page_cache(pages);
+                pages
+            });
+            dataset.store().hints().limit_page_cache(memory.pages - for_targets);
         }
-        let bytes = plan.largest * plan.row_bytes();
-        let pool = Arc::new(BufferPool::new(bytes, plan.largest * plan.crops, keep, plan.source.clone()));
+        let pool =
+            Arc::new(BufferPool::new(plan.bytes, plan.largest * plan.crops, keep, plan.source.clone()));
         let contexts = Mutex::new(Vec::with_capacity(plan.read_ahead.readers().clamp(1, 64)));
         let (traffic, process) = (Counters::default(), wellread_store::process::id());
         Self {
             plan,
             dataset,
+            targets,
             pool,
             contexts,
             thread_pool: ThreadPool::new(),

@@ -2,6 +2,10 @@
 
 #![allow(clippy::inline_always)]
 
+mod nearest;
+
+pub(crate) use nearest::nearest;
+
 use crate::simd::{Kernel, Level, dispatch};
 use crate::transform::{Filter, Resize};
 

@@ -60,6 +60,15 @@ impl RowGroups {
         Ok(Some(Self { dataset: dataset.clone(), normalize, fields }))
     }
 
+    /// Whether two transforms, which deliver the same channels, take the same from columns.
+    pub(crate) fn are_same(a: &Transform, b: &Transform) -> bool {
+        let groups = |transform: &Transform| match &transform.normalize {
+            Some(Normalize::Groups(groups)) => Some(Arc::clone(groups)),
+            _ => None,
+        };
+        groups(a) == groups(b) && a.fields == b.fields
+    }
+
     /// Whether the rows are those of this set.
     pub(crate) fn is_of(&self, dataset: &Dataset) -> bool {
         self.dataset.is_same(dataset)

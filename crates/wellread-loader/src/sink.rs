@@ -8,6 +8,7 @@
 use crate::dtype::Output;
 use crate::kernels::{Affine, Patch, bytes_of, convert_patch, plane};
 use crate::orientation::Orientation;
+use crate::pool::RowMemory;
 use crate::simd::Level;
 use std::ops::Range;
 use std::path::Path;
@@ -24,12 +25,14 @@ const TRACED_BYTES: usize = 4 << 10;
 /// In what form pixels are put down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PixelDestination {
-    /// At their place in the batch, part `part` of several, image from byte `start` on.
-    Out { part: usize, start: usize },
+    /// At their place in the batch, part `part` of several, image from byte `start` of an array on.
+    Out { part: usize, array: usize, start: usize },
     /// In the intermediate buffer, turned and scaled, from float `start` on.
     Turned { start: usize },
     /// In the intermediate buffer, as floats, neither turned nor scaled.
     Straight { start: usize },
+    /// In the intermediate buffer, turned, as stored, from float `start` on.
+    Stored { start: usize },
     /// In the intermediate buffer, as the maximum over depth, as stored.
     Maximum { start: usize },
 }
@@ -61,7 +64,7 @@ pub(crate) struct FusedSink<'a, 'b> {
     pub(crate) serves: &'a [Range<usize>],
     pub(crate) targets: &'a mut [Target],
     /// Memory of one batch or, where reads are joined, of several.
-    pub(crate) out: &'a mut [&'b mut [u8]],
+    pub(crate) out: &'a mut [RowMemory<'b>],
     /// What that holds.
     pub(crate) output: Output,
     pub(crate) intermediate: &'a mut [f32],
@@ -100,12 +103,17 @@ impl FusedSink<'_, '_> {
         let skipped = (y0 - block.region.start[3]) * block_x + (x0 - block.region.start[4]);
         let straight = Orientation { first: 0, row_step: region.size[4] as isize, column_step: 1 };
         let (memory, start, output, to) = match destination {
-            PixelDestination::Out { part, start } => (&mut *self.out[part], start, self.output, orientation),
+            PixelDestination::Out { part, array, start } => {
+                (self.out[part].array(array), start, self.output, orientation)
+            }
             PixelDestination::Turned { start } => {
                 (bytes_of(self.intermediate), start * 4, Output::F32, orientation)
             }
             PixelDestination::Straight { start } => {
                 (bytes_of(self.intermediate), start * 4, Output::F32, straight)
+            }
+            PixelDestination::Stored { start } => {
+                (bytes_of(self.intermediate), start * 4, Output::Stored, orientation)
             }
             PixelDestination::Maximum { start } => {
                 (bytes_of(self.intermediate), start * 4, Output::Stored, straight)
@@ -134,7 +142,9 @@ impl FusedSink<'_, '_> {
                         PixelDestination::Maximum { .. } => {
                             plane::maximum(self.level, &patch, at, region.size[4], plane);
                         }
-                        PixelDestination::Out { .. } | PixelDestination::Turned { .. } => {
+                        PixelDestination::Out { .. }
+                        | PixelDestination::Turned { .. }
+                        | PixelDestination::Stored { .. } => {
                             let affine = self.affine[affine + channel];
                             convert_patch(self.level, &patch, to.at(at[0], at[1]), affine, output, plane);
                         }

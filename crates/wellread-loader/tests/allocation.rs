@@ -10,12 +10,12 @@ mod counting;
 #[allow(dead_code)]
 mod support;
 
-use counting::{ALONE, COUNT, Watched, check_steady_state, marked};
+use counting::{ALONE, COUNT, Watched, check_steady_loader, check_steady_state, marked};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use support::{TestStore, images, parquet, written};
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{ItemContext, Jitter, Loader, Noise, Normalize, Transform};
+use wellread_loader::{ItemContext, Jitter, Loader, Noise, Normalize, Targets, Transform};
 use wellread_store::{Compression, OpenOptions, Tune, WriteOptions};
 
 #[test]
@@ -48,6 +48,20 @@ fn steady_state_allocates_nothing() {
             let dataset = Watched(Box::new(images(512, Shape([1, 2, 1, 32, 32]), PixelType::U16))).dataset();
             check_steady_state(&dataset, workers, &transform, [16, 40]);
         }
+    }
+}
+
+/// Several views of each row, and their targets.
+#[test]
+fn steady_state_allocates_nothing_with_views_and_targets() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let set = |dtype| Watched(Box::new(images(512, Shape([1, 2, 1, 32, 32]), dtype))).dataset();
+    let (images, labels) = (set(PixelType::U16), set(PixelType::U8));
+    for workers in [0, 2] {
+        let builder = Loader::builder(&images).batch_size(4).shuffle(1).workers(workers).views(2);
+        let builder = builder.transform(Transform::preset("augment").unwrap().random_crop(20, 20));
+        let loader = builder.targets(Targets::labels(&labels).channels([1])).build().unwrap();
+        check_steady_loader(&loader, [16, 40]);
     }
 }
 

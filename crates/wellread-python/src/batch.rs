@@ -1,7 +1,7 @@
 //! [`Batch`]: images in memory, as Python's array libraries see them.
 
 use crate::dlpack::{self, Export};
-use crate::pixels::{Owner, Pixels};
+use crate::pixels::Pixels;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -22,8 +22,12 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn new(pixels: Pixels) -> Self {
+        Self::shared(Arc::new(pixels))
+    }
+
+    pub(crate) fn shared(pixels: Arc<Pixels>) -> Self {
         let dtype = pixels.dtype;
-        Self { pixels: Arc::new(pixels), dtype, readonly: false }
+        Self { pixels, dtype, readonly: false }
     }
 
     /// A capsule over the memory, of the kind that every consumer takes.
@@ -94,19 +98,13 @@ impl Batch {
     /// Which batch of its epoch it is, from 0; None for images that were read by themselves.
     #[getter]
     fn index(&self) -> Option<usize> {
-        match &self.pixels.owner {
-            Owner::Loader(batch) => Some(batch.index()),
-            Owner::Own(..) => None,
-        }
+        self.pixels.batch().map(wellread::Batch::index)
     }
 
     /// The epoch that it belongs to; None for images that were read by themselves.
     #[getter]
     fn epoch(&self) -> Option<u64> {
-        match &self.pixels.owner {
-            Owner::Loader(batch) => Some(batch.epoch()),
-            Owner::Own(..) => None,
-        }
+        self.pixels.batch().map(wellread::Batch::epoch)
     }
 
     fn __len__(&self) -> usize {

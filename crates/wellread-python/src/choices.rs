@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread::store::cells::CellOptions;
 use wellread::{
-    Crop, Error, Field, Filter, GroupFields, Grouping, Jitter, LoaderBuilder, Noise, Normalize, OnError,
-    Order, Output, Resize, Result, RightAngles, Scale, Transform, Uneven,
+    Crop, Dataset, Error, Field, Filter, GroupFields, Grouping, Jitter, LoaderBuilder, Noise, Normalize,
+    OnError, Order, Output, Resize, Result, RightAngles, Scale, TargetKind, Targets, Transform, Uneven,
 };
 
 /// All choices, each under its name. What is `None` stays at the loader's default.
@@ -31,6 +31,19 @@ pub(crate) struct Choices {
     dtype: String,
     order: OrderChoice,
     transform: TransformChoice,
+    /// Views of each row by that transform, or one by each of the recipes.
+    views: usize,
+    recipes: Option<Vec<TransformChoice>>,
+    targets: Option<TargetChoice>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct TargetChoice {
+    kind: String,
+    channels: Option<Vec<usize>>,
+    dtype: Option<String>,
+    scale: Option<ScaleChoice>,
 }
 
 #[derive(FromPyObject)]
@@ -134,8 +147,8 @@ impl Choices {
         self.skip
     }
 
-    /// Makes the builder's calls.
-    pub(crate) fn apply(self, builder: LoaderBuilder) -> Result<LoaderBuilder> {
+    /// Makes the builder's calls. `targets` is the set that the choices of targets are about.
+    pub(crate) fn apply(self, builder: LoaderBuilder, targets: Option<&Dataset>) -> Result<LoaderBuilder> {
         let uneven = [("pad", Uneven::Pad), ("drop", Uneven::DropLast)];
         let mut builder = builder
             .batch_size(self.batch_size)
@@ -147,8 +160,23 @@ impl Choices {
             .shard(self.rank, self.world_size, word("uneven", &self.uneven, &uneven)?)
             .on_error(if self.skip { OnError::Skip } else { OnError::Raise })
             .crops_per_image(self.crops_per_image)
-            .output(self.dtype.parse::<Output>().map_err(|why| Error::new("dtype", why))?)
-            .transform(self.transform.transform()?);
+            .output(self.dtype.parse::<Output>().map_err(|why| Error::new("dtype", why))?);
+        let transform = self.transform.transform()?;
+        builder = match self.recipes {
+            None => builder.views(self.views),
+            Some(recipes) => {
+                // A field is for all views: it is read once.
+                let illumination = &transform.illumination;
+                let of = |recipe: TransformChoice| -> Result<Transform> {
+                    Ok(Transform { illumination: illumination.clone(), ..recipe.transform()? })
+                };
+                builder.recipes(recipes.into_iter().map(of).collect::<Result<Vec<_>>>()?)
+            }
+        };
+        builder = builder.transform(transform);
+        if let Some((choice, set)) = self.targets.zip(targets) {
+            builder = builder.targets(choice.targets(set)?);
+        }
         if let Some(rows) = self.rows {
             builder = builder.rows(rows);
         }
@@ -232,6 +260,35 @@ impl OrderChoice {
     }
 }
 
+impl ScaleChoice {
+    fn scale(self) -> Scale {
+        match self {
+            Self::Unit(_) => Scale::Unit,
+            Self::By(factor) => Scale::By(factor),
+            Self::Range(low, high) => Scale::Range { low, high },
+            Self::Percentiles(_, low, high) => Scale::Percentiles { low, high },
+        }
+    }
+}
+
+impl TargetChoice {
+    fn targets(self, set: &Dataset) -> Result<Targets> {
+        let kinds = [("labels", TargetKind::Labels), ("image", TargetKind::Image)];
+        let mut targets = match word("target_kind", &self.kind, &kinds)? {
+            TargetKind::Labels => Targets::labels(set),
+            TargetKind::Image => Targets::image(set),
+        };
+        if let Some(channels) = self.channels {
+            targets = targets.channels(channels);
+        }
+        if let Some(dtype) = self.dtype {
+            let output = dtype.parse::<Output>().map_err(|why| Error::new("target_dtype", why))?;
+            targets = targets.output(output);
+        }
+        Ok(targets.scale(self.scale.map_or(Scale::None, ScaleChoice::scale)))
+    }
+}
+
 impl TransformChoice {
     fn transform(self) -> Result<Transform> {
         let turns = [
@@ -273,13 +330,7 @@ impl TransformChoice {
             right_angles: word("turns", &self.turns, &turns)?,
             resize: self.resize.map(|[height, width]| Resize { height, width, filter }),
             max_degrees: self.rotate,
-            scale: match self.scale {
-                None => Scale::None,
-                Some(ScaleChoice::Unit(_)) => Scale::Unit,
-                Some(ScaleChoice::By(factor)) => Scale::By(factor),
-                Some(ScaleChoice::Range(low, high)) => Scale::Range { low, high },
-                Some(ScaleChoice::Percentiles(_, low, high)) => Scale::Percentiles { low, high },
-            },
+            scale: self.scale.map_or(Scale::None, ScaleChoice::scale),
             jitter: Jitter { brightness, contrast, gamma, per_channel },
             noise: Noise { photon, gaussian },
             normalize: match self.normalize {

@@ -34,16 +34,25 @@ pub(crate) struct Loader {
 #[pymethods]
 impl Loader {
     #[new]
-    fn new(py: Python<'_>, dataset: &Dataset, choices: Choices) -> PyResult<Self> {
+    #[pyo3(signature = (dataset, choices, targets=None))]
+    fn new(
+        py: Python<'_>,
+        dataset: &Dataset,
+        choices: Choices,
+        targets: Option<PyRef<'_, Dataset>>,
+    ) -> PyResult<Self> {
         let is_lent = choices.is_lent();
         let (row, skips) = (choices.first_row(), choices.skips());
         // A first image that cannot be read is no wrong choice.
         dataset.opened().long(py, Activity::Reading, move |set, _| {
             if row < set.len() && !skips { set.row_info(row).map(drop) } else { Ok(()) }
         })?;
+        let targets = targets
+            .map(|targets| targets.opened().with(py, Activity::Choosing, |targets| Ok(targets.clone())));
+        let targets = targets.transpose()?;
         // Names, columns, and files of fields and statistics may take long to read.
         let loader = dataset.opened().long(py, Activity::Choosing, move |set, _| {
-            choices.apply(wellread::Loader::builder(set))?.build().map(Arc::new)
+            choices.apply(wellread::Loader::builder(set), targets.as_ref())?.build().map(Arc::new)
         })?;
         Ok(Self { loader, is_lent })
     }
@@ -68,6 +77,22 @@ impl Loader {
     #[getter]
     fn dtype(&self) -> &'static str {
         self.loader.output_dtype().name()
+    }
+
+    /// Of each array of a batch, views and then their targets: shape (T, C, Z, Y, X) of its images, and the name of its type.
+    #[getter]
+    fn arrays(&self) -> Vec<([usize; 5], &'static str)> {
+        let loader = &self.loader;
+        let views = (0..loader.views()).filter_map(|view| loader.view_shape(view));
+        let images = views.map(|shape| (shape.0, loader.output_dtype().name()));
+        let targets = (0..loader.views()).filter_map(|view| loader.target_of(view));
+        images.chain(targets.map(|(shape, dtype)| (shape.0, dtype.name()))).collect()
+    }
+
+    /// How targets were found for the images, "order" or "names"; None without targets.
+    #[getter]
+    fn pairing(&self) -> Option<String> {
+        self.loader.pairing().map(|pairing| pairing.to_string())
     }
 
     /// Factor and summand that take the range of the stored type to `[0, 1]`, as the loader itself would.
@@ -174,12 +199,18 @@ pub(crate) struct Batches {
     is_slow: AtomicBool,
 }
 
-/// A batch, or the address of the memory that it was lent, with its shape and rows.
+/// A batch, or the address of the memory that it was lent, with its shape and rows. Of batches with several arrays, each of
+/// them: where it begins in that memory, its shape and type.
 #[derive(IntoPyObject)]
 pub(crate) enum Delivered {
     Own(Batch),
+    Arrays(Vec<Batch>),
     Lent((usize, Vec<usize>, Vec<usize>)),
+    LentArrays((usize, Vec<LentArray>, Vec<usize>)),
 }
+
+/// Where an array begins in the memory of its batch, its shape and type.
+type LentArray = (usize, Vec<usize>, &'static str);
 
 impl Batches {
     fn new(batches: wellread::Batches, loader: &Loader) -> Self {
@@ -255,13 +286,31 @@ impl Batches {
         }
     }
 
-    fn deliver(&self, batch: wellread::Batch) -> Delivered {
+    fn deliver(&self, mut batch: wellread::Batch) -> Delivered {
+        let has_several = batch.arrays() > 1;
         if !self.is_lent {
-            return Delivered::Own(Batch::new(Pixels::of_loader(batch)));
+            if !has_several {
+                return Delivered::Own(Batch::new(Pixels::of_loader(batch)));
+            }
+            return Delivered::Arrays(Pixels::of_arrays(batch).into_iter().map(Batch::shared).collect());
         }
         let (shape, rows) = (batch.shape().to_vec(), batch.rows().to_vec());
+        let mut arrays: Vec<LentArray> = vec![];
+        if has_several {
+            let first = batch.array_start(0).addr().get();
+            for i in 0..batch.arrays() {
+                let start = batch.array_start(i).addr().get() - first;
+                let array = batch.array(i);
+                arrays.push((start, array.shape().to_vec(), array.dtype().name()));
+            }
+        }
         let start = batch.release().expect("a loader that is lent memory has no other");
-        Delivered::Lent((start.addr().get(), shape, rows))
+        let address = start.addr().get();
+        if has_several {
+            Delivered::LentArrays((address, arrays, rows))
+        } else {
+            Delivered::Lent((address, shape, rows))
+        }
     }
 }
 
@@ -276,7 +325,8 @@ impl Batches {
     }
 
     /// The next batch as what `from_dlpack` makes of a capsule over its memory; None at the end. For a library that takes
-    /// capsules, in one call instead of three. Raises ValueError where memory was lent, whose owner has to hear of it.
+    /// capsules, in one call instead of three; of several arrays the first. Raises ValueError where memory was lent, whose owner
+    /// has to hear of it.
     fn next_from<'py>(
         &self,
         py: Python<'py>,

@@ -1,6 +1,7 @@
 //! Memory of images that arrays of other libraries share: aligned, counted, given back with the last view.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 use wellread::DType;
 
 /// Memory in pieces of a cache line, which aligns it.
@@ -32,6 +33,8 @@ impl AlignedVec {
 /// Whom the memory belongs to.
 pub(crate) enum Owner {
     Loader(wellread::Batch),
+    /// The batch of which these pixels are the first array, and this is another.
+    Array(Arc<Pixels>),
     /// Its rows stand beside it.
     Own(#[expect(dead_code, reason = "kept for its memory")] AlignedVec, Vec<usize>),
 }
@@ -68,13 +71,29 @@ impl Pixels {
         Self { start, bytes, shape: own.0, strides: own.1, axes, dtype, owner }
     }
 
+    /// The first array of a batch, or the only one.
     pub(crate) fn of_loader(mut batch: wellread::Batch) -> Self {
-        let start = NonNull::from(batch.bytes_mut()).cast();
         let axes = batch.shape().len();
         let mut shape = [1; 6];
         shape[..axes].copy_from_slice(batch.shape());
-        let dtype = batch.dtype();
+        let (start, dtype) = (batch.array_start(0), batch.dtype());
         Self::new(start, &shape[..axes], dtype, Owner::Loader(batch))
+    }
+
+    /// All arrays of a batch, which share its memory.
+    pub(crate) fn of_arrays(mut batch: wellread::Batch) -> Vec<Arc<Self>> {
+        let mut others = Vec::with_capacity(batch.arrays() - 1);
+        for i in 1..batch.arrays() {
+            let start = batch.array_start(i);
+            let array = batch.array(i);
+            others.push((start, array.shape().to_vec(), array.dtype()));
+        }
+        let first = Arc::new(Self::of_loader(batch));
+        let of_first = |(start, shape, dtype): (NonNull<u8>, Vec<usize>, DType)| {
+            Arc::new(Self::new(start, &shape, dtype, Owner::Array(Arc::clone(&first))))
+        };
+        let others: Vec<_> = others.into_iter().map(of_first).collect();
+        std::iter::once(first).chain(others).collect()
     }
 
     /// Images of these rows: `pixels` has as many bytes as the shape says.
@@ -95,9 +114,19 @@ impl Pixels {
         &self.strides[..self.axes]
     }
 
+    /// The batch that they are of; `None` for images that were read by themselves.
+    pub(crate) fn batch(&self) -> Option<&wellread::Batch> {
+        match &self.owner {
+            Owner::Loader(batch) => Some(batch),
+            Owner::Array(first) => first.batch(),
+            Owner::Own(..) => None,
+        }
+    }
+
     pub(crate) fn rows(&self) -> &[usize] {
         match &self.owner {
             Owner::Loader(batch) => batch.rows(),
+            Owner::Array(first) => first.rows(),
             Owner::Own(_, rows) => rows,
         }
     }

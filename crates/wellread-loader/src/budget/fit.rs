@@ -5,6 +5,9 @@ use super::memory_use::{Bytes, MemoryUse, RoundedUpBytes};
 use crate::cache::Cache;
 use crate::order::Rows;
 use crate::pool::BatchBuffer;
+use crate::row_fields::RowFields;
+use crate::targets::Pairs;
+use std::sync::Arc;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result, RowInfo};
 
@@ -15,6 +18,8 @@ const SAMPLED_ROWS: usize = 1 << 16;
 pub(crate) struct FitRequest<'a> {
     pub(crate) limit: usize,
     pub(crate) estimate: MemoryEstimate<'a>,
+    /// The same of targets, and which are whose.
+    pub(crate) targets: Option<(MemoryEstimate<'a>, &'a Pairs)>,
     pub(crate) rows: &'a Rows,
     pub(crate) crops: usize,
     /// Rows and bytes of the largest batch.
@@ -49,42 +54,64 @@ impl ReadAhead {
     }
 }
 
+/// Bytes of illumination fields that are kept: a part of what may be.
+fn kept_fields(request: &FitRequest<'_>) -> usize {
+    let FitRequest { limit, estimate, rows, .. } = request;
+    let info = estimate.dataset.row_info(rows.get(0));
+    let plane = info.map_or(usize::MAX, |info| info.shape.y() * info.shape.x());
+    let mut found: Vec<&Arc<RowFields>> = vec![];
+    for fields in estimate.arrays.iter().filter_map(|array| array.compiled.fields()) {
+        if !found.iter().any(|known| Arc::ptr_eq(known, fields)) {
+            found.push(fields);
+        }
+    }
+    let share = limit / 4 / found.len().max(1);
+    found.iter().map(|fields| fields.keep_at_most(share, plane)).fold(0, usize::saturating_add)
+}
+
 /// The most that fits.
 ///
 /// # Errors
 /// When not even one batch, read by one thread, does; rows whose shape cannot be told are left for later.
 pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
-    let FitRequest { limit, estimate, crops, largest, slice, .. } = request;
-    let dataset = estimate.dataset;
+    let FitRequest { limit, estimate, targets, crops, largest, slice, .. } = request;
     let list = largest * crops * (size_of::<usize>() + size_of::<u64>());
     let batch = request.bytes + list + size_of::<BatchBuffer>() + 64;
     let mut read_ahead = request.read_ahead;
     // Of rows as they are, and joined.
-    let sizes = sizes(request)?;
-    let preloads = dataset.caches().iter().filter(|c| matches!(c, Cache::Preload { .. })).count();
+    let mut sets = vec![(*estimate, sizes(request, estimate, None)?)];
+    if let Some((estimate, pairs)) = targets {
+        sets.push((*estimate, sizes(request, estimate, Some(pairs))?));
+    }
+    let all_caches = sets.iter().flat_map(|(estimate, _)| estimate.dataset.caches());
+    let preloads = all_caches.filter(|c| matches!(c, Cache::Preload { .. })).count();
     let threads = |a: ReadAhead| a.readers() + preloads;
-    let kept = |cache: &Cache| match cache {
-        // Mapped: the operating system's to keep or drop.
-        Cache::File { .. } => 0,
-        _ => cache.limit().min(sizes.all),
+    let kept = |(estimate, sizes): &(MemoryEstimate<'_>, Sizes)| {
+        let of_cache = |cache: &Cache| match cache {
+            // Mapped: the operating system's to keep or drop.
+            Cache::File { .. } => 0,
+            _ => cache.limit().min(sizes.all),
+        };
+        estimate.dataset.caches().iter().map(of_cache).fold(0, usize::saturating_add)
     };
-    let caches: usize = dataset.caches().iter().map(kept).fold(0, usize::saturating_add);
-    // Of illumination fields, a part.
-    let plane =
-        dataset.row_info(request.rows.get(0)).map_or(usize::MAX, |info| info.shape.y() * info.shape.x());
-    let fields = estimate.compiled.fields().map_or(0, |fields| fields.keep_at_most(limit / 4, plane));
-    let left = limit.saturating_sub(caches).saturating_sub(fields);
+    let caches: usize = sets.iter().map(kept).fold(0, usize::saturating_add);
+    let left = limit.saturating_sub(caches).saturating_sub(kept_fields(request));
     let share = |a: ReadAhead, left: usize| {
-        let [usual, most] =
-            if a.joined > 1 { sizes.joined(estimate, a.joined, *slice)? } else { sizes.alone };
-        // Where there is room, most images need nothing extra.
-        Ok::<_, Error>((usual.max(most.min(left / 4 / threads(a))), most))
+        let mut share = Share::default();
+        for (i, (estimate, sizes)) in sets.iter().enumerate() {
+            let [usual, most] =
+                if a.joined > 1 { sizes.joined(estimate, a.joined, *slice)? } else { sizes.alone };
+            // Where there is room, most images need nothing extra.
+            share.own[i] = usual.max(most.min(left / 4 / sets.len() / threads(a)));
+            share.extra = share.extra.max(most.saturating_sub(share.own[i]));
+        }
+        Ok::<_, Error>(share)
     };
     let total = |a: ReadAhead, left: usize| {
-        let (own, most) = share(a, left)?;
+        let share = share(a, left)?;
         let batches = a.batches().saturating_mul(batch);
-        let threads = threads(a).saturating_mul(own);
-        Ok::<_, Error>(batches.saturating_add(threads).saturating_add(most.saturating_sub(own)))
+        let threads = threads(a).saturating_mul(share.of_thread());
+        Ok::<_, Error>(batches.saturating_add(threads).saturating_add(share.extra))
     };
     while total(read_ahead, left)? > left && read_ahead.joined > 1 {
         read_ahead.joined /= 2;
@@ -96,7 +123,9 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
     // What the store keeps of pages is useful, but comes after one batch, and leaves half to the others.
     let spare = left.saturating_sub(total(least, left)?);
     let wanted_more = total(read_ahead, left)? - total(least, left)?;
-    let pages = dataset.store().hints().page_cache().min((spare / 2).max(spare.saturating_sub(wanted_more)));
+    let wanted = sets.iter().map(|(estimate, _)| estimate.dataset.store().hints().page_cache());
+    let wanted: usize = wanted.fold(0, usize::saturating_add);
+    let pages = wanted.min((spare / 2).max(spare.saturating_sub(wanted_more)));
     let left = left - pages.min(left);
     while total(read_ahead, left)? > left && read_ahead.prefetch > read_ahead.joined {
         read_ahead.prefetch -= 1;
@@ -104,7 +133,7 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
     while total(read_ahead, left)? > left && read_ahead.workers > 1 {
         read_ahead.workers -= 1;
     }
-    let (own, most) = share(read_ahead, left)?;
+    let own = share(read_ahead, left)?;
     if total(read_ahead, left)? > left {
         let mut least = total(read_ahead, left)?;
         // With more memory, each thread has a larger share of its own.
@@ -115,22 +144,39 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
             }
             least = more;
         }
-        return Err(too_small(request, batch, own.max(most), caches, least.saturating_add(caches)));
+        let thread = own.of_thread().saturating_add(own.extra);
+        return Err(too_small(request, batch, thread, caches, least.saturating_add(caches)));
     }
-    let extra = left - (total(read_ahead, left)? - most.saturating_sub(own));
+    let extra = left - (total(read_ahead, left)? - own.extra);
     // A thread that is alone needs no more than the largest image does, as far as that is known.
     let memory = MemoryUse {
         limit: *limit,
         batches: read_ahead.batches(),
         batch,
         threads: threads(read_ahead),
-        thread: own,
+        thread: own.of_thread(),
+        thread_for_targets: own.own[1],
         extra,
         caches,
         pages,
         lowered: lowered(request, read_ahead),
     };
     Ok((read_ahead, memory))
+}
+
+/// What a thread takes for reading.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    /// Always: for images, and for their targets.
+    own: [usize; 2],
+    /// For the largest image or target, by turns with other threads.
+    extra: usize,
+}
+
+impl Share {
+    const fn of_thread(self) -> usize {
+        self.own[0].saturating_add(self.own[1])
+    }
 }
 
 /// What was lowered, as a sentence.
@@ -181,15 +227,18 @@ impl Sizes {
     }
 }
 
-fn sizes(request: &FitRequest<'_>) -> Result<Sizes> {
-    let FitRequest { estimate, rows, crops, slice, .. } = request;
+/// Of images or, with which are whose, of targets.
+fn sizes(request: &FitRequest<'_>, estimate: &MemoryEstimate<'_>, pairs: Option<&Pairs>) -> Result<Sizes> {
+    let FitRequest { rows, crops, slice, .. } = request;
     let dataset = estimate.dataset;
     let n = rows.len().min(SAMPLED_ROWS);
     let mut found = Vec::with_capacity(n);
     let (mut bytes, mut error) = (0u128, None);
     for i in 0..n {
         let row = rows.get((i as u128 * rows.len() as u128 / n as u128) as usize);
-        let like = dataset.row_info(row).and_then(|info| {
+        let row = pairs.map_or(Ok(row), |pairs| pairs.row(request.estimate.dataset, row));
+        let like = row.and_then(|row| {
+            let info = dataset.row_info(row)?;
             let kept = dataset.kept_info(row)?;
             bytes += kept.shape.checked_bytes(kept.dtype).unwrap_or(usize::MAX) as u128;
             Ok((estimate.like(row, info, *crops, [*slice, 1])?, row, info))

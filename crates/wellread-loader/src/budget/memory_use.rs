@@ -16,6 +16,8 @@ pub struct MemoryUse {
     pub threads: usize,
     /// Bytes that each thread may use for itself.
     pub thread: usize,
+    /// Of these, what is for targets.
+    pub(crate) thread_for_targets: usize,
     /// Bytes that threads share for images larger than most.
     pub extra: usize,
     /// Bytes of the caches of the dataset.

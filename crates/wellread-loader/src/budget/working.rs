@@ -9,8 +9,8 @@ use wellread_trace::{Kind, span};
 
 /// What threads may use for reading, while they read.
 pub(crate) struct WorkingMemory {
-    /// Of each thread, without asking.
-    share: usize,
+    /// Of each thread, without asking: for images, and for their targets, whose buffers stay beside each other.
+    shares: [usize; 2],
     /// Of all together, for images that need more.
     extra: usize,
     free: Mutex<usize>,
@@ -25,8 +25,9 @@ pub(crate) struct ExtraMemory<'a> {
 
 impl WorkingMemory {
     pub(crate) fn new(memory: &MemoryUse) -> Self {
-        let MemoryUse { thread, extra, .. } = *memory;
-        Self { share: thread, extra, free: Mutex::new(extra), freed: Condvar::new() }
+        let MemoryUse { thread, thread_for_targets, extra, .. } = *memory;
+        let shares = [thread - thread_for_targets, thread_for_targets];
+        Self { shares, extra, free: Mutex::new(extra), freed: Condvar::new() }
     }
 
     /// Takes what a read needs beyond the thread's share; waits for it if need be, which a trace shows. A thread holds one at a time, so none
@@ -39,10 +40,12 @@ impl WorkingMemory {
         path: &Path,
         stop: Option<&AtomicBool>,
         need: usize,
+        is_for_targets: bool,
     ) -> Result<Option<ExtraMemory<'_>>> {
-        let Some(bytes) = need.checked_sub(self.share).filter(|&bytes| bytes > 0) else { return Ok(None) };
+        let share = self.shares[usize::from(is_for_targets)];
+        let Some(bytes) = need.checked_sub(share).filter(|&bytes| bytes > 0) else { return Ok(None) };
         if bytes > self.extra {
-            let there = self.share + self.extra;
+            let there = share + self.extra;
             return Err(Error::new(
                 path,
                 format_args!(
@@ -82,13 +85,14 @@ mod tests {
 
     #[test]
     fn a_wait_for_memory_is_seen() {
-        let working = WorkingMemory { share: 10, extra: 100, free: Mutex::new(100), freed: Condvar::new() };
-        let take = |need| working.take(Path::new("set"), None, need).map(|extra| extra.is_some());
+        let working =
+            WorkingMemory { shares: [10, 5], extra: 100, free: Mutex::new(100), freed: Condvar::new() };
+        let take = |need| working.take(Path::new("set"), None, need, false).map(|extra| extra.is_some());
         // Where the thread begins late, it has nothing to wait for.
         let seen = (0..200).any(|_| {
             assert!(wellread_trace::start());
             std::thread::scope(|scope| {
-                let held = working.take(Path::new("set"), None, 110).unwrap();
+                let held = working.take(Path::new("set"), None, 110, false).unwrap();
                 let waiting = scope.spawn(|| take(60));
                 std::thread::sleep(Duration::from_millis(5));
                 drop(held);
@@ -100,6 +104,8 @@ mod tests {
         });
         assert!(seen);
         assert_eq!((take(10).unwrap(), take(11).unwrap()), (false, true));
+        let for_targets = |need| working.take(Path::new("set"), None, need, true).unwrap().is_some();
+        assert_eq!((for_targets(5), for_targets(6)), (false, true));
         assert!(take(111).unwrap_err().to_string().contains("memory"));
     }
 }

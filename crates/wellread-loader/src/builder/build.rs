@@ -2,14 +2,11 @@
 
 use super::LoaderBuilder;
 use crate::budget::{self, FitRequest, MemoryEstimate, ReadAhead};
-use crate::compiled_transform::{CompiledTransform, check_output};
-use crate::dtype::Output;
-use crate::item::Reference;
 use crate::loader::Loader;
 use crate::order::{RowOrder, Rows, Steps};
 use crate::plan::Plan;
-use crate::row_fields::LastFields;
-use crate::skip::{OnError, Skipped};
+use crate::pool::lay_out;
+use crate::skip::OnError;
 use std::sync::Arc;
 use wellread_store::words::{counted, there_are};
 use wellread_store::{Error, Result};
@@ -26,11 +23,12 @@ const CONSUMER_READS_BYTES: usize = 16 << 20;
 const JOINED_BYTES: usize = 64 << 20;
 
 impl LoaderBuilder {
-    /// Makes the loader. Reads the first row's shape, and the names or columns that the order
-    /// asks for; no pixels.
+    /// Makes the loader. Reads the first row's shape, and the names or columns that the order asks for, with targets all
+    /// names; no pixels.
     ///
     /// # Errors
-    /// A choice that makes no sense or does not fit the first row; rows that do not exist; nothing to load.
+    /// A choice that makes no sense or does not fit the first row; rows that do not exist; nothing to load; images without a
+    /// target.
     pub fn build(self) -> Result<Loader> {
         let path = self.dataset.store().path();
         let error = |cause: &dyn std::fmt::Display| Error::new(path, cause);
@@ -80,13 +78,14 @@ impl LoaderBuilder {
             return Err(error(&format_args!("there is no rank {rank} of {world}"))
                 .hint("ranks are counted from 0, and there is at least one"));
         }
-        self.transform.check().map_err(|error| error.at(path, None))?;
-        if self.output == Output::Stored {
-            self.transform.check_stored().map_err(|error| error.at(path, None))?;
+        let transforms = self.view_transforms()?;
+        let images = self.plan_images(&rows, &transforms)?;
+        if matches!(self.on_error, OnError::Raise) {
+            images.check_groups(&rows)?;
         }
-        let reference = self.reference(&rows)?;
-        let Reference { row, info, output } = reference;
-        check_output(output).map_err(|e| error(&e).row(row))?;
+        let targets = self.targets.as_ref().map(|targets| self.plan_targets(targets, &rows, &transforms));
+        let targets = targets.transpose()?;
+        let (row, info) = (images.reference.row, images.reference.info);
         let order = RowOrder::new(&self.order, rows.clone(), self.dataset.store())?;
         let steps = Steps {
             images: order.len(),
@@ -120,13 +119,13 @@ impl LoaderBuilder {
         }
         // Never more than there are rows: a huge batch size costs nothing.
         let largest = batch_size.min(order.len().div_ceil(world));
-        let size = self.output.dtype(info.dtype).size();
-        let pixels = output.0.iter().try_fold(self.crops, |n, &axis| n.checked_mul(axis));
-        let bytes = pixels.and_then(|n| n.checked_mul(size)?.checked_mul(largest));
+        let arrays = images.arrays.iter().chain(targets.iter().flat_map(|(set, _)| &set.arrays));
+        let laid = lay_out(arrays.map(|array| (array.shape, array.dtype())), self.crops, largest);
         // A second copy of everything must be countable as well.
-        let bytes = bytes.filter(|n| n.checked_mul(4).is_some()).ok_or_else(|| {
-            let images = counted(largest * self.crops, "image");
-            error(&format_args!("a batch of {images} of {output} exceeds all memory"))
+        let laid = laid.filter(|(_, bytes)| bytes.checked_mul(4).is_some());
+        let (layout, bytes) = laid.ok_or_else(|| {
+            let count = counted(largest * self.crops, "image");
+            error(&format_args!("a batch of {count} of {} exceeds all memory", images.arrays[0].shape))
                 .row(row)
                 .hint("choose a smaller batch size")
         })?;
@@ -152,29 +151,25 @@ impl LoaderBuilder {
         let prefetch = self.prefetch.unwrap_or(ahead).max(1);
         let slices = (bytes / SLICE_BYTES).clamp(1, largest);
         let slice = |joined| if joined > 1 { largest } else { largest.div_ceil(slices) };
-        let compiled = CompiledTransform::new(&self.transform, self.output, info).of_rows(&self.dataset)?;
-        // Rows of unknown groups are known now, as those that lack a file.
-        if let (OnError::Raise, Some(groups)) = (&self.on_error, &compiled.groups) {
-            (0..rows.len()).try_for_each(|i| groups.check(rows.get(i)))?;
-            if let Some(fields) = groups.fields() {
-                fields.find(row, info.shape, &mut LastFields::default())?;
-            }
-        }
-        let stored = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX);
+        let of_targets = targets.as_ref().map(|(set, _)| set.reference.info);
+        let each = [Some(info), of_targets].into_iter().flatten();
+        let each = each.map(|info| info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX));
+        let stored = each.fold(0, usize::saturating_add);
         let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let mut read_ahead =
             ReadAhead { workers: self.workers, processors, consumer_reads, prefetch, joined };
         let mut memory = None;
         if let Some(limit) = self.memory {
-            let estimate = MemoryEstimate {
-                dataset: &self.dataset,
-                compiled: &compiled,
-                output: bytes / largest / self.crops,
-            };
+            let estimate = MemoryEstimate { dataset: &self.dataset, arrays: &images.arrays };
+            let of_targets = self.targets.as_ref().zip(targets.as_ref());
+            let of_targets = of_targets.map(|(chosen, (set, pairs))| {
+                (MemoryEstimate { dataset: &chosen.dataset, arrays: &set.arrays }, pairs)
+            });
             let request = FitRequest {
                 limit,
                 estimate,
+                targets: of_targets,
                 rows: &rows,
                 crops: self.crops,
                 largest,
@@ -186,9 +181,10 @@ impl LoaderBuilder {
             (read_ahead, memory) = (fitting, Some(used));
         }
         let plan = Plan {
-            reference,
-            compiled,
-            dataset_rows: self.dataset.len(),
+            images,
+            targets,
+            layout: layout.into(),
+            bytes,
             order,
             seed: self.seed,
             steps,
@@ -201,29 +197,7 @@ impl LoaderBuilder {
             source: self.source,
             fingerprints: Default::default(),
         };
-        Ok(Loader::new(plan, self.dataset, self.epoch))
-    }
-
-    /// The row that all others must agree with: the first or, where rows may be skipped, the first that can be read
-    /// and suits the transform.
-    fn reference(&self, rows: &Rows) -> Result<Reference> {
-        let of = |i: usize| {
-            let row = rows.get(i);
-            let info = self.dataset.row_info(row).map_err(|error| error.row(row).unreadable())?;
-            let suits = self.transform.check_dtype(info.dtype);
-            let output = suits.and_then(|()| self.transform.output_shape(info.shape));
-            let output = output.map_err(|error| error.at(self.dataset.store().path(), Some(row)))?;
-            Ok(Reference { row, info, output })
-        };
-        match self.on_error {
-            OnError::Raise => of(0),
-            OnError::Skip => {
-                let first = of(0);
-                if first.is_ok() {
-                    return first;
-                }
-                (1..rows.len().min(Skipped::LISTED)).find_map(|i| of(i).ok()).map_or(first, Ok)
-            }
-        }
+        let targets = self.targets.map(|targets| targets.dataset);
+        Ok(Loader::new(plan, self.dataset, targets, self.epoch))
     }
 }

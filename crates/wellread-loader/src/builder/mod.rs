@@ -1,5 +1,7 @@
-//! The choices of a loader. Those that belong to the transform are in `transform`, their checking is in `build`.
+//! The choices of a loader. Those that belong to the transform are in `transform`, views and targets in `arrays`, the
+//! checking of all is in `build`.
 
+mod arrays;
 mod build;
 mod transform;
 
@@ -9,6 +11,7 @@ use crate::loader::Loader;
 use crate::order::{Grouping, Order, Uneven};
 use crate::pool::BatchMemory;
 use crate::skip::OnError;
+use crate::targets::Targets;
 use crate::transform::Transform;
 use std::fmt;
 use std::sync::Arc;
@@ -37,6 +40,17 @@ pub struct LoaderBuilder {
     output: Output,
     crops: usize,
     transform: Transform,
+    views: Views,
+    targets: Option<Targets>,
+}
+
+/// What is made of each row.
+#[derive(Clone, Debug)]
+enum Views {
+    /// So many by the transform.
+    Same(usize),
+    /// One by each.
+    Recipes(Vec<Transform>),
 }
 
 impl fmt::Debug for LoaderBuilder {
@@ -51,6 +65,8 @@ impl fmt::Debug for LoaderBuilder {
             .field("workers", &self.workers)
             .field("output", &self.output)
             .field("transform", &self.transform)
+            .field("views", &self.views)
+            .field("targets", &self.targets)
             .finish_non_exhaustive()
     }
 }
@@ -83,6 +99,8 @@ impl LoaderBuilder {
             output: Output::F32,
             crops: 1,
             transform: Transform::default(),
+            views: Views::Same(1),
+            targets: None,
         }
     }
 

@@ -42,13 +42,13 @@ impl PostReadBuffers {
         intermediate: &mut [f32],
         out: &mut [u8],
     ) -> Result<()> {
-        let compiled = job.compiled;
+        let compiled = &job.arrays[item.array].compiled;
         let level = Level::detect();
         // Floats that are not yet what the batch holds need memory of their own.
         let is_half = matches!(compiled.output, Output::F16 | Output::BF16);
         let (read, mut at) = match item.destination {
             PixelDestination::Out { .. } => (&mut [][..], At::Out),
-            PixelDestination::Turned { start } => {
+            PixelDestination::Turned { start } | PixelDestination::Stored { start } => {
                 (&mut intermediate[start..start + item.intermediate], At::Intermediate)
             }
             PixelDestination::Straight { start } | PixelDestination::Maximum { start } => {
@@ -130,7 +130,7 @@ impl PostReadBuffers {
         out: &mut [u8],
         to: At,
     ) -> Result<()> {
-        let (compiled, level) = (job.compiled, Level::detect());
+        let (compiled, level) = (&job.arrays[item.array].compiled, Level::detect());
         let (height, width) = (item.placement.height, item.placement.width);
         let depth = if compiled.transform.project { 1 } else { item.info.shape.z() };
         let channels = compiled.channels.len();

@@ -1,10 +1,10 @@
 //! What items are made by, and the row that they must agree with.
 
 use crate::budget::WorkingMemory;
-use crate::compiled_transform::CompiledTransform;
+use crate::compiled_transform::ArrayPlan;
 use crate::dataset::Dataset;
+use crate::targets::Pairs;
 use std::sync::atomic::AtomicBool;
-use wellread_image::Shape;
 use wellread_store::{Error, Result, RowInfo};
 
 /// The row that all others of a batch must agree with.
@@ -12,17 +12,20 @@ use wellread_store::{Error, Result, RowInfo};
 pub(crate) struct Reference {
     pub(crate) row: usize,
     pub(crate) info: RowInfo,
-    /// Shape of its output.
-    pub(crate) output: Shape,
 }
 
-/// What a slice of a batch is made by; shared by all threads.
+/// What a slice of a batch is made by, of one set; shared by all threads.
 pub(crate) struct Job<'a> {
     pub(crate) dataset: &'a Dataset,
-    pub(crate) compiled: &'a CompiledTransform,
+    /// What becomes of each row: arrays of a batch, all of the same channels.
+    pub(crate) arrays: &'a [ArrayPlan],
+    /// Which array of the batch the first of these is.
+    pub(crate) first_array: usize,
     /// `None` for single items, which may have any shape.
     pub(crate) reference: Option<&'a Reference>,
-    /// Crops of each row: as many images, one after the other.
+    /// Where the set is of targets: whose.
+    pub(crate) of: Option<Of<'a>>,
+    /// Crops of each row in each array: as many images, one after the other.
     pub(crate) crops: usize,
     pub(crate) seed: u64,
     pub(crate) epoch: u64,
@@ -31,12 +34,41 @@ pub(crate) struct Job<'a> {
     pub(crate) working: Option<&'a WorkingMemory>,
 }
 
+/// The images that targets are of.
+#[derive(Clone, Copy)]
+pub(crate) struct Of<'a> {
+    pub(crate) images: &'a Dataset,
+    pub(crate) pairs: &'a Pairs,
+}
+
 impl Job<'_> {
+    /// Images that a row becomes, in all arrays.
+    pub(super) const fn per_row(&self) -> usize {
+        self.arrays.len() * self.crops
+    }
+
+    /// The row of the set that is read for a row of the images, and what it is; checked that it can be.
+    pub(super) fn row(&self, row: usize) -> Result<(usize, RowInfo)> {
+        let Some(Of { images, pairs }) = self.of else {
+            let info = self.dataset.row_info(row)?;
+            self.check(row, info)?;
+            return Ok((row, info));
+        };
+        let target = pairs.row(images, row)?;
+        let info = self.dataset.row_info(target)?;
+        Pairs::check([images, self.dataset], [row, target])?;
+        self.check(target, info)?;
+        Ok((target, info))
+    }
+
     /// Checks that a row makes an output like the reference row's.
-    pub(super) fn check(&self, row: usize, info: RowInfo) -> Result<()> {
+    fn check(&self, row: usize, info: RowInfo) -> Result<()> {
         let path = self.dataset.store().path();
-        let output =
-            self.compiled.transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
+        let mut fits = true;
+        for array in self.arrays {
+            let output = array.compiled.transform.output_shape(info.shape);
+            fits &= output.map_err(|error| error.at(path, Some(row)))? == array.shape;
+        }
         let Some(reference) = self.reference else { return Ok(()) };
         if info.dtype != reference.info.dtype {
             return Err(Error::new(
@@ -50,7 +82,7 @@ impl Job<'_> {
             .choice()
             .hint("load the rows of each pixel type by a loader of their own (rows), or convert the set to one type"));
         }
-        if output == reference.output {
+        if fits {
             return Ok(());
         }
         let [a, b] = [info.shape, reference.info.shape];

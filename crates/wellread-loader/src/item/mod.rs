@@ -1,15 +1,16 @@
 //! Rows to batches: what one thread does for a slice of a batch, or for a single item.
 //!
-//! For each row: shape → [`Placement`] of each crop → requests for each run of channels. Requests are sorted by
-//! position on disk and read in one call with the fused sink (`read`); what the pass over the pixels could not do
+//! For each row: shape → [`Placement`] of each crop of each view → requests for each run of channels. Requests are sorted
+//! by position on disk and read in one call with the fused sink (`read`); what the pass over the pixels could not do
 //! follows from the intermediate buffer (`complete`).
 
 mod complete;
 mod job;
+mod labels;
 mod read;
 mod sample;
 
-pub(crate) use job::{Job, Reference};
+pub(crate) use job::{Job, Of, Reference};
 
 use crate::budget::{MAX_INTERMEDIATE_FLOATS, MemoryEstimate};
 use crate::compiled_transform::CompiledTransform;
@@ -19,6 +20,7 @@ use crate::dtype::Output;
 use crate::kernels::Affine;
 use crate::orientation::Orientation;
 use crate::percentiles::Percentiles;
+use crate::pool::RowMemory;
 use crate::postprocess::factor;
 use crate::resample::Resampler;
 use crate::row_fields::LastFields;
@@ -45,10 +47,9 @@ pub struct ItemContext {
     cover: Cover,
     affine: Vec<Affine>,
     intermediate: Vec<f32>,
-    /// Bytes of an image of the rows that are planned, and images of each part of the output.
-    each: usize,
-    per_part: usize,
     second: PostReadBuffers,
+    /// The same for the targets of the rows, of which another store is the reader.
+    beside: Option<Box<Self>>,
     /// The transform of the last single item, compiled once.
     compiled: Option<CompiledTransform>,
     seed: u64,
@@ -88,7 +89,14 @@ impl ItemContext {
 
     /// Bytes read of files, and bytes of pixels used, since this was last asked for.
     pub fn take_traffic(&mut self) -> Traffic {
-        std::mem::take(&mut self.traffic)
+        let own = std::mem::take(&mut self.traffic);
+        let beside = self.beside.as_mut().map(|targets| targets.take_traffic()).unwrap_or_default();
+        Traffic { read: own.read + beside.read, used: own.used + beside.used }
+    }
+
+    /// The buffers for targets.
+    pub(crate) fn beside(&mut self) -> &mut Self {
+        self.beside.get_or_insert_with(Box::default)
     }
 
     /// The reader's scratch buffers, for direct use of a store.
@@ -101,6 +109,9 @@ impl ItemContext {
 #[derive(Clone, Copy, Debug)]
 struct Item {
     row: usize,
+    /// Which of [`Job::arrays`] it is for.
+    array: usize,
+    place: Place,
     info: RowInfo,
     draws: Draws,
     placement: Placement,
@@ -114,6 +125,13 @@ struct Item {
     affine: usize,
     /// Where those of the last step begin, where the image has its own.
     last: Option<usize>,
+}
+
+/// Where an image goes: which of the parts that are filled, and its first byte in the array there.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    part: usize,
+    start: usize,
 }
 
 impl Item {
@@ -151,15 +169,14 @@ impl ItemContext {
         job: &Job<'_>,
         rows: &[usize],
         occurrences: &[u64],
-        out: &mut [&mut [u8]],
+        out: &mut [RowMemory<'_>],
     ) -> Result<()> {
-        let each = out.iter().map(|part| part.len()).sum::<usize>() / (rows.len() * job.crops);
-        self.plan(job, rows, occurrences, [each, out[0].len() / each], usize::MAX)?;
+        self.plan(job, rows, occurrences, out[0].count(), usize::MAX)?;
         self.read(job, out)
     }
 
-    /// Plans `rows` for [`Self::read`], as many as have up to `most` bytes to be read, at least one; returns how many. An
-    /// image has `each` bytes in the output, of whose parts all but the last have `per_part` images.
+    /// Plans `rows` for [`Self::read`], as many as have up to `most` bytes to be read, at least one; returns how many. All
+    /// parts of the output but the last have `per_part` rows.
     ///
     /// # Errors
     /// The first row whose shape or type cannot be told, or does not fit.
@@ -168,25 +185,30 @@ impl ItemContext {
         job: &Job<'_>,
         rows: &[usize],
         occurrences: &[u64],
-        [each, per_part]: [usize; 2],
+        per_part: usize,
         most: usize,
     ) -> Result<usize> {
-        (self.each, self.per_part) = (each, per_part);
         self.items.clear();
         self.affine.clear();
-        self.affine.extend_from_slice(&job.compiled.affine);
+        for array in job.arrays {
+            self.affine.extend_from_slice(&array.compiled.affine);
+        }
         let mut left = most;
         for (i, (&row, &occurrence)) in rows.iter().zip(occurrences).enumerate() {
-            let info = job.dataset.row_info(row)?;
-            job.check(row, info)?;
+            let (stored, info) = job.row(row)?;
+            // Those of the image, whichever set is read: so targets are cut as their images are.
             let draws = Draws::new(job.seed, job.epoch, row).of_occurrence(occurrence);
             let (first, factors) = (self.items.len(), self.affine.len());
-            for crop in 0..job.crops {
-                let (part, start) = self.place(first + crop);
-                self.add_item(job, row, info, draws.of_crop(crop), PixelDestination::Out { part, start })?;
+            for (a, array) in job.arrays.iter().enumerate() {
+                for crop in 0..job.crops {
+                    let image = i % per_part * job.crops + crop;
+                    let place = Place { part: i / per_part, start: image * array.image_bytes() };
+                    let draws = draws.of_crop(array.first_draw + crop);
+                    self.add_item(job, [a, stored], info, draws, place)?;
+                }
             }
             if most < usize::MAX {
-                match left.checked_sub(job.cost(row, info, &self.items[first..])) {
+                match left.checked_sub(job.cost(stored, info, &self.items[first..])) {
                     Some(rest) => left = rest,
                     None if i == 0 => left = 0,
                     None => {
@@ -204,14 +226,15 @@ impl ItemContext {
     ///
     /// # Errors
     /// The first row on disk that cannot be read, or needs more memory than there may be used.
-    pub(crate) fn read(&mut self, job: &Job<'_>, out: &mut [&mut [u8]]) -> Result<()> {
+    pub(crate) fn read(&mut self, job: &Job<'_>, out: &mut [RowMemory<'_>]) -> Result<()> {
         let images = self.items.len();
+        let per_row = job.per_row();
         let mut first = 0;
         while first < images {
             let mut floats = 0;
             let mut last = first;
             while last < images {
-                let row = &mut self.items[last..last + job.crops];
+                let row = &mut self.items[last..last + per_row];
                 let wanted: usize = row.iter().map(|item| item.intermediate).sum();
                 if last > first && floats + wanted > MAX_INTERMEDIATE_FLOATS {
                     break;
@@ -220,12 +243,12 @@ impl ItemContext {
                     item.destination.set_start(floats);
                     floats += item.intermediate;
                 }
-                last += job.crops;
+                last += per_row;
             }
             let extra = match job.working {
                 Some(working) => {
                     let need = self.need(job, first..last, floats)?;
-                    working.take(job.dataset.store().path(), job.stop, need)?
+                    working.take(job.dataset.store().path(), job.stop, need, job.of.is_some())?
                 }
                 None => None,
             };
@@ -246,32 +269,31 @@ impl ItemContext {
         job: &Job<'_>,
         items: Range<usize>,
         floats: usize,
-        out: &mut [&mut [u8]],
+        out: &mut [RowMemory<'_>],
     ) -> Result<()> {
         grow(&mut self.intermediate, floats, job.dataset)?;
         self.read_group(job, items.clone(), out)?;
-        for i in items {
-            let (part, start) = self.place(i);
-            let image = &mut out[part][start..start + self.each];
-            let item = &self.items[i];
+        for item in &self.items[items] {
+            let array = &job.arrays[item.array];
+            let Place { part, start } = item.place;
+            let memory = out[part].array(job.first_array + item.array);
+            let image = &mut memory[start..start + array.image_bytes()];
             let is_plain = matches!(item.destination, PixelDestination::Out { .. })
-                && job.compiled.post_process.is_none();
+                && array.compiled.post_process.is_none();
             let _finish = (!is_plain).then(|| span(Kind::Finish).with(item.row as u64, 0));
-            self.second.complete(job, &self.items[i], &self.affine, &mut self.intermediate, image)?;
+            if array.compiled.is_of_labels {
+                self.second.complete_labels(job, item, &mut self.intermediate, image)?;
+            } else {
+                self.second.complete(job, item, &self.affine, &mut self.intermediate, image)?;
+            }
         }
         Ok(())
     }
 
-    /// The output that image `i` goes to, and the offset of its first byte there.
-    fn place(&self, i: usize) -> (usize, usize) {
-        (i / self.per_part, i % self.per_part * self.each)
-    }
-
     /// Bytes of memory that reading some of the planned rows needs, the output aside: see [`budget`](crate::budget).
     fn need(&self, job: &Job<'_>, items: Range<usize>, floats: usize) -> Result<usize> {
-        let rows = self.items[items].chunks_exact(job.crops).map(|items| (items[0].row, items[0].info));
-        let estimate = MemoryEstimate { dataset: job.dataset, compiled: job.compiled, output: self.each };
-        estimate.of(rows, floats)
+        let rows = self.items[items].chunks_exact(job.per_row()).map(|items| (items[0].row, items[0].info));
+        MemoryEstimate { dataset: job.dataset, arrays: job.arrays }.of(rows, floats)
     }
 
     /// Gives all large buffers back.
@@ -281,16 +303,16 @@ impl ItemContext {
         self.second = PostReadBuffers::default();
     }
 
-    /// Plans one crop of a row, which goes straight to `out` unless more is to be done.
+    /// Plans one crop of a row for an array, which goes straight to its place there unless more is to be done.
     fn add_item(
         &mut self,
         job: &Job<'_>,
-        row: usize,
+        [array, row]: [usize; 2],
         info: RowInfo,
         draws: Draws,
-        out: PixelDestination,
+        place: Place,
     ) -> Result<()> {
-        let compiled = job.compiled;
+        let compiled = &job.arrays[array].compiled;
         let transform = &compiled.transform;
         let placement = transform
             .placement_of(info.shape, draws)
@@ -302,42 +324,33 @@ impl ItemContext {
             PixelDestination::Maximum { start: 0 }
         } else if transform.is_corrected() {
             PixelDestination::Straight { start: 0 }
+        } else if resampled && compiled.is_of_labels {
+            PixelDestination::Stored { start: 0 }
         } else if resampled || (floats && compiled.output != Output::F32) {
             PixelDestination::Turned { start: 0 }
         } else {
-            out
+            PixelDestination::Out { part: place.part, array: job.first_array + array, start: place.start }
         };
         let depth = if transform.project { 1 } else { info.shape.z() };
         let pixels = info.shape.t() * compiled.channels.len() * depth * placement.height * placement.width;
         let intermediate = match destination {
             PixelDestination::Out { .. } => 0,
-            PixelDestination::Maximum { .. } => (pixels * info.dtype.size()).div_ceil(4),
+            PixelDestination::Maximum { .. } | PixelDestination::Stored { .. } => {
+                (pixels * info.dtype.size()).div_ceil(4)
+            }
             PixelDestination::Turned { .. } | PixelDestination::Straight { .. } => pixels,
         };
-        let (mut affine, mut last) = (0, None);
-        let (group, channels) = (compiled.group(row)?, 0..compiled.channels.len());
-        if compiled.per_image_brightness || group.is_some() {
-            affine = self.affine.len();
-            let jitter = transform.jitter;
-            let brightness = |c| {
-                if compiled.per_image_brightness {
-                    factor(jitter, jitter.brightness, Purpose::Brightness, draws, c)
-                } else {
-                    1.0
-                }
-            };
-            let of = |c| compiled.affine_at(c, group, brightness(c));
-            self.affine.extend(channels.clone().map(of));
-        }
-        if let Some(group) = group
-            && compiled.post_process.is_some()
-        {
-            last = Some(self.affine.len());
-            self.affine.extend(channels.filter_map(|c| compiled.last_affine(c, group)));
-        }
+        let jitter = transform.jitter;
+        let brightness = |c| factor(jitter, jitter.brightness, Purpose::Brightness, draws, c);
+        let [own, last] = compiled.own_factors(compiled.group(row)?, brightness, &mut self.affine);
+        // Or those of all images of its array.
+        let before = job.arrays[..array].iter().map(|before| before.compiled.affine.len());
+        let affine = own.unwrap_or_else(|| before.sum());
         let orientation = placement.orientation();
         self.items.push(Item {
             row,
+            array,
+            place,
             info,
             draws,
             placement,
@@ -356,7 +369,10 @@ impl PixelDestination {
     fn set_start(&mut self, at: usize) {
         match self {
             Self::Out { .. } => {}
-            Self::Turned { start } | Self::Straight { start } | Self::Maximum { start } => *start = at,
+            Self::Turned { start }
+            | Self::Straight { start }
+            | Self::Stored { start }
+            | Self::Maximum { start } => *start = at,
         }
     }
 }

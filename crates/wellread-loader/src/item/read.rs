@@ -2,6 +2,7 @@
 
 use super::{ItemContext, Job};
 use crate::kernels::{bytes_of, plane};
+use crate::pool::RowMemory;
 use crate::simd::Level;
 use crate::sink::{FusedSink, PixelDestination, Target};
 use std::ops::Range;
@@ -11,16 +12,18 @@ use wellread_store::place::bytes_read;
 use wellread_store::{Request, Result, RowHints};
 
 impl ItemContext {
-    /// Reads the items `group`, whole rows of [`Job::crops`] each.
+    /// Reads the items `group`, whole rows of [`Job::per_row`] each. Views and crops of a row are cut out of one read.
     pub(super) fn read_group(
         &mut self,
         job: &Job<'_>,
         group: Range<usize>,
-        out: &mut [&mut [u8]],
+        out: &mut [RowMemory<'_>],
     ) -> Result<()> {
         let store = job.dataset.store();
+        // The same of all arrays.
+        let shared = &job.arrays[0].compiled;
         self.by_position.clear();
-        let rows = group.step_by(job.crops);
+        let rows = group.step_by(job.per_row());
         self.by_position.extend(rows.map(|first| {
             let hints = store.row_hints(self.items[first].row);
             (hints.map_or(u64::MAX, RowHints::position), first)
@@ -30,11 +33,11 @@ impl ItemContext {
         self.serves.clear();
         self.targets.clear();
         for &(_, first) in &self.by_position {
-            let items = &self.items[first..first + job.crops];
+            let items = &self.items[first..first + job.per_row()];
             let (row, info) = (items[0].row, items[0].info);
-            let grid = if job.crops > 1 { store.row_hints(row)?.grid() } else { None };
+            let grid = if items.len() > 1 { store.row_hints(row)?.grid() } else { None };
             self.cover.find(items.iter().map(super::Item::crop), grid);
-            for run in &job.compiled.runs {
+            for run in &shared.runs {
                 let region = |[rows, columns]: &Rectangle| Region {
                     start: [0, run.from, 0, rows.start, columns.start],
                     size: [info.shape.t(), run.count, info.shape.z(), rows.len(), columns.len()],
@@ -47,7 +50,7 @@ impl ItemContext {
                         info,
                         region,
                         destination: item.destination,
-                        channels: job.compiled.channels.len(),
+                        channels: shared.channels.len(),
                         first_channel: run.to,
                         affine: item.affine,
                         orientation: item.orientation,
@@ -73,7 +76,7 @@ impl ItemContext {
             serves: &self.serves,
             targets: &mut self.targets,
             out,
-            output: job.compiled.output,
+            output: shared.output,
             intermediate: &mut self.intermediate,
             affine: &self.affine,
             level: Level::detect(),

@@ -2,10 +2,11 @@
 
 use super::job::Job;
 use super::{ItemContext, grow};
-use crate::compiled_transform::{CompiledTransform, check_output};
+use crate::compiled_transform::{ArrayPlan, CompiledTransform, check_output};
 use crate::dataset::Dataset;
-use crate::dtype::Output;
+use crate::dtype::{DType, Output};
 use crate::kernels::bytes_of;
+use crate::pool::{ArrayLayout, RowMemory};
 use crate::transform::Transform;
 use wellread_image::Shape;
 use wellread_store::{Error, Result};
@@ -54,17 +55,22 @@ impl ItemContext {
         check_output(shape).map_err(|error| Error::new(path, error).row(row))?;
         grow(out, shape.pixels(), dataset)?;
         out.truncate(shape.pixels());
+        let layout = [ArrayLayout::alone(shape.pixels() * size_of::<f32>(), shape, DType::F32)];
+        let arrays = [ArrayPlan { compiled, shape, first_draw: 0 }];
         let job = Job {
             dataset,
-            compiled: &compiled,
+            arrays: &arrays,
+            first_array: 0,
             reference: None,
+            of: None,
             crops: 1,
             seed: self.seed,
             epoch: self.epoch,
             stop: None,
             working: None,
         };
-        let result = self.fetch(&job, &[row], &[0], &mut [bytes_of(out)]);
+        let result = self.fetch(&job, &[row], &[0], &mut [RowMemory::of_image(bytes_of(out), &layout)]);
+        let [ArrayPlan { compiled, .. }] = arrays;
         self.compiled = Some(compiled);
         result.map(|()| shape)
     }

@@ -16,6 +16,7 @@ use crate::order::{EpochOrder, Steps};
 use crate::pipeline::Batches;
 use crate::plan::{Inner, Plan};
 use crate::state::LoaderState;
+use crate::targets::Pairing;
 use crate::traffic::Traffic;
 use crate::transform::Transform;
 use std::fmt;
@@ -60,8 +61,8 @@ pub struct Loader {
 }
 
 impl Loader {
-    pub(crate) fn new(plan: Plan, dataset: Dataset, epoch: u64) -> Self {
-        let parent = Arc::new(Inner::new(Arc::new(plan), dataset));
+    pub(crate) fn new(plan: Plan, dataset: Dataset, targets: Option<Dataset>, epoch: u64) -> Self {
+        let parent = Arc::new(Inner::new(Arc::new(plan), dataset, targets));
         Self { parent, forked: Mutex::new(None), next_epoch: AtomicU64::new(epoch) }
     }
 
@@ -82,19 +83,10 @@ impl Loader {
         {
             return Ok(Arc::clone(inner));
         }
-        let dataset = self.parent.dataset.reopened()?;
-        let (before, now) = (self.plan().dataset_rows, dataset.len());
-        if before != now {
-            return Err(Error::new(
-                dataset.store().path(),
-                format_args!(
-                    "had {} when the loader was made and has {now} in the forked process",
-                    counted(before, "image")
-                ),
-            )
-            .hint("make a new loader"));
-        }
-        let inner = Arc::new(Inner::new(Arc::clone(&self.parent.plan), dataset));
+        let dataset = reopened(&self.parent.dataset, self.plan().images.rows)?;
+        let of = self.parent.targets.as_ref().zip(self.plan().targets.as_ref());
+        let targets = of.map(|(targets, (set, _))| reopened(targets, set.rows)).transpose()?;
+        let inner = Arc::new(Inner::new(Arc::clone(&self.parent.plan), dataset, targets));
         if let Ok(kept) = &mut kept {
             // What the parent had there is not taken apart here: its threads are not in this process.
             std::mem::forget(kept.replace(Arc::clone(&inner)));
@@ -129,27 +121,53 @@ impl Loader {
 
     /// The type that was chosen for batches.
     pub fn output(&self) -> Output {
-        self.plan().compiled.output
+        self.plan().first().compiled.output
     }
 
     /// The type of the pixels of batches.
     pub fn output_dtype(&self) -> DType {
-        self.plan().dtype()
+        self.plan().first().dtype()
     }
 
-    /// Shape (TCZYX) of each image as delivered.
+    /// Shape (TCZYX) of each image as delivered; of several views, of the first.
     pub fn image_shape(&self) -> Shape {
-        self.plan().reference.output
+        self.plan().first().shape
+    }
+
+    /// Views of each row.
+    pub fn views(&self) -> usize {
+        self.plan().images.arrays.len()
+    }
+
+    /// Shape (TCZYX) of each image of a view, where there is such a view.
+    pub fn view_shape(&self, view: usize) -> Option<Shape> {
+        self.plan().images.arrays.get(view).map(|array| array.shape)
+    }
+
+    /// Shape (TCZYX) of each target of a view, and the type of its numbers; `None` without targets, or such a view.
+    pub fn target_of(&self, view: usize) -> Option<(Shape, DType)> {
+        let (set, _) = self.plan().targets.as_ref()?;
+        set.arrays.get(view).map(|array| (array.shape, array.dtype()))
+    }
+
+    /// How targets were found for the images, where there are targets.
+    pub fn pairing(&self) -> Option<Pairing> {
+        self.plan().targets.as_ref().map(|(_, pairs)| pairs.pairing())
+    }
+
+    /// What targets are read of, if there are any.
+    pub fn targets(&self) -> Option<&Dataset> {
+        self.parent.targets.as_ref()
     }
 
     /// Pixel type of the images as stored.
     pub fn dtype(&self) -> PixelType {
-        self.plan().reference.info.dtype
+        self.plan().images.reference.info.dtype
     }
 
-    /// What happens to each image.
+    /// What happens to each image; of several views, what makes the first.
     pub fn transform(&self) -> &Transform {
-        &self.plan().compiled.transform
+        &self.plan().first().compiled.transform
     }
 
     /// What is loaded.
@@ -184,9 +202,9 @@ impl Loader {
         self.plan().memory.as_ref()
     }
 
-    /// Bytes of the memory of each batch, which holds the largest.
+    /// Bytes of the memory of each batch, which holds the largest: all of its arrays.
     pub fn batch_bytes(&self) -> usize {
-        self.plan().largest * self.plan().row_bytes()
+        self.plan().bytes
     }
 
     /// Batches read ahead.
@@ -288,6 +306,20 @@ impl Loader {
     pub fn collect_epoch(&self) -> Result<Vec<crate::Batch>> {
         self.iter().collect()
     }
+}
+
+/// The set opened anew for a process that was forked from the one where it had `before` rows.
+fn reopened(set: &Dataset, before: usize) -> Result<Dataset> {
+    let dataset = set.reopened()?;
+    let now = dataset.len();
+    if before == now {
+        return Ok(dataset);
+    }
+    let cause = format_args!(
+        "had {} when the loader was made and has {now} in the forked process",
+        counted(before, "image")
+    );
+    Err(Error::new(dataset.store().path(), cause).hint("make a new loader"))
 }
 
 impl IntoIterator for &Loader {

@@ -25,7 +25,7 @@ pub unsafe trait BatchMemory: Send + Sync + UnwindSafe + RefUnwindSafe {
 }
 
 /// Bytes of alignment.
-const ALIGNMENT: usize = 64;
+pub(super) const ALIGNMENT: usize = 64;
 
 /// Bytes from which on a buffer is asked for in large pages: some of them, or what they round up to would weigh.
 pub(super) const LARGE: usize = 8 << 20;
@@ -150,6 +150,16 @@ impl AlignedBytes {
         }
         self.owner = Owner::Released;
         Some(self.start)
+    }
+
+    /// The address of a byte, of which there are more.
+    ///
+    /// # Panics
+    /// Where there are none.
+    pub(crate) fn at(&mut self, byte: usize) -> NonNull<u8> {
+        assert!(byte < self.len, "there is no byte {byte} of {}", self.len);
+        // SAFETY: it lies inside, as asserted.
+        unsafe { self.start.add(byte) }
     }
 
     pub(crate) fn as_slice(&self) -> &[u8] {

@@ -11,9 +11,11 @@
 
 mod aligned;
 mod buffer;
+mod layout;
 
 pub use aligned::BatchMemory;
 pub(crate) use buffer::{BatchBuffer, Fill, PartMemory};
+pub(crate) use layout::{ArrayLayout, RowMemory, lay_out};
 
 use aligned::{AlignedBytes, ForkInheritance, LARGE};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,6 +4,12 @@ use super::aligned::LARGE_PAGE;
 use super::*;
 use crate::{Batch, DType};
 use std::ptr::NonNull;
+use wellread_image::Shape;
+
+/// The one array of batches whose images have this shape, as `f32`.
+fn one(shape: Shape) -> Arc<[ArrayLayout]> {
+    [ArrayLayout::alone(shape.pixels() * 4, shape, DType::F32)].into()
+}
 
 #[test]
 fn large_buffers_are_zero_and_can_be_written_to() {
@@ -42,8 +48,8 @@ fn what_a_forked_process_lacks_is_not_taken_apart_there() {
 #[test]
 fn memory_is_aligned_reused_and_bounded() {
     let pool = Arc::new(BufferPool::new(400, 2, 2, None));
-    let shape = wellread_image::Shape([1, 2, 1, 5, 5]);
-    let mut first = Batch::new(pool.take().unwrap(), pool.clone(), [2, 1], (shape, DType::F32), 0, 0);
+    let shape = Shape([1, 2, 1, 5, 5]);
+    let mut first = Batch::new(pool.take().unwrap(), pool.clone(), one(shape), 1, [2, 1], (0, 0));
     assert_eq!((first.shape(), first.pixels().len()), (&[2, 2, 5, 5][..], 100));
     assert_eq!(first.pixels().as_ptr() as usize % 64, 0);
     first.pixels_mut()[99] = 1.0;
@@ -99,11 +105,11 @@ fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
 #[test]
 fn a_forked_process_has_what_was_delivered_and_nothing_else() {
     let pool = Arc::new(BufferPool::new(LARGE, 1, 4, None));
-    let shape = wellread_image::Shape::plane(LARGE / 4096, 1024);
+    let shape = Shape::plane(LARGE / 4096, 1024);
     let batch = |filled: u8| {
         let mut buffer = pool.take().unwrap();
         buffer.pixels.as_mut_slice().fill(filled);
-        Batch::new(buffer, Arc::clone(&pool), [1, 1], (shape, DType::F32), 0, 0)
+        Batch::new(buffer, Arc::clone(&pool), one(shape), 1, [1, 1], (0, 0))
     };
     let (kept, back) = (batch(7), batch(9));
     let lacked = back.bytes().as_ptr();
@@ -154,10 +160,9 @@ fn memory_of_others_goes_back_to_them() {
     let piece = || AlignedBytes::new(64).unwrap();
     let lender = Arc::new(Lender(Mutex::new(vec![piece(), piece()]), Mutex::default()));
     let pool = Arc::new(BufferPool::new(64, 1, 2, Some(lender.clone())));
-    let shape = wellread_image::Shape::plane(4, 4);
-    let batch = |pool: &Arc<BufferPool>| {
-        Some(Batch::new(pool.take()?, pool.clone(), [1, 1], (shape, DType::F32), 0, 0))
-    };
+    let shape = Shape::plane(4, 4);
+    let batch =
+        |pool: &Arc<BufferPool>| Some(Batch::new(pool.take()?, pool.clone(), one(shape), 1, [1, 1], (0, 0)));
     let (first, second) = (batch(&pool).unwrap(), batch(&pool).unwrap());
     assert!(batch(&pool).is_none());
     let address = first.bytes().as_ptr().addr();
@@ -171,18 +176,23 @@ fn memory_of_others_goes_back_to_them() {
 }
 
 #[test]
-fn images_are_taken_out_and_the_others_close_up() {
+fn images_are_taken_out_of_all_arrays_and_the_others_close_up() {
+    let arrays = [(Shape::plane(1, 2), DType::U8), (Shape::plane(1, 1), DType::F32)];
+    let (arrays, bytes) = lay_out(arrays.into_iter(), 1, 6).unwrap();
     for bits in 0u32..64 {
-        let mut buffer = BufferPool::new(12, 6, 1, None).take().unwrap();
+        let mut buffer = BufferPool::new(bytes, 6, 1, None).take().unwrap();
         for i in 0..6 {
             buffer.rows[i] = i;
             buffer.occurrences[i] = 10 + i as u64;
-            buffer.pixels.as_mut_slice()[2 * i..2 * i + 2].fill(i as u8);
+            let mut fill = buffer.fill(0..1, i..i + 1, &arrays);
+            fill.pixels.array(0).fill(i as u8);
+            fill.pixels.array(1).fill(100 + i as u8);
         }
-        buffer.remove((0..6).filter(|i| bits >> i & 1 == 1), 6, 2);
+        buffer.remove((0..6).filter(|i| bits >> i & 1 == 1), 6, &arrays);
         for (at, row) in (0..6).filter(|i| bits >> i & 1 == 0).enumerate() {
             assert_eq!((buffer.rows[at], buffer.occurrences[at]), (row, 10 + row as u64));
             assert_eq!(buffer.pixels.as_slice()[2 * at..2 * at + 2], [row as u8; 2]);
+            assert_eq!(buffer.pixels.as_slice()[64 + 4 * at..64 + 4 * at + 4], [100 + row as u8; 4]);
         }
     }
 }

@@ -105,9 +105,9 @@ impl Shared {
         (ring.next_batch, ring.next_slice) =
             if slice + 1 == slices { (batch + 1, 0) } else { (batch, slice + 1) };
         let (positions, within) = self.slice(batch, slice);
-        let each = self.loader.plan.row_bytes();
+        let arrays = &self.loader.plan.layout;
         let buffer = ring.slots[index].buffer.as_mut().expect("made with the batch's first slice");
-        Some(Part { batch, first: within.start, positions, memory: buffer.part(within, each) })
+        Some(Part { batch, first: within.start, positions, memory: buffer.part(within, arrays) })
     }
 
     pub(super) fn finish(&self, part: &Part, result: Result<Failed>) {

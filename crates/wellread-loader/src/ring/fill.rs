@@ -1,19 +1,40 @@
 //! Reading what a thread has claimed of the [ring](crate::ring): rows of the epoch's order into the memory of a batch.
 //!
 //! ```text
-//!   positions ──order──▶ rows ──plan──▶ as many as make a part ──read──▶ pixels
+//!   positions ──order──▶ rows ──plan──▶ as many as make a part ──read──▶ views ──▶ targets of the same rows
 //!                                                                └─ fails: row by row, for the rows at fault
 //! ```
 
 use super::Shared;
 use crate::budget::SPLIT_BYTES;
-use crate::item::{ItemContext, Job};
-use crate::plan::Plan;
-use crate::pool::Fill;
+use crate::dataset::Dataset;
+use crate::item::{ItemContext, Job, Of};
+use crate::plan::{Inner, Plan, SetPlan};
+use crate::pool::{Fill, RowMemory};
 use crate::skip::{Failed, OnError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellread_store::guard::panic_message;
 use wellread_store::{Error, Result};
+
+/// What rows are read by.
+struct Jobs<'a> {
+    images: Job<'a>,
+    targets: Option<Job<'a>>,
+}
+
+impl Jobs<'_> {
+    /// Reads the targets of rows whose images were read.
+    fn fetch_targets(
+        &self,
+        context: &mut ItemContext,
+        rows: &[usize],
+        occurrences: &[u64],
+        out: &mut [RowMemory<'_>],
+    ) -> Result<()> {
+        let Some(targets) = &self.targets else { return Ok(()) };
+        context.beside().fetch(targets, rows, occurrences, out)
+    }
+}
 
 impl Shared {
     /// Plans rows, as many as make a part of the work that is not much larger than others, and returns how many that is.
@@ -21,10 +42,8 @@ impl Shared {
     pub(crate) fn plan(&self, context: &mut ItemContext, fill: &mut Fill<'_>) -> Result<usize> {
         self.resolve_rows(fill);
         let Fill { rows, occurrences, .. } = fill;
-        let each = self.loader.plan.row_bytes() / self.loader.plan.crops;
-        let whole = [each, rows.len() * self.loader.plan.crops];
-        self.catch_panics(context, rows, |job, context| {
-            context.plan(job, rows, occurrences, whole, SPLIT_BYTES)
+        self.catch_panics(context, rows, |jobs, context| {
+            context.plan(&jobs.images, rows, occurrences, rows.len(), SPLIT_BYTES)
         })
     }
 
@@ -37,8 +56,13 @@ impl Shared {
         fill: Fill<'_>,
         first: usize,
     ) -> Result<Failed> {
-        let Fill { rows, occurrences, pixels, .. } = fill;
-        let read = |job: &Job<'_>, context: &mut ItemContext| context.read(job, &mut [&mut *pixels]);
+        let Fill { rows, occurrences, mut pixels, .. } = fill;
+        let (rows, occurrences): (&[usize], &[u64]) = (rows, occurrences);
+        let read = |jobs: &Jobs<'_>, context: &mut ItemContext| {
+            let out = &mut [pixels.again()];
+            context.read(&jobs.images, out)?;
+            jobs.fetch_targets(context, rows, occurrences, out)
+        };
         let error = match planned.and_then(|()| self.catch_panics(context, rows, read)) {
             Ok(()) => return Ok(vec![]),
             Err(error) if self.is_stopped() => return Err(error),
@@ -54,15 +78,13 @@ impl Shared {
             return Err(error);
         }
         // Which rows failed shows when each is read by itself.
-        let each = self.loader.plan.row_bytes();
-        let single = |(i, pixels)| {
+        let mut failed = (0..rows.len()).filter_map(|i| {
             if self.is_stopped() {
                 return None;
             }
-            let result = self.fetch(context, &rows[i..=i], &occurrences[i..=i], &mut [pixels]);
+            let result = self.fetch(context, &rows[i..=i], &occurrences[i..=i], &mut [pixels.row(i)]);
             result.err().map(|error| (first + i, error.row(rows[i])))
-        };
-        let mut failed = pixels.chunks_exact_mut(each).enumerate().filter_map(single);
+        });
         if raises {
             return Err(failed.next().map_or(error, |(_, error)| error));
         }
@@ -77,7 +99,7 @@ impl Shared {
             rows.extend_from_slice(part.rows);
             occurrences.extend_from_slice(part.occurrences);
         }
-        let mut pixels: Vec<&mut [u8]> = parts.iter_mut().map(|part| &mut *part.pixels).collect();
+        let mut pixels: Vec<RowMemory<'_>> = parts.iter_mut().map(|part| part.pixels.again()).collect();
         self.fetch(context, &rows, &occurrences, &mut pixels)
     }
 
@@ -95,9 +117,35 @@ impl Shared {
         context: &mut ItemContext,
         rows: &[usize],
         occurrences: &[u64],
-        pixels: &mut [&mut [u8]],
+        pixels: &mut [RowMemory<'_>],
     ) -> Result<()> {
-        self.catch_panics(context, rows, |job, context| context.fetch(job, rows, occurrences, pixels))
+        self.catch_panics(context, rows, |jobs, context| {
+            context.fetch(&jobs.images, rows, occurrences, pixels)?;
+            jobs.fetch_targets(context, rows, occurrences, pixels)
+        })
+    }
+
+    /// What rows of a set are read by, whose arrays are those of the batch from `first_array` on.
+    fn job<'a>(
+        &'a self,
+        dataset: &'a Dataset,
+        set: &'a SetPlan,
+        first_array: usize,
+        of: Option<Of<'a>>,
+    ) -> Job<'a> {
+        let Plan { crops, seed, .. } = &*self.loader.plan;
+        Job {
+            dataset,
+            arrays: &set.arrays,
+            first_array,
+            reference: Some(&set.reference),
+            of,
+            crops: *crops,
+            seed: *seed,
+            epoch: self.epoch,
+            stop: Some(&self.stop),
+            working: self.loader.working.as_ref(),
+        }
     }
 
     /// Does a part of the work on `rows`.
@@ -105,21 +153,18 @@ impl Shared {
         &self,
         context: &mut ItemContext,
         rows: &[usize],
-        work: impl FnOnce(&Job<'_>, &mut ItemContext) -> Result<T>,
+        work: impl FnOnce(&Jobs<'_>, &mut ItemContext) -> Result<T>,
     ) -> Result<T> {
-        let dataset = &self.loader.dataset;
-        let Plan { compiled, reference, crops, seed, .. } = &*self.loader.plan;
-        let job = Job {
-            dataset,
-            compiled,
-            reference: Some(reference),
-            crops: *crops,
-            seed: *seed,
-            epoch: self.epoch,
-            stop: Some(&self.stop),
-            working: self.loader.working.as_ref(),
+        let Inner { plan, dataset, targets, .. } = &*self.loader;
+        let of_targets = |targets| {
+            let (set, pairs) = plan.targets.as_ref()?;
+            Some(self.job(targets, set, plan.images.arrays.len(), Some(Of { images: dataset, pairs })))
         };
-        let fetched = catch_unwind(AssertUnwindSafe(|| work(&job, context)));
+        let jobs = Jobs {
+            images: self.job(dataset, &plan.images, 0, None),
+            targets: targets.as_ref().and_then(of_targets),
+        };
+        let fetched = catch_unwind(AssertUnwindSafe(|| work(&jobs, context)));
         self.loader.traffic.add(context.take_traffic());
         fetched.unwrap_or_else(|panic| {
             // What the panic left in the buffers is of no use to anyone.

@@ -215,12 +215,13 @@ impl Shared {
 
     /// Reads what was claimed.
     fn read_claim(&self, context: &mut ItemContext, claim: Claim) {
+        let arrays = &self.loader.plan.layout;
         if !claim.more.is_empty() {
             let all = || std::iter::once(&claim.first).chain(&claim.more);
             let rows: usize = all().map(|part| part.positions.len()).sum();
             let _rows = span(Kind::Rows).with(self.number_of(claim.first.batch), rows as u64);
             // SAFETY: they were claimed by this thread and are not finished.
-            let mut parts: Vec<Fill<'_>> = all().map(|part| unsafe { part.memory_to_fill() }).collect();
+            let mut parts: Vec<Fill<'_>> = all().map(|part| unsafe { part.memory_to_fill(arrays) }).collect();
             if self.fill_joined(context, &mut parts).is_ok() {
                 all().for_each(|part| self.finish(part, Ok(vec![])));
                 return;
@@ -230,14 +231,14 @@ impl Shared {
         for mut part in std::iter::once(claim.first).chain(claim.more) {
             let mut reading = span(Kind::Rows);
             // SAFETY: it was claimed by this thread and is not finished.
-            let planned = self.plan(context, &mut unsafe { part.memory_to_fill() });
+            let planned = self.plan(context, &mut unsafe { part.memory_to_fill(arrays) });
             if let Ok(rows) = planned
                 && rows < part.positions.len()
             {
-                self.push_leftover(part.split_off(rows, self.loader.plan.row_bytes()));
+                self.push_leftover(part.split_off(rows));
             }
             // SAFETY: as before; what was left to others is no longer in it.
-            let fill = unsafe { part.memory_to_fill() };
+            let fill = unsafe { part.memory_to_fill(arrays) };
             let result = self.fill(context, planned.map(drop), fill, part.first);
             reading.set(self.number_of(part.batch), part.positions.len() as u64);
             drop(reading);

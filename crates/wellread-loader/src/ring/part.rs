@@ -1,6 +1,6 @@
 //! What a thread has claimed: slices of batches, or parts of them, as memory to be filled.
 
-use crate::pool::{Fill, PartMemory};
+use crate::pool::{ArrayLayout, Fill, PartMemory};
 use std::ops::Range;
 
 /// What one thread has claimed: a slice of a batch or, where reads are joined, a run of whole batches.
@@ -24,26 +24,23 @@ pub(super) struct Part {
 unsafe impl Send for Part {}
 
 impl Part {
-    /// Keeps `rows` rows, `each` bytes to a row, and returns the others.
-    pub(super) fn split_off(&mut self, rows: usize, each: usize) -> Self {
-        let (memory, rest) = self.memory.split_at(rows, each);
+    /// Keeps `rows` rows and returns the others.
+    pub(super) fn split_off(&mut self, rows: usize) -> Self {
+        let (memory, rest) = self.memory.split_at(rows);
         let middle = self.positions.start + rows;
         let positions = middle..self.positions.end;
         (self.memory, self.positions.end) = (memory, middle);
         Self { batch: self.batch, first: self.first + rows, positions, memory: rest }
     }
 
-    /// The memory to be filled.
+    /// The memory to be filled, in these arrays of the batch.
     ///
     /// # Safety
     /// The part's batch is still in its slot, and nobody else fills this part.
     // Each part is claimed once, by a thread of its own.
-    #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn memory_to_fill(&self) -> Fill<'_> {
-        let PartMemory { pixels, rows, occurrences } = self.memory;
+    pub(super) unsafe fn memory_to_fill<'a>(&'a self, arrays: &'a [ArrayLayout]) -> Fill<'a> {
         // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it points to does not
         // move; slices of a batch are disjoint.
-        let (pixels, rows, occurrences) = unsafe { (&mut *pixels, &mut *rows, &mut *occurrences) };
-        Fill { positions: self.positions.clone(), rows, occurrences, pixels }
+        unsafe { self.memory.fill(self.positions.clone(), arrays) }
     }
 }

@@ -110,6 +110,11 @@ pub fn check_steady_state(
     let builder = builder.crops_per_image(1 + workers % 2);
     let builder = builder.output(if workers == 2 { Output::F16 } else { Output::F32 });
     let loader = builder.transform(transform.clone()).build().unwrap();
+    check_steady_loader(&loader, [before, counted]);
+}
+
+/// As [`check_steady_state`], of any loader.
+pub fn check_steady_loader(loader: &Loader, [before, counted]: [usize; 2]) {
     let epoch = || {
         let mut iter = loader.iter();
         for _ in 0..before {
@@ -130,7 +135,7 @@ pub fn check_steady_state(
         2 * steady.iter().filter(|&&n| n == 0).count() > steady.len()
     });
     MARKED.set(false);
-    assert!(steady, "{counts:?} allocations, {workers} workers, {transform:?}");
+    assert!(steady, "{counts:?} allocations, {loader:?}");
 }
 
 /// Allocations for each batch of so many images, read without workers: the median of some epochs.

@@ -23,5 +23,7 @@ mod resume;
 mod same_batches;
 mod skipping;
 mod statistics;
+mod targets;
 mod threads;
 mod uneven;
+mod views;

@@ -10,11 +10,11 @@ use crate::profiles::parts;
 use crate::{Error, Result, Store, features};
 use std::collections::HashMap;
 
-/// For each image the row of its label image, where there is one.
+/// For each image the row of its label image, where there is one: by the columns `by` where both sets have them, else by names.
 ///
 /// # Errors
 /// Two label images of one image, or one that could be of two; names or columns that cannot be read.
-pub(super) fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec<Option<usize>>> {
+pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec<Option<usize>>> {
     let has = |store: &dyn Store| {
         let names = store.hints().feature_names();
         !by.is_empty() && by.iter().all(|name| names.contains(name))

@@ -1,0 +1,95 @@
+//! Labels after reading: turned where the maximum over depth was taken, the nearest one where they are resized or rotated.
+//! None are mixed, so no value appears that was not there.
+//!
+//! ```text
+//!   Maximum ──▶ turned ─┐
+//!   (stored)            ├──▶ nearest ──▶ batch (stored, or as floats)
+//!   Stored ─────────────┘
+//! ```
+
+use super::{Item, Job, PostReadBuffers, grow};
+use crate::dtype::Output;
+use crate::kernels::{Affine, Patch, bytes_of, convert_patch};
+use crate::orientation::{Orientation, Turn};
+use crate::resample::nearest;
+use crate::simd::Level;
+use crate::sink::PixelDestination;
+use wellread_image::PixelType;
+use wellread_store::Result;
+
+impl PostReadBuffers {
+    /// Does what is left to do for the labels of `item`. `out` is their place in the batch.
+    pub(super) fn complete_labels(
+        &mut self,
+        job: &Job<'_>,
+        item: &Item,
+        intermediate: &mut [f32],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let compiled = &job.arrays[item.array].compiled;
+        let dtype = item.info.dtype;
+        let Self { turned, floats, .. } = self;
+        let source: &[u8] = match item.destination {
+            PixelDestination::Stored { start } => {
+                bytes_of(&mut intermediate[start..start + item.intermediate])
+            }
+            PixelDestination::Maximum { start } => {
+                let size = [item.placement.height, item.placement.width];
+                let read = bytes_of(&mut intermediate[start..start + item.intermediate]);
+                if !item.resampled {
+                    convert_planes(dtype, read, size, item.orientation, compiled.output, out);
+                    return Ok(());
+                }
+                grow(turned, item.intermediate, job.dataset)?;
+                let turned = bytes_of(&mut turned[..item.intermediate]);
+                convert_planes(dtype, read, size, item.orientation, Output::Stored, turned);
+                turned
+            }
+            // They are where they belong: labels have neither illumination nor anything else that is computed.
+            PixelDestination::Out { .. }
+            | PixelDestination::Turned { .. }
+            | PixelDestination::Straight { .. } => {
+                return Ok(());
+            }
+        };
+        let from = item.placement.turned_size();
+        let to = compiled.transform.resize.map_or(from, |resize| (resize.height, resize.width));
+        let degrees = item.placement.degrees;
+        let planes = source.chunks_exact(from.0 * from.1 * dtype.size());
+        let pixels = to.0 * to.1;
+        let stored = pixels * dtype.size();
+        if compiled.output == Output::Stored {
+            for (plane, target) in planes.zip(out.chunks_exact_mut(stored)) {
+                nearest(dtype.size(), plane, from, to, degrees, target);
+            }
+            return Ok(());
+        }
+        grow(floats, stored.div_ceil(4), job.dataset)?;
+        let middle = &mut bytes_of(floats)[..stored];
+        let straight = Orientation::new([to.0, to.1], Turn::default());
+        let targets = out.chunks_exact_mut(pixels * compiled.output.dtype(dtype).size());
+        for (plane, target) in planes.zip(targets) {
+            nearest(dtype.size(), plane, from, to, degrees, middle);
+            convert_planes(dtype, middle, [to.0, to.1], straight, compiled.output, target);
+        }
+        Ok(())
+    }
+}
+
+/// Writes planes, turned, as numbers of a type. Of labels nothing is scaled.
+fn convert_planes(
+    dtype: PixelType,
+    source: &[u8],
+    [rows, columns]: [usize; 2],
+    to: Orientation,
+    output: Output,
+    out: &mut [u8],
+) {
+    let level = Level::detect();
+    let planes = source.chunks_exact(rows * columns * dtype.size());
+    let targets = out.chunks_exact_mut(rows * columns * output.dtype(dtype).size());
+    for (data, target) in planes.zip(targets) {
+        let patch = Patch { data, dtype, rows, columns, stride: columns };
+        convert_patch(level, &patch, to, Affine::IDENTITY, output, target);
+    }
+}

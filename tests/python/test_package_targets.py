@@ -1,0 +1,246 @@
+"""Targets and views from Python: against NumPy, other loaders, and what programs of torch and MONAI expect."""
+
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import tifffile
+import wellread as wr
+
+SHAPE = (2, 48, 56)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    """Twelve images of noise in which objects are bright, and masks of the objects in a folder beside them."""
+    folder = tmp_path_factory.mktemp("pairs")
+    random = np.random.default_rng(295)
+    for part in ("images", "masks", "stains"):
+        (folder / part).mkdir()
+    for i in range(12):
+        mask = np.zeros(SHAPE[1:], np.uint8)
+        for number in range(1, 5):
+            y, x = 9 * number + i % 4, 11 * number - i % 5
+            mask[y : y + 6, x : x + 8] = number
+        image = random.integers(0, 1000, SHAPE, dtype=np.uint16)
+        image[:, mask > 0] += 30000
+        kept = dict(photometric="minisblack", planarconfig="separate", tile=(32, 32), compression="zlib")
+        tifffile.imwrite(folder / "images" / f"site{i:02}.tif", image, **kept)
+        tifffile.imwrite(folder / "masks" / f"site{i:02}_mask.tif", mask)
+        tifffile.imwrite(folder / "stains" / f"site{i:02}.tif", image[0].astype(np.float32) * 2 + 1)
+    return folder
+
+
+def loader(pairs, **choices):
+    choices = {"batch_size": 4, "shuffle": True, "seed": 3, "targets": pairs / "masks"} | choices
+    return wr.DataLoader(pairs / "images", **choices)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_masks_are_cut_as_their_images(pairs, workers):
+    random = dict(random_crop=(20, 28), flip=True, turns="half")
+    with loader(pairs, num_workers=workers, scale=None, brightness=0.1, **random) as load:
+        assert load.pairing == "names" and len(load.targets) == 12
+        rows = load.rows(0)
+        seen = 0
+        for pixels, masks in load:
+            assert pixels.shape == (4, 2, 20, 28) and masks.shape == (4, 1, 20, 28)
+            assert pixels.dtype == np.float32 and masks.dtype == np.uint8
+            assert np.array_equal(pixels[:, 0] > 10000, masks[:, 0] > 0)
+            assert set(np.unique(masks)) <= {0, 1, 2, 3, 4}
+            seen += int((masks > 0).any(axis=(1, 2, 3)).sum())
+        assert seen > 0 and sorted(rows) == list(range(12))
+
+
+def test_labels_are_never_mixed(pairs):
+    for pixels, masks in loader(pairs, random_resized_crop=33, rotate=40, flip=True):
+        assert pixels.shape == (4, 2, 33, 33) and masks.shape == (4, 1, 33, 33)
+        assert set(np.unique(masks)) <= {0, 1, 2, 3, 4}
+    for _, masks in loader(pairs, resize=96, target_dtype="float32"):
+        assert masks.dtype == np.float32 and set(np.unique(masks)) == {0, 1, 2, 3, 4}
+
+
+def test_other_stains_are_images(pairs):
+    choices = dict(shuffle=False, targets=pairs / "stains", channels=[0], scale=None, random_crop=17, rotate=15)
+    for pixels, stains in loader(pairs, **choices):
+        # The same mixing of pixels, of twice the values.
+        assert stains.dtype == np.float32
+        np.testing.assert_allclose(stains, pixels * 2 + 1, rtol=1e-5, atol=0.1)
+    scaled = loader(pairs, targets=pairs / "images", target_kind="image", target_channels=[1], scale=0.5)
+    for pixels, stains in scaled:
+        np.testing.assert_allclose(stains[:, 0] * 65535, pixels[:, 1] * 2, rtol=1e-5)
+
+
+def test_tuples_and_dictionaries(pairs):
+    labels = np.arange(12)
+    order = dict(shuffle=False, labels=labels, indices=True)
+    pixels, masks, numbers, rows = next(iter(loader(pairs, **order)))
+    assert list(numbers) == list(rows) == [0, 1, 2, 3]
+    batch = next(iter(loader(pairs, keys=("image", "mask", "label", "row"), **order)))
+    assert list(batch) == ["image", "mask", "label", "row"]
+    assert np.array_equal(batch["image"], pixels) and np.array_equal(batch["mask"], masks)
+    named = next(iter(loader(pairs, shuffle=False, as_dict=True)))
+    assert list(named) == ["pixels", "targets"] and np.array_equal(named["targets"], masks)
+    plain = next(iter(loader(pairs, shuffle=False, as_="batch")))
+    assert [part.dtype for part in plain] == ["float32", "uint8"] and plain[1].rows == [0, 1, 2, 3]
+    assert plain[1].address % 64 == 0 and np.array_equal(np.asarray(plain[1]), masks)
+    assert (plain[1].epoch, plain[1].index) == (0, 0)
+
+
+def test_transforms_are_given_both(pairs):
+    def cut(sample):
+        image, mask = sample
+        return image[:, :10], mask[:, :10]
+
+    pixels, masks = next(iter(loader(pairs, transform=cut)))
+    assert pixels.shape == (4, 2, 10, 56) and masks.shape == (4, 1, 10, 56)
+    batch = next(iter(loader(pairs, keys=("image", "mask"), transform=lambda d: d | {"mask": d["mask"] + 1})))
+    assert set(batch) == {"image", "mask"} and batch["mask"].min() == 1
+    both = next(iter(loader(pairs, batch_transform=lambda batch: (batch[0] * 2, batch[1]))))
+    assert len(both) == 2
+    for wrong in (dict(transform=lambda s: s[0]), dict(batch_transform=lambda s: s[0])):
+        with pytest.raises(TypeError, match="must return"):
+            next(iter(loader(pairs, **wrong)))
+
+
+def test_views_are_tuples_and_dictionaries_of_arrays(pairs):
+    choices = dict(random_crop=16, flip=True, targets=None)
+    two = list(loader(pairs, views=2, **choices))
+    alone = list(loader(pairs, **choices))
+    for (first, second), only in zip(two, alone, strict=True):
+        assert np.array_equal(first, only) and first.shape == second.shape
+        assert not np.array_equal(first, second)
+    dino = {
+        "global": (2, {"random_resized_crop": 32, "scale_range": (0.4, 1.0), "flip": 0.5}),
+        "local": (8, {"random_resized_crop": (12, 12), "scale_range": (0.05, 0.4), "brightness": 0.2}),
+        "all": {"resize": 24},
+    }
+    batch = next(iter(loader(pairs, targets=None, views=dino, num_workers=2)))
+    assert [view.shape for view in batch["global"]] == [(4, 2, 32, 32)] * 2
+    assert [view.shape for view in batch["local"]] == [(4, 2, 12, 12)] * 8
+    assert batch["all"].shape == (4, 2, 24, 24)
+    assert not np.array_equal(batch["local"][0], batch["local"][7])
+    several = next(iter(loader(pairs, targets=None, views=[{"crop": 8}, {"crop": (8, 10)}], labels=range(12))))
+    assert [view.shape for view in several[0]] == [(4, 2, 8, 8), (4, 2, 8, 10)] and len(several[1]) == 4
+    (one,), masks = next(iter(loader(pairs, views=1)))
+    assert one.shape == (4, *SHAPE) and masks[0].shape == (4, 1, *SHAPE[1:])
+
+
+def test_each_view_has_its_masks(pairs):
+    views = {"global": (2, {"random_crop": 30}), "local": {"random_crop": 10, "flip": True}}
+    for pixels, masks in loader(pairs, views=views, scale=None):
+        for name in ("global", "local"):
+            images, targets = ([part[name]] if name == "local" else part[name] for part in (pixels, masks))
+            for image, target in zip(images, targets, strict=True):
+                assert np.array_equal(image[:, 0] > 10000, target[:, 0] > 0)
+
+
+def test_memory_is_shared_and_given_back(pairs):
+    batches = iter(loader(pairs, num_workers=0, shuffle=False, scale=None))
+    pixels, masks = next(batches)
+    kept = masks.copy()
+    del pixels
+    for other_pixels, other in batches:
+        other[:] = 9
+        other_pixels[:] = 0
+    assert np.array_equal(masks, kept)
+
+
+def test_loaders_resume_and_are_pickled(pairs):
+    choices = dict(random_crop=20, views=2, num_workers=2, keys=("image", "mask"))
+    load = loader(pairs, **choices)
+    expected = [batch["mask"][1].copy() for batch in load]
+    load.set_epoch(0)
+    begun = iter(load)
+    next(begun)
+    state = load.state_dict()
+    copied = pickle.loads(pickle.dumps(load))
+    assert copied.pairing == "names"
+    for again in (copied, loader(pairs, **choices)):
+        again.load_state_dict(state)
+        rest = [batch["mask"][1] for batch in again]
+        assert len(rest) == 2 and all(map(np.array_equal, rest, expected[1:]))
+
+
+def test_wrong_choices_are_named(pairs, tmp_path):
+    (tmp_path / "few").mkdir()
+    for i in (0, 2):
+        shutil.copy(pairs / "masks" / f"site{i:02}_mask.tif", tmp_path / "few")
+    (tmp_path / "small").mkdir()
+    for i in range(12):
+        tifffile.imwrite(tmp_path / "small" / f"site{i:02}.tif", np.zeros((8, 8), np.uint8))
+    for wrong, text in [
+        (dict(targets=tmp_path / "few"), "10 of 12 images have no target"),
+        (dict(targets=tmp_path / "small"), "48x56"),
+        (dict(targets=None, target_kind="labels"), "target_kind is about targets"),
+        (dict(target_scale="unit"), "target_scale"),
+        (dict(target_kind="mask"), "target_kind"),
+        (dict(keys=("image",)), "keys has 1 names, and a batch 2 parts: pixels, targets"),
+        (dict(views=0), "views"),
+        (dict(views=65), "65 views"),
+        (dict(views=[{"crop": 100}]), "larger than the image"),
+        (dict(views=[{"crop": 4, "random_crop": 4}]), "views\\[0\\] has crop and random_crop"),
+        (dict(views=[{"scale_range": (0.1, 0.2)}]), "belongs to random_resized_crop"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            loader(pairs, **wrong)
+    for wrong in (dict(targets=3), dict(views=[3]), dict(views=[{"crpo": 3}]), dict(views="two")):
+        with pytest.raises(TypeError):
+            loader(pairs, **wrong)
+    left = loader(pairs, targets=tmp_path / "few", on_error="skip", shuffle=False)
+    assert [len(masks) for _, masks in left] == [2] and len(left.skipped) == 10
+
+
+def test_views_read_no_more_than_one(pairs):
+    read = []
+    for views in (None, 1, 2):
+        load = loader(pairs, targets=None, views=views, flip=True, num_workers=0)
+        for _ in load:
+            pass
+        read.append(load.traffic)
+    assert read[1]["read"] == read[2]["read"] and read[2]["used"] == 2 * read[1]["used"]
+
+
+def test_tensors(pairs):
+    torch = pytest.importorskip("torch")
+    import wellread.torch
+
+    for pixels, masks in loader(pairs, as_="torch", flip=True, scale="device"):
+        assert pixels.dtype == torch.float32 and masks.dtype == torch.uint8
+        # As a loss of Dice takes them.
+        probability, truth = (pixels[:, :1] > 0.1).float(), (masks > 0).float()
+        dice = 2 * (probability * truth).sum() / (probability.sum() + truth.sum())
+        assert dice == 1
+        assert float(pixels.max()) <= 1
+    (first, second), (one, two) = next(iter(loader(pairs, as_="torch", views=2, device="cpu")))
+    assert first.shape == second.shape == (4, *SHAPE) and torch.equal(one, two)
+    items = wellread.torch.IterableDataset(wr.Dataset(pairs / "images"), targets=pairs / "masks", views=2)
+    (image, _), (mask, _) = next(iter(items))
+    assert image.shape == SHAPE and mask.shape == (1, *SHAPE[1:])
+    several = torch.utils.data.DataLoader(items, batch_size=3, num_workers=2)
+    (images, _), (masks, _) = next(iter(several))
+    assert images.shape == (3, *SHAPE) and masks.dtype == torch.uint8
+
+
+def test_arrays_of_jax(pairs):
+    pytest.importorskip("jax")
+    both = next(iter(loader(pairs, as_="jax", shuffle=False)))
+    plain = next(iter(loader(pairs, shuffle=False)))
+    assert all(np.array_equal(np.asarray(a), b) for a, b in zip(both, plain, strict=True))
+
+
+def test_masks_of_cellpainting(shared, tmp_path):
+    root = shared / "nf1"
+    if not root.is_dir():
+        pytest.skip("no nf1 images on this machine")
+    images, masks = sorted((root / "images").glob("*DAPI*")), sorted((root / "masks").glob("*DAPI*Nuclei*"))
+    for folder, files in (("images", images), ("masks", masks)):
+        (tmp_path / folder).mkdir()
+        for file in files:
+            shutil.copy(file, tmp_path / folder)
+    choices = dict(batch_size=4, random_crop=256, crops_per_image=4)
+    pixels, labels = next(iter(wr.DataLoader(tmp_path / "images", targets=tmp_path / "masks", **choices)))
+    stored = tifffile.imread(masks[0])
+    assert pixels.shape[-2:] == labels.shape[-2:] == (256, 256)
+    assert set(np.unique(labels)) <= set(np.unique(stored))
