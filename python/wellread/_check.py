@@ -65,6 +65,15 @@ def path(name: str, value: Any) -> str:
     return value
 
 
+def paths(name: str, value: Any) -> str | list[str]:
+    """A path, or a list of some."""
+    if isinstance(value, (list, tuple)):
+        if not value:
+            raise ValueError(f"{name} must not be an empty list")
+        return [path(f"{name}[{i}]", one) for i, one in enumerate(value)]
+    return path(name, value)
+
+
 def word(name: str, value: Any, known: Sequence[str]) -> str:
     """One of some words."""
     if not isinstance(value, str):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _check, _native, _options, _rows, _tables
+from . import _check, _native, _options, _rows, _tables, _views
 from ._types import ArrowStream, Cache, Edge, Lone, Mask, Observed, Path, Size, Unit, Unmatched
 from .errors import ChoiceError, Error
 
@@ -34,7 +34,9 @@ class Dataset:
     """A set of images: a file or folder in any format that wellread reads, recognised by its content.
 
     Args:
-        path: the file or folder.
+        path: the file or folder; a folder of tables (Parquet, Lance, Vortex, DuckDB), whose folders may be called
+            ``plate=BR1``, which are a column then; a pattern such as "plates/*.parquet" or "screen/**/*.parquet"; or
+            a list of any of these, which are one set (:meth:`concat`, :attr:`parts`).
         format: name of the format, where content alone should not decide (:func:`wellread.formats`).
         table: name of the table, in databases with several; the split ("train", "val") of an image folder that has
             some.
@@ -80,10 +82,12 @@ class Dataset:
     _shape: tuple[int, ...] | None = None
     # The images, the table and how it is joined to them, where :meth:`with_columns` has made this set.
     _joined: tuple[Any, ...] | None = None
+    # What makes this set of others, where it is some rows of one or several together, and of what.
+    _made: tuple[Callable[..., Dataset], tuple[Any, ...]] | None = None
 
     def __init__(
         self,
-        path: Path,
+        path: Path | Sequence[Path],
         *,
         format: str | None = None,
         table: str | None = None,
@@ -96,7 +100,7 @@ class Dataset:
         unmatched: str | None = None,
         path_map: Mapping[str, str] | None = None,
     ) -> None:
-        path = _check.path("path", path)
+        paths = _check.paths("path", path)
         options: dict[str, Any] = {}
         texts: dict[str, Any] = {"format": format, "table": table, "column": column, "cache": cache}
         texts |= {"layout": layout, "pattern": pattern, "missing": missing, "unmatched": unmatched}
@@ -112,23 +116,26 @@ class Dataset:
             options["level"] = _check.whole("level", level, most=1000)
         if options.get("format") in _OF_FILES:
             raise Error(
-                f'{format}: is no storage format; a folder of PNG and JPEG files is format="image-folder"', path=path
+                f'{format}: is no storage format; a folder of PNG and JPEG files is format="image-folder"',
+                path=paths if isinstance(paths, str) else paths[0],
             )
-        self._open(path, options)
+        self._open(paths, options)
         found = self._native.mask_among_files()
         if found is not None:
             warnings.warn(
-                f"{path}: {found[0]} is a mask of {found[1]} by its name, and both are images of this set: give the "
-                "folder of one of them",
+                f"{self._path}: {found[0]} is a mask of {found[1]} by its name, and both are images of this set: "
+                "give the folder of one of them",
                 stacklevel=2,
             )
 
-    def _open(self, path: str, options: dict[str, Any]) -> None:
-        self._path = path
+    def _open(self, path: str | list[str], options: dict[str, Any]) -> None:
+        self._paths: str | list[str] = path
         self._options: dict[str, Any] | None = options
         self._cut: tuple[Dataset, str, dict[str, Any]] | None = None
-        self._native = _native.Dataset(path, **options)
-        self._length = len(self._native)
+        native = _native.Dataset(path, **options)
+        self._path = path if isinstance(path, str) else native.path
+        self._native = native
+        self._length = len(native)
 
     @property
     def _native(self) -> _Opened:
@@ -186,6 +193,109 @@ class Dataset:
         dataset._native = _native.Dataset.from_arrow(table.__arrow_c_stream__(), column)
         dataset._length = len(dataset._native)
         return dataset
+
+    @classmethod
+    def from_load_data(
+        cls,
+        path: Path,
+        *,
+        path_map: Mapping[str, str] | None = None,
+        missing: str | None = None,
+        cache: Cache | None = None,
+    ) -> Dataset:
+        """The images of CellProfiler's ``load_data.csv``: a row is an image, each ``FileName_Orig…`` a channel, and
+        each ``Metadata_…`` a column. ``Dataset(path)`` opens such a table as well.
+
+        Args:
+            path: the table.
+            path_map: beginnings of paths in the table, each with what it is here.
+            missing: what is done with images that lack one of their files, as for :class:`Dataset`.
+            cache: what is kept of images that were read, as for :class:`Dataset`.
+        """
+        table = _check.path("path", path)
+        if not table.lower().endswith(".csv"):
+            raise ValueError(f"path must be a table of CellProfiler, load_data.csv, not {table!r}")
+        return cls(table, path_map=path_map, missing=missing, cache=cache)
+
+    @classmethod
+    def concat(cls, datasets: Iterable[Dataset]) -> Dataset:
+        """Several sets as one, also of several formats: the rows of the first, then of the next. ``a + b`` is the
+        same. Columns are joined by their names: where a set has none of a name its values are missing, and numbers
+        become the type that holds them all. Where two sets have an image of the same name, each image is called by
+        its set as well. Caches of the sets go on.
+
+        Raises:
+            wellread.ChoiceError: a column is text in one set and a number in another, when it is read.
+        """
+        given = _check.several("datasets", datasets, "a list of datasets")
+        for i, dataset in enumerate(given):
+            if not isinstance(dataset, Dataset):
+                raise TypeError(f"datasets[{i}] must be a wellread.Dataset, not {type(dataset).__name__}")
+        if not given:
+            raise ValueError("datasets must not be empty")
+        return _concat(given)
+
+    def __add__(self, other: Any) -> Dataset:
+        if not isinstance(other, Dataset):
+            return NotImplemented
+        before = self._made[1][0] if self._made is not None and self._made[0] is _concat else [self]
+        return _concat([*before, other])
+
+    @property
+    def parts(self) -> dict[str, range]:
+        """The sets that this one is put together from, by their names, with the rows of each; empty where it is one
+        set. ``ds.select(ds.parts[name])`` is one of them."""
+        return {name: range(first, end) for name, first, end in self._native.parts()}
+
+    def part_weights(self, shares: Sequence[float] | Mapping[str, float]) -> list[float]:
+        """Weights of the rows, for ``DataLoader(…, weights=…)``, by which each part is drawn in its share, however
+        many rows it has: ``both.part_weights([1, 1])`` mixes two sets half and half.
+
+        Args:
+            shares: a number for each of :attr:`parts`, in their order or by their names; only their ratios count.
+
+        Raises:
+            ValueError: not one number for each part, a negative one, or none above 0.
+        """
+        if isinstance(shares, Mapping):
+            names = list(self.parts)
+            if set(names) != set(shares):
+                raise ValueError(f"shares must have the names of all parts, {names[:12]}, not {list(shares)[:12]}")
+            shares = [shares[name] for name in names]
+        given = _check.several("shares", shares)
+        return self._native.part_weights([_check.real(f"shares[{i}]", one, 0) for i, one in enumerate(given)])
+
+    def select(self, rows: slice | Sequence[int] | NDArray[Any]) -> Dataset:
+        """Some rows as a set, in this order, over the same open files and cache: a slice, a list of rows, a range, or
+        one truth value per row. Nothing is read.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        if not _rows.is_several(rows):
+            raise TypeError(f"rows must be a slice, a list of rows or truth values, not {type(rows).__name__}")
+        return _select(self, _rows.many(rows, self._length))
+
+    def filter(
+        self,
+        condition: Callable[[Mapping[str, Any]], Any] | Sequence[bool] | NDArray[Any] | None = None,
+        /,
+        **values: Any,
+    ) -> Dataset:
+        """The rows for which a condition holds, as a set: ``ds.filter(Metadata_Plate="BR1", Metadata_Well=["A01",
+        "A02"])``, ``ds.filter(lambda columns: columns["Cells_Count"] > 20)``.
+
+        Args:
+            condition: one truth value per row; or a callable that is given the columns, as NumPy arrays by their
+                names (:meth:`column`), and returns that.
+            **values: the value that a column has to have, or a list of which it has to have one; None for a missing
+                one. All have to hold.
+
+        Raises:
+            KeyError: there is no such column.
+            TypeError, ValueError: nothing is asked for, or not one truth value per row.
+        """
+        return _select(self, _views.rows_where(self, condition, values))
 
     def cells(
         self,
@@ -546,6 +656,8 @@ class Dataset:
 
     def __reduce__(self) -> tuple[Any, ...]:
         _ = self._native
+        if self._made is not None:
+            return self._made
         if self._joined is not None:
             return _with_columns, self._joined
         if self._cut is not None:
@@ -555,7 +667,7 @@ class Dataset:
                 "a Dataset of an Arrow table in memory cannot be pickled: write the table to a file and open that, "
                 "or use forked worker processes"
             )
-        return _reopened, (self._path, self._options)
+        return _reopened, (self._paths, self._options)
 
     def __repr__(self) -> str:
         if self.closed:
@@ -597,7 +709,27 @@ def _with_columns(images: Dataset, table: Any, on: list[str], unmatched: str) ->
     return dataset
 
 
-def _reopened(path: str, options: dict[str, Any]) -> Dataset:
+def _select(images: Dataset, rows: list[int]) -> Dataset:
+    dataset = Dataset.__new__(Dataset)
+    dataset._path, dataset._options, dataset._cut = images._path, None, images._cut
+    dataset._made = (_select, (images, rows))
+    dataset._native = images._native.select(rows)
+    dataset._length = len(rows)
+    return dataset
+
+
+def _concat(datasets: list[Dataset]) -> Dataset:
+    dataset = Dataset.__new__(Dataset)
+    dataset._options, dataset._cut = None, datasets[0]._cut
+    if any(one._cut is None for one in datasets):
+        dataset._cut = None
+    dataset._made = (_concat, (datasets,))
+    native = _native.Dataset.concat([one._native for one in datasets])
+    dataset._path, dataset._native, dataset._length = native.path, native, len(native)
+    return dataset
+
+
+def _reopened(path: str | list[str], options: dict[str, Any]) -> Dataset:
     # Whoever opened it first was told what is to be said of it, and its arguments were checked.
     dataset = Dataset.__new__(Dataset)
     dataset._open(path, options)

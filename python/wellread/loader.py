@@ -72,7 +72,8 @@ class DataLoader(Generic[B_co]):
         percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles. NaN
             and infinite values do not count; infinite ones are clipped to 0 and 1.
         normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
-            each image by its own; or the file that ``wellread stats --out`` wrote.
+            each image by its own; or the file that ``wellread stats --out`` wrote, with ``--by Metadata_Plate`` each
+            image by the numbers of its plate.
         channels: indices or names of the channels to take, in this order.
         crop, random_crop: (height, width) or one number: the centre, or a random part.
         crop_square: the square in the middle whose side is this share of the shorter side, from 0 to 1.
@@ -85,7 +86,9 @@ class DataLoader(Generic[B_co]):
         brightness, contrast, gamma: random changes of intensity, 0 for none; ``per_channel`` draws anew for each.
         photon_noise, gaussian_noise: random noise, in units of scaled values.
         channel_dropout: probability of each channel of becoming 0.
-        illumination: file of the flat field, or (flat, dark), that images are corrected by.
+        illumination: file of the flat field, or (flat, dark), that images are corrected by; a pattern such as
+            "illum/{Metadata_Plate}/{Metadata_Plate}_Illum{channel}.npy" for one of each plate and channel: names of
+            columns, ``{channel}`` for the channel's name, ``{channel:1}`` for its number from 1.
         crops_per_image: so many crops of each image, one after the other in a batch, from one read.
         targets: a second set, or its path: masks, another stain. Batches are (pixels, targets). Crops, flips, turns,
             rotations and sizes are those of the image; changes of intensity are the image's alone. Which target is of

@@ -1,13 +1,17 @@
 //! A transform compiled for one pixel type and number of channels: what is folded into the pass over the pixels, and
 //! what is left to do with the image's floats.
 
+use crate::dataset::Dataset;
 use crate::dtype::{DType, Output};
 use crate::kernels::Affine;
 use crate::postprocess::{FinalNormalize, PostProcess};
+use crate::row_fields::RowFields;
+use crate::row_groups::RowGroups;
 use crate::transform::affine::{affine, first_affine, is_between, is_clipped, mean_and_std};
 use crate::transform::{Normalize, Scale, Transform};
+use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
-use wellread_store::RowInfo;
+use wellread_store::{Result, RowInfo};
 
 /// A run of neighbouring channels that is read by one request.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,8 +35,10 @@ pub(crate) struct CompiledTransform {
     /// Factor and summand of each output channel in the pass over the pixels; where brightness varies, those of
     /// brightness 1.
     pub(crate) affine: Vec<Affine>,
-    /// Whether the factors differ from image to image.
+    /// Whether the brightness differs from image to image.
     pub(crate) per_image_brightness: bool,
+    /// What rows take from columns beside them, where they do.
+    pub(crate) groups: Option<Arc<RowGroups>>,
     /// What comes after the pass.
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) runs: Vec<ChannelRun>,
@@ -74,12 +80,14 @@ impl CompiledTransform {
             }
         }
         let affine = channels.iter().enumerate();
-        let affine = affine.map(|(c, &stored)| first_affine(transform, info.dtype, c, stored, 1.0)).collect();
+        let affine =
+            affine.map(|(c, &stored)| first_affine(transform, info.dtype, [c, stored], None, 1.0)).collect();
         Self {
             output,
             dtype: info.dtype,
             stored_channels: info.shape.c(),
             affine,
+            groups: None,
             per_image_brightness: transform.jitter.brightness > 0.0 && !is_clipped(transform),
             post_process: needs_post_process(transform)
                 .then(|| post_process(transform, info.dtype, &channels)),
@@ -90,18 +98,71 @@ impl CompiledTransform {
         }
     }
 
+    /// The same with what it takes from columns beside the images of this set, of which its rows will be.
+    ///
+    /// # Errors
+    /// Columns that are not there or cannot be read.
+    pub(crate) fn of_rows(mut self, dataset: &Dataset) -> Result<Self> {
+        self.groups = RowGroups::of(dataset, &self.transform, &self.channels)?.map(Arc::new);
+        Ok(self)
+    }
+
     /// The same for labels. Nothing may be left to do with values but a resize and a rotation.
     pub(crate) fn of_labels(self) -> Self {
         Self { is_of_labels: true, ..self }
     }
 
-    pub(crate) fn fits(&self, transform: &Transform, info: RowInfo) -> bool {
-        self.dtype == info.dtype && self.stored_channels == info.shape.c() && self.transform == *transform
+    pub(crate) fn fits(&self, dataset: &Dataset, transform: &Transform, info: RowInfo) -> bool {
+        self.dtype == info.dtype
+            && self.stored_channels == info.shape.c()
+            && self.groups.as_ref().is_none_or(|groups| groups.is_of(dataset))
+            && self.transform == *transform
     }
 
-    /// The factor and summand of an output channel under a brightness.
-    pub(crate) fn affine_at(&self, channel: usize, brightness: f32) -> Affine {
-        first_affine(&self.transform, self.dtype, channel, self.channels[channel], f64::from(brightness))
+    /// The group of a row, where rows are normalised by groups.
+    ///
+    /// # Errors
+    /// A group of which nothing is known.
+    pub(crate) fn group(&self, row: usize) -> Result<Option<u32>> {
+        self.groups.as_ref().map_or(Ok(None), |groups| groups.group(row))
+    }
+
+    /// The illumination fields of rows, where they have such.
+    pub(crate) fn fields(&self) -> Option<&Arc<RowFields>> {
+        self.groups.as_ref()?.fields()
+    }
+
+    /// Puts the factors that are an image's own behind `all`: those of the pass over its pixels, where its brightness or group has some,
+    /// and those of the last step, where normalisation by groups comes after others. Returns where each begin.
+    pub(crate) fn own_factors(
+        &self,
+        group: Option<u32>,
+        brightness: impl Fn(usize) -> f32,
+        all: &mut Vec<Affine>,
+    ) -> [Option<usize>; 2] {
+        let channels = 0..self.channels.len();
+        let of_pass = (self.per_image_brightness || group.is_some()).then_some(all.len());
+        if of_pass.is_some() {
+            let brightness = |c| if self.per_image_brightness { brightness(c) } else { 1.0 };
+            all.extend(channels.clone().map(|c| self.affine_at(c, group, brightness(c))));
+        }
+        let group = group.filter(|_| self.post_process.is_some());
+        let of_last = group.map(|_| all.len());
+        all.extend(channels.filter_map(|c| self.last_affine(c, group?)));
+        [of_pass, of_last]
+    }
+
+    /// The factor and summand of an output channel for a row of this group under a brightness.
+    fn affine_at(&self, channel: usize, group: Option<u32>, brightness: f32) -> Affine {
+        let channels = [channel, self.channels[channel]];
+        first_affine(&self.transform, self.dtype, channels, group, f64::from(brightness))
+    }
+
+    /// The normalisation of an output channel for a row of this group, where it is the last step.
+    fn last_affine(&self, channel: usize, group: u32) -> Option<Affine> {
+        let channels = [channel, self.channels[channel]];
+        let (mean, std) = mean_and_std(&self.transform, self.dtype, channels, Some(group))?;
+        Some(affine(1.0 / std, -mean / std))
     }
 }
 
@@ -124,9 +185,10 @@ fn post_process(transform: &Transform, dtype: PixelType, channels: &[usize]) -> 
         last: match &transform.normalize {
             None => FinalNormalize::Nothing,
             Some(Normalize::PerImage) => FinalNormalize::PerImage,
+            // Of groups, what stands here is of none: images bring their own.
             Some(_) => {
                 let each = channels.iter().enumerate().map(|(c, &stored)| {
-                    let (mean, std) = mean_and_std(transform, dtype, c, stored).unwrap_or((0.0, 1.0));
+                    let (mean, std) = mean_and_std(transform, dtype, [c, stored], None).unwrap_or((0.0, 1.0));
                     affine(1.0 / std, -mean / std)
                 });
                 FinalNormalize::Affine(each.collect())

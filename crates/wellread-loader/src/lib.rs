@@ -69,6 +69,8 @@ mod pool;
 mod postprocess;
 mod resample;
 mod ring;
+mod row_fields;
+mod row_groups;
 pub mod simd;
 mod sink;
 pub mod skip;
@@ -94,10 +96,11 @@ pub use pipeline::{Batches, Stopper};
 pub use pool::BatchMemory;
 pub use skip::{OnError, Skipped};
 pub use state::LoaderState;
-pub use stats::Stats;
+pub use stats::{GroupStats, Stats};
 pub use targets::{Pairing, TargetKind, Targets};
 pub use traffic::Traffic;
 pub use transform::field::{self, Field};
 pub use transform::{
-    Crop, Filter, Jitter, Noise, Normalize, Placement, Resize, RightAngles, Scale, Transform, TransformError,
+    Crop, Filter, GroupFields, GroupNormalize, Jitter, Noise, Normalize, Placement, Resize, RightAngles,
+    Scale, Transform, TransformError,
 };

@@ -71,19 +71,21 @@ impl Channel<'_> {
 
 impl PostProcess {
     /// Does the steps on an image of `channels` channels, in C order (time, channel, the rest). `is_whole` promises values
-    /// of 8- or 16-bit integers, neither scaled nor resampled.
+    /// of 8- or 16-bit integers, neither scaled nor resampled. `last` is the image's own normalisation, channel by channel.
     pub(crate) fn run(
         &self,
         level: Level,
         draws: Draws,
         floats: &mut [f32],
         [times, channels]: [usize; 2],
+        last: Option<&[Affine]>,
         (percentiles, is_whole): (&mut Percentiles, bool),
     ) {
         let len = floats.len() / (times * channels);
         for c in 0..channels {
             let mut channel = Channel { floats: &mut *floats, stride: len * channels, start: c * len, len };
-            self.run_channel(level, draws, &mut channel, c, (&mut *percentiles, is_whole));
+            let last = last.map(|last| last[c]);
+            self.run_channel(level, draws, &mut channel, (c, last), (&mut *percentiles, is_whole));
         }
     }
 
@@ -92,7 +94,7 @@ impl PostProcess {
         level: Level,
         draws: Draws,
         channel: &mut Channel<'_>,
-        c: usize,
+        (c, last): (usize, Option<Affine>),
         (percentiles, is_whole): (&mut Percentiles, bool),
     ) {
         let Jitter { contrast, gamma, .. } = self.jitter;
@@ -133,7 +135,7 @@ impl PostProcess {
         }
         match &self.last {
             FinalNormalize::Nothing => {}
-            FinalNormalize::Affine(affine) => next.last = Some(affine[c]),
+            FinalNormalize::Affine(affine) => next.last = Some(last.unwrap_or(affine[c])),
             FinalNormalize::PerImage => {
                 next.apply(level, channel);
                 let (mean, variance) = moments(level, channel);

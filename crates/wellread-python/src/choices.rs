@@ -2,12 +2,12 @@
 
 use crate::lent::Lent;
 use pyo3::prelude::*;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread::store::cells::CellOptions;
 use wellread::{
-    Crop, Dataset, Error, Field, Filter, Grouping, Jitter, LoaderBuilder, Noise, Normalize, OnError, Order,
-    Output, Resize, Result, RightAngles, Scale, TargetKind, Targets, Transform, Uneven,
+    Crop, Dataset, Error, Field, Filter, GroupFields, Grouping, Jitter, LoaderBuilder, Noise, Normalize,
+    OnError, Order, Output, Resize, Result, RightAngles, Scale, TargetKind, Targets, Transform, Uneven,
 };
 
 /// All choices, each under its name. What is `None` stays at the loader's default.
@@ -115,6 +115,11 @@ enum NormalizeChoice {
     Stored(#[expect(dead_code, reason = "tells the tuples apart")] String, Vec<f32>, Vec<f32>),
     /// "image", or the file that `wellread stats --out` wrote.
     Named(PathBuf),
+}
+
+/// Whether a path is a pattern of illumination fields, and no file is called so.
+fn is_pattern(path: &Path) -> bool {
+    GroupFields::is_pattern(&path.to_string_lossy()) && !path.exists()
 }
 
 /// The value of a word among those that there are.
@@ -302,15 +307,24 @@ impl TransformChoice {
             (None, None, None, Some(share)) => Crop::CenterSquare { share },
             (None, None, None, None) => Crop::None,
         };
-        let illumination =
-            self.illumination.map(|(flat, dark)| Field::open(flat, dark.as_deref()).map(Arc::new));
+        let (illumination, fields) = match self.illumination {
+            None => (None, None),
+            Some((flat, dark)) if is_pattern(&flat) || dark.as_deref().is_some_and(is_pattern) => {
+                let text = |path: PathBuf| path.to_string_lossy().into_owned();
+                let fields = GroupFields::new(text(flat), dark.map(text));
+                let fields = fields.map_err(|e| Error::new("illumination", e.cause).hint(e.hint))?;
+                (None, Some(Arc::new(fields)))
+            }
+            Some((flat, dark)) => (Some(Arc::new(Field::open(flat, dark.as_deref())?)), None),
+        };
         let (brightness, contrast, gamma, per_channel) = self.jitter;
         let (photon, gaussian) = self.noise;
         Ok(Transform {
             project: self.project,
             channels: self.channels,
             crop,
-            illumination: illumination.transpose()?,
+            illumination,
+            fields,
             flip_horizontal: self.flip[0],
             flip_vertical: self.flip[1],
             right_angles: word("turns", &self.turns, &turns)?,

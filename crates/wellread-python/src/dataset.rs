@@ -46,6 +46,13 @@ fn shown(size: [usize; 5]) -> Vec<usize> {
     if t == 1 && z == 1 { vec![c, y, x] } else { size.to_vec() }
 }
 
+/// What is opened: a path, or several as one set.
+#[derive(FromPyObject)]
+enum Paths {
+    One(PathBuf),
+    Several(Vec<PathBuf>),
+}
+
 /// Takes blocks until it is told to stop.
 struct StoppableSink<'a, S> {
     sink: S,
@@ -138,7 +145,7 @@ impl Dataset {
     ))]
     fn open(
         py: Python<'_>,
-        path: PathBuf,
+        path: Paths,
         format: Option<String>,
         table: Option<String>,
         column: Option<String>,
@@ -162,7 +169,13 @@ impl Dataset {
         let cache = cache.map_or(Ok(Cache::None), str::parse);
         let cache =
             cache.map_err(|why: String| pyo3::exceptions::PyValueError::new_err(format!("cache: {why}")))?;
-        let open = move |_: &AtomicBool| wellread::Dataset::open_with(&path, &options)?.with_cache(&cache);
+        let open = move |_: &AtomicBool| {
+            let set = match path {
+                Paths::One(path) => wellread::Dataset::open_with(path, &options)?,
+                Paths::Several(paths) => wellread::Dataset::open_all(paths, &options)?,
+            };
+            set.with_cache(&cache)
+        };
         // Here, where the process may still have but this thread.
         wellread::store::fd_table::reserve_descriptors();
         let home = abandonable(py, Activity::Opening, open)?;
@@ -195,6 +208,30 @@ impl Dataset {
         crate::arrow::with_columns(py, &self.opened, stream, on, nulls).map(Self::new)
     }
 
+    /// Some rows, in this order, as a set.
+    fn select(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<Self> {
+        self.opened.with(py, Activity::Choosing, |dataset| dataset.select(rows)).map(Self::new)
+    }
+
+    /// Several sets as one.
+    #[staticmethod]
+    fn concat(py: Python<'_>, sets: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let sets: Result<Vec<wellread::Dataset>> = sets.into_iter().map(|set| set.opened.here()).collect();
+        let whole = sets.and_then(|sets| wellread::Dataset::concat(&sets));
+        whole.map(Self::new).map_err(|error| exception(py, &error, Activity::Opening))
+    }
+
+    /// The sets that this one is put together from: name, first row, and the row after the last.
+    fn parts(&self) -> Vec<(String, usize, usize)> {
+        let parts = self.opened.home().parts();
+        parts.into_iter().map(|part| (part.name, part.rows.start, part.rows.end)).collect()
+    }
+
+    /// A weight for each row, so that parts are drawn in these shares.
+    fn part_weights(&self, py: Python<'_>, shares: Vec<f64>) -> PyResult<Vec<f64>> {
+        self.opened.with(py, Activity::Choosing, move |dataset| dataset.part_weights(&shares))
+    }
+
     /// What the table of cells came to, as JSON; None where rows are images.
     fn cells_report(&self) -> PyResult<Option<String>> {
         let report = self.opened.home().cells_report();
@@ -209,6 +246,12 @@ impl Dataset {
 
     fn __len__(&self) -> usize {
         self.opened.home().len()
+    }
+
+    /// What was opened: of several paths the folder that they have in common.
+    #[getter]
+    fn path(&self) -> String {
+        self.opened.home().store().path().to_string_lossy().into_owned()
     }
 
     /// Name of the storage format.

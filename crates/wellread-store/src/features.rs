@@ -196,16 +196,31 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
         let images = source.len();
         return Err(Error::new(source.path(), format_args!("columns of {rows} rows beside {images} images")));
     }
-    let key = |row| {
-        let values = columns.iter().map(|column| key_at(column, row).unwrap_or_else(|| NULL.to_owned()));
-        // Separated by what no name has, so that "a", "bc" differs from "ab", "c".
-        values.collect::<Vec<_>>().join("\u{1f}")
-    };
+    let key = |row| key_of(&columns.iter().map(|column| key_at(column, row)).collect::<Vec<_>>());
     Ok((0..source.len()).map(key).collect())
+}
+
+/// The text of [`keys`] for these values, of which `None` is a null.
+pub fn key_of(values: &[Option<String>]) -> String {
+    // Separated by what no name has, so that "a", "bc" differs from "ab", "c".
+    values.iter().map(|value| value.as_deref().unwrap_or(NULL)).collect::<Vec<_>>().join(SEPARATOR)
+}
+
+/// The values that a text of [`keys`] is made of.
+pub fn key_values(key: &str) -> Vec<Option<String>> {
+    key.split(SEPARATOR).map(|value| Some(value.to_owned()).filter(|value| value != NULL)).collect()
+}
+
+/// A text of [`keys`] for people.
+pub fn key_in_words(key: &str) -> String {
+    let values = key_values(key).into_iter().map(|value| value.unwrap_or_else(|| "null".to_owned()));
+    values.collect::<Vec<_>>().join(", ")
 }
 
 /// What stands for a null in [`keys`].
 const NULL: &str = "\0";
+/// What stands between the values of several columns in [`keys`].
+const SEPARATOR: &str = "\u{1f}";
 
 /// A plain value as text; `None` where there is none.
 pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
@@ -262,6 +277,13 @@ mod tests {
         assert_eq!(stem("C:\\x\\A01.TIF"), "A01");
         assert_eq!(stem("A.01"), "A.01");
         assert_eq!(stem(".tif"), ".tif");
+    }
+
+    #[test]
+    fn keys_are_taken_apart() {
+        let values = [Some("a".to_owned()), None, Some(String::new())];
+        assert_eq!(key_values(&key_of(&values)), values);
+        assert_eq!(key_in_words(&key_of(&values[..2])), "a, null");
     }
 
     #[test]

@@ -28,11 +28,13 @@ pub struct Hints<'a> {
     pub columns: Option<&'a dyn FeatureTable>,
     /// How the images are made of several files each, where they are.
     pub sites: Option<&'a dyn SiteTable>,
+    /// The sets that this one is put together from, where it is.
+    pub parts: Option<&'a dyn PartTable>,
 }
 
 impl Default for Hints<'_> {
     fn default() -> Self {
-        Self { rows_per_read: 1, pages: None, columns: None, sites: None }
+        Self { rows_per_read: 1, pages: None, columns: None, sites: None, parts: None }
     }
 }
 
@@ -75,6 +77,11 @@ impl Hints<'_> {
     /// What the first of them lacks that does: as [`SiteTable::complete`].
     pub fn complete(self, rows: impl IntoIterator<Item = usize>) -> Result<()> {
         self.sites.map_or(Ok(()), |sites| rows.into_iter().try_for_each(|row| sites.complete(row)))
+    }
+
+    /// The sets that this one is put together from: none where it is one itself.
+    pub fn set_parts(self) -> Vec<SetPart> {
+        self.parts.map_or(vec![], PartTable::parts)
     }
 
     /// Columns whose names here are not those of the file, where several have one name: all names here differ.
@@ -131,6 +138,21 @@ pub trait FeatureTable: Send + Sync {
     /// # Errors
     /// Columns that cannot be read.
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>>;
+}
+
+/// The sets that a set is put together from: [`crate::concat`].
+pub trait PartTable: Send + Sync {
+    /// The parts, in order: together they are all rows.
+    fn parts(&self) -> Vec<SetPart>;
+}
+
+/// A set that is a part of another: [`PartTable::parts`].
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SetPart {
+    /// What it is called, as no other part is.
+    pub name: String,
+    /// Its rows in the whole.
+    pub rows: std::ops::Range<usize>,
 }
 
 /// How the images of a set are made of several files each: [`crate::sites`].

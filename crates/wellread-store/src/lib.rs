@@ -17,6 +17,7 @@
 //!
 //! ```text
 //!  cells · with_columns · convert · verify …        whole sets, through the trait alone
+//!  concat                                          several sets as one: globs, folders of tables, hive partitions
 //!  registry                                        the list of formats; opening and creating by name and content
 //!  sites                                           images of several files each
 //!  parquet · tiff · ome_zarr · image_folder · table · profiles
@@ -33,7 +34,8 @@
 //! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
 //! | [`write`](mod@write) | [`StoreWriter`], [`WriteOptions`], [`Compression`] |
 //! | `format`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; what is told of a path before it is opened |
-//! | [`registry`] | the list of formats, recognition by content, [`open`], [`create`] |
+//! | [`registry`] | the list of formats, recognition by content, [`create`] |
+//! | [`concat`] | [`open`], [`open_all`]: a path, a glob, a folder of tables, several paths as one set |
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
 //! | [`entries`] | what lies in a folder, and what of it is no part of a set |
 //! | [`guard`] | panics of libraries become errors |
@@ -68,6 +70,7 @@
 pub mod bare_codec;
 pub mod cells;
 pub mod checksum;
+pub mod concat;
 pub mod convert;
 pub mod cover;
 pub mod direct;
@@ -127,11 +130,14 @@ pub mod verify;
 pub mod with_columns;
 pub mod write;
 
+pub use concat::{open, open_all};
 pub use error::{Error, Result};
 pub use format::{Format, Missing, OpenOptions, Unmatched, formats};
-pub use hints::{FeatureTable, Hints, PageCache, Renamed, RowFacts, RowHints, SiteSummary, SiteTable};
+pub use hints::{
+    FeatureTable, Hints, PageCache, PartTable, Renamed, RowFacts, RowHints, SetPart, SiteSummary, SiteTable,
+};
 pub use prefetch::prefetch;
-pub use registry::{create, open};
+pub use registry::create;
 pub use store::{
     Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, StoreLayout,
     read_image, read_region,

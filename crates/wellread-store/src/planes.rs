@@ -133,7 +133,7 @@ impl Store for PlaneStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { columns: Some(self), sites: None, ..self.inner.hints() }
+        Hints { columns: Some(self), sites: None, parts: None, ..self.inner.hints() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {

@@ -169,7 +169,8 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
     Err(error.hint(format_args!("this build reads {}", known.join(", "))))
 }
 
-/// Opens a set of images for reading, recognising its format unless `options.format` names it.
+/// Opens one set of images for reading, recognising its format unless `options.format` names it. Of several as one is
+/// [`crate::open`], which is called by users.
 pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Store>> {
     let path = path.as_ref();
     if path.as_os_str().is_empty() {

@@ -1,25 +1,26 @@
 //! Some rows of a set, as a set: for tables with null images, and for sets that are brought into another's order.
 
 use crate::{
-    EachImage, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch, Store,
-    StoreLayout,
+    EachImage, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
+    SiteSummary, SiteTable, Store, StoreLayout,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use wellread_image::ImageMetadata;
 
 /// A store whose rows are some of another store's rows. Errors name rows of the inner store, which are those of
 /// the file.
 pub struct Subset {
-    inner: Box<dyn Store>,
+    inner: Arc<dyn Store>,
     rows: Vec<usize>,
 }
 
 impl Subset {
     /// These rows, in this order. A row that does not exist is an error when it is read.
-    pub fn of(inner: Box<dyn Store>, rows: Vec<usize>) -> Self {
-        Self { inner, rows }
+    pub fn of(inner: impl Into<Arc<dyn Store>>, rows: Vec<usize>) -> Self {
+        Self { inner: inner.into(), rows }
     }
 
     /// The rows that are no null. Looks at every row's shape.
@@ -35,7 +36,7 @@ impl Subset {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { inner, rows })
+        Ok(Self { inner: inner.into(), rows })
     }
 
     /// How many rows of the inner store are left out.
@@ -92,7 +93,9 @@ impl Store for Subset {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { columns: Some(self), sites: None, ..self.inner.hints() }
+        let inner = self.inner.hints();
+        let sites = inner.sites.map(|_| self as &dyn SiteTable);
+        Hints { columns: Some(self), sites, parts: None, ..inner }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
@@ -115,6 +118,23 @@ impl Store for Subset {
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         let inner = requests.iter().map(|r| Ok(Request { row: self.row(r.row)?, region: r.region }));
         self.inner.read(&inner.collect::<Result<Vec<_>>>()?, scratch, sink)
+    }
+}
+
+impl SiteTable for Subset {
+    /// That of the whole set.
+    fn summary(&self) -> SiteSummary {
+        self.inner.hints().sites.map(SiteTable::summary).unwrap_or_default()
+    }
+
+    fn complete(&self, row: usize) -> Result<()> {
+        let row = self.row(row)?;
+        self.inner.hints().sites.map_or(Ok(()), |sites| sites.complete(row))
+    }
+
+    fn files_of_rows(&self) -> Vec<Vec<PathBuf>> {
+        let all = self.inner.hints().sites.map(SiteTable::files_of_rows).unwrap_or_default();
+        self.rows.iter().map(|&row| all.get(row).cloned().unwrap_or_default()).collect()
     }
 }
 

@@ -12,7 +12,7 @@ Prints row, name, shape, pixel type and SHA-256 of the C-order little-endian pix
 Example:
   wellread checksum plate.parquet --json > expected.json")]
 pub struct Args {
-    /// A file or folder of images.
+    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
     #[command(flatten)]
     open: OpenArgs,

@@ -31,10 +31,11 @@ Pixels are kept to the byte, metadata (names, channels, wavelengths, physical si
 Examples:
   wellread convert tiff-folder plate.parquet
   wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256
+  wellread convert 'plates/*.parquet' screen.parquet
   wellread convert images plate.duckdb --join profiles.parquet --on Image_FileName_DAPI,Image_FileName_GFP
   wellread convert images plate.parquet --join profiles.parquet --on FileName --columns Metadata_Well,Metadata_dose")]
 pub struct Args {
-    /// A file or folder of images.
+    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     source: PathBuf,
     /// Where to write.
     target: PathBuf,

@@ -8,7 +8,8 @@ use wellread_image::Region;
 use wellread_store::labels::{self, Labels};
 use wellread_store::words::counted;
 use wellread_store::{
-    Error, Renamed, Scratch, SiteSummary, SiteTable, Store, StoreLayout, features, read_region, registry,
+    Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout, features, read_region,
+    registry,
 };
 
 /// Arguments.
@@ -20,7 +21,7 @@ Examples:
   wellread info plate/Images --layout harmony
   wellread info images --pattern '{well}_*_{site}_{channel}_001.tif'")]
 pub struct Args {
-    /// A file or folder of images.
+    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
     /// Look at no more than this many rows for shapes (the set is then marked as sampled).
     #[arg(long, default_value_t = 100_000)]
@@ -57,6 +58,9 @@ struct Info {
     /// How images are made of several files each.
     #[serde(skip_serializing_if = "Option::is_none")]
     sites: Option<SiteSummary>,
+    /// The sets that it is put together from, with their rows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<SetPart>,
     /// Plates and wells, by the columns of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     plates: Option<usize>,
@@ -118,6 +122,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if let Some([t, c, z, y, x]) = info.shape_tczyx {
         line("shape", format!("{t} x {c} x {z} x {y} x {x} (TCZYX)"));
         line("pixel type", info.dtype.clone());
+    }
+    if let [first, .., last] = &info.parts[..] {
+        let between = if info.parts.len() > 2 { " … " } else { ", " };
+        let names = format!("{}{between}{}", first.name, last.name);
+        line("sets", format!("{}, one after the other ({names})", counted(info.parts.len(), "set")));
     }
     if let Some(sites) = &info.sites {
         line(
@@ -353,6 +362,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         rows_sampled: rows,
         feature_columns: store.hints().feature_names(),
         sites: store.hints().sites.map(SiteTable::summary),
+        parts: store.hints().set_parts(),
         plates: distinct(store, &[features::PLATE])?,
         wells: distinct(store, &[features::PLATE, features::WELL])?,
         labels: labels.as_ref().map_or_else(Vec::new, |labels| labels.names.clone()),

@@ -4,7 +4,8 @@ use super::trace::TraceArgs;
 use super::{OpenArgs, default_jobs, listed, outside_of, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
-use wellread_loader::stats::{ChannelStats, PERCENTILES, Stats};
+use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats};
+use wellread_store::features::{key_in_words, key_of};
 use wellread_store::masks;
 use wellread_store::words::counted;
 
@@ -14,16 +15,20 @@ use wellread_store::words::counted;
 Values are those stored. Of 8- and 16-bit types all is exact; of wider types percentiles are off by at most 0.1 % of
 their value. NaN and infinite values are counted apart and are part of nothing else.
 
-Example:
+Examples:
   wellread stats plate.parquet --out stats.json
+  wellread stats 'plates/*.parquet' --by Metadata_Plate --out plate-stats.json
 
-A loader normalises by the file: Normalize::from_stats(\"stats.json\"), or scales by its percentiles:
-Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
+A loader normalises by the file: Normalize::from_stats(\"stats.json\") in Rust, normalize=\"stats.json\" in Python; with --by each
+image by the numbers of its group. Or it scales by its percentiles: Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
 pub struct Args {
-    /// A file or folder of images.
+    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
     #[command(flatten)]
     open: OpenArgs,
+    /// Compute them for each group of images that agree in these columns beside them, such as Metadata_Plate.
+    #[arg(long, value_name = "COLUMN[,COLUMN…]", value_delimiter = ',')]
+    by: Vec<String>,
     /// Percentiles to compute.
     #[arg(long, value_delimiter = ',', default_value = listed(&PERCENTILES), value_parser = parse_percentile)]
     percentiles: Vec<f64>,
@@ -64,17 +69,45 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         check_out(out)?;
     }
     let bar = ui.progress(store.len() as u64, "reading");
-    let found = Stats::of(&*store, &args.percentiles, args.jobs, &|| bar.inc(1));
-    bar.finish_and_clear();
-    let stats = found?;
+    let done = || bar.inc(1);
+    if args.by.is_empty() {
+        let found = Stats::of(&*store, &args.percentiles, args.jobs, &done);
+        bar.finish_and_clear();
+        let stats = found?;
+        write(args.out.as_deref(), &stats)?;
+        if ui.json {
+            return ui.document(&stats);
+        }
+        say(&stats, ui);
+    } else {
+        let found = GroupStats::of(&*store, &args.by, &args.percentiles, args.jobs, &done);
+        bar.finish_and_clear();
+        let groups = found?;
+        write(args.out.as_deref(), &groups)?;
+        if ui.json {
+            return ui.document(&groups);
+        }
+        for Group { key, stats } in &groups.groups {
+            ui.say(format!("{}: {}", args.by.join(", "), key_in_words(&key_of(key))));
+            say(stats, ui);
+        }
+    }
     if let Some(out) = &args.out {
-        let text = serde_json::to_string_pretty(&stats)
-            .map_err(|e| Failure::Failed(format!("cannot write the statistics as JSON: {e}")))?;
-        wellread_store::staged::write(out, text + "\n")?;
+        ui.say(format!("written to {}", out.display()));
     }
-    if ui.json {
-        return ui.document(&stats);
-    }
+    Ok(())
+}
+
+/// Writes statistics where that is asked for.
+fn write(out: Option<&Path>, stats: &impl serde::Serialize) -> Outcome {
+    let Some(out) = out else { return Ok(()) };
+    let text = serde_json::to_string_pretty(stats)
+        .map_err(|e| Failure::Failed(format!("cannot write the statistics as JSON: {e}")))?;
+    Ok(wellread_store::staged::write(out, text + "\n")?)
+}
+
+/// Statistics of some images, for people.
+fn say(stats: &Stats, ui: Ui) {
     ui.say(format!("{} of {}", counted(stats.images as usize, "image"), stats.dtype));
     stats.channels.iter().for_each(|channel| ui.say(describe(channel)));
     if stats.percentile_error > 0.0 {
@@ -83,10 +116,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             stats.percentile_error * 100.0
         ));
     }
-    if let Some(out) = &args.out {
-        ui.say(format!("written to {}", out.display()));
-    }
-    Ok(())
 }
 
 /// One channel in a few lines.

@@ -25,7 +25,7 @@ Examples:
   wellread verify plate.parquet --against expected.json
   wellread verify renamed-files --against plate.parquet --ignore names,order")]
 pub struct Args {
-    /// A file or folder of images.
+    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
     /// Expected checksums (JSON) or another set of the same images in any format.
     #[arg(long, value_name = "EXPECTED.json|PATH")]

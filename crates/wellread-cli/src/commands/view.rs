@@ -16,7 +16,7 @@ Examples:
   wellread view plate.parquet --count 24
   wellread view plate-tiff --cells cells.csv --count 30 --out cells.png")]
 pub struct Args {
-    /// A file or folder of images.
+    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
     /// One row; without it a contact sheet of the first rows.
     #[arg(long)]

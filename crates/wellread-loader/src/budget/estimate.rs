@@ -70,7 +70,7 @@ impl MemoryEstimate<'_> {
         let of_array = |array: &ArrayPlan| {
             let transform = &array.compiled.transform;
             let is_direct = !transform.project
-                && transform.illumination.is_none()
+                && !transform.is_corrected()
                 && transform.resize.is_none()
                 && transform.max_degrees == 0.0
                 && array.compiled.post_process.is_none();

@@ -5,7 +5,9 @@ use super::memory_use::{Bytes, MemoryUse, RoundedUpBytes};
 use crate::cache::Cache;
 use crate::order::Rows;
 use crate::pool::BatchBuffer;
+use crate::row_fields::RowFields;
 use crate::targets::Pairs;
+use std::sync::Arc;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result, RowInfo};
 
@@ -52,6 +54,21 @@ impl ReadAhead {
     }
 }
 
+/// Bytes of illumination fields that are kept: a part of what may be.
+fn kept_fields(request: &FitRequest<'_>) -> usize {
+    let FitRequest { limit, estimate, rows, .. } = request;
+    let info = estimate.dataset.row_info(rows.get(0));
+    let plane = info.map_or(usize::MAX, |info| info.shape.y() * info.shape.x());
+    let mut found: Vec<&Arc<RowFields>> = vec![];
+    for fields in estimate.arrays.iter().filter_map(|array| array.compiled.fields()) {
+        if !found.iter().any(|known| Arc::ptr_eq(known, fields)) {
+            found.push(fields);
+        }
+    }
+    let share = limit / 4 / found.len().max(1);
+    found.iter().map(|fields| fields.keep_at_most(share, plane)).fold(0, usize::saturating_add)
+}
+
 /// The most that fits.
 ///
 /// # Errors
@@ -78,7 +95,7 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
         estimate.dataset.caches().iter().map(of_cache).fold(0, usize::saturating_add)
     };
     let caches: usize = sets.iter().map(kept).fold(0, usize::saturating_add);
-    let left = limit.saturating_sub(caches);
+    let left = limit.saturating_sub(caches).saturating_sub(kept_fields(request));
     let share = |a: ReadAhead, left: usize| {
         let mut share = Share::default();
         for (i, (estimate, sizes)) in sets.iter().enumerate() {

@@ -12,9 +12,12 @@ use crate::dtype::Output;
 use crate::item::Reference;
 use crate::order::Rows;
 use crate::plan::SetPlan;
+use crate::row_fields::LastFields;
+use crate::row_groups::RowGroups;
 use crate::skip::{OnError, Skipped};
 use crate::targets::{Pairs, TargetKind, Targets};
 use crate::transform::Transform;
+use std::sync::Arc;
 use wellread_store::{Error, Result};
 
 /// Views of a row, at most: DINO has ten.
@@ -187,6 +190,24 @@ impl LoaderBuilder {
     }
 }
 
+impl SetPlan {
+    /// Checks that all is known that these rows take from columns beside them, as that they lack no file, and reads the illumination
+    /// fields of the reference.
+    ///
+    /// # Errors
+    /// The first row of an unknown group; a field that cannot be read or does not fit.
+    pub(super) fn check_groups(&self, rows: &Rows) -> Result<()> {
+        let mut last = LastFields::default();
+        for groups in self.arrays.iter().filter_map(|array| array.compiled.groups.as_ref()) {
+            (0..rows.len()).try_for_each(|i| groups.check(rows.get(i)))?;
+            if let Some(fields) = groups.fields() {
+                fields.find(self.reference.row, self.reference.info.shape, &mut last)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The arrays that rows like the reference become, one by each transform, of so many crops each; of labels or of images.
 fn plan_set(
     set: &Dataset,
@@ -197,11 +218,23 @@ fn plan_set(
 ) -> Result<SetPlan> {
     let Reference { row, info } = reference;
     let path = set.store().path();
+    let mut groups: Vec<(Transform, Option<Arc<RowGroups>>)> = vec![];
     let plan = |(view, transform): (usize, &Transform)| -> Result<ArrayPlan> {
         let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
         check_output(shape).map_err(|cause| Error::new(path, cause).row(row))?;
-        let compiled = CompiledTransform::new(transform, output, info);
-        let compiled = if is_of_labels { compiled.of_labels() } else { compiled };
+        let mut compiled = CompiledTransform::new(transform, output, info);
+        if is_of_labels {
+            compiled = compiled.of_labels();
+        } else {
+            // Views by the same numbers share them.
+            let same = groups.iter().find(|(by, _)| RowGroups::are_same(by, transform));
+            let found = match same {
+                Some((_, found)) => found.clone(),
+                None => RowGroups::of(set, transform, &compiled.channels)?.map(Arc::new),
+            };
+            groups.push((transform.clone(), found.clone()));
+            compiled.groups = found;
+        }
         // The first image of a view has the draws of the crop of that number.
         Ok(ArrayPlan { compiled, shape, first_draw: view.saturating_mul(crops) })
     };

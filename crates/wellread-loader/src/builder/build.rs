@@ -80,6 +80,9 @@ impl LoaderBuilder {
         }
         let transforms = self.view_transforms()?;
         let images = self.plan_images(&rows, &transforms)?;
+        if matches!(self.on_error, OnError::Raise) {
+            images.check_groups(&rows)?;
+        }
         let targets = self.targets.as_ref().map(|targets| self.plan_targets(targets, &rows, &transforms));
         let targets = targets.transpose()?;
         let (row, info) = (images.reference.row, images.reference.info);

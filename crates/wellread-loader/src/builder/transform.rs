@@ -2,7 +2,7 @@
 
 use super::LoaderBuilder;
 use crate::transform::field::Field;
-use crate::transform::{Jitter, Noise, Normalize, Resize, RightAngles, Scale, Transform};
+use crate::transform::{GroupFields, Jitter, Noise, Normalize, Resize, RightAngles, Scale, Transform};
 use std::sync::Arc;
 
 impl LoaderBuilder {
@@ -105,6 +105,12 @@ impl LoaderBuilder {
     /// Corrects illumination by a field of the size of the stored images.
     pub fn illumination(mut self, field: impl Into<Arc<Field>>) -> Self {
         self.transform = self.transform.illumination(field);
+        self
+    }
+
+    /// Corrects illumination by the fields of each row's group, such as its plate, told by columns beside the images.
+    pub fn illumination_by(mut self, fields: impl Into<Arc<GroupFields>>) -> Self {
+        self.transform = self.transform.illumination_by(fields);
         self
     }
 

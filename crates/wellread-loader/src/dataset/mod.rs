@@ -3,10 +3,12 @@
 //! ```text
 //!  store ─▶ caches                        a set of images
 //!  store ─▶ caches ─▶ CellsStore          a set of cells, cut out of images that the caches keep
+//!  sets ─▶ Subset, Concat ─▶ caches       some rows of a set; several sets as one
 //!  any of them ─▶ WithColumns             the same rows, with more columns beside them
 //! ```
 
 mod split;
+mod view;
 
 use crate::cache::{Cache, CacheReport, CachedStore};
 use std::fmt;
@@ -40,6 +42,8 @@ pub struct Dataset {
     caches: Vec<Cache>,
     /// The images and which cells, where the rows are cells cut out of them.
     cut: Option<Arc<Cut>>,
+    /// The sets that this one is made of, where it is some rows of one or several together.
+    view: Option<Arc<View>>,
     /// The set without them, where columns were put beside it.
     beside: Option<Arc<Beside>>,
 }
@@ -54,6 +58,14 @@ struct Beside {
 struct Cut {
     images: Dataset,
     cells: Arc<Cells>,
+}
+
+/// What a set is made of that is no set of its own.
+enum View {
+    /// Some rows of a set.
+    Rows(Dataset, Vec<usize>),
+    /// One set after the other.
+    Sets(Vec<Dataset>),
 }
 
 type Open = dyn Fn() -> Result<Arc<dyn Store>> + Send + Sync;
@@ -83,9 +95,14 @@ impl Dataset {
         Self::from_fn(move || wellread_store::open(&path, &options))
     }
 
+    /// A store and nothing else.
+    fn bare(store: Arc<dyn Store>) -> Self {
+        Self { store, cache: None, open: None, caches: vec![], cut: None, view: None, beside: None }
+    }
+
     /// Makes a dataset of any store.
     pub fn from_store(store: Box<dyn Store>) -> Self {
-        Self { store: store.into(), cache: None, open: None, caches: vec![], cut: None, beside: None }
+        Self::bare(store.into())
     }
 
     /// A set that `open` opens: now, and once more in every process that is forked from this one.
@@ -95,7 +112,7 @@ impl Dataset {
     pub fn from_fn(open: impl Fn() -> Result<Box<dyn Store>> + Send + Sync + 'static) -> Result<Self> {
         let open = move || open().map(Arc::from);
         let store = open()?;
-        Ok(Self { store, cache: None, open: Some(Arc::new(open)), caches: vec![], cut: None, beside: None })
+        Ok(Self { open: Some(Arc::new(open)), ..Self::bare(store) })
     }
 
     /// The same images opened anew, with empty caches: for a process that was forked from the one that opened
@@ -111,9 +128,11 @@ impl Dataset {
         if let Some(cut) = &self.cut {
             return Self::of_cells(cut.images.reopened()?, Arc::clone(&cut.cells));
         }
+        if let Some(view) = &self.view {
+            return self.caches.iter().try_fold(view.reopened()?, Self::with_cache);
+        }
         let Some(open) = &self.open else { return Ok(self.clone()) };
-        let (store, open) = (open()?, Some(Arc::clone(open)));
-        let bare = Self { store, cache: None, open, caches: vec![], cut: None, beside: None };
+        let bare = Self { open: Some(Arc::clone(open)), ..Self::bare(open()?) };
         self.caches.iter().try_fold(bare, Self::with_cache)
     }
 
@@ -172,9 +191,8 @@ impl Dataset {
         let most = if images.is_cached() { CACHED_READ_BYTES } else { usize::MAX };
         let store: Arc<dyn Store> = Arc::new(store.reading_at_most(most));
         let cache = images.cache.clone();
-        let caches = images.caches.clone();
-        let cut = Some(Arc::new(Cut { images, cells }));
-        Ok(Self { store, cache, open: None, caches, cut, beside: None })
+        let caches = images.caches();
+        Ok(Self { cache, caches, cut: Some(Arc::new(Cut { images, cells })), ..Self::bare(store) })
     }
 
     /// The same images with more columns beside them, a row per image: those of a table that the program has. Columns of names that
@@ -188,14 +206,18 @@ impl Dataset {
 
     fn of_columns(images: Self, columns: Arc<FeatureColumns>) -> Result<Self> {
         let store = WithColumns::new(Arc::clone(&images.store), Arc::clone(&columns))?;
-        let (cache, caches, cut) = (images.cache.clone(), images.caches.clone(), images.cut.clone());
+        let (cache, caches) = (images.cache.clone(), images.caches.clone());
+        let (cut, view) = (images.cut.clone(), images.view.clone());
         let beside = Some(Arc::new(Beside { images, columns }));
-        Ok(Self { store: Arc::new(store), cache, open: None, caches, cut, beside })
+        Ok(Self { cache, caches, cut, view, beside, ..Self::bare(Arc::new(store)) })
     }
 
     /// What the table came to that the rows are cells of; `None` where they are images.
     pub fn cells_report(&self) -> Option<&CellsReport> {
-        self.cut.as_ref().map(|cut| cut.cells.report())
+        match &self.view {
+            Some(view) => view.cells_report(),
+            None => self.cut.as_ref().map(|cut| cut.cells.report()),
+        }
     }
 
     /// The shape of what a cache keeps of a row: the image, where the row is a cell cut out of it.
@@ -203,6 +225,9 @@ impl Dataset {
     /// # Errors
     /// As [`Self::row_info`].
     pub(crate) fn kept_info(&self, row: usize) -> Result<RowInfo> {
+        if let Some(view) = &self.view {
+            return view.kept_info(self, row);
+        }
         match &self.cut {
             Some(cut) => match cut.cells.image_of(row) {
                 Some(image) => cut.images.kept_info(image),
@@ -214,27 +239,49 @@ impl Dataset {
 
     /// Bytes of what a cache keeps that it reads at a time, at most; one row may have more.
     pub(crate) fn kept_at_once(&self) -> usize {
-        if self.cut.is_some() { CACHED_READ_BYTES } else { usize::MAX }
+        match &self.view {
+            Some(view) => view.kept_at_once(),
+            None if self.cut.is_some() => CACHED_READ_BYTES,
+            None => usize::MAX,
+        }
     }
 
     /// How many rows a cache may keep: those of the images, where rows are cells cut out of them.
     pub(crate) fn kept_rows(&self) -> usize {
-        self.cut.as_ref().map_or_else(|| self.len(), |cut| cut.images.kept_rows())
+        match (&self.view, &self.cut) {
+            (Some(view), _) => view.kept_rows(),
+            (None, Some(cut)) => cut.images.kept_rows(),
+            (None, None) => self.len(),
+        }
     }
 
     /// What the cache of [`Self::with_cache`] holds and has served; nothing without one.
     pub fn cache_report(&self) -> CacheReport {
-        self.cache.as_ref().map(|cache| cache.report()).unwrap_or_default()
+        match (&self.cache, &self.view) {
+            (Some(cache), _) => cache.report(),
+            (None, Some(view)) => view.cache_report(),
+            (None, None) => CacheReport::default(),
+        }
     }
 
     /// Whether images go to a cache of [`Self::with_cache`].
-    pub(crate) const fn is_cached(&self) -> bool {
-        self.cache.is_some()
+    pub(crate) fn is_cached(&self) -> bool {
+        let is_below = self.view.as_ref().is_some_and(|view| view.is_cached());
+        is_below || self.cache.is_some() || self.cut.as_ref().is_some_and(|cut| cut.images.is_cached())
     }
 
-    /// The policies of [`Self::with_cache`].
-    pub(crate) fn caches(&self) -> &[Cache] {
-        &self.caches
+    /// The policies of [`Self::with_cache`], of this set and of those that it is made of.
+    pub(crate) fn caches(&self) -> Vec<Cache> {
+        let mut caches = self.caches.clone();
+        if let Some(view) = &self.view {
+            caches.extend(view.caches());
+        }
+        caches
+    }
+
+    /// Whether it is the same set as another, with the same caches.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.store, &other.store)
     }
 
     /// The store beneath.

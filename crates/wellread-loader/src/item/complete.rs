@@ -96,13 +96,14 @@ impl PostReadBuffers {
         let Self { floats, percentiles, .. } = self;
         // Values of a pixel's own type, as they are before scaling by percentiles.
         let is_whole = !item.resampled
-            && compiled.transform.illumination.is_none()
+            && !compiled.transform.is_corrected()
             && !item.info.dtype.is_float()
             && item.info.dtype.size() <= 2;
         let size = [item.info.shape.t(), compiled.channels.len()];
         let mut finish = |floats: &mut [f32]| {
             if let Some(finish) = &compiled.post_process {
-                finish.run(level, item.draws, floats, size, (&mut *percentiles, is_whole));
+                let last = item.last.map(|last| &affine[last..last + compiled.channels.len()]);
+                finish.run(level, item.draws, floats, size, last, (&mut *percentiles, is_whole));
             }
         };
         if at == At::Out {
@@ -135,11 +136,11 @@ impl PostReadBuffers {
         let channels = compiled.channels.len();
         let plane = height * width;
         let pixels = item.info.shape.t() * channels * depth * plane;
-        let Self { straight, turned, floats, .. } = self;
+        let Self { straight, turned, floats, fields, .. } = self;
         let mut dtype = PixelType::F32;
         let mut source: &mut [f32] = read;
         if matches!(item.destination, PixelDestination::Maximum { .. }) {
-            if compiled.transform.illumination.is_some() {
+            if compiled.transform.is_corrected() {
                 grow(straight, pixels, job.dataset)?;
                 let stored = &bytes_of(source)[..pixels * item.info.dtype.size()];
                 convert(item.info.dtype, stored, Affine::IDENTITY, &mut straight[..pixels]);
@@ -148,15 +149,18 @@ impl PostReadBuffers {
                 dtype = item.info.dtype;
             }
         }
-        if let Some(field) = &compiled.transform.illumination {
+        if let Some(of_rows) = compiled.fields() {
+            of_rows.find(item.row, item.info.shape, fields)?;
+        }
+        if compiled.transform.is_corrected() {
             for (number, plane) in source[..pixels].chunks_exact_mut(plane).enumerate() {
-                let stored = compiled.channels[number / depth % channels];
-                plane::correct(
-                    level,
-                    field.part(stored, item.placement.top, item.placement.left),
-                    width,
-                    plane,
-                );
+                let channel = number / depth % channels;
+                let field = match &compiled.transform.illumination {
+                    Some(field) => &**field,
+                    None => fields.channel(channel),
+                };
+                let part = field.part(compiled.channels[channel], item.placement.top, item.placement.left);
+                plane::correct(level, part, width, plane);
             }
         }
         let (target, output) = match to {

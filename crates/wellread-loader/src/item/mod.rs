@@ -23,6 +23,7 @@ use crate::percentiles::Percentiles;
 use crate::pool::RowMemory;
 use crate::postprocess::factor;
 use crate::resample::Resampler;
+use crate::row_fields::LastFields;
 use crate::sink::{PixelDestination, Target};
 use crate::traffic::Traffic;
 use crate::transform::Placement;
@@ -68,6 +69,8 @@ struct PostReadBuffers {
     floats: Vec<f32>,
     /// One plane between resize and rotation.
     resized: Vec<f32>,
+    /// The illumination fields of the row before.
+    fields: LastFields,
     /// For percentiles of a channel.
     percentiles: Percentiles,
     resampler: Resampler,
@@ -120,6 +123,8 @@ struct Item {
     intermediate: usize,
     /// Where the factors of its channels begin.
     affine: usize,
+    /// Where those of the last step begin, where the image has its own.
+    last: Option<usize>,
 }
 
 /// Where an image goes: which of the parts that are filled, and its first byte in the array there.
@@ -317,7 +322,7 @@ impl ItemContext {
         let floats = resampled || compiled.post_process.is_some();
         let destination = if transform.project {
             PixelDestination::Maximum { start: 0 }
-        } else if transform.illumination.is_some() {
+        } else if transform.is_corrected() {
             PixelDestination::Straight { start: 0 }
         } else if resampled && compiled.is_of_labels {
             PixelDestination::Stored { start: 0 }
@@ -335,14 +340,12 @@ impl ItemContext {
             }
             PixelDestination::Turned { .. } | PixelDestination::Straight { .. } => pixels,
         };
-        let mut affine: usize = job.arrays[..array].iter().map(|before| before.compiled.affine.len()).sum();
-        if compiled.per_image_brightness {
-            affine = self.affine.len();
-            let jitter = transform.jitter;
-            let of =
-                |c| compiled.affine_at(c, factor(jitter, jitter.brightness, Purpose::Brightness, draws, c));
-            self.affine.extend((0..compiled.channels.len()).map(of));
-        }
+        let jitter = transform.jitter;
+        let brightness = |c| factor(jitter, jitter.brightness, Purpose::Brightness, draws, c);
+        let [own, last] = compiled.own_factors(compiled.group(row)?, brightness, &mut self.affine);
+        // Or those of all images of its array.
+        let before = job.arrays[..array].iter().map(|before| before.compiled.affine.len());
+        let affine = own.unwrap_or_else(|| before.sum());
         let orientation = placement.orientation();
         self.items.push(Item {
             row,
@@ -356,6 +359,7 @@ impl ItemContext {
             destination,
             intermediate,
             affine,
+            last,
         });
         Ok(())
     }

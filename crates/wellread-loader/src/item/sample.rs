@@ -43,12 +43,12 @@ impl ItemContext {
         let info = dataset.row_info(row)?;
         let path = dataset.store().path();
         let compiled = match self.compiled.take() {
-            Some(compiled) if compiled.fits(transform, info) => compiled,
+            Some(compiled) if compiled.fits(dataset, transform, info) => compiled,
             _ => {
                 transform.check().map_err(|error| error.at(path, None))?;
                 transform.check_dtype(info.dtype).map_err(|error| error.at(path, Some(row)))?;
                 transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
-                CompiledTransform::new(transform, Output::F32, info)
+                CompiledTransform::new(transform, Output::F32, info).of_rows(dataset)?
             }
         };
         let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;

@@ -97,18 +97,19 @@ fn wide_middle(bin: usize) -> f64 {
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
     dtype: PixelType,
-    counts: Box<[u64]>,
+    /// By bin.
+    near: Box<[u64]>,
     /// By [`far_bin`], of values that the table has no place for.
     far: BTreeMap<i64, u64>,
 }
 
 impl Counts {
     pub(super) fn new(dtype: PixelType) -> Self {
-        Self { dtype, counts: vec![0; bins(dtype)].into(), far: BTreeMap::new() }
+        Self { dtype, near: vec![0; bins(dtype)].into(), far: BTreeMap::new() }
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        self.counts.iter_mut().zip(&other.counts).for_each(|(a, b)| *a += b);
+        self.near.iter_mut().zip(&other.near).for_each(|(a, b)| *a += b);
         for (bin, n) in &other.far {
             *self.far.entry(*bin).or_default() += n;
         }
@@ -118,7 +119,7 @@ impl Counts {
     #[inline]
     pub(super) fn count_wide(&mut self, value: f64) {
         if is_near(value) {
-            self.counts[wide_bin(value)] += 1;
+            self.near[wide_bin(value)] += 1;
         } else {
             self.count_far(value);
         }
@@ -150,11 +151,11 @@ impl Counts {
                 tables[0][usize::from(*byte)] += 1;
             }
             for (value, i) in (0..256).zip(0usize..) {
-                self.counts[value ^ flip] += tables.iter().map(|table| table[i]).sum::<u64>();
+                self.near[value ^ flip] += tables.iter().map(|table| table[i]).sum::<u64>();
             }
         } else {
             for pixel in data.as_chunks::<2>().0 {
-                self.counts[usize::from(u16::from_le_bytes(*pixel)) ^ flip] += 1;
+                self.near[usize::from(u16::from_le_bytes(*pixel)) ^ flip] += 1;
             }
         }
     }
@@ -170,7 +171,7 @@ impl Counts {
 
     /// Values that were counted, ascending, with their counts.
     pub(super) fn values(&self) -> Vec<(f64, u64)> {
-        let there = self.counts.iter().enumerate().filter(|(_, n)| **n > 0);
+        let there = self.near.iter().enumerate().filter(|(_, n)| **n > 0);
         let mut all: Vec<_> = there.map(|(bin, n)| (self.value(bin), *n)).collect();
         if !self.far.is_empty() {
             all.extend(self.far.iter().map(|(bin, n)| (far_middle(*bin), *n)));

@@ -33,21 +33,29 @@ impl Stats {
     /// # Errors
     /// The first row that cannot be read; images of several pixel types; more channels than memory has room to count.
     pub fn of(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + Sync)) -> Result<Self> {
-        collect(store, percents, jobs, done)
+        let rows: Vec<usize> = (0..store.len()).collect();
+        of_rows(store, &rows, percents, jobs, done)
     }
 }
 
-fn collect(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + Sync)) -> Result<Stats> {
-    if store.is_empty() {
+/// Statistics of some rows of a set, in ascending order.
+pub(super) fn of_rows(
+    store: &dyn Store,
+    rows: &[usize],
+    percents: &[f64],
+    jobs: usize,
+    done: &(dyn Fn() + Sync),
+) -> Result<Stats> {
+    let Some(&first_row) = rows.first() else {
         return Err(Error::new(store.path(), "there are no images to compute statistics of"));
-    }
+    };
     if let Some(bad) = percents.iter().find(|p| !(0.0..=100.0).contains(*p)) {
         return Err(Error::new(store.path(), format_args!("{bad} is no percentile")).hint("give 0 to 100"));
     }
-    let info = store.row_info(0)?;
+    let info = store.row_info(first_row)?;
     let dtype = info.dtype;
     let each = bins(dtype) * size_of::<u64>();
-    let jobs = jobs.clamp(1, store.len()).min((MAX_TOTAL_COUNT_BYTES / (each * info.shape.c())).max(1));
+    let jobs = jobs.clamp(1, rows.len()).min((MAX_TOTAL_COUNT_BYTES / (each * info.shape.c())).max(1));
     // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
     let group = store.hints().rows_per_read.max(16);
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -59,11 +67,7 @@ fn collect(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + 
         let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
         while !stop.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let first = number.saturating_mul(group);
-            if first >= store.len() {
-                break;
-            }
-            let rows = first..(first + group).min(store.len());
+            let Some(rows) = rows.chunks(group).nth(number) else { break };
             let _rows = span(Kind::Rows).with(number as u64, rows.len() as u64);
             if let Err(error) = pass.group(rows, &mut scratch, &mut pixels, done) {
                 stop.store(true, Ordering::Relaxed);
@@ -91,7 +95,7 @@ fn collect(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + 
     let counts = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut groups = groups.into_inner().unwrap_or_else(PoisonError::into_inner);
     groups.sort_unstable_by_key(|(number, _)| *number);
-    let names = store.metadata(0)?.channels;
+    let names = store.metadata(first_row)?.channels;
     let channels = counts.iter().enumerate().map(|(c, counts)| {
         let moments = if is_exact(dtype) {
             Moments::of_counts(counts)
@@ -104,7 +108,7 @@ fn collect(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + 
     Ok(Stats {
         format: FORMAT.into(),
         version: VERSION,
-        images: store.len() as u64,
+        images: rows.len() as u64,
         dtype: dtype.name().into(),
         percentile_error: if is_exact(dtype) { 0.0 } else { WIDE_ERROR },
         channels: channels.collect(),
@@ -138,20 +142,23 @@ fn of_channel(
 impl ThreadStats<'_> {
     fn group(
         &mut self,
-        rows: std::ops::Range<usize>,
+        rows: &[usize],
         scratch: &mut Scratch,
         pixels: &mut Vec<u8>,
         done: &(dyn Fn() + Sync),
     ) -> Result<()> {
         let store = self.store;
         if store.hints().rows_per_read > 1 {
-            return store.scan(rows, &mut |row, info, pixels| {
-                self.image(row, info, pixels)?;
-                done();
-                Ok(())
-            });
+            for run in rows.chunk_by(|a, b| a + 1 == *b) {
+                store.scan(run[0]..run[0] + run.len(), &mut |row, info, pixels| {
+                    self.image(row, info, pixels)?;
+                    done();
+                    Ok(())
+                })?;
+            }
+            return Ok(());
         }
-        for row in rows {
+        for &row in rows {
             let info = store.row_info(row)?;
             wellread_store::read_region(store, row, &info.shape.full(), scratch, pixels)?;
             self.image(row, info, pixels)?;

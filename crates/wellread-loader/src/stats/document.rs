@@ -7,9 +7,11 @@ use wellread_store::{Error, Result};
 /// What the file says that it is.
 pub(super) const FORMAT: &str = "wellread-stats";
 /// What to do about a file that is none.
-const HINT: &str = "give a file that `wellread stats PATH --out FILE` wrote";
+pub(super) const HINT: &str = "give a file that `wellread stats PATH --out FILE` wrote";
 /// The newest version that this build writes and reads.
 pub(super) const VERSION: u32 = 1;
+/// That of files of groups, which an older build would take for those of a whole set.
+pub(super) const GROUPS_VERSION: u32 = 2;
 /// Largest file that is read: a thousand times what one is.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
@@ -84,7 +86,11 @@ impl Stats {
     /// # Errors
     /// A file that cannot be read, is none of statistics, or is of a newer version.
     pub fn open(path: &Path) -> Result<Self> {
-        let value = Self::document(path)?;
+        let value = document(path)?;
+        if let Some(by) = columns_of(&value) {
+            return Err(Error::new(path, format_args!("holds statistics for each {by}, not of a whole set"))
+                .hint("normalize takes it as it is; for anything else compute them of the whole set: leave --by out"));
+        }
         if value["version"].as_u64().is_none_or(|version| version > u64::from(VERSION)) {
             return Err(Error::new(
                 path,
@@ -98,22 +104,28 @@ impl Stats {
 
     /// Whether `path` is a file of statistics, of whatever version.
     pub fn is_file(path: &Path) -> bool {
-        Self::document(path).is_ok()
+        document(path).is_ok()
     }
+}
 
-    /// What a file of statistics holds, of whatever version.
-    fn document(path: &Path) -> Result<serde_json::Value> {
-        let read = |e: std::io::Error| Error::io(path, "cannot read", &e);
-        let size = std::fs::metadata(path).map_err(read)?.len();
-        if size > MAX_FILE_BYTES {
-            return Err(Error::new(path, format_args!("{size} bytes are too many for statistics")).hint(HINT));
-        }
-        let bytes = std::fs::read(path).map_err(read)?;
-        let value: serde_json::Value = serde_json::from_slice(&bytes)
-            .map_err(|e| Error::new(path, format_args!("is no file of statistics: {e}")).hint(HINT))?;
-        if value["format"] == FORMAT {
-            return Ok(value);
-        }
-        Err(Error::new(path, "is no file of statistics").hint(HINT))
+/// What a file of statistics holds, of whatever version.
+pub(super) fn document(path: &Path) -> Result<serde_json::Value> {
+    let read = |e: std::io::Error| Error::io(path, "cannot read", &e);
+    let size = std::fs::metadata(path).map_err(read)?.len();
+    if size > MAX_FILE_BYTES {
+        return Err(Error::new(path, format_args!("{size} bytes are too many for statistics")).hint(HINT));
     }
+    let bytes = std::fs::read(path).map_err(read)?;
+    let value: serde_json::Value = serde_json::from_slice(&bytes)
+        .map_err(|e| Error::new(path, format_args!("is no file of statistics: {e}")).hint(HINT))?;
+    if value["format"] == FORMAT {
+        return Ok(value);
+    }
+    Err(Error::new(path, "is no file of statistics").hint(HINT))
+}
+
+/// The columns whose groups a file is of; `None` where it is of a whole set.
+pub(super) fn columns_of(document: &serde_json::Value) -> Option<String> {
+    let by = document["by"].as_array()?;
+    Some(by.iter().filter_map(serde_json::Value::as_str).collect::<Vec<_>>().join(", "))
 }

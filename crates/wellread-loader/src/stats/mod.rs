@@ -12,10 +12,12 @@
 mod bins;
 mod collect;
 mod document;
+mod groups;
 mod moments;
 mod steps;
 
 pub use document::{ChannelStats, Histogram, Percentile, Stats};
+pub use groups::{Group, GroupStats};
 
 /// Percentiles that are computed unless others are asked for.
 pub const PERCENTILES: [f64; 9] = [0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9];

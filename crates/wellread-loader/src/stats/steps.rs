@@ -3,12 +3,14 @@
 //! ```text
 //!   file ──Stats::open──▶ Stats ─┬─normalize──▶ Normalize::Stored
 //!                                └─range──────▶ Scale::Range
+//!   file of groups ──GroupStats::open──▶ Normalize::Groups
 //! ```
 
-use super::Stats;
-use crate::transform::{Normalize, Scale};
+use super::{GroupStats, Stats};
+use crate::transform::{GroupNormalize, Normalize, Scale};
 use std::path::Path;
-use wellread_store::{Error, Result};
+use std::sync::Arc;
+use wellread_store::{Error, Result, features};
 
 impl Scale {
     /// The range between two percentiles of each channel of a set, of the file that `wellread stats --out` writes.
@@ -21,12 +23,38 @@ impl Scale {
 }
 
 impl Normalize {
-    /// The means and standard deviations of a set, of the file that `wellread stats --out` writes.
+    /// The means and standard deviations of a set, of the file that `wellread stats --out` writes; with `--by` those of the group of
+    /// each row.
     ///
     /// # Errors
     /// A file that cannot be read or is none of statistics; a channel of one value.
     pub fn from_stats(path: impl AsRef<Path>) -> Result<Self> {
-        Stats::open(path.as_ref())?.normalize(path.as_ref())
+        let path = path.as_ref();
+        match GroupStats::open(path)? {
+            Some(groups) => groups.normalize(path),
+            None => Stats::open(path)?.normalize(path),
+        }
+    }
+}
+
+impl GroupStats {
+    /// Means and standard deviations of each group to normalise its rows by; `path` is for errors.
+    ///
+    /// # Errors
+    /// No group; groups of different numbers of channels; a channel without finite values, or of one value.
+    pub fn normalize(&self, path: &Path) -> Result<Normalize> {
+        let mut groups = vec![];
+        for group in &self.groups {
+            let name = features::key_of(&group.key);
+            let said = features::key_in_words(&name);
+            let (mean, std) = group.stats.moments(path).map_err(|error| {
+                let cause = format!("{} {said}: {}", self.by.join(", "), error.cause());
+                Error::new(path, cause).hint(error.hint_text().unwrap_or("compute the statistics again"))
+            })?;
+            groups.push((name, mean, std));
+        }
+        let groups = GroupNormalize::new(path, self.by.clone(), groups).map_err(|e| Error::new(path, e))?;
+        Ok(Normalize::Groups(Arc::new(groups)))
     }
 }
 
@@ -36,6 +64,11 @@ impl Stats {
     /// # Errors
     /// A channel without finite values, or of one value.
     pub fn normalize(&self, path: &Path) -> Result<Normalize> {
+        let (mean, std) = self.moments(path)?;
+        Ok(Normalize::Stored { mean, std })
+    }
+
+    fn moments(&self, path: &Path) -> Result<(Vec<f32>, Vec<f32>)> {
         let each = self.channels.iter().map(|channel| match (channel.mean, channel.std) {
             (Some(mean), Some(std)) if std > 0.0 => Ok((mean as f32, std as f32)),
             _ => Err(Error::new(
@@ -44,9 +77,7 @@ impl Stats {
             )
             .hint("select other channels, or normalise by numbers of your own")),
         });
-        let (mean, std) =
-            self.not_empty(path).and_then(|()| each.collect::<Result<Vec<_>>>())?.into_iter().unzip();
-        Ok(Normalize::Stored { mean, std })
+        Ok(self.not_empty(path).and_then(|()| each.collect::<Result<Vec<_>>>())?.into_iter().unzip())
     }
 
     /// The range between two percentiles of each channel, to scale to 0 to 1.

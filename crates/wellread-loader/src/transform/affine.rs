@@ -7,10 +7,11 @@ use wellread_image::PixelType;
 
 impl Transform {
     /// Factor and summand of output channel `channel` for images of `dtype`: scale and normalisation in one, as far as
-    /// they belong to the one pass over the pixels. Brightness is left out: it differs from image to image.
+    /// they belong to the one pass over the pixels. Brightness and normalisation by groups are left out: they differ from image to
+    /// image.
     pub fn affine(&self, dtype: PixelType, channel: usize) -> Affine {
         let stored = self.channels.as_ref().map_or(channel, |channels| channels[channel]);
-        first_affine(self, dtype, channel, stored, 1.0)
+        first_affine(self, dtype, [channel, stored], None, 1.0)
     }
 }
 
@@ -48,15 +49,21 @@ fn scale(transform: &Transform, dtype: PixelType, stored: usize) -> (f64, f64) {
     }
 }
 
-/// Mean and standard deviation to normalise scaled values of a channel by.
+/// Mean and standard deviation to normalise scaled values of a channel by: of its number as delivered and as stored; where they
+/// are those of groups, of this one.
 pub(crate) fn mean_and_std(
     transform: &Transform,
     dtype: PixelType,
-    channel: usize,
-    stored: usize,
+    [channel, stored]: [usize; 2],
+    group: Option<u32>,
 ) -> Option<(f64, f64)> {
     match transform.normalize.as_ref()? {
         Normalize::PerImage => None,
+        Normalize::Groups(groups) => {
+            let [mean, std] = groups.of(group?, stored);
+            let (k, b) = scale(transform, dtype, stored);
+            Some((mean * k + b, std * k.abs()))
+        }
         Normalize::Given { mean, std } => Some((of_list(mean, channel), of_list(std, channel))),
         Normalize::Stored { mean, std } => {
             let (k, b) = scale(transform, dtype, stored);
@@ -69,19 +76,19 @@ pub(crate) fn affine(scale: f64, offset: f64) -> Affine {
     Affine { scale: scale as f32, offset: if offset == 0.0 { -0.0 } else { offset as f32 } }
 }
 
-/// What the pass over the pixels multiplies with and adds, computed in `f64`.
+/// What the pass over the pixels multiplies with and adds, computed in `f64`; see [`mean_and_std`].
 pub(crate) fn first_affine(
     transform: &Transform,
     dtype: PixelType,
-    channel: usize,
-    stored: usize,
+    [channel, stored]: [usize; 2],
+    group: Option<u32>,
     brightness: f64,
 ) -> Affine {
     let (mut k, mut b) = scale(transform, dtype, stored);
     if !is_clipped(transform) {
         (k, b) = (k * brightness, b * brightness);
     }
-    if let Some((mean, std)) = mean_and_std(transform, dtype, channel, stored)
+    if let Some((mean, std)) = mean_and_std(transform, dtype, [channel, stored], group)
         && !is_between(transform)
     {
         (k, b) = (k / std, (b - mean) / std);

@@ -33,6 +33,12 @@ impl Transform {
         if self.channels.as_ref().is_some_and(Vec::is_empty) {
             return refuse("no channel is selected", "give at least one");
         }
+        if self.illumination.is_some() && self.fields.is_some() {
+            return refuse(
+                "illumination is corrected by one field, and by fields of groups",
+                "give one of both",
+            );
+        }
         self.check_crop()?;
         self.check_scale()?;
         self.check_intensities()?;
@@ -134,29 +140,35 @@ impl Transform {
     fn check_normalize(&self) -> Checked {
         match &self.normalize {
             None | Some(Normalize::PerImage) => Ok(()),
-            Some(Normalize::Stored { .. }) if matches!(self.scale, Scale::Percentiles { .. }) => refuse(
-                "statistics of stored values do not apply to values scaled by each image's percentiles",
-                "scale by a given range (Scale::from_stats), or normalise per image",
-            ),
+            Some(Normalize::Stored { .. } | Normalize::Groups(_))
+                if matches!(self.scale, Scale::Percentiles { .. }) =>
+            {
+                refuse(
+                    "statistics of stored values do not apply to values scaled by each image's percentiles",
+                    "scale by a given range (Scale::from_stats), or normalise per image",
+                )
+            }
+            Some(Normalize::Groups(groups)) => Self::check_moments(groups.numbers()),
             Some(Normalize::Given { mean, std } | Normalize::Stored { mean, std }) => {
-                if mean.len() != std.len() || mean.is_empty() {
-                    return refuse(
-                        format!("{} means and {} standard deviations to normalise by", mean.len(), std.len()),
-                        "give one of each, or one of each per channel",
-                    );
-                }
-                if let Some(bad) = std.iter().find(|s| !(s.is_finite() && **s > 0.0)) {
-                    return refuse(
-                        format!("a standard deviation to normalise by is {bad}"),
-                        "give positive numbers",
-                    );
-                }
-                if mean.iter().any(|m| !m.is_finite()) {
-                    return refuse("a mean to normalise by is not finite", "give finite numbers");
-                }
-                Ok(())
+                Self::check_moments([mean, std])
             }
         }
+    }
+
+    fn check_moments([mean, std]: [&[f32]; 2]) -> Checked {
+        if mean.len() != std.len() || mean.is_empty() {
+            return refuse(
+                format!("{} means and {} standard deviations to normalise by", mean.len(), std.len()),
+                "give one of each, or one of each per channel",
+            );
+        }
+        if let Some(bad) = std.iter().find(|s| !(s.is_finite() && **s > 0.0)) {
+            return refuse(format!("a standard deviation to normalise by is {bad}"), "give positive numbers");
+        }
+        if mean.iter().any(|m| !m.is_finite()) {
+            return refuse("a mean to normalise by is not finite", "give finite numbers");
+        }
+        Ok(())
     }
 
     /// Checks that pixels can stay as they are stored: nothing is computed.
@@ -165,7 +177,7 @@ impl Transform {
     /// The first step that computes.
     pub fn check_stored(&self) -> Checked {
         let steps = [
-            (self.illumination.is_some(), "an illumination correction"),
+            (self.is_corrected(), "an illumination correction"),
             (self.resize.is_some(), "a resize"),
             (self.max_degrees > 0.0, "a rotation by a few degrees"),
             (self.scale != Scale::None, "a scale"),
@@ -268,6 +280,17 @@ impl Transform {
                 }
                 Some(Normalize::Stored { mean, .. }) => {
                     Some(("means to normalise by", mean.len(), stored, "channel of the stored images"))
+                }
+                // Those of one channel are of that one.
+                Some(Normalize::Groups(groups)) if groups.channels() != stored => {
+                    return refuse(
+                        format!(
+                            "{} has statistics of {} channels, but there are {stored}",
+                            groups.path().display(),
+                            groups.channels()
+                        ),
+                        "compute them of these images: wellread stats --by",
+                    );
                 }
                 _ => None,
             },

@@ -1,6 +1,7 @@
 //! A [`Transform`]: the steps put together, one by one.
 
 use super::field::Field;
+use super::fields::GroupFields;
 use super::steps::{Crop, Filter, Jitter, Noise, Normalize, Resize, RightAngles, Scale};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub struct Transform {
     pub crop: Crop,
     /// Field that illumination is corrected by.
     pub illumination: Option<Arc<Field>>,
+    /// The same by a field for each plate and channel, say: where they lie by columns beside the images.
+    pub fields: Option<Arc<GroupFields>>,
     /// Probability of exchanging left and right.
     pub flip_horizontal: f32,
     /// Probability of exchanging top and bottom.
@@ -143,6 +146,17 @@ impl Transform {
     pub fn illumination(mut self, field: impl Into<Arc<Field>>) -> Self {
         self.illumination = Some(field.into());
         self
+    }
+
+    /// Corrects illumination by the fields of the row's group, such as its plate.
+    pub fn illumination_by(mut self, fields: impl Into<Arc<GroupFields>>) -> Self {
+        self.fields = Some(fields.into());
+        self
+    }
+
+    /// Whether illumination is corrected.
+    pub(crate) fn is_corrected(&self) -> bool {
+        self.illumination.is_some() || self.fields.is_some()
     }
 
     /// Takes a random part of 8 % to all of the image's area, between 3:4 and 4:3 in proportion, and resizes it:

@@ -4,6 +4,7 @@
 //! BaSiC and CellProfiler write it, and values keep their size.
 
 use super::error::TransformError;
+use super::npy;
 use crate::kernels::plane::FieldPart;
 use std::fmt;
 use std::path::Path;
@@ -32,8 +33,8 @@ impl fmt::Debug for Field {
 }
 
 impl Field {
-    /// Reads a flat field, and a dark field if one is given, from files or folders of any format: one image with a
-    /// plane per channel (or one for all), or an image of one plane for each channel.
+    /// Reads a flat field, and a dark field if one is given, from files or folders of any format, or NumPy's `.npy`: one image with
+    /// a plane per channel (or one for all), or an image of one plane for each channel.
     ///
     /// # Errors
     /// Files that cannot be read, more than one time point or depth, fields that differ in size, pixels of the flat
@@ -94,6 +95,16 @@ impl Field {
         Ok(Self { size, gain: flat.iter().map(|v| 1.0 / v).collect(), dark })
     }
 
+    /// How many planes there are.
+    pub(crate) fn planes(&self) -> usize {
+        self.size[0]
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        (self.gain.len() + self.dark.as_ref().map_or(0, Vec::len)) * size_of::<f32>()
+    }
+
     /// Checks that images of `shape` are of the field's size.
     pub(crate) fn check(&self, shape: Shape) -> std::result::Result<(), TransformError> {
         let [channels, height, width] = self.size;
@@ -126,6 +137,9 @@ impl Field {
 
 /// The planes of a field, and their number and size.
 fn read(path: &Path) -> Result<([usize; 3], Vec<f32>)> {
+    if npy::is_one(path) {
+        return npy::read(path, MAX_FIELD_PIXELS);
+    }
     let store = wellread_store::open(path, &OpenOptions::default())?;
     let first = store.row_info(0)?.shape;
     let mut planes = vec![];

@@ -13,10 +13,11 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `steps`, [`field`] | what a transform is made of |
+//! | `steps`, [`field`], `fields`, `groups` | what a transform is made of |
 //! | `compose` | [`Transform`]: steps put together |
 //! | `check` | what makes no sense, or does not fit an image |
 //! | `placement` | crops, flips and turns as drawn |
+//! | `npy` | fields in NumPy's files |
 //! | `affine` | factor and summand for the pass over the pixels |
 
 pub(crate) mod affine;
@@ -24,10 +25,16 @@ mod check;
 mod compose;
 mod error;
 pub mod field;
+mod fields;
+mod groups;
+mod npy;
 mod placement;
 mod steps;
 
 pub use compose::Transform;
 pub use error::TransformError;
+pub use fields::GroupFields;
+pub(crate) use fields::{ChannelPaths, Piece};
+pub use groups::GroupNormalize;
 pub use placement::Placement;
 pub use steps::{Crop, Filter, Jitter, Noise, Normalize, Resize, RightAngles, Scale};

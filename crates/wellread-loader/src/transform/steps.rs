@@ -1,5 +1,8 @@
 //! The steps that a [`super::Transform`] is made of.
 
+use super::groups::GroupNormalize;
+use std::sync::Arc;
+
 /// Which part of the image is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Crop {
@@ -135,6 +138,8 @@ pub enum Normalize {
         /// Divided by; positive.
         std: Vec<f32>,
     },
+    /// As [`Self::Stored`], with numbers of the group that a row belongs to by columns beside the images, such as its plate.
+    Groups(Arc<GroupNormalize>),
     /// By the mean and (population) standard deviation of each channel of each image as delivered, of its finite
     /// values. A channel of one value becomes 0.
     PerImage,

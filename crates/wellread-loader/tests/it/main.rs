@@ -11,6 +11,7 @@ mod crops;
 mod errors;
 #[cfg(target_os = "linux")]
 mod fork;
+mod groups;
 mod hints;
 mod intensities;
 mod occurrences;

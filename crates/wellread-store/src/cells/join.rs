@@ -9,7 +9,7 @@ use super::pairs::pair;
 use super::placement::Placement;
 use super::table::{self, CellTable, TableFile};
 use crate::words::counted;
-use crate::{Error, OpenOptions, Result, RowInfo, Store, registry};
+use crate::{Error, OpenOptions, Result, RowInfo, Store, concat};
 use arrow_array::RecordBatch;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -262,7 +262,7 @@ impl Cells {
                 &["number", "label"],
             ));
         }
-        let labels = registry::open(&path, &OpenOptions::default())?;
+        let labels = concat::open(&path, &OpenOptions::default())?;
         let rows = pair(images, &*labels, &options.by)?;
         let mut last = None;
         for cell in &self.boxes {

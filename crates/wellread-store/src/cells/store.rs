@@ -13,7 +13,7 @@ use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
 use crate::{
     Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result,
-    RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, registry, room,
+    RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, room,
 };
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -57,7 +57,7 @@ impl CellsStore {
     /// Label images that cannot be opened.
     pub fn new(images: Arc<dyn Store>, cells: Arc<Cells>) -> Result<Self> {
         let open = |path: &PathBuf| -> Result<Arc<dyn Store>> {
-            Ok(Arc::from(registry::open(path, &OpenOptions::default())?))
+            Ok(Arc::from(concat::open(path, &OpenOptions::default())?))
         };
         let masks = cells.masks.as_ref().map(|masks| open(&masks.path)).transpose()?;
         Ok(Self { images, cells, masks, most: usize::MAX })
@@ -313,7 +313,7 @@ impl Store for CellsStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { columns: Some(self), sites: None, ..self.images.hints() }
+        Hints { columns: Some(self), sites: None, parts: None, ..self.images.hints() }
     }
 
     /// Where the image lies, which cells are sorted by; not the image's grid, since a cell begins anywhere in it.

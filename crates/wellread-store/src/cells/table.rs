@@ -11,7 +11,7 @@
 
 use super::delimited;
 use crate::words::counted;
-use crate::{Error, OpenOptions, Result, Store, parquet, place, registry};
+use crate::{Error, OpenOptions, Result, Store, concat, parquet, place};
 use arrow_array::RecordBatch;
 use std::path::{Path, PathBuf};
 
@@ -106,7 +106,7 @@ fn sqlite(path: &Path) -> Result<CellTable> {
 }
 
 fn labels(path: &Path) -> Result<TableFile> {
-    let store = registry::open(path, &OpenOptions::default()).map_err(|error| {
+    let store = concat::open(path, &OpenOptions::default()).map_err(|error| {
         error.hint("a table of cells is Parquet, CSV, TSV or a SQLite database, or a set of label images in any format")
     })?;
     if store.is_empty() {

@@ -406,6 +406,7 @@ impl Store for TableStore {
             pages: self.table.pages(),
             columns: Some(self),
             sites: None,
+            parts: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Integration tests of the storage formats: one binary, one module per format.
 
 mod cells;
+mod concat;
 mod image_folder;
 mod imagenet;
 mod memory_place;

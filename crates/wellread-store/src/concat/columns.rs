@@ -1,0 +1,257 @@
+//! Columns of several sets as one: by name, nulls where a part has none, numbers as what holds them all.
+
+use super::store::{Concat, Part};
+use crate::{Error, FeatureTable, Renamed, Result, Store, features};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
+use arrow_schema::{DataType, Field, Schema};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+impl FeatureTable for Concat {
+    fn feature_names(&self) -> Vec<String> {
+        self.names().to_vec()
+    }
+
+    fn columns_left_out(&self) -> Vec<String> {
+        let mut seen: HashSet<String> = self.names().iter().cloned().collect();
+        let all = self.parts().iter().flat_map(|part| part.store.hints().columns_left_out());
+        all.filter(|name| seen.insert(name.clone())).collect()
+    }
+
+    /// Those of any part.
+    fn columns_renamed(&self) -> Vec<Renamed> {
+        let mut all: Vec<Renamed> = vec![];
+        for renamed in self.parts().iter().flat_map(|part| part.store.hints().columns_renamed()) {
+            if !all.contains(&renamed) {
+                all.push(renamed);
+            }
+        }
+        all
+    }
+
+    fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() || self.is_empty() {
+            return Ok(None);
+        }
+        // For each column what each part has of it.
+        let mut found: Vec<Vec<Option<ArrayRef>>> = vec![vec![]; names.len()];
+        for part in self.parts().iter().filter(|part| !part.store.is_empty()) {
+            let there = part.store.hints().feature_names();
+            let own: Vec<String> = names.iter().filter(|name| there.contains(name)).cloned().collect();
+            let batch = part.store.hints().features(&own)?;
+            let rows = part.store.len();
+            if let Some(batch) = batch.as_ref().filter(|batch| batch.num_rows() != rows) {
+                let cause = format_args!("columns of {} rows beside {rows} images", batch.num_rows());
+                return Err(Error::new(part.store.path(), cause));
+            }
+            for (name, found) in names.iter().zip(&mut found) {
+                let own = batch.as_ref().and_then(|batch| batch.column_by_name(name)).cloned();
+                found.push(own.or_else(|| self.key(&part.keys, name, rows)));
+            }
+        }
+        let (mut fields, mut columns) = (vec![], vec![]);
+        for (name, parts) in names.iter().zip(&found) {
+            let column = self.column(name, parts)?;
+            fields.push(Field::new(name, column.data_type().clone(), true));
+            columns.push(column);
+        }
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+            .map(Some)
+            .map_err(|e| Error::new(self.path(), e))
+    }
+}
+
+impl Concat {
+    /// A key of the part's folders as a column, where no part has a column of that name itself.
+    fn key(&self, keys: &[(String, Option<String>)], name: &str, rows: usize) -> Option<ArrayRef> {
+        let (_, value) = keys.iter().find(|(key, _)| key == name)?;
+        if !self.is_key(name) {
+            return None;
+        }
+        let values = std::iter::repeat_n(value.as_deref(), rows);
+        Some(Arc::new(values.collect::<StringArray>()))
+    }
+
+    /// One column of what the parts have of it.
+    fn column(&self, name: &str, parts: &[Option<ArrayRef>]) -> Result<ArrayRef> {
+        let filled: Vec<&Part> = self.parts().iter().filter(|part| !part.store.is_empty()).collect();
+        let mut common: Option<(DataType, usize)> = None;
+        for (i, array) in parts.iter().enumerate() {
+            let Some(array) = array else { continue };
+            let own = array.data_type();
+            let Some((before, first)) = common else {
+                common = Some((own.clone(), i));
+                continue;
+            };
+            let Some(both) = holding_both(&before, own) else {
+                let [a, b] = [&filled[first].name, &filled[i].name];
+                return Err(Error::new(
+                    self.path(),
+                    format_args!("the column {name:?} is {before} in {a}, and {own} in {b}"),
+                )
+                .hint("give it one type in all parts, or leave it out of one")
+                .choice());
+            };
+            common = Some((both, first));
+        }
+        let Some((wanted, _)) = common else {
+            return Err(Error::new(self.path(), format_args!("has no column {name:?}")));
+        };
+        let whole = |(part, array): (&&Part, &Option<ArrayRef>)| match array {
+            Some(array) => as_type(array, &wanted),
+            None => new_null_array(&wanted, part.store.len()),
+        };
+        let arrays: Vec<ArrayRef> = filled.iter().zip(parts).map(whole).collect();
+        let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+        arrow_select::concat::concat(&arrays)
+            .map_err(|e| Error::new(self.path(), format_args!("the column {name:?}: {e}")))
+    }
+}
+
+/// The type that holds values of both: themselves, the whole numbers, or floats.
+fn holding_both(a: &DataType, b: &DataType) -> Option<DataType> {
+    use DataType::{Float64, Int64, UInt64, Utf8};
+    if a == b {
+        return Some(a.clone());
+    }
+    if is_text(a) && is_text(b) {
+        return Some(Utf8);
+    }
+    if a.is_unsigned_integer() && b.is_unsigned_integer() {
+        return Some(UInt64);
+    }
+    if a.is_integer() && b.is_integer() {
+        // No whole number holds all of both.
+        return Some(if [a, b].contains(&&UInt64) { Float64 } else { Int64 });
+    }
+    let is_number = |t: &DataType| t.is_integer() || matches!(t, DataType::Float32 | DataType::Float64);
+    (is_number(a) && is_number(b)).then_some(Float64)
+}
+
+fn is_text(t: &DataType) -> bool {
+    matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// An array as a type that [`holding_both`] said of it.
+fn as_type(array: &ArrayRef, wanted: &DataType) -> ArrayRef {
+    if array.data_type() == wanted {
+        return Arc::clone(array);
+    }
+    match wanted {
+        DataType::Int64 => numbers::<Int64Type>(array),
+        DataType::UInt64 => numbers::<UInt64Type>(array),
+        DataType::Float64 => numbers::<Float64Type>(array),
+        _ => {
+            let texts = (0..array.len()).map(|i| features::text(array, i));
+            Arc::new(texts.collect::<StringArray>())
+        }
+    }
+}
+
+/// Numbers that are narrower than what they become.
+trait Wide: ArrowPrimitiveType {
+    fn of_signed(value: i64) -> Self::Native;
+    fn of_unsigned(value: u64) -> Self::Native;
+    fn of_float(value: f64) -> Self::Native;
+}
+
+impl Wide for Int64Type {
+    fn of_signed(value: i64) -> i64 {
+        value
+    }
+    fn of_unsigned(value: u64) -> i64 {
+        value as i64
+    }
+    fn of_float(value: f64) -> i64 {
+        value as i64
+    }
+}
+
+impl Wide for UInt64Type {
+    fn of_signed(value: i64) -> u64 {
+        value as u64
+    }
+    fn of_unsigned(value: u64) -> u64 {
+        value
+    }
+    fn of_float(value: f64) -> u64 {
+        value as u64
+    }
+}
+
+impl Wide for Float64Type {
+    fn of_signed(value: i64) -> f64 {
+        value as f64
+    }
+    fn of_unsigned(value: u64) -> f64 {
+        value as f64
+    }
+    fn of_float(value: f64) -> f64 {
+        value
+    }
+}
+
+fn numbers<T: Wide>(array: &ArrayRef) -> ArrayRef {
+    macro_rules! of {
+        ($from:ty, $by:ident, $as:ty) => {
+            Arc::new(array.as_primitive::<$from>().unary::<_, T>(|value| T::$by(<$as>::from(value))))
+        };
+    }
+    match array.data_type() {
+        DataType::Int8 => of!(Int8Type, of_signed, i64),
+        DataType::Int16 => of!(Int16Type, of_signed, i64),
+        DataType::Int32 => of!(Int32Type, of_signed, i64),
+        DataType::Int64 => of!(Int64Type, of_signed, i64),
+        DataType::UInt8 => of!(UInt8Type, of_unsigned, u64),
+        DataType::UInt16 => of!(UInt16Type, of_unsigned, u64),
+        DataType::UInt32 => of!(UInt32Type, of_unsigned, u64),
+        DataType::UInt64 => of!(UInt64Type, of_unsigned, u64),
+        DataType::Float32 => of!(Float32Type, of_float, f64),
+        DataType::Float64 => of!(Float64Type, of_float, f64),
+        // No other type is a number.
+        other => new_null_array(other, array.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{Float32Array, Int8Array, Int64Array, LargeStringArray, UInt64Array};
+
+    #[test]
+    fn numbers_become_what_holds_them_all() {
+        use DataType::{Boolean, Float32, Float64, Int8, Int64, LargeUtf8, UInt16, UInt64, Utf8};
+        let cases = [
+            (Int8, Int8, Some(Int8)),
+            (Int8, Int64, Some(Int64)),
+            (Int8, UInt16, Some(Int64)),
+            (UInt16, UInt64, Some(UInt64)),
+            (Int8, UInt64, Some(Float64)),
+            (Float32, Float64, Some(Float64)),
+            (Int64, Float32, Some(Float64)),
+            (LargeUtf8, Utf8, Some(Utf8)),
+            (Int8, Utf8, None),
+            (Boolean, Int8, None),
+        ];
+        for (a, b, expected) in cases {
+            assert_eq!(holding_both(&a, &b), expected, "{a} {b}");
+            assert_eq!(holding_both(&b, &a), expected, "{b} {a}");
+        }
+        let narrow: ArrayRef = Arc::new(Int8Array::from(vec![Some(-3), None]));
+        let wide = as_type(&narrow, &Int64);
+        assert_eq!(wide.as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(-3), None]));
+        let wide = as_type(&narrow, &Float64);
+        assert_eq!(wide.as_primitive::<Float64Type>().value(0), -3.0);
+        let large: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX]));
+        assert_eq!(as_type(&large, &UInt64).as_primitive::<UInt64Type>().value(0), u64::MAX);
+        let half: ArrayRef = Arc::new(Float32Array::from(vec![0.5]));
+        assert_eq!(as_type(&half, &Float64).as_primitive::<Float64Type>().value(0), 0.5);
+        let text: ArrayRef = Arc::new(LargeStringArray::from(vec![Some("a"), None]));
+        assert_eq!(as_type(&text, &Utf8).as_string::<i32>(), &StringArray::from(vec![Some("a"), None]));
+    }
+}

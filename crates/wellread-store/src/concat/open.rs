@@ -1,0 +1,193 @@
+//! Paths to parts to a set.
+
+use super::parts::{self, Found};
+use super::store::{Concat, Part};
+use super::{glob, tables};
+use crate::format::{OpenOptions, format_named};
+use crate::probe::Probe;
+use crate::{Error, Result, Store, place, registry, threads};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Threads that open parts, at most: each waits for its disk more than it computes.
+const THREADS: usize = 8;
+
+/// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format` names it; a
+/// folder of tables, or a pattern such as `plates/*.parquet`, as one set.
+///
+/// # Errors
+/// A path at which nothing is, content that no format knows or that is damaged, options that do not fit it.
+pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Store>> {
+    let path = path.as_ref();
+    if is_elsewhere(path) {
+        return registry::open(path, options);
+    }
+    if glob::is_pattern(path) && !place::exists(path) {
+        let paths = of_pattern(path)?;
+        return open_parts(&glob::root(path), paths, options);
+    }
+    match in_folder(path, options)? {
+        Some(paths) => open_parts(path, paths, options),
+        None => registry::open(path, options),
+    }
+}
+
+/// Opens several paths as one set, each as [`open`] would; of one path that is all. A folder of tables has its tables as parts.
+///
+/// # Errors
+/// No path; as [`open`].
+pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Box<dyn Store>> {
+    if let [path] = paths {
+        return open(path, options);
+    }
+    let mut given = vec![];
+    for path in paths {
+        let path = path.as_ref();
+        if is_elsewhere(path) || path.as_os_str().is_empty() {
+            // What is wrong with it is said there.
+            return registry::open(path, options);
+        }
+        if glob::is_pattern(path) && !place::exists(path) {
+            given.extend(of_pattern(path)?);
+        } else {
+            given.push(path.to_owned());
+        }
+    }
+    if given.is_empty() {
+        return Err(Error::new("", "no path was given").hint("give at least one file or folder").choice());
+    }
+    let root = parts::common_folder(&given);
+    open_parts(&root, given, options)
+}
+
+/// Whether a path is an address of a place that nobody has registered.
+fn is_elsewhere(path: &Path) -> bool {
+    place::scheme(path).is_some() && !place::is_registered(path)
+}
+
+/// What there is of a pattern.
+fn of_pattern(path: &Path) -> Result<Vec<PathBuf>> {
+    let found = glob::paths(path)?;
+    if found.is_empty() {
+        return Err(Error::io(path, "no file or folder is called so", &ErrorKind::NotFound.into()));
+    }
+    Ok(found)
+}
+
+/// The tables in a folder that is no set itself.
+fn in_folder(path: &Path, options: &OpenOptions) -> Result<Option<Vec<PathBuf>>> {
+    if path.as_os_str().is_empty() || !place::is_folder(path) {
+        return Ok(None);
+    }
+    match &options.format {
+        None => match registry::recognise(path) {
+            Ok(_) => Ok(None),
+            Err(_) => tables::below(path, None),
+        },
+        Some(name) => {
+            let format = format_named(name)?;
+            if !tables::has_tables(format) || (format.recognise)(&Probe::new(path)?) {
+                return Ok(None);
+            }
+            tables::below(path, Some(format))
+        }
+    }
+}
+
+/// Opens parts, those that are folders of tables as these, below `root`.
+fn open_parts(root: &Path, paths: Vec<PathBuf>, options: &OpenOptions) -> Result<Box<dyn Store>> {
+    let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
+    if let Some(store) = images(root, &paths, options)? {
+        return Ok(store);
+    }
+    let mut all = Vec::with_capacity(paths.len());
+    for path in paths {
+        match in_folder(&path, options)? {
+            Some(tables) => all.extend(tables),
+            None => all.push(path),
+        }
+    }
+    let prefix = if root == Path::new(".") { Path::new("") } else { root };
+    let found = parts::found(prefix, all);
+    if let [Found { path, keys, .. }] = &found[..]
+        && keys.is_empty()
+    {
+        return registry::open(path, options);
+    }
+    let parts = opened(&found, options)?;
+    Ok(Box::new(Concat::new(root.to_owned(), parts)))
+}
+
+/// The store of files of one image each, where the paths are such: they are one set of files, as in a folder.
+fn images(root: &Path, paths: &[PathBuf], options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
+    let are_all = |endings: &[&str]| {
+        let ends = |path: &PathBuf| {
+            let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+            ending.is_some_and(|ending| endings.contains(&ending.as_str()))
+        };
+        paths.len() > 1 && paths.iter().all(|path| ends(path) && place::is_file(path))
+    };
+    let is_named = |format: &str| options.format.as_deref().is_none_or(|named| named == format);
+    let store: Option<Box<dyn Store>> = if is_named("tiff") && are_all(&["tif", "tiff"]) {
+        of_tiff(root, paths, options)?
+    } else if is_named("image-folder") && are_all(&["png", "jpg", "jpeg"]) {
+        of_pictures(root, paths, options)?
+    } else {
+        None
+    };
+    store.map(|store| crate::sites::assemble(store, options)).transpose()
+}
+
+#[cfg(feature = "tiff")]
+fn of_tiff(root: &Path, paths: &[PathBuf], options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
+    crate::tiff::FORMAT.check(root, options)?;
+    crate::tiff::open_files(root, paths.to_vec()).map(Some)
+}
+
+#[cfg(not(feature = "tiff"))]
+#[allow(clippy::unnecessary_wraps)]
+fn of_tiff(_: &Path, _: &[PathBuf], _: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
+    Ok(None)
+}
+
+#[cfg(feature = "image-folder")]
+fn of_pictures(root: &Path, paths: &[PathBuf], options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
+    crate::image_folder::FORMAT.check(root, options)?;
+    Ok(Some(crate::image_folder::open_files(root, paths.to_vec())))
+}
+
+#[cfg(not(feature = "image-folder"))]
+#[allow(clippy::unnecessary_wraps)]
+fn of_pictures(_: &Path, _: &[PathBuf], _: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
+    Ok(None)
+}
+
+/// All parts, opened by a few threads. Of several that cannot be opened, the first is the error.
+fn opened(found: &[Found], options: &OpenOptions) -> Result<Vec<Part>> {
+    let next = AtomicUsize::new(0);
+    let made = Mutex::new(Vec::with_capacity(found.len()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(found.len());
+    threads::share(threads, || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = found.get(at) else { break };
+            let store = registry::open(&part.path, options);
+            let failed = store.is_err();
+            made.lock().unwrap_or_else(PoisonError::into_inner).push((at, store));
+            if failed {
+                // Those before it are in work; those after it are of no use.
+                next.store(found.len(), Ordering::Relaxed);
+            }
+        }
+    });
+    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    made.sort_unstable_by_key(|(at, _)| *at);
+    made.into_iter()
+        .map(|(at, store)| {
+            let Found { label, keys, .. } = found[at].clone();
+            Ok(Part { name: label, keys, store: store?.into() })
+        })
+        .collect()
+}

@@ -1,0 +1,140 @@
+//! What the parts of a set are called, and the keys in the names of their folders: `plate=BR1/part-0.parquet`.
+
+use crate::file_names::path_text;
+use crate::{features, place};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// What stands for no value, as Hive writes it.
+const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// A part that was found and is not opened yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub path: PathBuf,
+    pub label: String,
+    /// Names and values in the names of its folders.
+    pub keys: Vec<(String, Option<String>)>,
+}
+
+/// Parts below `root`, each with a name of its own: its path there, without the ending.
+pub(super) fn found(root: &Path, paths: Vec<PathBuf>) -> Vec<Found> {
+    let mut taken: HashMap<String, usize> = HashMap::new();
+    let part = |path: PathBuf| {
+        let below = path.strip_prefix(root).unwrap_or(&path);
+        let mut label = without_ending(&path_text(below));
+        let times = taken.entry(label.clone()).and_modify(|n| *n += 1).or_insert(1);
+        if *times > 1 {
+            label = format!("{label}-{times}");
+        }
+        let keys = keys(below, place::is_folder(&path));
+        Found { path, label, keys }
+    };
+    paths.into_iter().map(part).collect()
+}
+
+/// The folder that paths have in common.
+pub(super) fn common_folder(paths: &[PathBuf]) -> PathBuf {
+    let Some((first, others)) = paths.split_first() else { return PathBuf::new() };
+    let holds_all = |folder: &&Path| others.iter().all(|path| path.starts_with(folder));
+    let folder = first.ancestors().skip(1).find(holds_all).unwrap_or(Path::new(""));
+    if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
+}
+
+/// What is the same in all, or all that there is, in words.
+pub(super) fn in_words(texts: impl IntoIterator<Item = String>) -> String {
+    let mut found: Vec<String> = vec![];
+    for text in texts {
+        if !found.contains(&text) {
+            found.push(text);
+        }
+    }
+    let more = found.len().saturating_sub(3);
+    found.truncate(3);
+    let rest = if more > 0 { format!("; {more} more") } else { String::new() };
+    found.join("; ") + &rest
+}
+
+/// A name without the ending of a table or of an image.
+fn without_ending(name: &str) -> String {
+    let (folders, last) = name.rsplit_once('/').unwrap_or(("", name));
+    let of_image = features::stem(last);
+    let stem = match of_image.rsplit_once('.') {
+        Some((stem, _)) if of_image.len() == last.len() && !stem.is_empty() => stem,
+        _ => of_image,
+    };
+    if folders.is_empty() { stem.to_owned() } else { format!("{folders}/{stem}") }
+}
+
+/// The keys in the names of the folders of a path; in its own name too, where it is a folder.
+fn keys(below: &Path, is_folder: bool) -> Vec<(String, Option<String>)> {
+    let folders = if is_folder { Some(below) } else { below.parent() };
+    let mut found: Vec<(String, Option<String>)> = vec![];
+    for folder in folders.into_iter().flat_map(Path::components) {
+        let name = folder.as_os_str().to_string_lossy();
+        let Some((key, value)) = name.split_once('=').filter(|(key, _)| !key.is_empty()) else { continue };
+        let value = Some(decoded(value)).filter(|value| value != NO_VALUE);
+        let key = decoded(key);
+        // Of two of a name the inner one counts.
+        found.retain(|(known, _)| *known != key);
+        found.push((key, value));
+    }
+    found
+}
+
+/// A text in which `%41` stands for `A`; as it is where that makes no text.
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(&byte) = bytes.get(at) {
+        match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_stand_in_names_of_folders() {
+        let of = |path: &str, is_folder| keys(Path::new(path), is_folder);
+        let key = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
+        assert_eq!(of("plate=BR1/well=A01/x=1.parquet", false), [key("plate", "BR1"), key("well", "A01")]);
+        assert_eq!(of("plate=a%2Fb%20c/x.parquet", false), [key("plate", "a/b c")]);
+        assert_eq!(of("plate=__HIVE_DEFAULT_PARTITION__/x", false), [("plate".to_owned(), None)]);
+        assert_eq!(of("plate=BR1", true), [key("plate", "BR1")]);
+        assert_eq!(of("a=1/a=2/x", false), [key("a", "2")]);
+        assert_eq!(of("=1/b/c=/x", false), [key("c", "")]);
+        assert_eq!(decoded("100%"), "100%");
+        assert_eq!(decoded("%ff"), "%ff", "no text");
+    }
+
+    #[test]
+    fn parts_are_called_by_what_tells_them_apart() {
+        let labels = |root: &str, paths: &[&str]| {
+            let paths = paths.iter().map(PathBuf::from).collect();
+            found(Path::new(root), paths).into_iter().map(|part| part.label).collect::<Vec<_>>()
+        };
+        assert_eq!(labels("d", &["d/BR1.parquet", "d/BR2.parquet"]), ["BR1", "BR2"]);
+        assert_eq!(labels("d", &["d/a/x.parquet", "d/b/x.parquet"]), ["a/x", "b/x"]);
+        assert_eq!(labels("d", &["d/x.parquet", "d/x.lance", "d/x.ome.tiff"]), ["x", "x-2", "x-3"]);
+        assert_eq!(labels("d", &["d/v1.2"]), ["v1"]);
+        let common = |paths: &[&str]| common_folder(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(common(&["a/b/x", "a/c/y"]), Path::new("a"));
+        assert_eq!(common(&["x", "y"]), Path::new("."));
+        assert_eq!(common(&["a/x", "a/x"]), Path::new("a"));
+        assert_eq!(common(&["/x", "/y"]), Path::new("/"));
+        assert_eq!(common(&["a", "a/b"]), Path::new("."));
+    }
+}

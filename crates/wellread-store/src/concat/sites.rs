@@ -1,0 +1,46 @@
+//! What sites of the parts lack, where some parts have sites.
+
+use super::store::Concat;
+use crate::hints::{RowHints, SiteSummary, SiteTable};
+use crate::{Result, Store};
+use std::path::PathBuf;
+
+impl SiteTable for Concat {
+    fn summary(&self) -> SiteSummary {
+        let mut all = SiteSummary::default();
+        let mut layouts: Vec<String> = vec![];
+        for part in self.parts() {
+            let Some(sites) = part.store.hints().sites else { continue };
+            let one = sites.summary();
+            if !layouts.contains(&one.layout) {
+                layouts.push(one.layout);
+            }
+            if all.channels.is_empty() {
+                all.channels = one.channels;
+            }
+            all.files_per_site = all.files_per_site.max(one.files_per_site);
+            all.missing.extend(one.missing.into_iter().map(|what| format!("{}: {what}", part.name)));
+            all.incomplete += one.incomplete;
+            all.left_out += one.left_out;
+            all.unmatched += one.unmatched;
+        }
+        all.layout = layouts.join(", ");
+        all
+    }
+
+    fn complete(&self, row: usize) -> Result<()> {
+        let (part, row) = self.locate(row)?;
+        self.parts()[part].store.hints().sites.map_or(Ok(()), |sites| sites.complete(row))
+    }
+
+    fn files_of_rows(&self) -> Vec<Vec<PathBuf>> {
+        let of_part = |store: &dyn Store| {
+            if let Some(sites) = store.hints().sites {
+                return sites.files_of_rows();
+            }
+            let file = |row| store.row_hints(row).ok().and_then(RowHints::file);
+            (0..store.len()).map(|row| file(row).into_iter().collect()).collect()
+        };
+        self.parts().iter().flat_map(|part| of_part(&*part.store)).collect()
+    }
+}

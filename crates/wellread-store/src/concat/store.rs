@@ -1,0 +1,390 @@
+//! The store whose rows are those of one part after the other.
+
+use super::parts::{self, Found};
+use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
+use crate::{
+    Block, EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout,
+};
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use wellread_image::ImageMetadata;
+
+/// What [`Store::format`] says of parts of several formats.
+const SEVERAL: &str = "several";
+/// Bits of a position that are the part's own.
+const POSITION_BITS: u32 = 48;
+
+/// A part of a [`Concat`].
+#[derive(Clone)]
+pub struct Part {
+    /// What it is called: no other part of the set is called so.
+    pub name: String,
+    /// Columns that are the same for all of its images, as text: their names and values.
+    pub keys: Vec<(String, Option<String>)>,
+    /// Its images.
+    pub store: Arc<dyn Store>,
+}
+
+/// Several sets as one: rows of one part after the other. Names of images are those of the parts, with the part's name before them
+/// where an image of another part is called the same. Errors of reading name files and rows of the parts.
+pub struct Concat {
+    path: PathBuf,
+    parts: Vec<Part>,
+    /// The first row of each part, and the number of rows.
+    starts: Vec<usize>,
+    format: &'static str,
+    has_pages: bool,
+    has_sites: bool,
+    columns: OnceLock<Columns>,
+    /// Whether images of two parts are called the same.
+    shares_names: OnceLock<bool>,
+}
+
+struct Columns {
+    names: Vec<String>,
+    /// Those of them that no part has itself.
+    keys: HashSet<String>,
+}
+
+/// What a thread keeps from read to read.
+#[derive(Debug, Default)]
+struct Context {
+    /// Part, number and row of each request.
+    places: Vec<(usize, usize, usize)>,
+    inner: Vec<Request>,
+    numbers: Vec<usize>,
+    formats: Vec<(&'static str, FormatContext)>,
+}
+
+/// Hands blocks on under the number that their request has among those of all parts.
+struct NumberedSink<'a> {
+    numbers: &'a [usize],
+    sink: &'a mut dyn PixelSink,
+}
+
+impl PixelSink for NumberedSink<'_> {
+    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        self.sink.put(self.numbers[request], block)
+    }
+}
+
+impl Concat {
+    /// These parts as one set, called `path` together: the folder that they lie in. Decoded pages are kept of all of them together as
+    /// one of them would.
+    pub fn new(path: PathBuf, parts: Vec<Part>) -> Self {
+        let mut starts = Vec::with_capacity(parts.len() + 1);
+        let mut rows = 0usize;
+        for part in &parts {
+            starts.push(rows);
+            rows = rows.saturating_add(part.store.len());
+        }
+        starts.push(rows);
+        let first = parts.first().map_or(SEVERAL, |part| part.store.format());
+        let format = if parts.iter().all(|part| part.store.format() == first) { first } else { SEVERAL };
+        let pages = parts.iter().map(|part| part.store.hints().page_cache()).max().unwrap_or(0);
+        let has_sites = parts.iter().any(|part| part.store.hints().sites.is_some());
+        let set = Self {
+            path,
+            parts,
+            starts,
+            format,
+            has_pages: pages > 0,
+            has_sites,
+            columns: OnceLock::new(),
+            shares_names: OnceLock::new(),
+        };
+        set.keep_at_most(pages);
+        set
+    }
+
+    /// These sets as one, in the folder that they have in common, each called by its path there; names of folders such as `plate=BR1`
+    /// are a column.
+    pub fn of(stores: Vec<Arc<dyn Store>>) -> Self {
+        let paths: Vec<PathBuf> = stores.iter().map(|store| store.path().to_owned()).collect();
+        let folder = parts::common_folder(&paths);
+        let root = if folder == Path::new(".") { Path::new("") } else { folder.as_path() };
+        let found = parts::found(root, paths);
+        let part = |(store, Found { label, keys, .. })| Part { name: label, keys, store };
+        let parts = stores.into_iter().zip(found).map(part).collect();
+        Self::new(folder, parts)
+    }
+
+    /// The parts.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The part of a row, and its row there.
+    ///
+    /// # Errors
+    /// No such row.
+    pub(super) fn locate(&self, row: usize) -> Result<(usize, usize)> {
+        let rows = self.len();
+        if row >= rows {
+            return Err(Error::no_such_row(&self.path, row, rows));
+        }
+        let part = self.starts[..self.parts.len()].partition_point(|&start| start <= row) - 1;
+        Ok((part, row - self.starts[part]))
+    }
+
+    fn columns(&self) -> &Columns {
+        self.columns.get_or_init(|| {
+            let (mut names, mut seen) = (vec![], HashSet::new());
+            for name in self.parts.iter().flat_map(|part| part.store.hints().feature_names()) {
+                if seen.insert(name.clone()) {
+                    names.push(name);
+                }
+            }
+            let mut keys = HashSet::new();
+            for (name, _) in self.parts.iter().flat_map(|part| &part.keys) {
+                if seen.insert(name.clone()) {
+                    names.push(name.clone());
+                    keys.insert(name.clone());
+                }
+            }
+            Columns { names, keys }
+        })
+    }
+
+    /// Names of all columns.
+    pub(super) fn names(&self) -> &[String] {
+        &self.columns().names
+    }
+
+    /// Whether a column is one of folders' names alone.
+    pub(super) fn is_key(&self, name: &str) -> bool {
+        self.columns().keys.contains(name)
+    }
+
+    /// Whether images of two parts are called the same. Looks at all names, once.
+    fn shares_names(&self) -> bool {
+        *self.shares_names.get_or_init(|| {
+            let mut part_of: HashMap<u64, usize> = HashMap::with_capacity(self.len().min(1 << 20));
+            self.parts.iter().enumerate().any(|(number, part)| {
+                // Of an image that cannot be looked into nothing is known.
+                let mut names = (0..part.store.len()).filter_map(|row| part.store.name(row).ok());
+                names.any(|name| {
+                    let mut hash = DefaultHasher::new();
+                    name.hash(&mut hash);
+                    *part_of.entry(hash.finish()).or_insert(number) != number
+                })
+            })
+        })
+    }
+
+    /// What an image of a part is called in the whole.
+    fn named(&self, part: usize, name: String) -> String {
+        if self.shares_names() { format!("{}/{name}", self.parts[part].name) } else { name }
+    }
+
+    /// Rows by their parts: each part that has some, with its rows.
+    fn by_part(&self, rows: &[usize]) -> Result<Vec<Vec<usize>>> {
+        let mut parts = vec![vec![]; self.parts.len()];
+        for &row in rows {
+            let (part, row) = self.locate(row)?;
+            parts[part].push(row);
+        }
+        Ok(parts)
+    }
+
+    fn read_parts(
+        &self,
+        requests: &[Request],
+        context: &mut Context,
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<()> {
+        let Context { places, inner, numbers, formats } = context;
+        places.clear();
+        for (number, request) in requests.iter().enumerate() {
+            let (part, row) = self.locate(request.row)?;
+            places.push((part, number, row));
+        }
+        places.sort_unstable();
+        for of_part in places.chunk_by(|a, b| a.0 == b.0) {
+            inner.clear();
+            numbers.clear();
+            for &(_, number, row) in of_part {
+                inner.push(Request { row, region: requests[number].region });
+                numbers.push(number);
+            }
+            let store = &self.parts[of_part[0].0].store;
+            // Decoders and buffers of a format serve all of its parts.
+            let at = formats.iter().position(|(format, _)| *format == store.format()).unwrap_or_else(|| {
+                formats.push((store.format(), FormatContext::default()));
+                formats.len() - 1
+            });
+            std::mem::swap(&mut scratch.context, &mut formats[at].1);
+            let read = store.read(inner, scratch, &mut NumberedSink { numbers, sink });
+            std::mem::swap(&mut scratch.context, &mut formats[at].1);
+            read?;
+        }
+        Ok(())
+    }
+}
+
+impl Store for Concat {
+    fn format(&self) -> &'static str {
+        self.format
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn len(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        let (part, row) = self.locate(row)?;
+        self.parts[part].store.row_info(row)
+    }
+
+    fn name(&self, row: usize) -> Result<String> {
+        let (part, row) = self.locate(row)?;
+        let name = self.parts[part].store.name(row)?;
+        Ok(self.named(part, name))
+    }
+
+    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
+        let (part, row) = self.locate(row)?;
+        let mut metadata = self.parts[part].store.metadata(row)?;
+        metadata.name = self.named(part, metadata.name);
+        metadata.id = self.named(part, metadata.id);
+        Ok(metadata)
+    }
+
+    fn layout(&self) -> Result<StoreLayout> {
+        let layouts = self.parts.iter().map(|part| part.store.layout()).collect::<Result<Vec<_>>>()?;
+        let of =
+            |text: fn(&StoreLayout) -> &String| parts::in_words(layouts.iter().map(|one| text(one).clone()));
+        let chunk = layouts.first().and_then(|layout| layout.chunk);
+        let sum = |count: fn(&StoreLayout) -> usize| layouts.iter().map(count).sum();
+        Ok(StoreLayout {
+            codec: of(|layout| &layout.codec),
+            pieces: of(|layout| &layout.pieces),
+            variant: of(|layout| &layout.variant),
+            chunk: chunk.filter(|_| layouts.iter().all(|layout| layout.chunk == chunk)),
+            white_is_zero_images: sum(|layout| layout.white_is_zero_images),
+            palette_images: sum(|layout| layout.palette_images),
+        })
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let (mut files, mut seen) = (vec![], HashSet::new());
+        for part in &self.parts {
+            files.extend(part.store.files()?.into_iter().filter(|file| seen.insert(file.clone())));
+        }
+        Ok(files)
+    }
+
+    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
+        let (mut files, mut seen) = (vec![], HashSet::new());
+        for (part, rows) in self.parts.iter().zip(self.by_part(rows)?).filter(|(_, rows)| !rows.is_empty()) {
+            files.extend(part.store.files_of(&rows)?.into_iter().filter(|file| seen.insert(file.clone())));
+        }
+        Ok(files)
+    }
+
+    fn has_checksums(&self) -> bool {
+        self.parts.iter().all(|part| part.store.has_checksums())
+    }
+
+    fn hints(&self) -> Hints<'_> {
+        Hints {
+            // A read that has a price of its own has it in each part.
+            rows_per_read: self.parts.iter().map(|part| part.store.hints().rows_per_read).max().unwrap_or(1),
+            pages: self.has_pages.then_some(self as &dyn PageCache),
+            columns: Some(self),
+            sites: self.has_sites.then_some(self as &dyn SiteTable),
+            parts: Some(self),
+        }
+    }
+
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.locate(row)?;
+        Ok(RowHints::new(self, row))
+    }
+
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        // Taken out while it is used, since parts use the rest of the scratch memory.
+        let mut context = std::mem::take(scratch.context.get::<Context>());
+        let read = self.read_parts(requests, &mut context, scratch, sink);
+        *scratch.context.get::<Context>() = context;
+        read
+    }
+
+    fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.locate(rows.end - 1)?;
+        for (part, start) in self.parts.iter().zip(&self.starts) {
+            let end = start + part.store.len();
+            let own = rows.start.max(*start)..rows.end.min(end);
+            if own.is_empty() {
+                continue;
+            }
+            part.store.scan(own.start - start..own.end - start, &mut |row, info, pixels| {
+                each(start + row, info, pixels)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl PageCache for Concat {
+    fn most(&self) -> usize {
+        self.parts.iter().map(|part| part.store.hints().page_cache()).fold(0, usize::saturating_add)
+    }
+
+    fn keep_at_most(&self, bytes: usize) {
+        let keeping = self.parts.iter().filter(|part| part.store.hints().page_cache() > 0).count();
+        for part in &self.parts {
+            part.store.hints().limit_page_cache(bytes / keeping.max(1));
+        }
+    }
+
+    fn forget_all(&self) {
+        for part in &self.parts {
+            part.store.hints().forget_pages();
+        }
+    }
+}
+
+impl PartTable for Concat {
+    fn parts(&self) -> Vec<SetPart> {
+        let rows = self.starts.windows(2).map(|ends| ends[0]..ends[1]);
+        let parts = self.parts.iter().zip(rows);
+        parts.map(|(part, rows)| SetPart { name: part.name.clone(), rows }).collect()
+    }
+}
+
+impl RowFacts for Concat {
+    /// Parts apart, the first one first.
+    fn position(&self, row: usize) -> u64 {
+        let Ok((part, row)) = self.locate(row) else { return u64::MAX };
+        let own = self.parts[part].store.row_hints(row).map_or(row as u64, RowHints::position);
+        (part as u64) << POSITION_BITS | own.min((1 << POSITION_BITS) - 1)
+    }
+
+    fn grid(&self, row: usize) -> Option<[usize; 2]> {
+        let (part, row) = self.locate(row).ok()?;
+        self.parts[part].store.row_hints(row).ok()?.grid()
+    }
+
+    fn file(&self, row: usize) -> Option<PathBuf> {
+        let (part, row) = self.locate(row).ok()?;
+        self.parts[part].store.row_hints(row).ok()?.file()
+    }
+
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        let (part, row) = self.locate(row)?;
+        self.parts[part].store.row_hints(row)?.working_bytes()
+    }
+}

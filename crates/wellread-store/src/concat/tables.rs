@@ -1,0 +1,111 @@
+//! Tables in a folder, at any depth: those of one format.
+//!
+//! ```text
+//!  screen/                        screen/
+//!    BR1.parquet                    plate=BR1/part-0.parquet
+//!    BR2.parquet                    plate=BR2/part-0.parquet
+//! ```
+//!
+//! Names that begin with `.` or `_` are none of a set's, as for Spark and Arrow. Links to folders are not followed.
+
+use crate::entries::{self, Entry};
+use crate::format::{Format, Naming, absent_format_of, formats, mixed_folder};
+use crate::probe::{DEPTH, Probe};
+use crate::{Error, Result, place};
+use std::path::{Path, PathBuf};
+
+/// Names that are looked at to find tables, at most.
+const LOOKED_AT: usize = 1 << 17;
+
+/// The tables below `folder`, sorted by name, folder by folder: of this format, or of the one that they all are of. `None` where there is
+/// none.
+///
+/// # Errors
+/// A folder that cannot be listed, tables of two formats, more names than may be looked at.
+pub(super) fn below(folder: &Path, format: Option<&'static Format>) -> Result<Option<Vec<PathBuf>>> {
+    let mut search = Search { root: folder, wanted: format, format, looked_at: 0, found: vec![] };
+    search.folder(folder, DEPTH)?;
+    Ok(Some(search.found).filter(|found| !found.is_empty()))
+}
+
+/// Whether a format is one of tables, which have names of their own for their files.
+pub(super) fn has_tables(format: &Format) -> bool {
+    format.keeps_features && !format.endings.is_empty()
+}
+
+/// Whether a file begins as one of the format and does not end as it begins, as Parquet does: it is taken for a table, so that opening it
+/// says what is wrong, and no image of it goes unnoticed.
+fn is_cut_off(path: &Path, format: &Format) -> Result<bool> {
+    let probe = Probe::new(path)?;
+    Ok((format.recognise)(&probe) && probe.tail.get(4..) != probe.head.get(..4))
+}
+
+struct Search<'f> {
+    root: &'f Path,
+    wanted: Option<&'static Format>,
+    /// That of the first table.
+    format: Option<&'static Format>,
+    looked_at: usize,
+    found: Vec<PathBuf>,
+}
+
+impl Search<'_> {
+    fn folder(&mut self, folder: &Path, levels: usize) -> Result<()> {
+        for Entry { name, path, is_folder } in entries::list(folder)? {
+            self.looked_at += 1;
+            if self.looked_at > LOOKED_AT {
+                return Err(Error::new(
+                    self.root,
+                    format_args!("more than {LOOKED_AT} names lie in the folder"),
+                )
+                .hint("give a pattern, such as FOLDER/*.parquet"));
+            }
+            if name.starts_with(['.', '_']) {
+                continue;
+            }
+            if let Some(format) = self.format_of(&path, &name, is_folder)? {
+                self.take(path, format)?;
+            } else if is_folder && levels > 0 {
+                self.folder(&path, levels - 1)?;
+            } else if let Some(absent) = absent_format_of(&name).filter(|_| self.wanted.is_none())
+                && let (Some(first), Some(format)) = (self.found.first(), self.format)
+            {
+                return Err(self.mixed(first, format, &path, absent.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// The format of the table that an entry is, where it is one.
+    fn format_of(&self, path: &Path, name: &str, is_folder: bool) -> Result<Option<&'static Format>> {
+        let wanted = self.wanted.map(|wanted| wanted.name);
+        let all = formats().iter().copied();
+        let mut found =
+            all.filter(|format| has_tables(format) && wanted.is_none_or(|name| name == format.name));
+        let Some(format) = found.find(|format| format.has_ending(name)) else { return Ok(None) };
+        let is_one = if is_folder || place::is_folder(path) {
+            // Spark calls the folder of a table's files as a table.
+            (format.recognise)(&Probe::new(path)?)
+        } else {
+            (format.holds_images)(path) || is_cut_off(path, format)?
+        };
+        Ok(is_one.then_some(format))
+    }
+
+    fn take(&mut self, path: PathBuf, format: &'static Format) -> Result<()> {
+        let own = *self.format.get_or_insert(format);
+        if own.name != format.name
+            && let Some(first) = self.found.first()
+        {
+            return Err(self.mixed(first, own, &path, format.name));
+        }
+        self.found.push(path);
+        Ok(())
+    }
+
+    fn mixed(&self, first: &Path, own: &Format, other: &Path, foreign: &str) -> Error {
+        let below = |path: &Path| path.strip_prefix(self.root).unwrap_or(path).to_owned();
+        let naming = Naming { name: own.name, endings: own.endings };
+        mixed_folder(self.root, (&below(first), &naming), (&below(other), foreign))
+    }
+}

@@ -1,0 +1,200 @@
+//! Several sets as one: lists, patterns, folders of tables, keys in names of folders; columns of all; what is wrong.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::{
+    CopySink, ImageView, OpenOptions, Request, RowHints, Scratch, Store, WriteOptions, convert, create, open,
+    open_all, read_image,
+};
+
+/// Images of one row of pixels: all of its pixels are `first`, `first + 1` …
+fn write(path: &Path, format: &str, names: &[&str], first: u8, columns: Option<Vec<(&str, ArrayRef)>>) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let features = columns.map(|columns| RecordBatch::try_from_iter(columns).unwrap());
+    let mut writer = create(path, format, &WriteOptions { features, ..WriteOptions::default() }).unwrap();
+    for (i, name) in names.iter().enumerate() {
+        let pixels = [first + i as u8; 6];
+        let (metadata, shape) = (ImageMetadata::named(*name), Shape::plane(2, 3));
+        writer
+            .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+fn opened(path: impl AsRef<Path>) -> Box<dyn Store> {
+    open(path, &OpenOptions::default()).unwrap()
+}
+
+fn values(store: &dyn Store) -> Vec<u8> {
+    (0..store.len()).map(|row| read_image(store, row).unwrap().1[0]).collect()
+}
+
+fn names(store: &dyn Store) -> Vec<String> {
+    (0..store.len()).map(|row| store.name(row).unwrap()).collect()
+}
+
+fn column(store: &dyn Store, name: &str) -> ArrayRef {
+    let batch = store.hints().features(&[name.to_owned()]).unwrap().unwrap();
+    Arc::clone(batch.column(0))
+}
+
+fn texts(store: &dyn Store, name: &str) -> Vec<Option<String>> {
+    column(store, name).as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_list_a_pattern_and_a_folder_of_tables_are_one_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("plates");
+    let paths: Vec<PathBuf> = ["BR1.parquet", "BR2.parquet"].map(|name| folder.join(name)).to_vec();
+    write(&paths[0], "parquet", &["a", "b"], 0, None);
+    write(&paths[1], "parquet", &["a", "c", "d"], 2, None);
+    std::fs::write(folder.join("notes.txt"), "x").unwrap();
+    std::fs::write(folder.join("_metadata.parquet"), "x").unwrap();
+    let all = [
+        open_all(&paths, &OpenOptions::default()).unwrap(),
+        opened(folder.join("BR*.parquet")),
+        opened(dir.path().join("**/BR?.parquet")),
+        opened(&folder),
+        open(&folder, &OpenOptions { format: Some("parquet".into()), ..OpenOptions::default() }).unwrap(),
+    ];
+    for set in all {
+        assert_eq!((set.len(), set.format()), (5, "parquet"));
+        assert_eq!(values(&*set), [0, 1, 2, 3, 4]);
+        let parts = set.hints().set_parts();
+        let rows: Vec<_> = parts.iter().map(|part| part.rows.clone()).collect();
+        assert_eq!(rows, [0..2, 2..5]);
+        assert!(parts[0].name.ends_with("BR1"), "{}", parts[0].name);
+        // Both plates have an image `a`.
+        let found = names(&*set);
+        assert!(found[0].ends_with("BR1/a") && found[2].ends_with("BR2/a") && found[4].ends_with("BR2/d"));
+        assert_eq!(set.metadata(2).unwrap().name, found[2]);
+        assert_eq!(set.files().unwrap(), paths);
+        assert_eq!(set.files_of(&[3, 4]).unwrap(), paths[1..]);
+        let positions: Vec<u64> =
+            (0..5).map(|row| set.row_hints(row).map(RowHints::position).unwrap()).collect();
+        assert!(positions.is_sorted() && positions[2] > positions[1], "{positions:?}");
+        assert!(set.hints().page_cache() <= 64 << 20, "as one set keeps");
+        assert!(set.row_info(5).is_err() && set.name(5).is_err());
+    }
+}
+
+#[test]
+fn one_read_takes_rows_of_all_parts_in_any_order() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("a.parquet"), "parquet", &["a", "b"], 0, None);
+    write(&dir.path().join("b.zarr"), "ome-zarr", &["c", "d"], 2, None);
+    write(&dir.path().join("c"), "tiff", &["e", "f"], 4, None);
+    let paths = ["a.parquet", "b.zarr", "c"].map(|name| dir.path().join(name));
+    let set = open_all(&paths, &OpenOptions::default()).unwrap();
+    assert_eq!((set.format(), set.len()), ("several", 6));
+    assert_eq!(names(&*set), ["a", "b", "c", "d", "e", "f"], "no name is there twice");
+    let rows = [5, 0, 3, 3, 1, 4, 2];
+    let mut scratch = Scratch::default();
+    for _ in 0..2 {
+        let region = Shape::plane(2, 3).full();
+        let requests: Vec<Request> = rows.iter().map(|&row| Request { row, region }).collect();
+        let mut out = vec![[0xa5u8; 6]; rows.len()];
+        let targets = out.iter_mut().map(|out| (region, PixelType::U8, out.as_mut_slice())).collect();
+        set.read(&requests, &mut scratch, &mut CopySink::new(targets)).unwrap();
+        assert_eq!(out.iter().map(|pixels| pixels[5] as usize).collect::<Vec<_>>(), rows);
+    }
+    let mut seen = vec![];
+    set.scan(1..5, &mut |row, _, pixels| {
+        seen.push((row, pixels[0]));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(seen, [(1, 1), (2, 2), (3, 3), (4, 4)]);
+    let target = dir.path().join("all.parquet");
+    let writer = create(&target, "parquet", &WriteOptions::default()).unwrap();
+    let converted = convert::convert(&*set, writer, convert::ConvertOptions::default(), &mut |_| {}).unwrap();
+    converted.commit().unwrap();
+    assert_eq!(values(&*opened(&target)), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn columns_are_those_of_all_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = |values: &[&str]| Arc::new(StringArray::from(values.to_vec())) as ArrayRef;
+    let whole = |values: &[i64]| Arc::new(Int64Array::from(values.to_vec())) as ArrayRef;
+    let real = |values: &[f64]| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef;
+    let [first, second] = ["plate=BR%201", "plate=BR2"].map(|name| dir.path().join(name).join("0.parquet"));
+    write(
+        &first,
+        "parquet",
+        &["a", "b"],
+        0,
+        Some(vec![("well", text(&["A01", "A02"])), ("n", whole(&[1, 2]))]),
+    );
+    write(&second, "parquet", &["c"], 2, Some(vec![("n", real(&[0.5])), ("dose", real(&[3.0]))]));
+    let set = opened(dir.path());
+    assert_eq!(set.hints().feature_names(), ["well", "n", "dose", "plate"]);
+    assert_eq!(texts(&*set, "plate"), ["BR 1", "BR 1", "BR2"].map(|plate| Some(plate.to_owned())));
+    assert_eq!(texts(&*set, "well"), [Some("A01".to_owned()), Some("A02".to_owned()), None]);
+    assert_eq!(column(&*set, "n").as_primitive::<Float64Type>().values(), &[1.0, 2.0, 0.5]);
+    let dose = column(&*set, "dose");
+    assert!(dose.is_null(0) && dose.is_null(1) && dose.as_primitive::<Float64Type>().value(2) == 3.0);
+    let error = set.hints().features(&["none".to_owned()]).unwrap_err().to_string();
+    assert!(error.contains("no column \"none\""), "{error}");
+    // A column of the tables goes before a key of the folders.
+    let third = dir.path().join("plate=BR3/0.parquet");
+    write(&third, "parquet", &["d"], 3, Some(vec![("plate", text(&["own"])), ("n", text(&["x"]))]));
+    let set = opened(dir.path());
+    assert_eq!(texts(&*set, "plate"), [None, None, None, Some("own".to_owned())]);
+    let error = set.hints().features(&["n".to_owned()]).unwrap_err();
+    let said = error.to_string();
+    assert!(error.is_choice() && said.contains("\"n\" is") && said.contains("plate=BR3/0"), "{said}");
+}
+
+#[test]
+fn files_of_a_pattern_are_a_set_of_files() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("set"), "tiff", &["a1", "a2", "b1"], 0, None);
+    let set = opened(dir.path().join("set/a*"));
+    assert_eq!((set.len(), set.format()), (2, "tiff"));
+    assert_eq!(names(&*set), ["a1", "a2"]);
+    assert!(set.hints().set_parts().is_empty(), "as a folder of them");
+    // One path of a pattern is that set.
+    write(&dir.path().join("one.parquet"), "parquet", &["x"], 7, None);
+    let set = opened(dir.path().join("*.parquet"));
+    assert_eq!((set.path(), values(&*set)), (dir.path().join("one.parquet").as_path(), vec![7]));
+}
+
+#[test]
+fn what_is_wrong_names_the_part() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("a.parquet"), "parquet", &["a"], 0, None);
+    write(&dir.path().join("b.parquet"), "parquet", &["b"], 1, None);
+    let whole = std::fs::read(dir.path().join("b.parquet")).unwrap();
+    std::fs::write(dir.path().join("b.parquet"), &whole[..whole.len() - 9]).unwrap();
+    let refused = |path: &Path| open(path, &OpenOptions::default()).err().unwrap();
+    let error = refused(&dir.path().join("*.parquet")).to_string();
+    assert!(error.contains("b.parquet"), "{error}");
+    let error = refused(dir.path()).to_string();
+    assert!(error.contains("b.parquet"), "none is passed over: {error}");
+    let error = refused(&dir.path().join("*.lance"));
+    assert!(error.is_missing(), "{error}");
+    let missing = [dir.path().join("a.parquet"), dir.path().join("none.parquet")];
+    let error = open_all(&missing, &OpenOptions::default()).err().unwrap();
+    assert!(error.is_missing() && error.to_string().contains("none.parquet"), "{error}");
+    assert!(open_all::<&Path>(&[], &OpenOptions::default()).is_err());
+    let empty = dir.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    std::fs::write(empty.join("x.json"), "{}").unwrap();
+    assert!(refused(&empty).to_string().contains("no image format recognised"));
+    // Two formats: whoever opens the folder has to say which.
+    let mixed = dir.path().join("mixed");
+    write(&mixed.join("a.parquet"), "parquet", &["a"], 0, None);
+    write(&mixed.join("b.ome-arrow-dataset"), "ome-arrow-dataset", &["b"], 1, None);
+    let error = refused(&mixed).to_string();
+    assert!(error.contains("mixes image formats") && error.contains("--read-as parquet"), "{error}");
+    let one =
+        open(&mixed, &OpenOptions { format: Some("parquet".into()), ..OpenOptions::default() }).unwrap();
+    assert_eq!(values(&*one), [0]);
+}

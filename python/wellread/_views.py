@@ -1,0 +1,79 @@
+"""Which rows of a set are wanted: truth values, and values of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .dataset import Dataset
+
+
+class Columns(Mapping[str, Any]):
+    """The columns beside the images of a set by their names, each read when it is asked for."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._names = dataset.columns
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._names:
+            raise KeyError(f"no column {name!r} stands beside the images; there are {self._names[:12]}")
+        return self._dataset.column(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def rows_where(dataset: Dataset, condition: Any, values: Mapping[str, Any]) -> list[int]:
+    """The rows for which a condition holds and whose columns have one of these values.
+
+    Raises KeyError for a column that there is not, TypeError and ValueError for a condition that is none.
+    """
+    import numpy
+
+    if condition is None and not values:
+        raise TypeError("filter needs a condition, or values of columns")
+    length = len(dataset)
+    columns = Columns(dataset)
+    keep = numpy.ones(length, bool)
+    if condition is not None:
+        given = numpy.asarray(condition(columns) if callable(condition) else condition)
+        if given.dtype != bool or given.shape != (length,):
+            raise ValueError(
+                f"condition must be one truth value for each of {length} rows, not {given.dtype} of shape "
+                f"{given.shape}"
+            )
+        keep &= given
+    for name, wanted in values.items():
+        keep &= _is_one_of(columns[name], wanted)
+    rows: list[int] = numpy.flatnonzero(keep).tolist()
+    return rows
+
+
+def _is_one_of(values: NDArray[Any], wanted: Any) -> NDArray[Any]:
+    """Where a column has one of some values, of which None stands for none."""
+    import numpy
+
+    several = isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes))
+    found = numpy.zeros(len(values), bool)
+    for one in wanted if several else [wanted]:
+        found |= _is_missing(values) if one is None else numpy.asarray(values == one, bool)
+    return found
+
+
+def _is_missing(values: NDArray[Any]) -> NDArray[Any]:
+    import numpy
+
+    if values.dtype.kind == "O":
+        return numpy.fromiter((value is None for value in values), bool, len(values))
+    if values.dtype.kind == "f":
+        return numpy.isnan(values)
+    if values.dtype.kind in "mM":
+        return numpy.isnat(values)
+    return numpy.zeros(len(values), bool)

@@ -1,0 +1,90 @@
+"""What differs from plate to plate, against NumPy: statistics, normalisation, illumination."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import wellread as wr
+
+PLATES = ["BR1", "BR2"]
+
+
+@pytest.fixture
+def plates(tmp_path, wellread):
+    """Plates of 3 and 4 images of two channels as one set, with the column ``plate``, and the images of each."""
+    found = {}
+    for number, plate in enumerate(PLATES):
+        folder = tmp_path / "screen" / f"plate={plate}"
+        folder.mkdir(parents=True)
+        size = ["--size", "20x16", "--channels", 2, "--images", 3 + number, "--seed", number]
+        made = wellread("generate", tmp_path / f"made{number}", *size, "--formats", "parquet")
+        shutil.move(made["written"][0]["path"], folder / "images.parquet")
+        found[plate] = np.asarray(wr.Dataset(folder / "images.parquet")[:], np.float64)
+    return tmp_path / "screen", found
+
+
+def test_normalisation_is_that_of_each_plate(plates, tmp_path, wellread):
+    screen, images = plates
+    out = tmp_path / "plate-stats.json"
+    said = wellread("stats", screen, "--by", "plate", "--out", out)
+    assert said == json.loads(out.read_text())
+    assert (said["by"], [group["key"] for group in said["groups"]]) == (["plate"], [["BR1"], ["BR2"]])
+    expected = []
+    for group in said["groups"]:
+        values = images[group["key"][0]]
+        mean, std = values.mean((0, 2, 3), keepdims=True), values.std((0, 2, 3), keepdims=True)
+        found = [(channel["mean"], channel["std"]) for channel in group["stats"]["channels"]]
+        assert np.allclose(found, np.stack([mean.ravel(), std.ravel()], -1), rtol=1e-9)
+        expected.append((values - mean) / std)
+    expected = np.concatenate(expected)
+    for scale in (None, "unit"):
+        for workers in (0, 2):
+            loader = wr.DataLoader(screen, 3, scale=scale, normalize=out, num_workers=workers)
+            assert np.allclose(np.concatenate(list(loader)), expected, atol=2e-3)
+    one = wr.DataLoader(screen, 3, scale=None, normalize=out, channels=[1], rows=[6, 0])
+    assert np.allclose(np.concatenate(list(one)), expected[[6, 0], 1:], atol=2e-3)
+    few = tmp_path / "few.json"
+    wellread("stats", screen / "plate=BR1" / "*.parquet", "--out", few)
+    with pytest.raises(wr.ChoiceError, match="plate"):
+        wr.DataLoader(screen / "plate=BR1" / "images.parquet", normalize=out)
+    said["groups"].pop()
+    out.write_text(json.dumps(said))
+    with pytest.raises(wr.ChoiceError, match=r"row 3.*plate BR2"):
+        wr.DataLoader(screen, normalize=out)
+    failed = wellread("stats", screen, "--by", "none", code=1)
+    assert "no column" in failed and "plate" in failed
+
+
+def test_illumination_is_that_of_each_plate_and_channel(plates, tmp_path):
+    screen, images = plates
+    random = np.random.default_rng(3)
+    expected = []
+    for plate in PLATES:
+        (tmp_path / "illum" / plate).mkdir(parents=True)
+        fields = random.uniform(0.5, 2, (2, 20, 16))
+        for channel, field in enumerate(fields):
+            order = "F" if channel else "C"
+            np.save(tmp_path / "illum" / plate / f"{plate}_Illum{channel + 1}.npy", np.asarray(field, order=order))
+        expected.append(images[plate] / fields)
+    expected = np.concatenate(expected)
+    pattern = str(tmp_path / "illum" / "{plate}" / "{plate}_Illum{channel:1}.npy")
+    for workers in (0, 3):
+        loader = wr.DataLoader(screen, 2, scale=None, illumination=pattern, num_workers=workers, shuffle=True, seed=4)
+        got = np.concatenate(list(loader))
+        assert np.allclose(got, expected[loader.rows(0)], rtol=1e-5)
+    cropped = wr.DataLoader(screen, 7, scale=None, illumination=pattern, channels=[1], crop=(6, 8))
+    assert np.allclose(next(iter(cropped)), expected[:, 1:, 7:13, 4:12], rtol=1e-5)
+    # One field of all, as .npy too.
+    flat = tmp_path / "flat.npy"
+    np.save(flat, np.full((20, 16), 2, np.float32))
+    halved = np.concatenate(list(wr.DataLoader(screen, 7, scale=None, illumination=flat)))
+    assert np.allclose(halved, np.concatenate([images[plate] for plate in PLATES]) / 2)
+    (tmp_path / "illum" / "BR2" / "BR2_Illum2.npy").unlink()
+    loader = wr.DataLoader(screen, 1, illumination=pattern, num_workers=0)
+    with pytest.raises(wr.Error, match=r"BR2_Illum2.npy.*row 3.*plate BR2.*channel 1"):
+        list(loader)
+    with pytest.raises(wr.Error, match="brace"):
+        wr.DataLoader(screen, illumination="illum/{plate")
+    with pytest.raises(wr.Error, match="no column"):
+        wr.DataLoader(screen, illumination="illum/{none}.npy")

@@ -1,0 +1,152 @@
+"""Several sets as one, and some rows of a set, from Python."""
+
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import wellread as wr
+
+
+@pytest.fixture
+def plates(tmp_path, wellread):
+    """Three plates of 2, 3 and 4 images as Parquet, below folders that name them."""
+    for number, images in enumerate((2, 3, 4)):
+        folder = tmp_path / "screen" / f"plate=BR{number}"
+        folder.mkdir(parents=True)
+        size = ["--size", "8x8", "--images", images, "--seed", number]
+        made = wellread("generate", tmp_path / f"made{number}", *size, "--formats", "parquet")
+        shutil.move(made["written"][0]["path"], folder / "images.parquet")
+    return tmp_path / "screen"
+
+
+def images_of(plates):
+    return [image for path in sorted(plates.glob("*/*.parquet")) for image in wr.Dataset(path)]
+
+
+def test_paths_patterns_and_folders_are_one_set(plates):
+    expected = images_of(plates)
+    paths = sorted(plates.glob("*/*.parquet"))
+    for path in (paths, plates, plates / "*" / "*.parquet", str(plates / "**" / "*.parquet"), [plates / "*=BR?"]):
+        ds = wr.Dataset(path)
+        assert len(ds) == 9 and ds.format == "parquet"
+        assert list(ds.parts.values()) == [range(0, 2), range(2, 5), range(5, 9)]
+        assert all(np.array_equal(ds[row], image) for row, image in enumerate(expected))
+        assert len({ds.name(row) for row in range(9)}) == 9
+        again = pickle.loads(pickle.dumps(ds))
+        assert np.array_equal(again[8], expected[8]) and list(again.parts) == list(ds.parts)
+    assert list(wr.Dataset(plates).column("plate")) == ["BR0"] * 2 + ["BR1"] * 3 + ["BR2"] * 4
+    assert wr.Dataset(plates, cache="memory")[8].shape == expected[8].shape
+    with pytest.raises(FileNotFoundError, match="none"):
+        wr.Dataset(plates / "none*.parquet")
+    with pytest.raises(ValueError, match="empty list"):
+        wr.Dataset([])
+    with pytest.raises(TypeError, match=r"path\[1\]"):
+        wr.Dataset([paths[0], 3])
+
+
+def test_sets_are_put_together(plates):
+    a, b, c = (wr.Dataset(path) for path in sorted(plates.glob("*/*.parquet")))
+    expected = images_of(plates)
+    for whole in (wr.Dataset.concat([a, b, c]), a + b + c):
+        assert len(whole) == 9 and len(whole.parts) == 3
+        assert np.array_equal(whole[[8, 0, 4]], np.stack([expected[8], expected[0], expected[4]]))
+        assert np.array_equal(pickle.loads(pickle.dumps(whole))[5], expected[5])
+        batches = list(wr.DataLoader(whole, batch_size=4, dtype="stored", num_workers=2))
+        assert np.array_equal(np.concatenate(batches), np.stack(expected))
+    assert a.parts == {}
+    for wrong in (3, [a, "b"]):
+        with pytest.raises(TypeError, match="datasets"):
+            wr.Dataset.concat(wrong)
+    with pytest.raises(ValueError, match="empty"):
+        wr.Dataset.concat([])
+    with pytest.raises(TypeError):
+        _ = a + [b]
+
+
+def test_parts_are_mixed_in_shares(plates):
+    ds = wr.Dataset(plates)
+    weights = ds.part_weights([1, 0, 2])
+    assert weights == [0.5] * 2 + [0.0] * 3 + [0.5] * 4
+    assert ds.part_weights(dict(zip(ds.parts, (1, 0, 2)))) == weights
+    loader = wr.DataLoader(ds, batch_size=10, weights=weights, images_per_epoch=3000, seed=3, num_workers=0)
+    rows = np.array(loader.rows(0))
+    assert len(rows) == 3000 and not np.isin(rows, range(2, 5)).any()
+    # Six standard deviations about a third.
+    assert abs((rows < 2).mean() - 1 / 3) < 6 * np.sqrt(2 / 9 / 3000)
+    for wrong in ([1, 1], [1, 1, -1], [0, 0, 0], {"x": 1}):
+        with pytest.raises(ValueError):
+            ds.part_weights(wrong)
+
+
+def test_some_rows_are_a_set(plates):
+    ds = wr.Dataset(plates)
+    expected = images_of(plates)
+    for wanted, rows in (
+        (slice(1, 8, 3), [1, 4, 7]),
+        ([8, -9, 0], [8, 0, 0]),
+        (np.arange(9) > 6, [7, 8]),
+        (ds.parts["plate=BR1/images"], [2, 3, 4]),
+    ):
+        view = ds.select(wanted)
+        assert len(view) == len(rows)
+        assert all(np.array_equal(view[i], expected[row]) for i, row in enumerate(rows))
+        assert list(view.column("plate")) == [ds.column("plate")[row] for row in rows]
+        assert np.array_equal(pickle.loads(pickle.dumps(view))[0], expected[rows[0]])
+    assert np.array_equal(ds.select([5, 6]).select([1])[0], expected[6])
+    both = ds.select([0]) + ds.select([8])
+    assert np.array_equal(both[1], expected[8])
+    with pytest.raises(IndexError, match="row 9"):
+        ds.select([9])
+    with pytest.raises(TypeError, match="rows must be"):
+        ds.select(3)
+
+
+def test_rows_are_filtered_by_columns(plates):
+    ds = wr.Dataset(plates)
+    names = [ds.name(row) for row in range(9)]
+
+    def kept(view):
+        return [names.index(view.name(row)) for row in range(len(view))]
+
+    assert kept(ds.filter(plate="BR1")) == [2, 3, 4]
+    assert kept(ds.filter(plate=["BR0", "BR2"])) == [0, 1, 5, 6, 7, 8]
+    assert kept(ds.filter(lambda columns: columns["plate"] != "BR1", plate=["BR1", "BR2"])) == [5, 6, 7, 8]
+    assert kept(ds.filter(np.arange(9) % 4 == 0)) == [0, 4, 8]
+    assert len(ds.filter(plate=None)) == 0 and len(ds.filter(plate="none")) == 0
+    with pytest.raises(KeyError, match="no column 'x'"):
+        ds.filter(x=1)
+    with pytest.raises(KeyError, match="no column 'x'"):
+        ds.filter(lambda columns: columns["x"] > 1)
+    with pytest.raises(TypeError, match="condition"):
+        ds.filter()
+    with pytest.raises(ValueError, match="one truth value"):
+        ds.filter([1, 2])
+
+
+def test_columns_of_several_sets(plates):
+    a, b = (wr.Dataset(path) for path in sorted(plates.glob("*/*.parquet"))[:2])
+    pa = pytest.importorskip("pyarrow")
+    a = a.with_columns(pa.table({"dose": pa.array([1, 2], pa.int8()), "drug": ["x", "y"]}))
+    b = b.with_columns(pa.table({"dose": [0.5, 1.5, 2.5]}))
+    both = a + b
+    assert both.column("dose").tolist() == [1, 2, 0.5, 1.5, 2.5]
+    assert list(both.column("drug")) == ["x", "y", None, None, None]
+    c = b.with_columns(pa.table({"drug": [1, 2, 3]}))
+    with pytest.raises(wr.ChoiceError, match="drug"):
+        (a + c).column("drug")
+
+
+def test_tables_of_files(tmp_path):
+    tifffile = pytest.importorskip("tifffile")
+    lines = ["FileName_OrigDNA,PathName_OrigDNA,Metadata_Well"]
+    for i, well in enumerate(("A01", "A02")):
+        tifffile.imwrite(tmp_path / f"{well}.tif", np.full((4, 5), i, np.uint16))
+        lines.append(f"{well}.tif,/elsewhere,{well}")
+    table = tmp_path / "load_data.csv"
+    table.write_text("\n".join(lines))
+    ds = wr.Dataset.from_load_data(table, path_map={"/elsewhere": str(tmp_path)})
+    assert len(ds) == 2 and list(ds.column("Metadata_Well")) == ["A01", "A02"]
+    assert (ds[1] == 1).all()
+    with pytest.raises(ValueError, match="load_data.csv"):
+        wr.Dataset.from_load_data(tmp_path)
