@@ -77,10 +77,8 @@ pub mod skip;
 pub mod state;
 pub mod stats;
 mod targets;
-mod thread_pool;
 pub mod traffic;
 pub mod transform;
-mod worker_scaling;
 
 pub use batch::{Batch, BatchArray};
 pub use budget::MemoryUse;

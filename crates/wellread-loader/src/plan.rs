@@ -15,9 +15,8 @@ use crate::pool::{ArrayLayout, BatchMemory, BufferPool};
 use crate::skip::OnError;
 use crate::state::Identity;
 use crate::targets::Pairs;
-use crate::thread_pool::ThreadPool;
 use crate::traffic::Counters;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellread_store::Store;
 
@@ -114,9 +113,6 @@ pub(crate) struct Inner {
     pub(crate) pool: Arc<BufferPool>,
     /// Contexts of threads of earlier epochs, for reuse.
     contexts: Mutex<Vec<ItemContext>>,
-    pub(crate) thread_pool: ThreadPool,
-    /// Whether the last iteration needed more workers than there are processors: [`crate::worker_scaling`].
-    pub(crate) start_all_workers: AtomicBool,
     pub(crate) traffic: Counters,
     /// What threads may use for reading, where that is bounded.
     pub(crate) working: Option<WorkingMemory>,
@@ -147,18 +143,7 @@ impl Inner {
             Arc::new(BufferPool::new(plan.bytes, plan.largest * plan.crops, keep, plan.source.clone()));
         let contexts = Mutex::new(Vec::with_capacity(plan.read_ahead.readers().clamp(1, 64)));
         let (traffic, process) = (Counters::default(), wellread_store::process::id());
-        Self {
-            plan,
-            dataset,
-            targets,
-            pool,
-            contexts,
-            thread_pool: ThreadPool::new(),
-            start_all_workers: AtomicBool::new(false),
-            traffic,
-            working,
-            process,
-        }
+        Self { plan, dataset, targets, pool, contexts, traffic, working, process }
     }
 
     pub(crate) fn take_context(&self) -> ItemContext {

@@ -36,7 +36,10 @@ struct RowNormalize {
 impl fmt::Debug for RowGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let groups = self.normalize.as_ref().map(|normalize| &normalize.groups);
-        f.debug_struct("RowGroups").field("normalize", &groups).field("fields", &self.fields).finish()
+        f.debug_struct("RowGroups")
+            .field("normalize", &groups)
+            .field("fields", &self.fields)
+            .finish_non_exhaustive()
     }
 }
 

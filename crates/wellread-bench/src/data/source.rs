@@ -48,6 +48,7 @@ impl SetSpec {
 /// Where a benchmark's images come from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "there is one in a run")]
 pub enum Source {
     /// Generated.
     Synthetic(SetSpec),

@@ -3,7 +3,7 @@
 //! Long because what is read and what is written are checked against each other, with the same documents.
 
 use super::*;
-use crate::{Channel, PhysicalSize};
+use crate::{Channel, PhysicalSize, TimeIncrement};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -328,6 +328,11 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn an_increment()(value in prop::option::of(1e-9..1e9f64), unit in prop::sample::select(vec!["s", "ms", "min"]))
+        -> Option<TimeIncrement> { value.map(|value| TimeIncrement { value, unit: unit.into() }) }
+}
+
+prop_compose! {
     fn a_channel()(
         name in "\\PC{0,12}", emission_um in prop::option::of(0.001..2.0f64),
         excitation_um in prop::option::of((300u32..900).prop_map(|nm| f64::from(nm) / 1000.0)),
@@ -345,7 +350,7 @@ prop_compose! {
         channels in prop::collection::vec(a_channel(), 1..5),
         dtype in prop::sample::select(PixelType::ALL.to_vec()),
         dimension_order in prop::sample::select(DimensionOrder::ALL.to_vec()),
-        name in "\\PC{0,20}", sizes in prop::array::uniform3(a_size()),
+        name in "\\PC{0,20}", sizes in prop::array::uniform3(a_size()), time_increment in an_increment(),
         acquired in prop::option::of(Just("2026-11-21T05:38:56.401079".to_owned())),
         big_endian in any::<Option<bool>>(), per_plane in any::<bool>(),
         file_name in prop::option::of("[a-z&é ]{1,9}"), file_uuid in prop::option::of(Just("urn:uuid:1".to_owned())),
@@ -356,6 +361,7 @@ prop_compose! {
         let [physical_size_x, physical_size_y, physical_size_z] = sizes;
         let metadata = ImageMetadata {
             id: "Image:0".into(), name, channels, physical_size_x, physical_size_y, physical_size_z, acquired,
+            time_increment,
         };
         let mut image = OmeImage { dimension_order, big_endian, file_uuid, ..OmeImage::new(metadata, shape, dtype) };
         if per_plane { image = image.with_block_per_plane(3); }

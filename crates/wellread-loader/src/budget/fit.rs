@@ -34,8 +34,6 @@ pub(crate) struct FitRequest<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadAhead {
     pub(crate) workers: usize,
-    /// Threads that can run at once.
-    pub(crate) processors: usize,
     /// Whether the thread that waits for a batch reads, too.
     pub(crate) consumer_reads: bool,
     pub(crate) prefetch: usize,

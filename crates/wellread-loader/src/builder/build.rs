@@ -156,9 +156,7 @@ impl LoaderBuilder {
         let each = each.map(|info| info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX));
         let stored = each.fold(0, usize::saturating_add);
         let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES;
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut read_ahead =
-            ReadAhead { workers: self.workers, processors, consumer_reads, prefetch, joined };
+        let mut read_ahead = ReadAhead { workers: self.workers, consumer_reads, prefetch, joined };
         let mut memory = None;
         if let Some(limit) = self.memory {
             let estimate = MemoryEstimate { dataset: &self.dataset, arrays: &images.arrays };

@@ -3,8 +3,8 @@
 use super::part::{Claim, Part};
 use super::{Ring, Shared, Slot};
 use crate::skip::Failed;
-use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::PoisonError;
+use std::time::Duration;
 use wellread_store::Result;
 use wellread_trace::{Kind, span};
 
@@ -13,9 +13,8 @@ use wellread_trace::{Kind, span};
 const MAX_BUFFER_WAIT: Duration = Duration::from_millis(10);
 
 impl Shared {
-    /// The next slice or run of batches to work on, after one that was begun then; sleeps while the ring is full. `None` when
-    /// there is nothing left.
-    pub(super) fn claim(self: &Arc<Self>, begun: &mut Option<Instant>) -> Option<Claim> {
+    /// The next slice or run of batches to work on; sleeps while the ring is full. `None` when there is nothing left.
+    pub(super) fn claim(&self) -> Option<Claim> {
         let mut ring = self.lock();
         let mut buffer_wait = MAX_BUFFER_WAIT;
         loop {
@@ -23,16 +22,6 @@ impl Shared {
                 || ring.next_batch == self.batches && ring.active_parts == 0 && ring.leftover.is_empty()
             {
                 return None;
-            }
-            if let Some(begun) = begun.take().filter(|_| ring.scaling.is_timed()) {
-                let surplus = ring.scaling.record_slice(begun.elapsed());
-                if !surplus.is_empty() {
-                    drop(ring);
-                    // There are as many as processors already: where one cannot be had, the others go on.
-                    let _ = surplus.into_iter().try_for_each(|worker| self.start_worker(worker));
-                    ring = self.lock();
-                    continue;
-                }
             }
             let pool = &self.loader.pool;
             if !buffer_wait.is_zero()
@@ -46,7 +35,6 @@ impl Shared {
                 continue;
             }
             if let Some(claim) = self.claim_now(&mut ring) {
-                *begun = ring.scaling.is_timed().then(Instant::now);
                 return Some(claim);
             }
             ring.idle_workers += 1;

@@ -27,14 +27,14 @@ use crate::order::{EpochOrder, Steps};
 use crate::plan::{Inner, Plan};
 use crate::pool::{BatchBuffer, Fill};
 use crate::skip::Failed;
-use crate::thread_pool::{Task, lock};
-use crate::worker_scaling::WorkerScaling;
 use part::{Claim, Part};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::Instant;
+use wellread_store::process::Thread;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 use wellread_trace::{Kind, span};
@@ -61,8 +61,8 @@ pub(crate) struct Shared {
     work_available: Condvar,
     /// The batch that is waited for may be done.
     batch_done: Condvar,
-    /// What the threads do, to be waited for.
-    tasks: Mutex<Vec<Task>>,
+    /// The workers, to be waited for.
+    workers: Mutex<Vec<Thread>>,
 }
 
 struct Ring {
@@ -81,7 +81,6 @@ struct Ring {
     idle_workers: usize,
     /// Whether the consumer is asleep on `batch_done`.
     consumer_waiting: bool,
-    scaling: WorkerScaling,
 }
 
 #[derive(Default)]
@@ -94,13 +93,17 @@ struct Slot {
     failed: Failed,
 }
 
+/// Locks. No code that can panic runs under the locks of threads; should it, the state is still the best there is.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
     pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps) -> Self {
         let Plan { order, seed, read_ahead, .. } = &*loader.plan;
         let order = EpochOrder::new(order, *seed, epoch);
         let batches = steps.len();
         let slots = if read_ahead.workers == 0 { 0 } else { read_ahead.prefetch.min(batches) };
-        let start_all = loader.start_all_workers.load(Ordering::Relaxed);
         let ring = Ring {
             slots: std::iter::repeat_with(Slot::default).take(slots).collect(),
             next_batch: 0,
@@ -110,12 +113,6 @@ impl Shared {
             delivered: 0,
             idle_workers: 0,
             consumer_waiting: false,
-            scaling: WorkerScaling::new(
-                read_ahead.workers,
-                read_ahead.consumer_reads,
-                read_ahead.processors,
-                start_all,
-            ),
         };
         Self {
             loader,
@@ -127,7 +124,7 @@ impl Shared {
             ring: Mutex::new(ring),
             work_available: Condvar::new(),
             batch_done: Condvar::new(),
-            tasks: Mutex::default(),
+            workers: Mutex::default(),
         }
     }
 
@@ -162,15 +159,14 @@ impl Shared {
         }
     }
 
-    /// Starts the workers that begin at once; the others follow under pressure (see [`crate::worker_scaling`]).
+    /// Starts the workers.
     ///
     /// # Errors
     /// Fewer threads than asked for are no silent compromise.
     pub(crate) fn start_workers(self: &Arc<Self>) -> Result<()> {
-        let first = self.lock().scaling.started();
-        (0..first).try_for_each(|worker| {
+        let workers = self.loader.plan.read_ahead.workers;
+        (0..workers).try_for_each(|worker| {
             self.start_worker(worker).map_err(|error| {
-                let workers = self.loader.plan.read_ahead.workers;
                 let cause = format_args!("cannot start worker thread {worker} of {workers}: {error}");
                 Error::new(self.loader.dataset.store().path(), cause).hint("choose fewer workers")
             })
@@ -179,30 +175,25 @@ impl Shared {
 
     fn start_worker(self: &Arc<Self>, worker: usize) -> std::io::Result<()> {
         let shared = Arc::clone(self);
-        let task = self.loader.thread_pool.start(worker, move || shared.run_worker())?;
-        lock(&self.tasks).push(task);
+        let builder = Builder::new().name(format!("wellread-{worker}"));
+        let thread = Thread::start(builder, move || {
+            shared.run_worker();
+            wellread_trace::leave();
+        })?;
+        lock(&self.workers).push(thread);
         Ok(())
     }
 
     /// Waits until all workers have ended, after [`Self::stop`].
     pub(crate) fn join_workers(&self) {
-        let needs_all = self.lock().scaling.needs_all();
-        self.loader.start_all_workers.store(needs_all, Ordering::Relaxed);
-        // Who calls another is waited for before it.
-        while let Some(task) = self.pop_task() {
-            task.wait();
-        }
-    }
-
-    fn pop_task(&self) -> Option<Task> {
-        lock(&self.tasks).pop()
+        let workers = std::mem::take(&mut *lock(&self.workers));
+        workers.into_iter().for_each(Thread::join);
     }
 
     /// The loop of a worker: claims and reads until nothing is left.
     fn run_worker(self: &Arc<Self>) {
         let mut context = self.loader.take_context();
-        let mut begun = None;
-        while let Some(claim) = self.claim(&mut begun) {
+        while let Some(claim) = self.claim() {
             self.read_claim(&mut context, claim);
         }
         self.loader.give_context(context);
@@ -255,7 +246,6 @@ impl Shared {
         mut context: Option<&mut ItemContext>,
     ) -> Option<Result<Filled>> {
         let mut ring = self.lock();
-        ring.scaling.consumer_waits();
         // Done is what was claimed and has nothing pending.
         let is_done =
             |ring: &Ring| ring.next_batch > next && ring.slots[next % ring.slots.len()].pending == 0;
@@ -287,7 +277,6 @@ impl Shared {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 ring.consumer_waiting = false;
-                ring.scaling.consumer_leaves();
                 return None;
             }
             (ring, _) = self.batch_done.wait_timeout(ring, left).unwrap_or_else(PoisonError::into_inner);
@@ -295,7 +284,6 @@ impl Shared {
         let index = next % ring.slots.len();
         let Slot { buffer, error, mut failed, .. } = std::mem::take(&mut ring.slots[index]);
         ring.delivered = next + 1;
-        ring.scaling.consumer_leaves();
         let idle = ring.idle_workers;
         drop(ring);
         // One slot became free: as many slices can be claimed as its batch has, or a whole run where reads are joined.

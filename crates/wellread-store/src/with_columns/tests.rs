@@ -152,7 +152,7 @@ fn columns_stand_beside_those_that_were_there() {
     let found = store.hints().features(&wanted).unwrap().unwrap();
     assert_eq!(values(&found, "site"), some(&["7", "8", "9"]), "the new one counts");
     assert_eq!(values(&found, "well"), some(&["A01", "A01", "B02"]));
-    let view = Subset::of(Box::new(store), vec![2, 0]);
+    let view = Subset::of(std::sync::Arc::new(store) as std::sync::Arc<dyn Store>, vec![2, 0]);
     let found = view.hints().features(&on(&["dose"])).unwrap().unwrap();
     assert_eq!(values(&found, "dose"), some(&["2.5", "0.5"]));
 }
