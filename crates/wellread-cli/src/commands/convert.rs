@@ -372,7 +372,8 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
     // To the byte, also where it is no text: two sources must not look alike.
     let path = |path: &Path| {
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        whole.to_str().map_or_else(|| format!("{whole:?}"), str::to_owned)
+        let bytes = whole.as_os_str().as_encoded_bytes();
+        whole.to_str().map_or_else(|| bytes.escape_ascii().to_string(), str::to_owned)
     };
     let WriteArgs { compression, chunk, shard, variant, .. } = &args.write;
     let profiles = args.join.as_deref().map(|p| (path(p), p.metadata().map_or(0, |m| m.len())));
