@@ -23,7 +23,7 @@ folder = Path(sys.argv[1] if len(sys.argv) > 1 else nf1())
 # B7_01_1_3_DAPI_001.tif: well B7, site 3, channel DAPI. No layout that is known has such names: a pattern says it.
 sites = wellread.Dataset(folder / "images", pattern="{well}_01_*_{site}_{channel}_001.tif")
 wells = list(sites.column("Metadata_Well"))
-print(f"{len(sites)} sites of {sites.shape(0)}: {', '.join(wells)}")
+print(f"{len(sites)} sites of {sites.image_shape(0)}: {', '.join(wells)}")
 
 names = ["Image_Metadata_Well_x", "Metadata_number_of_singlecells"]
 profiles = {

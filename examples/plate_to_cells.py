@@ -17,7 +17,7 @@ torch.manual_seed(0)
 images, table = sys.argv[1:] or plate()
 
 sites = wellread.Dataset(images, cache="lru:2GiB")  # a site a row; its channels lie in a file each
-print(f"{len(sites)} sites of {sites.shape(0)}, columns {sites.columns}")
+print(f"{len(sites)} sites of {sites.image_shape(0)}, columns {sites.columns}")
 cells = sites.cells(table, size=(64, 64))  # a crop around each nucleus
 train, test = cells.split([0.75, 0.25], by="Metadata_Well")  # cells of a well are all in one part
 print(f"{len(cells)} cells: {len(train)} to train, {len(test)} to test")
@@ -25,7 +25,7 @@ print(f"{len(cells)} cells: {len(train)} to train, {len(test)} to test")
 same = {"as_": "torch", "labels": "Metadata_Treated", "scale": (0, 16000), "num_workers": 2}
 # Cells of 16 sites are mixed at a time, so that each file is read once an epoch.
 loader = wellread.DataLoader(cells, 32, rows=train, order="block", block=16, seed=42, flip=True, **same)
-channels = sites.shape(0)[0]
+channels = sites.image_shape(0)[0]
 model = nn.Sequential(
     nn.Conv2d(channels, 16, 5, stride=2), nn.BatchNorm2d(16), nn.ReLU(),
     nn.Conv2d(16, 32, 3, stride=2), nn.BatchNorm2d(32), nn.ReLU(),
