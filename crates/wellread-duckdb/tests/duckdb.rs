@@ -195,6 +195,8 @@ fn nothing_is_left_of_what_is_not_finished() {
 
 /// A database made by SQL.
 fn database(path: &Path, sql: &str) {
+    // The library is loaded by who asks for it first.
+    wellread_store::registry::engines();
     duckdb::Connection::open(path).unwrap().execute_batch(sql).unwrap();
 }
 

@@ -41,9 +41,9 @@ fn commands_take_cells_as_images() {
     assert!(sheet.is_file());
     // Stored, they are what was cut out, with their columns.
     let sums = with(&["checksum", arg(&tiff)]);
-    for target in ["cells.parquet", "cells.zarr"] {
+    for (target, format) in [("cells.parquet", "parquet"), ("cells", "ome-zarr")] {
         let target = dir.path().join(target);
-        let converted = with(&["convert", arg(&tiff), arg(&target)]);
+        let converted = with(&["convert", arg(&tiff), arg(&target), "--format", format]);
         assert_eq!((&converted["images"], &converted["verified"]), (&12.into(), &true.into()));
         let stored = json(&["checksum", arg(&target)]);
         let names = |sums: &serde_json::Value| -> Vec<(String, String)> {

@@ -97,6 +97,12 @@ impl Database {
     /// # Errors
     /// A file that has changed or is damaged, by row where that is known; values that are neither numbers nor text.
     pub fn read(&self, names: &[String]) -> Result<RecordBatch> {
+        let is_there = |name: &&String| {
+            self.objects.has(name) || self.images.as_ref().is_some_and(|images| images.has(name))
+        };
+        if let Some(name) = names.iter().find(|name| !is_there(name)) {
+            return Err(Error::new(&self.path, format_args!("has no column {name:?}")).choice());
+        }
         let connection = connect(&self.path)?;
         let (own, theirs): (Vec<&String>, Vec<&String>) =
             names.iter().partition(|name| self.objects.has(name));

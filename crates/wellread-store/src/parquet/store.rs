@@ -347,9 +347,10 @@ impl Store for ParquetStore {
             let end = self.groups[group].rows.end;
             let n = rest.partition_point(|&i| requests[i].row < end);
             let (own, later) = rest.split_at(n);
-            let done = self.read_fast(group, own, requests, scratch, sink)?;
+            let at = |error: Error| error.row(requests[first].row);
+            let done = self.read_fast(group, own, requests, scratch, sink).map_err(at)?;
             if done < own.len() {
-                self.read_general(group, &own[done..], requests, scratch, sink)?;
+                self.read_general(group, &own[done..], requests, scratch, sink).map_err(at)?;
             }
             rest = later;
         }

@@ -88,9 +88,9 @@ fn a_list_a_pattern_and_a_folder_of_tables_are_one_set() {
 fn one_read_takes_rows_of_all_parts_in_any_order() {
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("a.parquet"), "parquet", &["a", "b"], 0, None);
-    write(&dir.path().join("b.zarr"), "ome-zarr", &["c", "d"], 2, None);
+    write(&dir.path().join("b"), "ome-zarr", &["c", "d"], 2, None);
     write(&dir.path().join("c"), "tiff", &["e", "f"], 4, None);
-    let paths = ["a.parquet", "b.zarr", "c"].map(|name| dir.path().join(name));
+    let paths = ["a.parquet", "b", "c"].map(|name| dir.path().join(name));
     let set = open_all(&paths, &OpenOptions::default()).unwrap();
     assert_eq!((set.format(), set.len()), ("several", 6));
     assert_eq!(names(&*set), ["a", "b", "c", "d", "e", "f"], "no name is there twice");

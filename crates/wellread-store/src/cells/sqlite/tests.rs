@@ -50,7 +50,8 @@ fn objects_have_the_columns_of_their_images() {
     assert_eq!(batch.column(2).as_primitive::<Int64Type>().values(), &[1, 1, 2, 1]);
     let y = database.read(&names(&["Nuclei_Location_Center_Y"])).unwrap();
     assert!(y.column(0).is_null(2));
-    assert!(database.read(&names(&["none"])).unwrap_err().to_string().contains("has no column"));
+    let error = database.read(&names(&["none"])).unwrap_err().to_string();
+    assert!(error.contains("has no column"), "{error}");
 }
 
 #[test]
