@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import wellread as wr
+from PIL import Image
 
 
 @pytest.fixture
@@ -150,3 +151,19 @@ def test_tables_of_files(tmp_path):
     assert (ds[1] == 1).all()
     with pytest.raises(ValueError, match="load_data.csv"):
         wr.Dataset.from_load_data(tmp_path)
+
+
+def test_pictures_are_found_by_relative_paths(tmp_path, monkeypatch):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for value, name in enumerate("abc"):
+        Image.fromarray(np.full((4, 5), value, "uint8")).save(folder / f"{name}.png")
+    (tmp_path / "load_data.csv").write_text("FileName_OrigDNA,FileName_OrigER\npictures/b.png,pictures/c.png\n")
+    monkeypatch.chdir(tmp_path)
+    for given in ([f"pictures/{name}.png" for name in "abc"], "pictures/*.png"):
+        ds = wr.Dataset(given)
+        assert [ds.name(row) for row in range(3)] == ["a", "b", "c"]
+        assert [ds[row].max() for row in range(3)] == [0, 1, 2]
+    assert wr.Dataset("load_data.csv")[0].reshape(2, -1).max(axis=1).tolist() == [1, 2]
+    monkeypatch.chdir(folder)
+    assert wr.Dataset("*.png")[2].max() == 2

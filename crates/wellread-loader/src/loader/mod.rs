@@ -228,8 +228,7 @@ impl Loader {
         self.next_epoch.store(epoch, Ordering::Relaxed);
     }
 
-    /// Runs the next epoch. Worker threads start now and stop with the iterator; a tenth of a second later
-    /// they end, unless another iteration has begun.
+    /// Runs the next epoch. Worker threads start now and end with the iterator.
     pub fn iter(&self) -> Batches {
         self.run(self.next_epoch.fetch_add(1, Ordering::Relaxed), 0)
     }

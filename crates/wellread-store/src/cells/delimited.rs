@@ -6,6 +6,7 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringB
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 use csv::StringRecord;
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -85,10 +86,11 @@ fn refusal(path: &Path, error: &csv::Error) -> Error {
 /// The names of the columns, each of which is another one.
 fn names(path: &Path, first: &StringRecord) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::with_capacity(first.len());
+    let mut taken = HashSet::with_capacity(first.len());
     for (i, name) in first.iter().enumerate() {
         // The index that pandas writes has no name.
         let name = if name.trim().is_empty() { format!("column {i}") } else { name.trim().to_owned() };
-        if names.contains(&name) {
+        if !taken.insert(name.clone()) {
             return Err(Error::new(path, format_args!("two columns are called {name:?}")));
         }
         names.push(name);

@@ -41,8 +41,8 @@ impl FeatureTable for Concat {
         // For each column what each part has of it.
         let mut found: Vec<Vec<Option<ArrayRef>>> = vec![vec![]; names.len()];
         for part in self.parts().iter().filter(|part| !part.store.is_empty()) {
-            let there = part.store.hints().feature_names();
-            let own: Vec<String> = names.iter().filter(|name| there.contains(name)).cloned().collect();
+            let there: HashSet<String> = part.store.hints().feature_names().into_iter().collect();
+            let own: Vec<String> = names.iter().filter(|name| there.contains(*name)).cloned().collect();
             let batch = part.store.hints().features(&own)?;
             let rows = part.store.len();
             if let Some(batch) = batch.as_ref().filter(|batch| batch.num_rows() != rows) {

@@ -2,7 +2,7 @@
 
 use crate::file_names::path_text;
 use crate::{features, place};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// What stands for no value, as Hive writes it.
@@ -19,13 +19,17 @@ pub(super) struct Found {
 
 /// Parts below `root`, each with a name of its own: its path there, without the ending.
 pub(super) fn found(root: &Path, paths: Vec<PathBuf>) -> Vec<Found> {
-    let mut taken: HashMap<String, usize> = HashMap::new();
+    let mut times: HashMap<String, usize> = HashMap::new();
+    let mut taken: HashSet<String> = HashSet::new();
     let part = |path: PathBuf| {
         let below = path.strip_prefix(root).unwrap_or(&path);
-        let mut label = without_ending(&path_text(below));
-        let times = taken.entry(label.clone()).and_modify(|n| *n += 1).or_insert(1);
-        if *times > 1 {
-            label = format!("{label}-{times}");
+        let own = without_ending(&path_text(below));
+        let mut label = own.clone();
+        // A part may be called as another one is then.
+        while !taken.insert(label.clone()) {
+            let n = times.entry(own.clone()).or_insert(1);
+            *n += 1;
+            label = format!("{own}-{n}");
         }
         let keys = keys(below, place::is_folder(&path));
         Found { path, label, keys }
@@ -126,6 +130,7 @@ mod tests {
         assert_eq!(labels("d", &["d/BR1.parquet", "d/BR2.parquet"]), ["BR1", "BR2"]);
         assert_eq!(labels("d", &["d/a/x.parquet", "d/b/x.parquet"]), ["a/x", "b/x"]);
         assert_eq!(labels("d", &["d/x.parquet", "d/x.lance", "d/x.ome.tiff"]), ["x", "x-2", "x-3"]);
+        assert_eq!(labels("d", &["d/x-2.parquet", "d/x.parquet", "d/x.lance"]), ["x-2", "x", "x-3"]);
         assert_eq!(labels("d", &["d/v1.2"]), ["v1"]);
         let common = |paths: &[&str]| common_folder(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
         assert_eq!(common(&["a/b/x", "a/c/y"]), Path::new("a"));

@@ -32,10 +32,17 @@ impl ImageFolder {
         Ok(Self { rows, labels: splits::labels(path)? })
     }
 
-    /// These files; `path` is what they are called together.
+    /// These files; `path` is what they are called together, the folder that they lie in or another one.
     pub fn of_files(path: &Path, files: Vec<PathBuf>) -> Self {
-        let place = |below: PathBuf| ImageLocation { name: layout::name_of(&below), below };
-        Self { rows: FileRows::new(path, files.into_iter().map(place).collect()), labels: None }
+        let location = |file: PathBuf| match file.strip_prefix(path) {
+            Ok(below) => ImageLocation { name: layout::name_of(below), below: below.to_owned() },
+            // A relative path would be looked for below `path`.
+            Err(_) => {
+                let name = layout::name_of(&file);
+                ImageLocation { name, below: place::absolute(&file).unwrap_or(file) }
+            }
+        };
+        Self { rows: FileRows::new(path, files.into_iter().map(location).collect()), labels: None }
     }
 
     fn header(&self, row: usize) -> Result<&Header> {

@@ -191,13 +191,12 @@ impl Order {
         let by = |field: Option<usize>| {
             field.map_or(Ordering::Equal, |field| natural::compare(&a.fields[field], &b.fields[field]))
         };
-        let wells = || match self
-            .well
-            .map(|field| (natural::well(&a.fields[field]), natural::well(&b.fields[field])))
-        {
-            Some((Some(first), Some(second))) => first.cmp(&second),
-            _ => Ordering::Equal,
+        // What is no well comes after all wells: compared by names with some, it could be before and after one.
+        let place_of = |named: &Named| {
+            let well = self.well.and_then(|field| natural::well(&named.fields[field]));
+            (well.is_none(), well)
         };
+        let wells = || place_of(a).cmp(&place_of(b));
         by(self.plate)
             .then_with(wells)
             .then_with(|| by(self.well))
@@ -321,4 +320,25 @@ fn columns_of(matcher: &Matcher, sites: &[&Named]) -> Vec<TextColumn> {
         }
     }
     columns::numbered(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wells_come_before_what_is_none() {
+        let named = |well: &str| Named {
+            axes: <[String; 3]>::default(),
+            channel: String::new(),
+            fields: vec![well.to_owned()],
+            folder: String::new(),
+            name: String::new(),
+        };
+        let order = Order { plate: None, well: Some(0), row: None, column: None, site: None, others: vec![] };
+        // By names AA1, AB, B1; by wells B1, AA1.
+        let mut wells = ["Z!", "AA1", "AB", "B1", "a2"].map(named);
+        wells.sort_by(|a, b| order.compare(a, b));
+        assert_eq!(wells.map(|named| named.fields[0].clone()), ["a2", "B1", "AA1", "AB", "Z!"]);
+    }
 }

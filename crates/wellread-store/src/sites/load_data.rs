@@ -182,13 +182,18 @@ fn names(table: &Table, channels: &[ChannelColumns]) -> Vec<String> {
         values.collect::<Vec<_>>().join("/")
     });
     let by_keys: Vec<String> = by_keys.collect();
-    let mut taken: HashMap<String, usize> = HashMap::new();
-    let once = |(mut name, file): (String, &String)| {
-        if name.is_empty() {
-            name.clone_from(file);
+    let mut times: HashMap<String, usize> = HashMap::new();
+    let mut taken: HashSet<String> = HashSet::new();
+    let once = |(key, file): (String, &String)| {
+        let own = if key.is_empty() { file.clone() } else { key };
+        let mut name = own.clone();
+        // Another site may be called as this one is then.
+        while !taken.insert(name.clone()) {
+            let n = times.entry(own.clone()).or_insert(1);
+            *n += 1;
+            name = format!("{own}-{n}");
         }
-        let times = taken.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1);
-        if *times > 1 { format!("{name}-{times}") } else { name }
+        name
     };
     by_keys.into_iter().zip(&by_files).map(once).collect()
 }

@@ -146,7 +146,7 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
             .hint("give the folder")
             .choice());
     }
-    let files = names::of_store(&*inner)?;
+    let files = names::of_store(&*inner).collect::<Result<Vec<_>>>()?;
     let grouped = group::group(&files, &matcher).map_err(|fault| fault.at(&path))?;
     if options.unmatched == Unmatched::Error && !grouped.unmatched.is_empty() {
         let n = grouped.unmatched.len();
@@ -186,13 +186,16 @@ fn recognise(store: &dyn Store) -> Option<(Matcher, Grouped)> {
     }
     // Tables have no file for each row.
     store.row_hints(0).ok()?.file()?;
-    let files = names::of_store(store).ok()?;
-    LAYOUTS.iter().find_map(|layout| {
-        let matcher = Matcher::of_layout(layout);
-        // Most sets are told by their first name.
-        let mut memory = pattern::Memory::default();
-        let first = files.iter().find(|file| !matcher.passes_over(file))?;
-        matcher.named(first, &mut memory)?;
+    // Most sets are told by their first name: of a million plain files no other is looked at.
+    let mut memory = pattern::Memory::default();
+    let fits = |matcher: &Matcher| {
+        let first = names::of_store(store).flatten().find(|file| !matcher.passes_over(file));
+        first.is_some_and(|file| matcher.named(&file, &mut memory).is_some())
+    };
+    let mut matchers = LAYOUTS.iter().copied().map(Matcher::of_layout).filter(fits).peekable();
+    matchers.peek()?;
+    let files = names::of_store(store).collect::<Result<Vec<_>>>().ok()?;
+    matchers.find_map(|matcher| {
         let grouped = group::group(&files, &matcher).ok()?;
         (grouped.unmatched.is_empty() && grouped.files_per_site() > 1).then_some((matcher, grouped))
     })

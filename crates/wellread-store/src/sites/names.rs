@@ -12,7 +12,7 @@
 use super::layout::{Layout, Role};
 use super::pattern::{Memory, Part, Pattern};
 use crate::file_names;
-use crate::{Result, Store};
+use crate::{Result, Store, place};
 use std::ops::Range;
 use std::path::Path;
 
@@ -49,11 +49,11 @@ impl FileText {
     }
 }
 
-/// The files of a store, a file a row: their names alone, nothing is opened.
-pub(super) fn of_store(store: &dyn Store) -> Result<Vec<FileText>> {
-    let absolute = std::path::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned());
+/// The files of a store, a file a row, each when it is asked for: their names alone, nothing is opened.
+pub(super) fn of_store(store: &dyn Store) -> impl Iterator<Item = Result<FileText>> {
+    let absolute = place::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned());
     let root = file_names::path_text(&absolute);
-    let text = |row| -> Result<FileText> {
+    let text = move |row| -> Result<FileText> {
         let file = store.row_hints(row)?.file();
         let below = match &file {
             Some(file) => file_names::path_text(file.strip_prefix(store.path()).unwrap_or(file)),
@@ -63,7 +63,7 @@ pub(super) fn of_store(store: &dyn Store) -> Result<Vec<FileText>> {
         let ending = name.len() - crate::features::stem(name).len();
         Ok(FileText { whole: format!("{root}/{below}"), below: root.len() + 1, ending })
     };
-    (0..store.len()).map(text).collect()
+    (0..store.len()).map(text)
 }
 
 /// What a file's name says.
