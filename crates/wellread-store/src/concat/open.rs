@@ -5,7 +5,7 @@ use super::store::{Concat, Part};
 use super::{glob, tables};
 use crate::format::{OpenOptions, format_named};
 use crate::probe::Probe;
-use crate::{Error, Result, Store, place, registry, threads};
+use crate::{Error, Result, Store, fd_table, place, registry, threads};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -166,6 +166,8 @@ fn of_pictures(_: &Path, _: &[PathBuf], _: &OpenOptions) -> Result<Option<Box<dy
 
 /// All parts, opened by a few threads. Of several that cannot be opened, the first is the error.
 fn opened(found: &[Found], options: &OpenOptions) -> Result<Vec<Part>> {
+    // A table stays open as long as its store is there.
+    fd_table::reserve_descriptors();
     let next = AtomicUsize::new(0);
     let made = Mutex::new(Vec::with_capacity(found.len()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(found.len());
