@@ -118,7 +118,12 @@ mod tests {
     fn the_soft_limit_on_open_files_is_raised() {
         reserve_descriptors();
         let limit = limit().unwrap();
-        assert!(limit.rlim_cur >= limit.rlim_max.min(ENOUGH_FILES), "{} of {}", limit.rlim_cur, limit.rlim_max);
+        assert!(
+            limit.rlim_cur >= limit.rlim_max.min(ENOUGH_FILES),
+            "{} of {}",
+            limit.rlim_cur,
+            limit.rlim_max
+        );
     }
 
     #[test]

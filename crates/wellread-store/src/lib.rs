@@ -49,6 +49,7 @@
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`read_back`], [`verify`] | whole-set operations over any store |
+//! | `delimited` | CSV and its kin, every quote of which is closed |
 //! | `numbers` | stored numbers, narrowed to pixels |
 //! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
 //! | [`labels`] | label images that lie beside images, which are no rows |
@@ -73,6 +74,7 @@ pub mod checksum;
 pub mod concat;
 pub mod convert;
 pub mod cover;
+mod delimited;
 pub mod direct;
 pub mod entries;
 pub mod error;

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `options` | [`CellOptions`]: size, columns, edge, unit, mask; the words of each choice |
 //! | `table` | the table of cells, read from a file |
-//! | `delimited` | CSV and TSV as columns |
+//! | `text_columns` | CSV and TSV as columns |
 //! | `sqlite`, `sqlite_column` | databases of CellProfiler: objects with the columns of their images (feature `sqlite`) |
 //! | `centroids` | a label image as a table of cells |
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
@@ -33,7 +33,6 @@
 mod centroids;
 mod columns;
 mod cut;
-mod delimited;
 mod edge;
 mod found;
 mod join;
@@ -49,6 +48,7 @@ mod sqlite;
 mod sqlite_column;
 mod store;
 mod table;
+mod text_columns;
 
 pub use found::{CellsReport, Found};
 pub use join::Cells;

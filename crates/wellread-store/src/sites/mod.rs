@@ -21,7 +21,7 @@
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
 //! | `store`, `plane_sink`, `channels` | the store whose rows are sites |
-//! | `load_data`, `csv`, `paths` | tables of files, and where the files of another machine lie here |
+//! | `load_data`, `paths` | tables of files, and where the files of another machine lie here |
 //! | `companion` | `*.companion.ome` |
 
 mod cellomics;
@@ -30,7 +30,6 @@ mod channels;
 mod columns;
 #[cfg(feature = "tiff")]
 mod companion;
-mod csv;
 mod group;
 mod harmony;
 mod imagexpress;
