@@ -11,6 +11,7 @@ use super::edge::{CellBox, inside};
 use super::join::Cells;
 use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
+use crate::outer_rows::TakerError;
 use crate::{
     Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result,
     RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, room,
@@ -25,7 +26,7 @@ use wellread_image::{Channel, ImageMetadata, Region, Shape};
 const SCAN_BYTES: usize = 32 << 20;
 
 /// A store whose rows are cells, cut out of the images of another store. Rows are in the order of the table, without those that
-/// cannot be cut out; errors of reading name rows of the images.
+/// cannot be cut out, and so are rows in errors.
 pub struct CellsStore {
     pub(super) images: Arc<dyn Store>,
     pub(super) cells: Arc<Cells>,
@@ -90,6 +91,11 @@ impl CellsStore {
         cell.ok_or_else(|| Error::no_such_row(self.path(), row, self.cells.len()))
     }
 
+    /// What the image of the cell `row` is.
+    fn image_info(&self, row: usize, image: usize) -> Result<RowInfo> {
+        self.images.row_info(image).map_err(|e| e.of_row(row))
+    }
+
     fn mask(&self) -> Mask {
         self.cells.masks.as_ref().map_or(Mask::None, |masks| masks.mask)
     }
@@ -103,7 +109,7 @@ impl CellsStore {
         for (i, request) in requests.iter().enumerate() {
             let info = self.check(request)?;
             let CellBox { image, start } = self.cell(request.row)?;
-            let shape = self.images.row_info(image)?.shape;
+            let shape = self.image_info(request.row, image)?.shape;
             let Region { start: [t, c, z, y, x], size: [nt, nc, nz, height, width] } = request.region;
             let rows = inside(start[0] + y as i64, height, shape.y());
             let columns = inside(start[1] + x as i64, width, shape.x());
@@ -117,7 +123,7 @@ impl CellsStore {
                 let bytes = bands(&request.region, seen.clone()).map(|band| band.pixels() * size).max();
                 // Nothing but zeros is ever written to it.
                 room::grow(zeros, bytes.unwrap_or(0))
-                    .map_err(|cause| Error::new(self.path(), cause).row(image))?;
+                    .map_err(|cause| Error::new(self.path(), cause).row(request.row))?;
                 for band in bands(&request.region, seen) {
                     let data = &zeros[..band.pixels() * size];
                     sink.put(i, &Block { region: band, data, dtype: info.dtype })?;
@@ -142,8 +148,9 @@ impl CellsStore {
             if let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) {
                 let row = found.rows.get(image).copied().flatten();
                 let row =
-                    row.ok_or_else(|| Error::new(&found.path, "a label image is missing").row(image))?;
-                let Shape([times, _, depth, ..]) = masks.row_info(row)?.shape;
+                    row.ok_or_else(|| Error::new(&found.path, "a label image is missing").row(request.row))?;
+                let info = masks.row_info(row).map_err(|e| e.of_row(request.row))?;
+                let Shape([times, _, depth, ..]) = info.shape;
                 let along =
                     |length: usize, first: usize, n: usize| if length == 1 { (0, 1) } else { (first, n) };
                 let ((t, nt), (z, nz)) = (along(times, t, nt), along(depth, z, nz));
@@ -166,6 +173,9 @@ impl CellsStore {
     ) -> Result<()> {
         let Context { of_images, of_masks, cutter, mask_cutter, wanted, wanted_masks, own, .. } = context;
         let (wanted, wanted_masks) = (&wanted[..], &wanted_masks[..]);
+        let cell_of = |wanted: &[Wanted], row: usize| {
+            wanted.iter().find(|wanted| wanted.part.row == row).map(|wanted| requests[wanted.request].row)
+        };
         if let Some(masks) = &self.masks {
             std::mem::swap(&mut scratch.context, of_masks);
             let read = mask_cutter.read(
@@ -179,19 +189,20 @@ impl CellsStore {
                 },
             );
             std::mem::swap(&mut scratch.context, of_masks);
-            read?;
+            TakerError::default().outer(read, |row| cell_of(wanted_masks, row))?;
         }
         let is_zero = self.mask() == Mask::Zero;
+        let mut of_taker = TakerError::default();
         std::mem::swap(&mut scratch.context, of_images);
         let read = cutter.read(&*self.images, wanted, self.most, scratch, &mut |i, part, dtype, pixels| {
             let Wanted { request, start, .. } = wanted[i];
             if is_zero {
                 own.zero_others(request, part, dtype, pixels);
             }
-            sink.put(request, &Block { region: moved(part, start), data: pixels, dtype })
+            of_taker.keep(sink.put(request, &Block { region: moved(part, start), data: pixels, dtype }))
         });
         std::mem::swap(&mut scratch.context, of_images);
-        read?;
+        of_taker.outer(read, |row| cell_of(wanted, row))?;
         if self.mask() == Mask::Channel {
             for &Wanted { request, start, part } in wanted_masks {
                 self.put_mask(&requests[request], request, start, &part.region, own, sink)?;
@@ -210,7 +221,7 @@ impl CellsStore {
         own: &mut OwnPixels,
         sink: &mut dyn PixelSink,
     ) -> Result<()> {
-        let info = self.images.row_info(self.cell(request.row)?.image)?;
+        let info = self.image_info(request.row, self.cell(request.row)?.image)?;
         let channel = info.shape.c();
         if request.region.start[1] + request.region.size[1] <= channel {
             return Ok(());
@@ -271,7 +282,7 @@ impl Store for CellsStore {
     }
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
-        let info = self.images.row_info(self.cell(row)?.image)?;
+        let info = self.image_info(row, self.cell(row)?.image)?;
         let Shape([t, c, z, ..]) = info.shape;
         let [height, width] = self.cells.size;
         let channels = c + usize::from(self.mask() == Mask::Channel);
@@ -279,16 +290,16 @@ impl Store for CellsStore {
     }
 
     fn name(&self, row: usize) -> Result<String> {
-        let image = self.images.name(self.cell(row)?.image)?;
+        let image = self.images.name(self.cell(row)?.image).map_err(|e| e.of_row(row))?;
         Ok(format!("{image}/cell-{}", self.cells.ids[row]))
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         let image = self.cell(row)?.image;
-        let mut metadata = self.images.metadata(image)?;
+        let mut metadata = self.images.metadata(image).map_err(|e| e.of_row(row))?;
         metadata.name = format!("{}/cell-{}", metadata.name, self.cells.ids[row]);
         metadata.id = format!("{}/cell-{}", metadata.id, self.cells.ids[row]);
-        if self.mask() == Mask::Channel && metadata.channels.len() == self.images.row_info(image)?.shape.c() {
+        if self.mask() == Mask::Channel && metadata.channels.len() == self.image_info(row, image)?.shape.c() {
             metadata.channels.push(Channel { id: "mask".into(), name: "mask".into(), ..Channel::default() });
         }
         Ok(metadata)

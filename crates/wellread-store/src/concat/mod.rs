@@ -19,10 +19,11 @@
 //! | `open` | paths to parts to a set |
 //! | `glob`, `tables` | which paths a pattern fits; the tables in a folder |
 //! | `parts` | what parts are called, and the keys in their folders' names |
-//! | `store`, `columns`, `sites` | the set; its columns; what its sites lack |
+//! | `store`, `numbered_sink`, `columns`, `sites` | the set; its blocks; its columns; what its sites lack |
 
 mod columns;
 mod glob;
+mod numbered_sink;
 mod open;
 mod parts;
 mod sites;

@@ -127,7 +127,7 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
         "cellprofiler".to_owned(),
         options.missing,
         path.to_owned(),
-        Box::new(|| None),
+        Box::new(|_| None),
     )
 }
 

@@ -56,7 +56,7 @@ use crate::{Error, Result, Store, place};
 use group::{Grouped, some};
 use layouts::LAYOUTS;
 use names::Matcher;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The name that asks for an image a file.
 pub const FILES: &str = "files";
@@ -209,9 +209,6 @@ fn sites(
     missing: Missing,
 ) -> Result<Box<dyn Store>> {
     let path = inner.path().to_owned();
-    let first = inner.row_hints(0)?.file();
-    let folder: PathBuf =
-        first.and_then(|file| Some(file.parent()?.to_owned())).unwrap_or_else(|| path.clone());
-    let details = Box::new(move || matcher.details(&folder));
+    let details = Box::new(move |folder: &Path| matcher.details(folder));
     store::opened(inner, grouped, layout, missing, path, details)
 }

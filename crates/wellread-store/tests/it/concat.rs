@@ -198,3 +198,19 @@ fn what_is_wrong_names_the_part() {
         open(&mixed, &OpenOptions { format: Some("parquet".into()), ..OpenOptions::default() }).unwrap();
     assert_eq!(values(&*one), [0]);
 }
+
+#[test]
+fn errors_name_rows_of_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let names = [format!("{name}1"), format!("{name}2")];
+        let names = [names[0].as_str(), names[1].as_str()];
+        write(&dir.path().join(format!("{name}.parquet")), "parquet", &names, 0, None);
+    }
+    let set = opened(dir.path());
+    let region = Shape::plane(2, 4).full();
+    let mut pixels = [0; 8];
+    let mut sink = CopySink::new(vec![(region, PixelType::U8, pixels.as_mut_slice())]);
+    let error = set.read(&[Request { row: 3, region }], &mut Scratch::default(), &mut sink).unwrap_err();
+    assert_eq!(error.row_index(), Some(3), "{error}");
+}
