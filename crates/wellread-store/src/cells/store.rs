@@ -13,10 +13,10 @@ use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
 use crate::outer_rows::TakerError;
 use crate::{
-    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result,
-    RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, room,
+    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PageCache, PixelSink, Request,
+    Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -94,6 +94,11 @@ impl CellsStore {
     /// What the image of the cell `row` is.
     fn image_info(&self, row: usize, image: usize) -> Result<RowInfo> {
         self.images.row_info(image).map_err(|e| e.of_row(row))
+    }
+
+    /// What the label images say, where they are masks.
+    fn mask_hints(&self) -> Hints<'_> {
+        self.masks.as_ref().map_or_else(Hints::default, |masks| masks.hints())
     }
 
     fn mask(&self) -> Mask {
@@ -235,6 +240,13 @@ impl CellsStore {
     }
 }
 
+/// Paths in their order, each once.
+fn each_once(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut seen = HashSet::with_capacity(files.len());
+    files.retain(|file| seen.insert(file.clone()));
+    files
+}
+
 /// A box in the image as one in the cell, whose first row and column are `start`.
 fn moved(part: &Region, start: [i64; 2]) -> Region {
     let mut region = *part;
@@ -310,21 +322,36 @@ impl Store for CellsStore {
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {
-        self.images.files()
+        let mut files = self.images.files()?;
+        if let Some(masks) = &self.masks {
+            files.extend(masks.files()?);
+        }
+        if place::is_file(&self.cells.table.path) {
+            files.push(self.cells.table.path.clone());
+        }
+        Ok(each_once(files))
     }
 
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
         let images = rows.iter().map(|&row| Ok(self.cell(row)?.image)).collect::<Result<BTreeSet<_>>>()?;
         let images: Vec<usize> = images.into_iter().collect();
-        self.images.files_of(&images)
+        let mut files = self.images.files_of(&images)?;
+        if let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) {
+            let rows = images.iter().filter_map(|&image| found.rows.get(image).copied().flatten());
+            files.extend(masks.files_of(&rows.collect::<Vec<_>>())?);
+        }
+        Ok(each_once(files))
     }
 
     fn has_checksums(&self) -> bool {
-        self.images.has_checksums()
+        self.images.has_checksums() && self.masks.as_ref().is_none_or(|masks| masks.has_checksums())
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { columns: Some(self), sites: None, parts: None, ..self.images.hints() }
+        let images = self.images.hints();
+        let keeps = images.pages.is_some() || self.mask_hints().pages.is_some();
+        let pages = keeps.then_some(self as &dyn PageCache);
+        Hints { columns: Some(self), sites: None, parts: None, pages, ..images }
     }
 
     /// Where the image lies, which cells are sorted by; not the image's grid, since a cell begins anywhere in it.
@@ -378,6 +405,24 @@ impl Store for CellsStore {
     }
 }
 
+impl PageCache for CellsStore {
+    fn most(&self) -> usize {
+        self.images.hints().page_cache().saturating_add(self.mask_hints().page_cache())
+    }
+
+    /// Of label images up to a half.
+    fn keep_at_most(&self, bytes: usize) {
+        let masks = self.mask_hints().page_cache().min(bytes / 2);
+        self.mask_hints().limit_page_cache(masks);
+        self.images.hints().limit_page_cache(bytes - masks);
+    }
+
+    fn forget_all(&self) {
+        self.images.hints().forget_pages();
+        self.mask_hints().forget_pages();
+    }
+}
+
 impl RowFacts for CellsStore {
     fn position(&self, row: usize) -> u64 {
         let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
@@ -385,7 +430,19 @@ impl RowFacts for CellsStore {
     }
 
     fn working_bytes(&self, row: usize) -> Result<usize> {
-        let image = self.images.row_hints(self.cell(row)?.image)?.working_bytes()?;
+        let at = self.cell(row)?.image;
+        let image = self.images.row_hints(at).and_then(RowHints::working_bytes).map_err(|e| e.of_row(row))?;
+        // Label images are read before the images.
+        let mask = match (&self.masks, &self.cells.masks) {
+            (Some(masks), Some(found)) => match found.rows.get(at).copied().flatten() {
+                Some(own) => {
+                    masks.row_hints(own).and_then(RowHints::working_bytes).map_err(|e| e.of_row(row))?
+                }
+                None => 0,
+            },
+            _ => 0,
+        };
+        let image = image.saturating_add(mask);
         let info = self.row_info(row)?;
         let crop = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 4);
         // A copy of the crop, zeros around it, and which of its pixels are the cell's.
