@@ -25,7 +25,7 @@
 //! | `join` | [`Cells`]: all of that for one table and one set |
 //! | `own_pixels` | which pixels of a crop are the cell's |
 //! | `cut` | boxes of many cells, read in one call, each piece decoded once |
-//! | `store`, `columns` | [`CellsStore`], and the columns beside its cells |
+//! | `store`, `hints`, `columns` | [`CellsStore`], how it is read best, and the columns beside its cells |
 //!
 //! A cell's box has the pixel that its centre lies in at index `size / 2`. Pixel `i` reaches from `i - 0.5` to `i + 0.5`, as
 //! CellProfiler and scikit-image count. So the box of a cell starts at `floor(y + 0.5) - height / 2`.
@@ -35,6 +35,7 @@ mod columns;
 mod cut;
 mod edge;
 mod found;
+mod hints;
 mod join;
 mod keys;
 mod options;

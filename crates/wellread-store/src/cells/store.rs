@@ -7,14 +7,14 @@
 //! ```
 
 use super::cut::{Cutter, Wanted};
-use super::edge::{CellBox, inside};
+use super::edge::{CellBox, bands, inside};
 use super::join::Cells;
 use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
 use crate::outer_rows::TakerError;
 use crate::{
     Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PageCache, PixelSink, Request,
-    Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
+    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -31,7 +31,7 @@ pub struct CellsStore {
     pub(super) images: Arc<dyn Store>,
     pub(super) cells: Arc<Cells>,
     /// The label images that are masks.
-    masks: Option<Arc<dyn Store>>,
+    pub(super) masks: Option<Arc<dyn Store>>,
     /// Bytes of whole images that are read in one call at most.
     most: usize,
 }
@@ -86,7 +86,7 @@ impl CellsStore {
         &self.cells
     }
 
-    fn cell(&self, row: usize) -> Result<CellBox> {
+    pub(super) fn cell(&self, row: usize) -> Result<CellBox> {
         let cell = self.cells.boxes.get(row).copied();
         cell.ok_or_else(|| Error::no_such_row(self.path(), row, self.cells.len()))
     }
@@ -97,7 +97,7 @@ impl CellsStore {
     }
 
     /// What the label images say, where they are masks.
-    fn mask_hints(&self) -> Hints<'_> {
+    pub(super) fn mask_hints(&self) -> Hints<'_> {
         self.masks.as_ref().map_or_else(Hints::default, |masks| masks.hints())
     }
 
@@ -255,31 +255,6 @@ fn moved(part: &Region, start: [i64; 2]) -> Region {
     region
 }
 
-/// What of a request lies outside of the image: all but the rows and columns `seen`.
-fn bands(region: &Region, seen: Option<[Range<usize>; 2]>) -> impl Iterator<Item = Region> {
-    let [rows, columns] =
-        [3, 4].map(|axis: usize| region.start[axis]..region.start[axis] + region.size[axis]);
-    let bands = match seen {
-        None => vec![[rows, columns]],
-        // Above, below, left, right.
-        Some([y, x]) => vec![
-            [rows.start..y.start, columns.clone()],
-            [y.end..rows.end, columns.clone()],
-            [y.clone(), columns.start..x.start],
-            [y, x.end..columns.end],
-        ],
-    };
-    let region = *region;
-    bands.into_iter().filter(|[rows, columns]| !rows.is_empty() && !columns.is_empty()).map(
-        move |[rows, columns]| {
-            let mut band = region;
-            band.start[3..].copy_from_slice(&[rows.start, columns.start]);
-            band.size[3..].copy_from_slice(&[rows.len(), columns.len()]);
-            band
-        },
-    )
-}
-
 impl Store for CellsStore {
     fn format(&self) -> &'static str {
         self.images.format()
@@ -402,50 +377,5 @@ impl Store for CellsStore {
             first += requests.len();
         }
         Ok(())
-    }
-}
-
-impl PageCache for CellsStore {
-    fn most(&self) -> usize {
-        self.images.hints().page_cache().saturating_add(self.mask_hints().page_cache())
-    }
-
-    /// Of label images up to a half.
-    fn keep_at_most(&self, bytes: usize) {
-        let masks = self.mask_hints().page_cache().min(bytes / 2);
-        self.mask_hints().limit_page_cache(masks);
-        self.images.hints().limit_page_cache(bytes - masks);
-    }
-
-    fn forget_all(&self) {
-        self.images.hints().forget_pages();
-        self.mask_hints().forget_pages();
-    }
-}
-
-impl RowFacts for CellsStore {
-    fn position(&self, row: usize) -> u64 {
-        let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
-        image.map_or(u64::MAX, RowHints::position)
-    }
-
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        let at = self.cell(row)?.image;
-        let image = self.images.row_hints(at).and_then(RowHints::working_bytes).map_err(|e| e.of_row(row))?;
-        // Label images are read before the images.
-        let mask = match (&self.masks, &self.cells.masks) {
-            (Some(masks), Some(found)) => match found.rows.get(at).copied().flatten() {
-                Some(own) => {
-                    masks.row_hints(own).and_then(RowHints::working_bytes).map_err(|e| e.of_row(row))?
-                }
-                None => 0,
-            },
-            _ => 0,
-        };
-        let image = image.saturating_add(mask);
-        let info = self.row_info(row)?;
-        let crop = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 4);
-        // A copy of the crop, zeros around it, and which of its pixels are the cell's.
-        Ok(image.saturating_add(crop.saturating_mul(3)))
     }
 }

@@ -19,12 +19,13 @@
 //! | `open` | paths to parts to a set |
 //! | `glob`, `tables` | which paths a pattern fits; the tables in a folder |
 //! | `parts` | what parts are called, and the keys in their folders' names |
-//! | `store`, `numbered_sink`, `columns`, `sites` | the set; its blocks; its columns; what its sites lack |
+//! | `store`, `numbered_sink`, `pages`, `columns`, `sites` | the set; its blocks; what it keeps; its columns; what its sites lack |
 
 mod columns;
 mod glob;
 mod numbered_sink;
 mod open;
+mod pages;
 mod parts;
 mod sites;
 mod store;

@@ -44,7 +44,7 @@ pub struct Concat {
     starts: Vec<usize>,
     format: &'static str,
     /// Parts that keep decoded pages.
-    keeping: usize,
+    pub(super) keeping: usize,
     has_sites: bool,
     columns: OnceLock<Columns>,
     /// Whether images of two parts are called the same.
@@ -120,7 +120,7 @@ impl Concat {
         &self.parts
     }
 
-    fn keep_at_most_each(&self, bytes: usize) {
+    pub(super) fn keep_at_most_each(&self, bytes: usize) {
         for part in &self.parts {
             part.store.hints().limit_page_cache(bytes);
         }
@@ -349,23 +349,6 @@ impl Store for Concat {
             of_taker.outer(scanned, |row| Some(start + row))?;
         }
         Ok(())
-    }
-}
-
-impl PageCache for Concat {
-    fn most(&self) -> usize {
-        self.parts.iter().map(|part| part.store.hints().page_cache()).fold(0, usize::saturating_add)
-    }
-
-    /// Not more, however few that are for each part: it is said where memory is bounded.
-    fn keep_at_most(&self, bytes: usize) {
-        self.keep_at_most_each(bytes / self.keeping.max(1));
-    }
-
-    fn forget_all(&self) {
-        for part in &self.parts {
-            part.store.hints().forget_pages();
-        }
     }
 }
 
