@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _check, _native, _options, _rows, _tables, _views
+from . import _arrays, _check, _native, _options, _rows, _tables, _views
 from ._types import ArrowStream, Cache, Edge, Lone, Mask, Observed, Path, Size, Unit, Unmatched
 from .errors import ChoiceError, Error
 
@@ -632,27 +632,7 @@ class Dataset:
             KeyError: there is no such column.
             TypeError: its values have no type in NumPy.
         """
-        import numpy
-
-        found = self._native.column(_check.text("name", name))
-        if isinstance(found, list):
-            texts = numpy.empty(len(found), object)
-            texts[:] = found
-            return texts
-        data, kind, valid = found
-        if kind == "date32":
-            values = numpy.frombuffer(data, "int32").astype("datetime64[D]")
-        else:
-            values = numpy.frombuffer(data, kind).copy()
-        if valid is None:
-            return values
-        missing = ~numpy.frombuffer(valid, bool)
-        if values.dtype.kind in "iu":
-            values = values.astype("float64")
-        elif values.dtype.kind == "b":
-            values = values.astype(object)
-        values[missing] = {"f": numpy.nan, "M": "NaT", "m": "NaT"}.get(values.dtype.kind)
-        return values
+        return _arrays.of_values(self._native.column(_check.text("name", name)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         _ = self._native
