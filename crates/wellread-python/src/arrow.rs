@@ -217,7 +217,7 @@ pub(crate) fn with_columns(
 ) -> PyResult<wellread::Dataset> {
     let stream = taken(capsule)?;
     dataset.long(py, Activity::Choosing, move |dataset, _| {
-        let (schema, mut batches) = plain_batches(stream).map_err(|why| Error::new("table", why))?;
+        let (schema, mut batches) = plain_batches(stream).map_err(|why| Error::new("<table>", why))?;
         if batches.is_empty() {
             batches.push(RecordBatch::new_empty(schema));
         }

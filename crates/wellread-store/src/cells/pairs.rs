@@ -5,9 +5,11 @@
 //!  B7_DAPI_001             B7_DAPI_001_MaskNuclei       its name, and words after it
 //! ```
 
+use crate::features::{Index, joint_key};
 use crate::masks::beginnings;
-use crate::profiles::parts;
-use crate::{Error, Result, Store, features};
+use crate::profiles;
+use crate::{Error, Result, Store};
+use arrow_array::RecordBatch;
 use std::collections::HashMap;
 
 /// For each image the row of its label image, where there is one: by the columns `by` where both sets have them, else by names.
@@ -30,17 +32,26 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         None => Ok(()),
     };
     if has(images) && has(labels) {
-        let mut of_key: HashMap<String, usize> = HashMap::new();
-        for (image, key) in features::keys(images, by)?.into_iter().enumerate() {
-            if let Some(other) = of_key.insert(key, image) {
-                let names = format!("{} and {}", images.name(other)?, images.name(image)?);
-                let cause = format!("{names} are alike in {}", by.join(", "));
-                return Err(Error::new(images.path(), cause).hint("name more columns that tell images (by)"));
-            }
-        }
-        for (label, key) in features::keys(labels, by)?.into_iter().enumerate() {
-            if let Some(&image) = of_key.get(&key) {
-                put(image, label)?;
+        let [beside, columns] = [images, labels].map(|store| store.hints().features(by));
+        let (beside, columns) = (beside?, columns?);
+        let of = |batch: Option<&RecordBatch>, store: &dyn Store| {
+            let rows = batch.map_or(0, RecordBatch::num_rows).min(store.len());
+            (batch.map_or_else(Vec::new, |batch| batch.columns().to_vec()), rows)
+        };
+        let (beside, rows) = of(beside.as_ref(), images);
+        let of_key = Index::new(&beside, rows);
+        let (columns, rows) = of(columns.as_ref(), labels);
+        for label in 0..rows {
+            match joint_key(&columns, label).map_or(Ok(None), |key| of_key.find(&key)) {
+                Ok(Some(image)) => put(image, label)?,
+                Ok(None) => {}
+                Err([first, second]) => {
+                    let names = format!("{} and {}", images.name(first)?, images.name(second)?);
+                    let cause = format!("{names} are alike in {}", by.join(", "));
+                    let error =
+                        Error::new(images.path(), cause).hint("name more columns that tell images (by)");
+                    return Err(error);
+                }
             }
         }
         return Ok(found);
@@ -54,14 +65,14 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
     // By the file's name alone: an image, and another one of another folder.
     let mut stems: HashMap<&str, (usize, Option<usize>)> = HashMap::new();
     for (image, name) in names.iter().enumerate() {
-        let parts = parts(name);
+        let parts = profiles::parts(name);
         whole.entry(parts.join("/")).or_insert(image);
         let stem = parts.last().copied().unwrap_or_default();
         stems.entry(stem).and_modify(|(_, other)| *other = other.or(Some(image))).or_insert((image, None));
     }
     for label in 0..labels.len() {
         let name = labels.name(label)?;
-        let parts = parts(&name);
+        let parts = profiles::parts(&name);
         if let Some(&image) = whole.get(&parts.join("/")) {
             put(image, label)?;
             continue;

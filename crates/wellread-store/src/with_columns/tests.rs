@@ -21,7 +21,8 @@ impl Store for Named {
         Err(Error::no_such_row("set", row, 0))
     }
     fn name(&self, row: usize) -> Result<String> {
-        Ok(format!("image-{row}"))
+        let own = self.0.column_by_name("called").and_then(|names| features::key_at(names, row));
+        Ok(own.unwrap_or_else(|| format!("image-{row}")))
     }
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         Err(Error::no_such_row("set", row, 0))
@@ -115,6 +116,17 @@ fn a_column_that_images_lack_holds_their_names() {
     let found = joined(&images(), &[table], &on(&["index"]), false).unwrap();
     assert_eq!(values(&found, "dose"), some(&["0", "1", "2"]));
     assert_eq!(values(&found, "index"), some(&["image-0", "image-1", "image-2"]));
+}
+
+#[test]
+fn names_that_are_one_number_are_refused() {
+    let table = batch(vec![("index", texts(&["12"])), ("dose", numbers(&[2]))]);
+    let called = |names: &[&str]| Named(batch(vec![("called", texts(names))]));
+    let error = joined(&called(&["012", "12"]), std::slice::from_ref(&table), &on(&["index"]), false);
+    let error = error.unwrap_err();
+    assert!(error.is_choice() && error.to_string().contains("\"012\" and \"12\" have one name"), "{error}");
+    let found = joined(&called(&["012", "012"]), &[table], &on(&["index"]), false).unwrap();
+    assert_eq!(values(&found, "dose"), some(&["2", "2"]), "images of one name share a row");
 }
 
 #[test]
