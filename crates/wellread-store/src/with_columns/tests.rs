@@ -167,6 +167,18 @@ fn columns_stand_beside_those_that_were_there() {
     let view = Subset::of(std::sync::Arc::new(store) as std::sync::Arc<dyn Store>, vec![2, 0]);
     let found = view.hints().features(&on(&["dose"])).unwrap().unwrap();
     assert_eq!(values(&found, "dose"), some(&["2.5", "0.5"]));
+    let beyond = view.scan(1..3, &mut |_, _, _| Ok(())).unwrap_err().to_string();
+    assert!(beyond.contains("row 2 was asked for, but there are 2 images"), "{beyond}");
+    assert!(view.scan(3..3, &mut |_, _, _| Ok(())).is_ok(), "nothing is asked for");
+}
+
+#[test]
+fn label_images_are_told_by_keys_as_tables_are() {
+    let labels = Named(batch(vec![("well", texts(&["B02", "A01"])), ("site", texts(&["01", "2.0"]))]));
+    let found = crate::cells::pair(&images(), &labels, &on(&["well", "site"])).unwrap();
+    assert_eq!(found, [None, Some(1), Some(0)]);
+    let error = crate::cells::pair(&images(), &labels, &on(&["well"])).unwrap_err().to_string();
+    assert!(error.contains("image-0 and image-1 are alike in well"), "{error}");
 }
 
 #[test]
