@@ -203,6 +203,18 @@ fn what_is_wrong_names_the_part() {
     std::fs::create_dir(&empty).unwrap();
     std::fs::write(empty.join("x.json"), "{}").unwrap();
     assert!(refused(&empty).to_string().contains("no image format recognised"));
+    let pictures = ["1.tif", "2.png", "3.TIFF"].map(|name| dir.path().join("pictures").join(name));
+    std::fs::create_dir(dir.path().join("pictures")).unwrap();
+    pictures.iter().for_each(|path| std::fs::write(path, "").unwrap());
+    for error in
+        [open_all(&pictures, &OpenOptions::default()).err().unwrap(), refused(&dir.path().join("pictures/*"))]
+    {
+        let said = error.to_string();
+        assert!(
+            error.is_choice() && said.contains("1.tif is tiff") && said.contains("2.png is image-folder"),
+            "{said}"
+        );
+    }
     // Two formats: whoever opens the folder has to say which.
     let mixed = dir.path().join("mixed");
     write(&mixed.join("a.parquet"), "parquet", &["a"], 0, None);
