@@ -221,9 +221,9 @@ class Dataset:
     def concat(cls, datasets: Iterable[Dataset]) -> Dataset:
         """Several sets as one, also of several formats: the rows of the first, then of the next. ``a + b`` is the
         same. Columns are joined by their names: where a set has none of a name its values are missing, and numbers
-        become the type that holds them all. Where two sets may have an image of the same name, each image is called by
-        its set as well: sets of files where a file's name is there twice, tables always, since no file is opened for
-        it. Caches of the sets go on.
+        become the type that holds them all. Where two sets may have an image of the same name, each image is called
+        by its set as well: sets of files where a file's name is there twice, tables always, since no file is opened
+        for it. Caches of the sets go on.
 
         Raises:
             wellread.ChoiceError: a column is text in one set and a number in another, when it is read.

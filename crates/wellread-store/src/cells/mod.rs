@@ -53,5 +53,5 @@ mod table;
 pub use found::{CellsReport, Found};
 pub use join::Cells;
 pub use options::{CellOptions, Edge, Mask, Unit, Unmatched};
-pub use pairs::pair;
+pub use pairs::{agree_in_order, pair};
 pub use store::CellsStore;

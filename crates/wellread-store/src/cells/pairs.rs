@@ -91,3 +91,63 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
     }
     Ok(found)
 }
+
+/// Whether two sets of equally many images may be of each other in their order, by their names: each two of them begin with the
+/// same word or end with the same number (`s1_ch1` and `s1_ch2`, `image_007` and `mask_007`), or one set's names are mere numbers.
+///
+/// # Errors
+/// Names that cannot be read.
+pub fn agree_in_order(images: &dyn Store, labels: &dyn Store) -> Result<bool> {
+    if images.len() != labels.len() {
+        return Ok(false);
+    }
+    let (mut are_numbers, mut are_alike) = ([true; 2], true);
+    for row in 0..images.len() {
+        let names = [images.name(row)?, labels.name(row)?];
+        let [image, label] = [stem_of(&names[0]), stem_of(&names[1])];
+        for (are, stem) in are_numbers.iter_mut().zip([image, label]) {
+            *are &= !stem.is_empty() && number_of(stem) == stem;
+        }
+        are_alike &= is_part_of_both(image, label);
+        if !are_alike && are_numbers == [false; 2] {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn stem_of(name: &str) -> &str {
+    profiles::parts(name).last().copied().unwrap_or_default()
+}
+
+/// The digits that a name ends with.
+fn number_of(stem: &str) -> &str {
+    &stem[stem.trim_end_matches(|c: char| c.is_ascii_digit()).len()..]
+}
+
+fn is_part_of_both(image: &str, label: &str) -> bool {
+    let number = number_of(image);
+    let begins = |word: &str| !word.is_empty() && beginnings(label).any(|other| other == word);
+    !number.is_empty() && number == number_of(label) || beginnings(image).any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_agree_by_their_first_word_or_their_number() {
+        for (image, label) in [
+            ("s1_ch1", "s1_ch2"),
+            ("image_007", "mask_007"),
+            ("a", "a"),
+            ("stack:3", "labels:3"),
+            ("B7-x", "B7"),
+        ] {
+            assert!(is_part_of_both(image, label), "{image} {label}");
+        }
+        for (image, label) in [("a", "x"), ("image_1", "mask_2"), ("", ""), ("_a", "_b"), ("a1b", "c1d")] {
+            assert!(!is_part_of_both(image, label), "{image} {label}");
+        }
+    }
+}
