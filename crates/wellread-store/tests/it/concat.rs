@@ -205,7 +205,9 @@ fn what_is_wrong_names_the_part() {
     assert!(refused(&empty).to_string().contains("no image format recognised"));
     let pictures = ["1.tif", "2.png", "3.TIFF"].map(|name| dir.path().join("pictures").join(name));
     std::fs::create_dir(dir.path().join("pictures")).unwrap();
-    pictures.iter().for_each(|path| std::fs::write(path, "").unwrap());
+    for path in &pictures {
+        std::fs::write(path, "").unwrap();
+    }
     for error in
         [open_all(&pictures, &OpenOptions::default()).err().unwrap(), refused(&dir.path().join("pictures/*"))]
     {
