@@ -21,6 +21,8 @@ pub struct Entry {
     pub path: PathBuf,
     /// Whether it is a folder itself; links to folders are not.
     pub is_folder: bool,
+    /// What it is, as the listing says; a link is [`Kind::Link`].
+    pub kind: Kind,
 }
 
 /// All that is directly in `folder`, hidden or not, by name, but what wellread notes down for itself while it writes and what
@@ -36,8 +38,8 @@ pub fn list(folder: &Path) -> Result<Vec<Entry>> {
         let file_name = entry.name();
         let name = file_name.to_string_lossy().into_owned();
         if !nobody_misses(&name) {
-            let is_folder = entry.kind().map_err(cannot)? == Kind::Folder;
-            found.push(Entry { name, path: folder.join(file_name), is_folder });
+            let kind = entry.kind().map_err(cannot)?;
+            found.push(Entry { name, path: folder.join(file_name), is_folder: kind == Kind::Folder, kind });
         }
     }
     found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -64,7 +66,7 @@ pub fn foreign(folder: &Path, belongs: fn(&str) -> bool) -> Result<Option<String
 }
 
 fn foreign_within(folder: &Path, belongs: fn(&str) -> bool, levels: usize) -> Result<Option<String>> {
-    for Entry { name, path, is_folder } in list(folder)? {
+    for Entry { name, path, is_folder, .. } in list(folder)? {
         let is_part = if is_folder { levels > 0 } else { belongs(&name) || place::is_folder(&path) };
         if name.starts_with('.') || !is_part {
             return Ok(Some(name));

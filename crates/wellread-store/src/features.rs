@@ -10,12 +10,14 @@
 //! joined to the images by [`crate::profiles`].
 
 mod durations;
+mod index;
 mod plain;
 mod row_id;
 mod unique;
 
 pub(crate) use durations::with_durations;
 pub use durations::{durations, has_durations, without_durations};
+pub(crate) use index::Index;
 pub(crate) use plain::{is_plain, left_out, names, other_columns, plain_columns, text};
 pub(crate) use row_id::RowId;
 pub use unique::{is_own_of_tables, renamed};

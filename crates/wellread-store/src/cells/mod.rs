@@ -54,5 +54,5 @@ mod text_columns;
 pub use found::{CellsReport, Found};
 pub use join::Cells;
 pub use options::{CellOptions, Edge, Mask, Unit, Unmatched};
-pub use pairs::pair;
+pub use pairs::{agree_in_order, pair};
 pub use store::CellsStore;

@@ -1,5 +1,6 @@
 //! The store whose rows are those of one part after the other.
 
+use super::names;
 use super::numbered_sink::NumberedSink;
 use super::parts::{self, Found};
 use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
@@ -8,8 +9,7 @@ use crate::{
     EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch,
     Store, StoreLayout,
 };
-use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -36,7 +36,7 @@ pub struct Part {
 }
 
 /// Several sets as one: rows of one part after the other. Names of images are those of the parts, with the part's name before them
-/// where an image of another part is called the same. Errors name files of the parts and rows of the whole.
+/// where an image of another part may be called the same. Errors name files of the parts and rows of the whole.
 pub struct Concat {
     path: PathBuf,
     parts: Vec<Part>,
@@ -47,7 +47,7 @@ pub struct Concat {
     pub(super) keeping: usize,
     has_sites: bool,
     columns: OnceLock<Columns>,
-    /// Whether images of two parts are called the same.
+    /// Whether images of two parts may be called the same.
     shares_names: OnceLock<bool>,
 }
 
@@ -140,22 +140,24 @@ impl Concat {
     }
 
     fn columns(&self) -> &Columns {
-        self.columns.get_or_init(|| {
-            let (mut names, mut seen) = (vec![], HashSet::new());
-            for name in self.parts.iter().flat_map(|part| part.store.hints().feature_names()) {
-                if seen.insert(name.clone()) {
-                    names.push(name);
-                }
+        if let Some(known) = self.columns.get() {
+            return known;
+        }
+        // Parts may read for it, so nobody waits: who comes meanwhile finds the same.
+        let (mut names, mut seen) = (vec![], HashSet::new());
+        for name in self.parts.iter().flat_map(|part| part.store.hints().feature_names()) {
+            if seen.insert(name.clone()) {
+                names.push(name);
             }
-            let mut keys = HashSet::new();
-            for (name, _) in self.parts.iter().flat_map(|part| &part.keys) {
-                if seen.insert(name.clone()) {
-                    names.push(name.clone());
-                    keys.insert(name.clone());
-                }
+        }
+        let mut keys = HashSet::new();
+        for (name, _) in self.parts.iter().flat_map(|part| &part.keys) {
+            if seen.insert(name.clone()) {
+                names.push(name.clone());
+                keys.insert(name.clone());
             }
-            Columns { names, keys }
-        })
+        }
+        self.columns.get_or_init(|| Columns { names, keys })
     }
 
     /// Names of all columns.
@@ -168,20 +170,14 @@ impl Concat {
         self.columns().keys.contains(name)
     }
 
-    /// Whether images of two parts are called the same. Looks at all names, once.
+    /// Whether images of two parts may be called the same.
     fn shares_names(&self) -> bool {
-        *self.shares_names.get_or_init(|| {
-            let mut part_of: HashMap<u64, usize> = HashMap::with_capacity(self.len().min(1 << 20));
-            self.parts.iter().enumerate().any(|(number, part)| {
-                // Of an image that cannot be looked into nothing is known.
-                let mut names = (0..part.store.len()).filter_map(|row| part.store.name(row).ok());
-                names.any(|name| {
-                    let mut hash = DefaultHasher::new();
-                    name.hash(&mut hash);
-                    *part_of.entry(hash.finish()).or_insert(number) != number
-                })
-            })
-        })
+        if let Some(known) = self.shares_names.get() {
+            return *known;
+        }
+        // Nobody waits for it: who comes meanwhile finds the same.
+        let found = names::may_repeat(self.parts.iter().map(|part| &*part.store));
+        *self.shares_names.get_or_init(|| found)
     }
 
     /// What an image of a part is called in the whole.

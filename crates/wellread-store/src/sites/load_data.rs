@@ -88,6 +88,7 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
     if table.len() == 0 {
         return Err(Error::new(path, "the table has a header and no row"));
     }
+    let mut folders = paths::Folders::default();
     let mut files: Vec<PathBuf> = vec![];
     let mut number: HashMap<PathBuf, u32> = HashMap::new();
     let mut planes = Vec::with_capacity(table.len() * channels.len());
@@ -102,7 +103,7 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
                 planes.push(NO_FILE);
                 continue;
             }
-            let place = paths::place(path, folder, name, &options.path_map);
+            let place = paths::place(path, folder, name, &options.path_map, &mut folders);
             let next = files.len() as u32;
             planes.push(*number.entry(place).or_insert_with_key(|place| {
                 files.push(place.clone());
