@@ -148,7 +148,7 @@ def _two(name: str, given: Any, what: str = "two numbers, or two lists of one pe
 
 
 def channels(given: Any, dataset) -> list[int] | None:
-    """Indices of channels, or their names in the first image's metadata."""
+    """Indices of channels; of names, those in the first image's metadata."""
     if given is None:
         return None
     wanted = _check.several("channels", given, "a list of indices or names")
@@ -163,6 +163,13 @@ def channels(given: Any, dataset) -> list[int] | None:
             raise ValueError(f"channels has {channel!r}, and the first image's channels are {names}")
         found.append(names.index(channel))
     return found
+
+
+def channel_names(given: Any) -> list[str] | None:
+    """Names of channels, where they are asked for by name: each image's own of that name is taken."""
+    if given is None or not all(isinstance(channel, str) for channel in given):
+        return None
+    return list(given) or None
 
 
 def fields(given: Any) -> tuple[Any, Any] | None:

@@ -51,6 +51,7 @@ def chosen(
     return {
         "kind": kind,
         "channels": _options.channels(channels, targets),
+        "channel_names": _options.channel_names(channels),
         "dtype": dtype,
         "scale": factor,
     }

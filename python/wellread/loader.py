@@ -74,7 +74,8 @@ class DataLoader(Generic[B_co]):
         normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
             each image by its own; or the file that ``wellread stats --out`` wrote, with ``--by Metadata_Plate`` each
             image by the numbers of its plate.
-        channels: indices or names of the channels to take, in this order.
+        channels: indices or names of the channels to take, in this order. A name is looked up in each image, which may
+            have its channels in another order; one that lacks it is an error.
         crop, random_crop: (height, width) or one number: the centre, or a random part.
         crop_square: the square in the middle whose side is this share of the shorter side, from 0 to 1.
         random_resized_crop: (height, width): a part of random size and proportion, resized.
@@ -437,6 +438,7 @@ class DataLoader(Generic[B_co]):
             "transform": {
                 "project": _check.truth("max_projection", max_projection),
                 "channels": _options.channels(channels, dataset),
+                "channel_names": _options.channel_names(channels),
                 "crop": _check.size("crop", crop),
                 "crop_square": None if crop_square is None else _check.real("crop_square", crop_square, 0, 1),
                 "random_crop": _check.size("random_crop", random_crop),

@@ -5,10 +5,12 @@ use crate::dataset::Dataset;
 use crate::dtype::{DType, Output};
 use crate::kernels::Affine;
 use crate::postprocess::{FinalNormalize, PostProcess};
+use crate::row_channels::RowChannels;
 use crate::row_fields::RowFields;
 use crate::row_groups::RowGroups;
 use crate::transform::affine::{affine, first_affine, is_between, is_clipped, mean_and_std};
 use crate::transform::{Normalize, Scale, Transform};
+use std::borrow::Cow;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 use wellread_store::{Result, RowInfo};
@@ -39,6 +41,8 @@ pub(crate) struct CompiledTransform {
     pub(crate) per_image_brightness: bool,
     /// What rows take from columns beside them, where they do.
     pub(crate) groups: Option<Arc<RowGroups>>,
+    /// Where the channels are in each row, where these go by name.
+    pub(crate) row_channels: Option<Arc<RowChannels>>,
     /// What comes after the pass.
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) runs: Vec<ChannelRun>,
@@ -71,14 +75,8 @@ impl ArrayPlan {
 impl CompiledTransform {
     /// Compiles a transform that [`Transform::check`] and [`Transform::output_shape`] accept.
     pub(crate) fn new(transform: &Transform, output: Output, info: RowInfo) -> Self {
-        let mut runs: Vec<ChannelRun> = vec![];
         let channels = transform.channels.clone().unwrap_or_else(|| (0..info.shape.c()).collect());
-        for (to, &from) in channels.iter().enumerate() {
-            match runs.last_mut() {
-                Some(run) if run.from + run.count == from => run.count += 1,
-                _ => runs.push(ChannelRun { from, count: 1, to }),
-            }
-        }
+        let runs = runs_of(&channels);
         let affine = channels.iter().enumerate();
         let affine =
             affine.map(|(c, &stored)| first_affine(transform, info.dtype, [c, stored], None, 1.0)).collect();
@@ -88,6 +86,7 @@ impl CompiledTransform {
             stored_channels: info.shape.c(),
             affine,
             groups: None,
+            row_channels: None,
             per_image_brightness: transform.jitter.brightness > 0.0 && !is_clipped(transform),
             post_process: needs_post_process(transform)
                 .then(|| post_process(transform, info.dtype, &channels)),
@@ -104,6 +103,7 @@ impl CompiledTransform {
     /// Columns that are not there or cannot be read.
     pub(crate) fn of_rows(mut self, dataset: &Dataset) -> Result<Self> {
         self.groups = RowGroups::of(dataset, &self.transform, &self.channels)?.map(Arc::new);
+        self.row_channels = RowChannels::of(dataset, &self.transform, &self.channels)?.map(Arc::new);
         Ok(self)
     }
 
@@ -116,7 +116,44 @@ impl CompiledTransform {
         self.dtype == info.dtype
             && self.stored_channels == info.shape.c()
             && self.groups.as_ref().is_none_or(|groups| groups.is_of(dataset))
+            && self.row_channels.as_ref().is_none_or(|channels| channels.is_of(dataset))
             && self.transform == *transform
+    }
+
+    /// The shape that a row's checks go by: where channels go by name, another number of them in another order will do.
+    pub(crate) fn checked_shape(&self, Shape([t, c, z, y, x]): Shape) -> Shape {
+        Shape([t, if self.row_channels.is_some() { self.stored_channels } else { c }, z, y, x])
+    }
+
+    /// Whether the channels of a row stand elsewhere than in the first image.
+    ///
+    /// # Errors
+    /// Channels go by name, and the row lacks one of them.
+    pub(crate) fn is_moved(&self, row: usize) -> Result<bool> {
+        self.row_channels.as_ref().map_or(Ok(false), |channels| channels.is_moved(row))
+    }
+
+    /// The stored channel of each output channel of a row.
+    ///
+    /// # Errors
+    /// As [`Self::is_moved`].
+    pub(crate) fn channels_of(&self, row: usize, is_moved: bool) -> Result<Cow<'_, [usize]>> {
+        match self.row_channels.as_ref().filter(|_| is_moved) {
+            Some(channels) => Ok(Cow::Owned(channels.find(row)?)),
+            None => Ok(Cow::Borrowed(self.channels.as_slice())),
+        }
+    }
+
+    /// The runs of channels of a row.
+    ///
+    /// # Errors
+    /// As [`Self::is_moved`].
+    pub(crate) fn runs_of(&self, row: usize, is_moved: bool) -> Result<Cow<'_, [ChannelRun]>> {
+        if !is_moved {
+            return Ok(Cow::Borrowed(self.runs.as_slice()));
+        }
+        let channels = self.channels_of(row, is_moved)?;
+        Ok(Cow::Owned(runs_of(&channels)))
     }
 
     /// The group of a row, where rows are normalised by groups.
@@ -164,6 +201,18 @@ impl CompiledTransform {
         let (mean, std) = mean_and_std(&self.transform, self.dtype, channels, Some(group))?;
         Some(affine(1.0 / std, -mean / std))
     }
+}
+
+/// Neighbouring channels that are delivered one after the other, in runs.
+fn runs_of(channels: &[usize]) -> Vec<ChannelRun> {
+    let mut runs: Vec<ChannelRun> = vec![];
+    for (to, &from) in channels.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if run.from + run.count == from => run.count += 1,
+            _ => runs.push(ChannelRun { from, count: 1, to }),
+        }
+    }
+    runs
 }
 
 fn needs_post_process(transform: &Transform) -> bool {

@@ -209,6 +209,12 @@ pub trait RowFacts: Send + Sync {
         None
     }
 
+    /// See [`RowHints::metadata_rows`]. 1 where the format does not know better.
+    fn metadata_rows(&self, row: usize) -> usize {
+        let _ = row;
+        1
+    }
+
     /// See [`RowHints::working_bytes`]. [`crate::RowInfo::working_bytes`] where the format does not know better.
     ///
     /// # Errors
@@ -246,6 +252,12 @@ impl<'a> RowHints<'a> {
     /// looked into, and need not be readable.
     pub fn file(self) -> Option<PathBuf> {
         self.facts.file(self.row)
+    }
+
+    /// About how many rows' metadata is read to have that of this one, from where only the latest are kept: who wants that of
+    /// many rows asks in order of their positions. 1 where each row has its own.
+    pub fn metadata_rows(self) -> usize {
+        self.facts.metadata_rows(self.row)
     }
 
     /// Bytes of memory that a thread needs at a time to read pixels of the row, from above: what is read, decompressed and

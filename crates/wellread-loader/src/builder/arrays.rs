@@ -12,6 +12,7 @@ use crate::dtype::Output;
 use crate::item::Reference;
 use crate::order::Rows;
 use crate::plan::SetPlan;
+use crate::row_channels::RowChannels;
 use crate::row_fields::LastFields;
 use crate::row_groups::RowGroups;
 use crate::skip::{OnError, Skipped};
@@ -108,7 +109,9 @@ impl LoaderBuilder {
         }
         let transforms = recipes.map_or_else(|| vec![self.transform.clone(); views], Clone::clone);
         for transform in &transforms {
-            if transform.channels != transforms[0].channels {
+            if transform.channels != transforms[0].channels
+                || transform.channel_names != transforms[0].channel_names
+            {
                 return Err(Error::new(path, "views of an image differ in their channels")
                     .hint("give all recipes the same channels: they are cut out of one read"));
             }
@@ -219,10 +222,15 @@ fn plan_set(
     let Reference { row, info } = reference;
     let path = set.store().path();
     let mut groups: Vec<(Transform, Option<Arc<RowGroups>>)> = vec![];
+    let mut row_channels: Option<Arc<RowChannels>> = None;
     let plan = |(view, transform): (usize, &Transform)| -> Result<ArrayPlan> {
         let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
         check_output(shape).map_err(|cause| Error::new(path, cause).row(row))?;
         let mut compiled = CompiledTransform::new(transform, output, info);
+        // All views are cut out of one read: they have the same channels.
+        if row_channels.is_none() {
+            row_channels = RowChannels::of(set, transform, &compiled.channels)?.map(Arc::new);
+        }
         if is_of_labels {
             compiled = compiled.of_labels();
         } else {
@@ -238,6 +246,9 @@ fn plan_set(
         // The first image of a view has the draws of the crop of that number.
         Ok(ArrayPlan { compiled, shape, first_draw: view.saturating_mul(crops) })
     };
-    let arrays = transforms.iter().enumerate().map(plan).collect::<Result<Vec<_>>>()?;
+    let mut arrays = transforms.iter().enumerate().map(plan).collect::<Result<Vec<_>>>()?;
+    for array in &mut arrays {
+        array.compiled.row_channels.clone_from(&row_channels);
+    }
     Ok(SetPlan { arrays, reference, rows: set.len() })
 }

@@ -153,13 +153,15 @@ impl PostReadBuffers {
             of_rows.find(item.row, item.info.shape, fields)?;
         }
         if compiled.transform.is_corrected() {
+            // A field of all channels is in the order of the images that it is for.
+            let own = compiled.channels_of(item.row, item.is_moved && compiled.fields().is_some())?;
             for (number, plane) in source[..pixels].chunks_exact_mut(plane).enumerate() {
                 let channel = number / depth % channels;
                 let field = match &compiled.transform.illumination {
                     Some(field) => &**field,
                     None => fields.channel(channel),
                 };
-                let part = field.part(compiled.channels[channel], item.placement.top, item.placement.left);
+                let part = field.part(own[channel], item.placement.top, item.placement.left);
                 plane::correct(level, part, width, plane);
             }
         }

@@ -33,6 +33,13 @@ impl Transform {
         if self.channels.as_ref().is_some_and(Vec::is_empty) {
             return refuse("no channel is selected", "give at least one");
         }
+        let numbers = self.channels.as_ref().map_or(0, Vec::len);
+        if let Some(names) = self.channel_names.as_ref().filter(|names| names.len() != numbers) {
+            return refuse(
+                format!("{} names are given for {numbers} channels", names.len()),
+                "give the number of each channel in the first image",
+            );
+        }
         if self.illumination.is_some() && self.fields.is_some() {
             return refuse(
                 "illumination is corrected by one field, and by fields of groups",

@@ -12,6 +12,9 @@ pub struct Transform {
     pub project: bool,
     /// Channels to take, in this order; `None` for all.
     pub channels: Option<Vec<usize>>,
+    /// Names of [`Self::channels`], where these are asked for by name: the channels of these names are taken in each image,
+    /// wherever they stand there. Numbers, also those of lists of one value per channel, are of the set's first image.
+    pub channel_names: Option<Arc<[String]>>,
     /// The part of the plane to take.
     pub crop: Crop,
     /// Field that illumination is corrected by.
@@ -62,6 +65,16 @@ impl Transform {
     /// Takes these channels, in this order.
     pub fn channels(mut self, channels: impl Into<Vec<usize>>) -> Self {
         self.channels = Some(channels.into());
+        self.channel_names = None;
+        self
+    }
+
+    /// Takes the channels of these names, in this order, wherever they stand in an image; each with its number in the set's first
+    /// image.
+    pub fn named_channels<'a>(mut self, channels: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
+        let (names, numbers): (Vec<String>, Vec<usize>) =
+            channels.into_iter().map(|(name, number)| (name.to_owned(), number)).unzip();
+        (self.channels, self.channel_names) = (Some(numbers), Some(names.into()));
         self
     }
 

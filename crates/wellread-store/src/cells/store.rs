@@ -373,6 +373,11 @@ impl RowFacts for CellsStore {
         image.map_or(u64::MAX, RowHints::position)
     }
 
+    fn metadata_rows(&self, row: usize) -> usize {
+        let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
+        image.map_or(1, RowHints::metadata_rows)
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         let image = self.images.row_hints(self.cell(row)?.image)?.working_bytes()?;
         let info = self.row_info(row)?;

@@ -383,6 +383,11 @@ impl RowFacts for Concat {
         self.parts[part].store.row_hints(row).ok()?.file()
     }
 
+    fn metadata_rows(&self, row: usize) -> usize {
+        let Ok((part, row)) = self.locate(row) else { return 1 };
+        self.parts[part].store.row_hints(row).map_or(1, RowHints::metadata_rows)
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         let (part, row) = self.locate(row)?;
         self.parts[part].store.row_hints(row)?.working_bytes()

@@ -547,6 +547,10 @@ impl FeatureTable for TableStore {
 }
 
 impl RowFacts for TableStore {
+    fn metadata_rows(&self, _: usize) -> usize {
+        BLOCK
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         Ok(self.row_info(row)?.working_bytes())
     }
