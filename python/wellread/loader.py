@@ -487,6 +487,8 @@ class DataLoader(Generic[B_co]):
         self._choices = choices | {"rank": ranks[0], "world_size": ranks[1]}
         # The native loader, by its rank and number of ranks.
         self._made = {(ranks[0], ranks[1]): self._new(self._choices)}
+        if self._scales_later and self._built.has_mask:
+            raise ValueError('scale="device" would scale the mask of cells as well: scale on the host, or leave it out')
         self._device = device
         self._dtype = self._built.dtype
         beside = _parts.Beside(

@@ -219,3 +219,38 @@ def test_cells_of_real_images(shared):
         y, x = (axis.mean() for axis in np.nonzero(own))
         want = crop(np.where(own, image, 0).astype(image.dtype)[None], y, x, (64, 64), "pad")
         np.testing.assert_array_equal(cells[row], want)
+
+
+def test_masks_stay_0_and_1(sites, tmp_path, wellread):
+    folder, _ = sites
+    cells = wr.Dataset(folder / "images").cells(folder / "labels", size=(15, 15), edge="pad", mask="channel")
+    stored = np.stack([cells[row] for row in range(len(cells))])
+    masks = stored[:, 2]
+    assert set(np.unique(masks)) == {0, 1}
+    out = tmp_path / "stats.json"
+    wellread("stats", folder / "images", "--out", out)
+    for choices in (
+        {},
+        {"scale": 2.0},
+        {"scale": (0, 16000)},
+        {"scale": ([0, 1], [4095, 4000])},
+        {"percentiles": (1, 99)},
+        {"normalize": ([0.1, 0.2], [0.5, 0.25])},
+        {"normalize": ([0.1, 0.2, 0.3], [0.5, 0.25, 4.0])},
+        {"normalize": "image"},
+        {"normalize": out},
+        {"photon_noise": 0.1, "gaussian_noise": 0.2, "normalize": out},
+        {"brightness": 0.5, "contrast": 0.5, "gamma": 0.5},
+        {"brightness": 0.5, "normalize": "image"},
+        {"dtype": "float16", "scale": "unit"},
+    ):
+        got = np.concatenate(list(wr.DataLoader(cells, 5, **choices)))
+        assert np.array_equal(got[:, 2], masks), choices
+        assert not np.array_equal(got[:, :2], stored[:, :2]), choices
+    got = np.concatenate(
+        list(wr.DataLoader(cells, 5, channels=[2, 1, 0], scale=None, normalize=([10, 20], [5, 4])))
+    )
+    assert np.array_equal(got[:, 0], masks)
+    assert np.allclose(got[:, 1], (stored[:, 1] - 10.0) / 5) and np.allclose(got[:, 2], (stored[:, 0] - 20.0) / 4)
+    with pytest.raises(wr.ChoiceError, match="means"):
+        wr.DataLoader(cells, 5, normalize=([1] * 4, [1] * 4))

@@ -194,6 +194,8 @@ def test_channels_go_by_their_names_in_each_image(tmp_path, wellread):
     lacking = wr.Dataset([tmp_path / "one", tmp_path / "three"])
     with pytest.raises(wr.ChoiceError, match=r"row 1.*no channel .DNA.*AGP"):
         list(wr.DataLoader(lacking, 1, channels=["DNA"]))
-    out = tmp_path / "stats.json"
-    said = wellread("stats", tmp_path / "one", tmp_path / "two", "--out", out)
+    (tmp_path / "all").mkdir()
+    for plate in ("one", "two"):
+        shutil.copy(tmp_path / plate / f"{plate}.ome.tif", tmp_path / "all")
+    said = wellread("stats", tmp_path / "all", "--out", tmp_path / "stats.json")
     assert [channel.get("name") for channel in said["channels"]] == [None, None]

@@ -32,6 +32,8 @@ pub(crate) struct CompiledTransform {
     pub(crate) output: Output,
     dtype: PixelType,
     stored_channels: usize,
+    /// The stored channel that is a mask, whose values stay as they are.
+    mask: Option<usize>,
     /// The stored channel of each output channel.
     pub(crate) channels: Vec<usize>,
     /// Factor and summand of each output channel in the pass over the pixels; where brightness varies, those of
@@ -77,19 +79,23 @@ impl CompiledTransform {
     pub(crate) fn new(transform: &Transform, output: Output, info: RowInfo) -> Self {
         let channels = transform.channels.clone().unwrap_or_else(|| (0..info.shape.c()).collect());
         let runs = runs_of(&channels);
-        let affine = channels.iter().enumerate();
-        let affine =
-            affine.map(|(c, &stored)| first_affine(transform, info.dtype, [c, stored], None, 1.0)).collect();
+        let mask = transform.mask(info.shape.c());
+        let affine = (0..channels.len()).map(|c| match numbers(transform, &channels, mask, c) {
+            Some(numbers) => first_affine(transform, info.dtype, numbers, None, 1.0),
+            None => Affine::IDENTITY,
+        });
+        let affine = affine.collect();
         Self {
             output,
             dtype: info.dtype,
             stored_channels: info.shape.c(),
+            mask,
             affine,
             groups: None,
             row_channels: None,
             per_image_brightness: transform.jitter.brightness > 0.0 && !is_clipped(transform),
             post_process: needs_post_process(transform)
-                .then(|| post_process(transform, info.dtype, &channels)),
+                .then(|| post_process(transform, info.dtype, &channels, mask)),
             transform: transform.clone(),
             channels,
             runs,
@@ -102,7 +108,7 @@ impl CompiledTransform {
     /// # Errors
     /// Columns that are not there or cannot be read.
     pub(crate) fn of_rows(mut self, dataset: &Dataset) -> Result<Self> {
-        self.groups = RowGroups::of(dataset, &self.transform, &self.channels)?.map(Arc::new);
+        self.groups = RowGroups::of(dataset, &self.transform, &self.corrected_channels())?.map(Arc::new);
         self.row_channels = RowChannels::of(dataset, &self.transform, &self.channels)?.map(Arc::new);
         Ok(self)
     }
@@ -123,6 +129,18 @@ impl CompiledTransform {
     /// The shape that a row's checks go by: where channels go by name, another number of them in another order will do.
     pub(crate) fn checked_shape(&self, Shape([t, c, z, y, x]): Shape) -> Shape {
         Shape([t, if self.row_channels.is_some() { self.stored_channels } else { c }, z, y, x])
+    }
+
+    /// Whether an output channel is a mask.
+    pub(crate) fn is_mask(&self, channel: usize) -> bool {
+        self.mask == Some(self.channels[channel])
+    }
+
+    /// The stored channels whose illumination fields are asked for: of a mask, which has none, another's stands in.
+    pub(crate) fn corrected_channels(&self) -> Vec<usize> {
+        let instead = self.channels.iter().copied().find(|&stored| Some(stored) != self.mask).unwrap_or(0);
+        let of = |&stored: &usize| if Some(stored) == self.mask { instead } else { stored };
+        self.channels.iter().map(of).collect()
     }
 
     /// Whether the channels of a row stand elsewhere than in the first image.
@@ -191,16 +209,35 @@ impl CompiledTransform {
 
     /// The factor and summand of an output channel for a row of this group under a brightness.
     fn affine_at(&self, channel: usize, group: Option<u32>, brightness: f32) -> Affine {
-        let channels = [channel, self.channels[channel]];
-        first_affine(&self.transform, self.dtype, channels, group, f64::from(brightness))
+        match numbers(&self.transform, &self.channels, self.mask, channel) {
+            Some(numbers) => first_affine(&self.transform, self.dtype, numbers, group, f64::from(brightness)),
+            None => Affine::IDENTITY,
+        }
     }
 
     /// The normalisation of an output channel for a row of this group, where it is the last step.
     fn last_affine(&self, channel: usize, group: u32) -> Option<Affine> {
-        let channels = [channel, self.channels[channel]];
-        let (mean, std) = mean_and_std(&self.transform, self.dtype, channels, Some(group))?;
+        let Some(numbers) = numbers(&self.transform, &self.channels, self.mask, channel) else {
+            return Some(Affine::IDENTITY);
+        };
+        let (mean, std) = mean_and_std(&self.transform, self.dtype, numbers, Some(group))?;
         Some(affine(1.0 / std, -mean / std))
     }
+}
+
+/// Number of an output channel in lists of one value per selected channel, which may leave the mask out, and the stored channel;
+/// `None` for the mask.
+fn numbers(transform: &Transform, channels: &[usize], mask: Option<usize>, c: usize) -> Option<[usize; 2]> {
+    let stored = channels[c];
+    if Some(stored) == mask {
+        return None;
+    }
+    let leaves_out = match &transform.normalize {
+        Some(Normalize::Given { mean, .. }) => mean.len() < channels.len(),
+        _ => false,
+    };
+    let stains = || channels[..c].iter().filter(|&&before| Some(before) != mask).count();
+    Some([if leaves_out { stains() } else { c }, stored])
 }
 
 /// Neighbouring channels that are delivered one after the other, in runs.
@@ -219,7 +256,12 @@ fn needs_post_process(transform: &Transform) -> bool {
     is_between(transform) || transform.normalize == Some(Normalize::PerImage)
 }
 
-fn post_process(transform: &Transform, dtype: PixelType, channels: &[usize]) -> PostProcess {
+fn post_process(
+    transform: &Transform,
+    dtype: PixelType,
+    channels: &[usize],
+    mask: Option<usize>,
+) -> PostProcess {
     let clipped = is_clipped(transform);
     let jitter = transform.jitter;
     PostProcess {
@@ -231,13 +273,16 @@ fn post_process(transform: &Transform, dtype: PixelType, channels: &[usize]) -> 
         brightness: if clipped { jitter.brightness } else { 0.0 },
         jitter,
         noise: transform.noise,
+        masks: channels.iter().map(|&stored| Some(stored) == mask).collect(),
         last: match &transform.normalize {
             None => FinalNormalize::Nothing,
             Some(Normalize::PerImage) => FinalNormalize::PerImage,
             // Of groups, what stands here is of none: images bring their own.
             Some(_) => {
-                let each = channels.iter().enumerate().map(|(c, &stored)| {
-                    let (mean, std) = mean_and_std(transform, dtype, [c, stored], None).unwrap_or((0.0, 1.0));
+                let each = (0..channels.len()).map(|c| {
+                    let moments = numbers(transform, channels, mask, c)
+                        .and_then(|numbers| mean_and_std(transform, dtype, numbers, None));
+                    let (mean, std) = moments.unwrap_or((0.0, 1.0));
                     affine(1.0 / std, -mean / std)
                 });
                 FinalNormalize::Affine(each.collect())

@@ -350,6 +350,8 @@ impl TransformChoice {
                 Some(NormalizeChoice::Named(path)) => Some(Normalize::from_stats(path)?),
             },
             channel_dropout: self.channel_dropout,
+            // As the set says.
+            is_last_mask: false,
         })
     }
 }

@@ -30,11 +30,14 @@ pub struct Hints<'a> {
     pub sites: Option<&'a dyn SiteTable>,
     /// The sets that this one is put together from, where it is.
     pub parts: Option<&'a dyn PartTable>,
+    /// Whether the last channel of each image is no intensity but a mask of 0 and 1, as cells have it that are cut out with
+    /// [`crate::cells::Mask::Channel`].
+    pub is_last_mask: bool,
 }
 
 impl Default for Hints<'_> {
     fn default() -> Self {
-        Self { rows_per_read: 1, pages: None, columns: None, sites: None, parts: None }
+        Self { rows_per_read: 1, pages: None, columns: None, sites: None, parts: None, is_last_mask: false }
     }
 }
 

@@ -107,7 +107,11 @@ impl LoaderBuilder {
             return Err(Error::new(path, format_args!("{views} views of each image were asked for"))
                 .hint(format_args!("give 1 to {MAX_VIEWS}")));
         }
-        let transforms = recipes.map_or_else(|| vec![self.transform.clone(); views], Clone::clone);
+        let mut transforms = recipes.map_or_else(|| vec![self.transform.clone(); views], Clone::clone);
+        let is_last_mask = self.dataset.store().hints().is_last_mask;
+        for transform in &mut transforms {
+            transform.is_last_mask = is_last_mask;
+        }
         for transform in &transforms {
             if transform.channels != transforms[0].channels
                 || transform.channel_names != transforms[0].channel_names
@@ -145,7 +149,9 @@ impl LoaderBuilder {
             dataset.store().hints().complete(theirs)?;
         }
         let output = targets.chosen_output(self.output);
-        let transforms: Vec<Transform> = views.iter().map(|view| targets.transform(view)).collect();
+        let is_last_mask = dataset.store().hints().is_last_mask;
+        let of_view = |view: &Transform| Transform { is_last_mask, ..targets.transform(view) };
+        let transforms: Vec<Transform> = views.iter().map(of_view).collect();
         for transform in &transforms {
             targets.check(transform, output)?;
         }
@@ -201,10 +207,12 @@ impl SetPlan {
     /// The first row of an unknown group; a field that cannot be read or does not fit.
     pub(super) fn check_groups(&self, rows: &Rows) -> Result<()> {
         let mut last = LastFields::default();
-        for groups in self.arrays.iter().filter_map(|array| array.compiled.groups.as_ref()) {
+        for compiled in self.arrays.iter().map(|array| &array.compiled) {
+            let Some(groups) = &compiled.groups else { continue };
             (0..rows.len()).try_for_each(|i| groups.check(rows.get(i)))?;
             if let Some(fields) = groups.fields() {
-                fields.find(self.reference.row, self.reference.info.shape, &mut last)?;
+                let shape = compiled.transform.without_mask(self.reference.info.shape);
+                fields.find(self.reference.row, shape, &mut last)?;
             }
         }
         Ok(())
@@ -238,7 +246,7 @@ fn plan_set(
             let same = groups.iter().find(|(by, _)| RowGroups::are_same(by, transform));
             let found = match same {
                 Some((_, found)) => found.clone(),
-                None => RowGroups::of(set, transform, &compiled.channels)?.map(Arc::new),
+                None => RowGroups::of(set, transform, &compiled.corrected_channels())?.map(Arc::new),
             };
             groups.push((transform.clone(), found.clone()));
             compiled.groups = found;

@@ -150,13 +150,16 @@ impl PostReadBuffers {
             }
         }
         if let Some(of_rows) = compiled.fields() {
-            of_rows.find(item.row, item.info.shape, fields)?;
+            of_rows.find(item.row, compiled.transform.without_mask(item.info.shape), fields)?;
         }
         if compiled.transform.is_corrected() {
             // A field of all channels is in the order of the images that it is for.
             let own = compiled.channels_of(item.row, item.is_moved && compiled.fields().is_some())?;
             for (number, plane) in source[..pixels].chunks_exact_mut(plane).enumerate() {
                 let channel = number / depth % channels;
+                if compiled.is_mask(channel) {
+                    continue;
+                }
                 let field = match &compiled.transform.illumination {
                     Some(field) => &**field,
                     None => fields.channel(channel),

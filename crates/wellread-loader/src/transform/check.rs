@@ -262,7 +262,7 @@ impl Transform {
         };
         self.check_channels(shape.c(), channels)?;
         if let Some(field) = &self.illumination {
-            field.check(shape)?;
+            field.check(self.without_mask(shape))?;
         }
         let (height, width) = match self.resize {
             Some(resize) => (resize.height, resize.width),
@@ -280,6 +280,14 @@ impl Transform {
 
     /// Checks that lists of one number per channel are as long as there are channels.
     fn check_channels(&self, stored: usize, selected: usize) -> Checked {
+        // Masks may be left out.
+        let mask = self.mask(stored);
+        let masks = match &self.channels {
+            None => usize::from(mask.is_some()),
+            Some(channels) => channels.iter().filter(|&&channel| Some(channel) == mask).count(),
+        };
+        let (stored, selected) =
+            ([stored, stored - usize::from(mask.is_some())], [selected, selected - masks]);
         let lists = [
             match &self.normalize {
                 Some(Normalize::Given { mean, .. }) => {
@@ -289,12 +297,13 @@ impl Transform {
                     Some(("means to normalise by", mean.len(), stored, "channel of the stored images"))
                 }
                 // Those of one channel are of that one.
-                Some(Normalize::Groups(groups)) if groups.channels() != stored => {
+                Some(Normalize::Groups(groups)) if !stored.contains(&groups.channels()) => {
                     return refuse(
                         format!(
-                            "{} has statistics of {} channels, but there are {stored}",
+                            "{} has statistics of {} channels, but there are {}",
                             groups.path().display(),
-                            groups.channels()
+                            groups.channels(),
+                            stored[0]
                         ),
                         "compute them of these images: wellread stats --by",
                     );
@@ -309,9 +318,9 @@ impl Transform {
             },
         ];
         for (what, given, there, each) in lists.into_iter().flatten() {
-            if given != 1 && given != there {
+            if given != 1 && !there.contains(&given) {
                 return refuse(
-                    format!("{what} are given for {given} channels, but there are {there}"),
+                    format!("{what} are given for {given} channels, but there are {}", there[0]),
                     format!("give one for all channels, or one per {each}"),
                 );
             }

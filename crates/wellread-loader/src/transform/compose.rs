@@ -4,6 +4,7 @@ use super::field::Field;
 use super::fields::GroupFields;
 use super::steps::{Crop, Filter, Jitter, Noise, Normalize, Resize, RightAngles, Scale};
 use std::sync::Arc;
+use wellread_image::Shape;
 
 /// The steps from a stored image to floats. The default changes nothing but the type.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,6 +44,10 @@ pub struct Transform {
     pub normalize: Option<Normalize>,
     /// Probability, for each channel, of becoming 0. One channel always stays.
     pub channel_dropout: f32,
+    /// Whether the last stored channel is a mask of 0 and 1: it is cut, turned and resized as the others, but its values are neither
+    /// corrected, scaled, changed nor normalised, and lists of one number per channel may leave it out. Loaders set it by the set
+    /// ([`wellread_store::Hints::is_last_mask`]).
+    pub is_last_mask: bool,
 }
 
 impl Transform {
@@ -76,6 +81,16 @@ impl Transform {
             channels.into_iter().map(|(name, number)| (name.to_owned(), number)).unzip();
         (self.channels, self.channel_names) = (Some(numbers), Some(names.into()));
         self
+    }
+
+    /// The channel that is a mask, of images of so many.
+    pub(crate) fn mask(&self, channels: usize) -> Option<usize> {
+        channels.checked_sub(1).filter(|_| self.is_last_mask)
+    }
+
+    /// The shape of a stored image without its mask.
+    pub(crate) fn without_mask(&self, Shape([t, c, z, y, x]): Shape) -> Shape {
+        Shape([t, self.mask(c).unwrap_or(c), z, y, x])
     }
 
     /// Takes the centre, `height` by `width`.

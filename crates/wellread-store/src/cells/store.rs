@@ -313,7 +313,8 @@ impl Store for CellsStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { columns: Some(self), sites: None, parts: None, ..self.images.hints() }
+        let is_last_mask = self.mask() == Mask::Channel;
+        Hints { columns: Some(self), sites: None, parts: None, is_last_mask, ..self.images.hints() }
     }
 
     /// Where the image lies, which cells are sorted by; not the image's grid, since a cell begins anywhere in it.

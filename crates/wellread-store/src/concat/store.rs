@@ -303,6 +303,8 @@ impl Store for Concat {
             columns: Some(self),
             sites: self.has_sites.then_some(self as &dyn SiteTable),
             parts: Some(self),
+            is_last_mask: !self.parts.is_empty()
+                && self.parts.iter().all(|part| part.store.hints().is_last_mask),
         }
     }
 
