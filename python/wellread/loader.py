@@ -74,8 +74,8 @@ class DataLoader(Generic[B_co]):
         normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
             each image by its own; or the file that ``wellread stats --out`` wrote, with ``--by Metadata_Plate`` each
             image by the numbers of its plate.
-        channels: indices or names of the channels to take, in this order. A name is looked up in each image, which may
-            have its channels in another order; one that lacks it is an error.
+        channels: indices or names of the channels to take, in this order. A name is looked up in each image, which
+            may have its channels in another order; one that lacks it is an error.
         crop, random_crop: (height, width) or one number: the centre, or a random part.
         crop_square: the square in the middle whose side is this share of the shorter side, from 0 to 1.
         random_resized_crop: (height, width): a part of random size and proportion, resized.
@@ -488,7 +488,7 @@ class DataLoader(Generic[B_co]):
         # The native loader, by its rank and number of ranks.
         self._made = {(ranks[0], ranks[1]): self._new(self._choices)}
         if self._scales_later and self._built.has_mask:
-            raise ValueError('scale="device" would scale the mask of cells as well: scale on the host, or leave it out')
+            raise ValueError('scale="device" would scale the mask of cells too: scale on the host, or leave it out')
         self._device = device
         self._dtype = self._built.dtype
         beside = _parts.Beside(

@@ -52,6 +52,16 @@ pub(crate) struct CompiledTransform {
     pub(crate) is_of_labels: bool,
 }
 
+/// The image that illumination was uneven in: a stored one without its mask or, where that is cut out of a larger one, the larger
+/// one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lit {
+    /// Its shape.
+    pub(crate) shape: Shape,
+    /// The first row and column of the stored image in it.
+    pub(crate) start: [i64; 2],
+}
+
 /// One array of a batch, as it is made of rows of one set: a view of the images, or of their targets.
 #[derive(Debug)]
 pub(crate) struct ArrayPlan {
@@ -129,6 +139,27 @@ impl CompiledTransform {
     /// The shape that a row's checks go by: where channels go by name, another number of them in another order will do.
     pub(crate) fn checked_shape(&self, Shape([t, c, z, y, x]): Shape) -> Shape {
         Shape([t, if self.row_channels.is_some() { self.stored_channels } else { c }, z, y, x])
+    }
+
+    /// What illumination fields of a row must fit, checked where one field is for all rows.
+    ///
+    /// # Errors
+    /// No such row; a field that does not fit.
+    pub(crate) fn lit(&self, dataset: &Dataset, row: usize, shape: Shape) -> Result<Lit> {
+        let Shape([t, c, z, y, x]) = self.transform.without_mask(shape);
+        let whole = Lit { shape: Shape([t, c, z, y, x]), start: [0, 0] };
+        if !(self.transform.is_cut && self.transform.is_corrected()) {
+            return Ok(whole);
+        }
+        let cut = dataset.store().row_hints(row)?.cut();
+        let lit = cut.map_or(whole, |cut| Lit {
+            shape: Shape([t, c, z, cut.whole[0], cut.whole[1]]),
+            start: cut.start,
+        });
+        if let Some(field) = &self.transform.illumination {
+            field.check(lit.shape).map_err(|error| error.at(dataset.store().path(), Some(row)))?;
+        }
+        Ok(lit)
     }
 
     /// Whether an output channel is a mask.

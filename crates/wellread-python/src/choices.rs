@@ -352,6 +352,7 @@ impl TransformChoice {
             channel_dropout: self.channel_dropout,
             // As the set says.
             is_last_mask: false,
+            is_cut: false,
         })
     }
 }

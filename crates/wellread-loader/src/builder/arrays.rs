@@ -107,11 +107,10 @@ impl LoaderBuilder {
             return Err(Error::new(path, format_args!("{views} views of each image were asked for"))
                 .hint(format_args!("give 1 to {MAX_VIEWS}")));
         }
-        let mut transforms = recipes.map_or_else(|| vec![self.transform.clone(); views], Clone::clone);
-        let is_last_mask = self.dataset.store().hints().is_last_mask;
-        for transform in &mut transforms {
-            transform.is_last_mask = is_last_mask;
-        }
+        let transforms = recipes.map_or_else(|| vec![self.transform.clone(); views], Clone::clone);
+        let hints = self.dataset.store().hints();
+        let transforms: Vec<Transform> =
+            transforms.into_iter().map(|transform| transform.for_set(hints)).collect();
         for transform in &transforms {
             if transform.channels != transforms[0].channels
                 || transform.channel_names != transforms[0].channel_names
@@ -149,8 +148,8 @@ impl LoaderBuilder {
             dataset.store().hints().complete(theirs)?;
         }
         let output = targets.chosen_output(self.output);
-        let is_last_mask = dataset.store().hints().is_last_mask;
-        let of_view = |view: &Transform| Transform { is_last_mask, ..targets.transform(view) };
+        let hints = dataset.store().hints();
+        let of_view = |view: &Transform| targets.transform(view).for_set(hints);
         let transforms: Vec<Transform> = views.iter().map(of_view).collect();
         for transform in &transforms {
             targets.check(transform, output)?;
@@ -205,14 +204,15 @@ impl SetPlan {
     ///
     /// # Errors
     /// The first row of an unknown group; a field that cannot be read or does not fit.
-    pub(super) fn check_groups(&self, rows: &Rows) -> Result<()> {
+    pub(super) fn check_groups(&self, dataset: &Dataset, rows: &Rows) -> Result<()> {
+        let Reference { row, info } = self.reference;
         let mut last = LastFields::default();
         for compiled in self.arrays.iter().map(|array| &array.compiled) {
+            let lit = compiled.lit(dataset, row, info.shape)?;
             let Some(groups) = &compiled.groups else { continue };
             (0..rows.len()).try_for_each(|i| groups.check(rows.get(i)))?;
             if let Some(fields) = groups.fields() {
-                let shape = compiled.transform.without_mask(self.reference.info.shape);
-                fields.find(self.reference.row, shape, &mut last)?;
+                fields.find(row, lit.shape, &mut last)?;
             }
         }
         Ok(())

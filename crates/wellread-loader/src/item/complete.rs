@@ -149,8 +149,9 @@ impl PostReadBuffers {
                 dtype = item.info.dtype;
             }
         }
+        let lit = compiled.lit(job.dataset, item.row, item.info.shape)?;
         if let Some(of_rows) = compiled.fields() {
-            of_rows.find(item.row, compiled.transform.without_mask(item.info.shape), fields)?;
+            of_rows.find(item.row, lit.shape, fields)?;
         }
         if compiled.transform.is_corrected() {
             // A field of all channels is in the order of the images that it is for.
@@ -164,8 +165,9 @@ impl PostReadBuffers {
                     Some(field) => &**field,
                     None => fields.channel(channel),
                 };
-                let part = field.part(own[channel], item.placement.top, item.placement.left);
-                plane::correct(level, part, width, plane);
+                let start =
+                    [lit.start[0] + item.placement.top as i64, lit.start[1] + item.placement.left as i64];
+                field.correct(level, own[channel], start, width, plane);
             }
         }
         let (target, output) = match to {

@@ -42,12 +42,13 @@ impl ItemContext {
     ) -> Result<Shape> {
         let info = dataset.row_info(row)?;
         let path = dataset.store().path();
-        let with_mask;
-        let transform = if dataset.store().hints().is_last_mask == transform.is_last_mask {
+        let hints = dataset.store().hints();
+        let of_set;
+        let transform = if transform.is_for(hints) {
             transform
         } else {
-            with_mask = Transform { is_last_mask: !transform.is_last_mask, ..transform.clone() };
-            &with_mask
+            of_set = transform.clone().for_set(hints);
+            &of_set
         };
         let compiled = match self.compiled.take() {
             Some(compiled) if compiled.fits(dataset, transform, info) => compiled,

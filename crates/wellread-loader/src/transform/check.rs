@@ -261,7 +261,8 @@ impl Transform {
             }
         };
         self.check_channels(shape.c(), channels)?;
-        if let Some(field) = &self.illumination {
+        // What images are cut out of is known row by row.
+        if let Some(field) = self.illumination.as_ref().filter(|_| !self.is_cut) {
             field.check(self.without_mask(shape))?;
         }
         let (height, width) = match self.resize {

@@ -5,6 +5,7 @@ use super::fields::GroupFields;
 use super::steps::{Crop, Filter, Jitter, Noise, Normalize, Resize, RightAngles, Scale};
 use std::sync::Arc;
 use wellread_image::Shape;
+use wellread_store::Hints;
 
 /// The steps from a stored image to floats. The default changes nothing but the type.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,6 +49,9 @@ pub struct Transform {
     /// corrected, scaled, changed nor normalised, and lists of one number per channel may leave it out. Loaders set it by the set
     /// ([`wellread_store::Hints::is_last_mask`]).
     pub is_last_mask: bool,
+    /// Whether stored images are parts of larger ones, which illumination fields are of. Loaders set it by the set
+    /// ([`wellread_store::Hints::are_cut`]).
+    pub is_cut: bool,
 }
 
 impl Transform {
@@ -81,6 +85,17 @@ impl Transform {
             channels.into_iter().map(|(name, number)| (name.to_owned(), number)).unzip();
         (self.channels, self.channel_names) = (Some(numbers), Some(names.into()));
         self
+    }
+
+    /// The same for the images of a set, which says this of itself.
+    pub(crate) fn for_set(mut self, set: Hints<'_>) -> Self {
+        (self.is_last_mask, self.is_cut) = (set.is_last_mask, set.are_cut);
+        self
+    }
+
+    /// Whether it is as [`Self::for_set`] makes it.
+    pub(crate) fn is_for(&self, set: Hints<'_>) -> bool {
+        (self.is_last_mask, self.is_cut) == (set.is_last_mask, set.are_cut)
     }
 
     /// The channel that is a mask, of images of so many.

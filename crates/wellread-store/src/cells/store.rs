@@ -12,7 +12,7 @@ use super::join::Cells;
 use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
 use crate::{
-    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result,
+    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowCut,
     RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, room,
 };
 use std::collections::BTreeSet;
@@ -314,7 +314,14 @@ impl Store for CellsStore {
 
     fn hints(&self) -> Hints<'_> {
         let is_last_mask = self.mask() == Mask::Channel;
-        Hints { columns: Some(self), sites: None, parts: None, is_last_mask, ..self.images.hints() }
+        Hints {
+            columns: Some(self),
+            sites: None,
+            parts: None,
+            is_last_mask,
+            are_cut: true,
+            ..self.images.hints()
+        }
     }
 
     /// Where the image lies, which cells are sorted by; not the image's grid, since a cell begins anywhere in it.
@@ -372,6 +379,18 @@ impl RowFacts for CellsStore {
     fn position(&self, row: usize) -> u64 {
         let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
         image.map_or(u64::MAX, RowHints::position)
+    }
+
+    fn cut(&self, row: usize) -> Option<RowCut> {
+        let CellBox { image, start } = self.cell(row).ok()?;
+        let shape = self.images.row_info(image).ok()?.shape;
+        let own = RowCut { start, whole: [shape.y(), shape.x()] };
+        // Of an image that is a part itself, the part of the whole.
+        let cut = self.images.row_hints(image).ok()?.cut();
+        Some(cut.map_or(own, |RowCut { start: [y, x], whole }| RowCut {
+            start: [start[0].saturating_add(y), start[1].saturating_add(x)],
+            whole,
+        }))
     }
 
     fn metadata_rows(&self, row: usize) -> usize {

@@ -3,8 +3,8 @@
 use super::parts::{self, Found};
 use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
 use crate::{
-    Block, EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout,
+    Block, EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowCut, RowFacts, RowHints,
+    RowInfo, Scratch, Store, StoreLayout,
 };
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -305,6 +305,7 @@ impl Store for Concat {
             parts: Some(self),
             is_last_mask: !self.parts.is_empty()
                 && self.parts.iter().all(|part| part.store.hints().is_last_mask),
+            are_cut: self.parts.iter().any(|part| part.store.hints().are_cut),
         }
     }
 
@@ -383,6 +384,11 @@ impl RowFacts for Concat {
     fn file(&self, row: usize) -> Option<PathBuf> {
         let (part, row) = self.locate(row).ok()?;
         self.parts[part].store.row_hints(row).ok()?.file()
+    }
+
+    fn cut(&self, row: usize) -> Option<RowCut> {
+        let (part, row) = self.locate(row).ok()?;
+        self.parts[part].store.row_hints(row).ok()?.cut()
     }
 
     fn metadata_rows(&self, row: usize) -> usize {

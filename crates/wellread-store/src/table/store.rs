@@ -408,6 +408,7 @@ impl Store for TableStore {
             sites: None,
             parts: None,
             is_last_mask: false,
+            are_cut: false,
         }
     }
 
