@@ -165,11 +165,15 @@ def channels(given: Any, dataset) -> list[int] | None:
     return found
 
 
-def channel_names(given: Any) -> list[str] | None:
-    """Names of channels, where they are asked for by name: each image's own of that name is taken."""
-    if given is None or not all(isinstance(channel, str) for channel in given):
-        return None
-    return list(given) or None
+def named_channels(given: Any, dataset) -> dict[str, Any]:
+    """Channels as the native loader takes them: indices and, where they are asked for by name, the names, by which each
+    image's own are taken."""
+    if given is not None:
+        # It may be an iterator.
+        given = _check.several("channels", given, "a list of indices or names")
+    found = channels(given, dataset)
+    has_names = bool(given) and isinstance(given[0], str)
+    return {"channels": found, "channel_names": given if has_names else None}
 
 
 def fields(given: Any) -> tuple[Any, Any] | None:

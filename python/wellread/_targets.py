@@ -50,8 +50,7 @@ def chosen(
             raise ValueError('target_scale must be "unit", a number, (low, high) or None, not "device"')
     return {
         "kind": kind,
-        "channels": _options.channels(channels, targets),
-        "channel_names": _options.channel_names(channels),
+        **_options.named_channels(channels, targets),
         "dtype": dtype,
         "scale": factor,
     }

@@ -437,8 +437,7 @@ class DataLoader(Generic[B_co]):
             "order": order_choice,
             "transform": {
                 "project": _check.truth("max_projection", max_projection),
-                "channels": _options.channels(channels, dataset),
-                "channel_names": _options.channel_names(channels),
+                **_options.named_channels(channels, dataset),
                 "crop": _check.size("crop", crop),
                 "crop_square": None if crop_square is None else _check.real("crop_square", crop_square, 0, 1),
                 "random_crop": _check.size("random_crop", random_crop),
