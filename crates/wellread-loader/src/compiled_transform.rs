@@ -138,7 +138,9 @@ impl CompiledTransform {
 
     /// The shape that a row's checks go by: where channels go by name, another number of them in another order will do.
     pub(crate) fn checked_shape(&self, Shape([t, c, z, y, x]): Shape) -> Shape {
-        Shape([t, if self.row_channels.is_some() { self.stored_channels } else { c }, z, y, x])
+        // All channels are asked for: then all images have as many.
+        let is_chosen = self.row_channels.is_some() && self.transform.channels.is_some();
+        Shape([t, if is_chosen { self.stored_channels } else { c }, z, y, x])
     }
 
     /// What illumination fields of a row must fit, checked where one field is for all rows.
