@@ -149,7 +149,7 @@ def _two(name: str, given: Any, what: str = "two numbers, or two lists of one pe
 
 
 def channels(given: Any, dataset) -> list[int] | None:
-    """Indices of channels, or their names in the first image's metadata."""
+    """Indices of channels; of names, those in the first image's metadata."""
     if given is None:
         return None
     wanted = _check.several("channels", given, "a list of indices or names")
@@ -164,6 +164,17 @@ def channels(given: Any, dataset) -> list[int] | None:
             raise ValueError(f"channels has {channel!r}, and the first image's channels are {names}")
         found.append(names.index(channel))
     return found
+
+
+def named_channels(given: Any, dataset) -> dict[str, Any]:
+    """Channels as the native loader takes them: indices and, where they are asked for by name, the names, by which each
+    image's own are taken."""
+    if given is not None:
+        # It may be an iterator.
+        given = _check.several("channels", given, "a list of indices or names")
+    found = channels(given, dataset)
+    has_names = bool(given) and isinstance(given[0], str)
+    return {"channels": found, "channel_names": given if has_names else None}
 
 
 def fields(given: Any) -> tuple[Any, Any] | None:

@@ -75,7 +75,8 @@ class DataLoader(Generic[B_co]):
         normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
             each image by its own; or the file that ``wellread stats --out`` wrote, with ``--by Metadata_Plate`` each
             image by the numbers of its plate.
-        channels: indices or names of the channels to take, in this order.
+        channels: indices or names of the channels to take, in this order. A name is looked up in each image, which
+            may have its channels in another order; one that lacks it is an error.
         crop, random_crop: (height, width) or one number: the centre, or a random part.
         crop_square: the square in the middle whose side is this share of the shorter side, from 0 to 1.
         random_resized_crop: (height, width): a part of random size and proportion, resized.
@@ -440,7 +441,7 @@ class DataLoader(Generic[B_co]):
             "order": order_choice,
             "transform": {
                 "project": _check.truth("max_projection", max_projection),
-                "channels": _options.channels(channels, dataset),
+                **_options.named_channels(channels, dataset),
                 "crop": _check.size("crop", crop),
                 "crop_square": None if crop_square is None else _check.real("crop_square", crop_square, 0, 1),
                 "random_crop": _check.size("random_crop", random_crop),
@@ -489,6 +490,8 @@ class DataLoader(Generic[B_co]):
         self._choices = choices | {"rank": ranks[0], "world_size": ranks[1]}
         # The native loader, by its rank and number of ranks.
         self._made = {(ranks[0], ranks[1]): self._new(self._choices)}
+        if self._scales_later and self._built.has_mask:
+            raise ValueError('scale="device" would scale the mask of cells too: scale on the host, or leave it out')
         self._device = device
         self._dtype = self._built.dtype
         beside = _parts.Beside(

@@ -219,3 +219,66 @@ def test_cells_of_real_images(shared):
         y, x = (axis.mean() for axis in np.nonzero(own))
         want = crop(np.where(own, image, 0).astype(image.dtype)[None], y, x, (64, 64), "pad")
         np.testing.assert_array_equal(cells[row], want)
+
+
+def test_masks_stay_0_and_1(sites, tmp_path, wellread):
+    folder, _ = sites
+    cells = wr.Dataset(folder / "images").cells(folder / "labels", size=(15, 15), edge="pad", mask="channel")
+    stored = np.stack([cells[row] for row in range(len(cells))])
+    masks = stored[:, 2]
+    assert set(np.unique(masks)) == {0, 1}
+    out = tmp_path / "stats.json"
+    wellread("stats", folder / "images", "--out", out)
+    for choices in (
+        {},
+        {"scale": 2.0},
+        {"scale": (0, 16000)},
+        {"scale": ([0, 1], [4095, 4000])},
+        {"percentiles": (1, 99)},
+        {"normalize": ([0.1, 0.2], [0.5, 0.25])},
+        {"normalize": ([0.1, 0.2, 0.3], [0.5, 0.25, 4.0])},
+        {"normalize": "image"},
+        {"normalize": out},
+        {"photon_noise": 0.1, "gaussian_noise": 0.2, "normalize": out},
+        {"brightness": 0.5, "contrast": 0.5, "gamma": 0.5},
+        {"brightness": 0.5, "normalize": "image"},
+        {"dtype": "float16", "scale": "unit"},
+    ):
+        got = np.concatenate(list(wr.DataLoader(cells, 5, **choices)))
+        assert np.array_equal(got[:, 2], masks), choices
+        assert not np.array_equal(got[:, :2], stored[:, :2]), choices
+    got = np.concatenate(
+        list(wr.DataLoader(cells, 5, channels=[2, 1, 0], scale=None, normalize=([10, 20], [5, 4])))
+    )
+    assert np.array_equal(got[:, 0], masks)
+    assert np.allclose(got[:, 1], (stored[:, 1] - 10.0) / 5) and np.allclose(got[:, 2], (stored[:, 0] - 20.0) / 4)
+    with pytest.raises(wr.ChoiceError, match="means"):
+        wr.DataLoader(cells, 5, normalize=([1] * 4, [1] * 4))
+
+
+def test_illumination_is_that_of_the_whole_image(sites, tmp_path):
+    folder, images = sites
+    random = np.random.default_rng(5)
+    flat = random.uniform(0.5, 2, SHAPE).astype(np.float32)
+    np.save(tmp_path / "flat.npy", flat)
+    for channel, plane in enumerate(flat):
+        np.save(tmp_path / f"flat{channel + 1}.npy", plane)
+    ds = wr.Dataset(folder / "images")
+    for mask in ("none", "channel"):
+        # Larger than the distance of some cells from the border.
+        cells = ds.cells(folder / "labels", size=(41, 41), edge="pad", mask=mask)
+        stored = np.stack([cells[row] for row in range(len(cells))])
+        names, y, x = (cells.column(name) for name in ("ImageName", "Location_Center_Y", "Location_Center_X"))
+        expected = stored.astype(np.float64)
+        for row, name in enumerate(names):
+            expected[row, :2] = crop(images[name][0] / flat, y[row], x[row], (41, 41), "pad")
+        assert not expected[:, :2, 0].all()
+        for illumination in (tmp_path / "flat.npy", str(tmp_path / "flat{channel:1}.npy")):
+            for workers in (0, 2):
+                loader = wr.DataLoader(cells, 5, scale=None, illumination=illumination, num_workers=workers)
+                assert np.allclose(np.concatenate(list(loader)), expected, rtol=1e-5)
+            cropped = wr.DataLoader(cells, 5, scale=None, illumination=illumination, crop=(9, 7))
+            assert np.allclose(np.concatenate(list(cropped)), expected[:, :, 16:25, 17:24], rtol=1e-5)
+    np.save(tmp_path / "small.npy", flat[:, 1:])
+    with pytest.raises(wr.ChoiceError, match="illumination field"):
+        wr.DataLoader(cells, 5, illumination=tmp_path / "small.npy")

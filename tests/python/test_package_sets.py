@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import tifffile
 import wellread as wr
 from PIL import Image
 
@@ -167,3 +168,34 @@ def test_pictures_are_found_by_relative_paths(tmp_path, monkeypatch):
     assert wr.Dataset("load_data.csv")[0].reshape(2, -1).max(axis=1).tolist() == [1, 2]
     monkeypatch.chdir(folder)
     assert wr.Dataset("*.png")[2].max() == 2
+
+
+def test_channels_go_by_their_names_in_each_image(tmp_path, wellread):
+    orders = {"one": ["DNA", "ER"], "two": ["ER", "DNA"], "three": ["ER", "AGP"]}
+    images = {}
+    for number, (plate, names) in enumerate(orders.items()):
+        (tmp_path / plate).mkdir()
+        image = np.random.default_rng(number).integers(0, 4096, (2, 16, 20), dtype=np.uint16)
+        about = {"axes": "CYX", "Channel": {"Name": names}}
+        tifffile.imwrite(tmp_path / plate / f"{plate}.ome.tif", image, photometric="minisblack", metadata=about)
+        images[plate] = dict(zip(names, image, strict=True))
+    both = wr.Dataset([tmp_path / "one", tmp_path / "two"])
+    for names in (["DNA"], ["ER", "DNA"]):
+        expected = [[images[plate][name] for name in names] for plate in ("one", "two")]
+        for workers in (0, 2):
+            loader = wr.DataLoader(both, 2, dtype="stored", channels=names, num_workers=workers)
+            assert np.array_equal(np.concatenate(list(loader)), expected)
+    targets = wr.DataLoader(both, 2, dtype="stored", targets=both, target_channels=["ER"], target_dtype="stored")
+    [(_, found)] = list(targets)
+    assert np.array_equal(found, [[images[plate]["ER"]] for plate in ("one", "two")])
+    views = wr.DataLoader(both, 2, scale=None, channels=["ER"], views=2)
+    [(first, _)] = list(views)
+    assert np.array_equal(first, [[images[plate]["ER"]] for plate in ("one", "two")])
+    lacking = wr.Dataset([tmp_path / "one", tmp_path / "three"])
+    with pytest.raises(wr.ChoiceError, match=r"row 1.*no channel .DNA.*AGP"):
+        list(wr.DataLoader(lacking, 1, channels=["DNA"]))
+    (tmp_path / "all").mkdir()
+    for plate in ("one", "two"):
+        shutil.copy(tmp_path / plate / f"{plate}.ome.tif", tmp_path / "all")
+    said = wellread("stats", tmp_path / "all", "--out", tmp_path / "stats.json")
+    assert [channel.get("name") for channel in said["channels"]] == [None, None]

@@ -90,7 +90,10 @@ impl Store for Colors {
     }
 
     fn hints(&self) -> Hints<'_> {
-        self.0.hints()
+        let inner = self.0.hints();
+        // Of one channel or two, all colours are the first.
+        let has_colors = || self.0.row_info(0).is_ok_and(|info| info.shape.c() >= COLORS);
+        Hints { is_last_mask: inner.is_last_mask && has_colors(), ..inner }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {

@@ -5,10 +5,12 @@ use crate::dataset::Dataset;
 use crate::dtype::{DType, Output};
 use crate::kernels::Affine;
 use crate::postprocess::{FinalNormalize, PostProcess};
+use crate::row_channels::RowChannels;
 use crate::row_fields::RowFields;
 use crate::row_groups::RowGroups;
 use crate::transform::affine::{affine, first_affine, is_between, is_clipped, mean_and_std};
 use crate::transform::{Normalize, Scale, Transform};
+use std::borrow::Cow;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 use wellread_store::{Result, RowInfo};
@@ -30,6 +32,8 @@ pub(crate) struct CompiledTransform {
     pub(crate) output: Output,
     dtype: PixelType,
     stored_channels: usize,
+    /// The stored channel that is a mask, whose values stay as they are.
+    mask: Option<usize>,
     /// The stored channel of each output channel.
     pub(crate) channels: Vec<usize>,
     /// Factor and summand of each output channel in the pass over the pixels; where brightness varies, those of
@@ -39,11 +43,23 @@ pub(crate) struct CompiledTransform {
     pub(crate) per_image_brightness: bool,
     /// What rows take from columns beside them, where they do.
     pub(crate) groups: Option<Arc<RowGroups>>,
+    /// Where the channels are in each row, where these go by name.
+    pub(crate) row_channels: Option<Arc<RowChannels>>,
     /// What comes after the pass.
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) runs: Vec<ChannelRun>,
     /// Whether values are labels: a resize and a rotation take the nearest one and mix none.
     pub(crate) is_of_labels: bool,
+}
+
+/// The image that illumination was uneven in: a stored one without its mask or, where that is cut out of a larger one, the larger
+/// one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lit {
+    /// Its shape.
+    pub(crate) shape: Shape,
+    /// The first row and column of the stored image in it.
+    pub(crate) start: [i64; 2],
 }
 
 /// One array of a batch, as it is made of rows of one set: a view of the images, or of their targets.
@@ -71,26 +87,25 @@ impl ArrayPlan {
 impl CompiledTransform {
     /// Compiles a transform that [`Transform::check`] and [`Transform::output_shape`] accept.
     pub(crate) fn new(transform: &Transform, output: Output, info: RowInfo) -> Self {
-        let mut runs: Vec<ChannelRun> = vec![];
         let channels = transform.channels.clone().unwrap_or_else(|| (0..info.shape.c()).collect());
-        for (to, &from) in channels.iter().enumerate() {
-            match runs.last_mut() {
-                Some(run) if run.from + run.count == from => run.count += 1,
-                _ => runs.push(ChannelRun { from, count: 1, to }),
-            }
-        }
-        let affine = channels.iter().enumerate();
-        let affine =
-            affine.map(|(c, &stored)| first_affine(transform, info.dtype, [c, stored], None, 1.0)).collect();
+        let runs = runs_of(&channels);
+        let mask = transform.mask(info.shape.c());
+        let affine = (0..channels.len()).map(|c| match numbers(transform, &channels, mask, c) {
+            Some(numbers) => first_affine(transform, info.dtype, numbers, None, 1.0),
+            None => Affine::IDENTITY,
+        });
+        let affine = affine.collect();
         Self {
             output,
             dtype: info.dtype,
             stored_channels: info.shape.c(),
+            mask,
             affine,
             groups: None,
+            row_channels: None,
             per_image_brightness: transform.jitter.brightness > 0.0 && !is_clipped(transform),
             post_process: needs_post_process(transform)
-                .then(|| post_process(transform, info.dtype, &channels)),
+                .then(|| post_process(transform, info.dtype, &channels, mask)),
             transform: transform.clone(),
             channels,
             runs,
@@ -103,7 +118,8 @@ impl CompiledTransform {
     /// # Errors
     /// Columns that are not there or cannot be read.
     pub(crate) fn of_rows(mut self, dataset: &Dataset) -> Result<Self> {
-        self.groups = RowGroups::of(dataset, &self.transform, &self.channels)?.map(Arc::new);
+        self.groups = RowGroups::of(dataset, &self.transform, &self.corrected_channels())?.map(Arc::new);
+        self.row_channels = RowChannels::of(dataset, &self.transform, &self.channels)?.map(Arc::new);
         Ok(self)
     }
 
@@ -116,7 +132,79 @@ impl CompiledTransform {
         self.dtype == info.dtype
             && self.stored_channels == info.shape.c()
             && self.groups.as_ref().is_none_or(|groups| groups.is_of(dataset))
+            && self.row_channels.as_ref().is_none_or(|channels| channels.is_of(dataset))
             && self.transform == *transform
+    }
+
+    /// The shape that a row's checks go by: where channels go by name, another number of them in another order will do.
+    pub(crate) fn checked_shape(&self, Shape([t, c, z, y, x]): Shape) -> Shape {
+        // All channels are asked for: then all images have as many.
+        let is_chosen = self.row_channels.is_some() && self.transform.channels.is_some();
+        Shape([t, if is_chosen { self.stored_channels } else { c }, z, y, x])
+    }
+
+    /// What illumination fields of a row must fit, checked where one field is for all rows.
+    ///
+    /// # Errors
+    /// No such row; a field that does not fit.
+    pub(crate) fn lit(&self, dataset: &Dataset, row: usize, shape: Shape) -> Result<Lit> {
+        let Shape([t, c, z, y, x]) = self.transform.without_mask(shape);
+        let whole = Lit { shape: Shape([t, c, z, y, x]), start: [0, 0] };
+        if !(self.transform.is_cut && self.transform.is_corrected()) {
+            return Ok(whole);
+        }
+        let cut = dataset.store().row_hints(row)?.cut();
+        let lit = cut.map_or(whole, |cut| Lit {
+            shape: Shape([t, c, z, cut.whole[0], cut.whole[1]]),
+            start: cut.start,
+        });
+        if let Some(field) = &self.transform.illumination {
+            field.check(lit.shape).map_err(|error| error.at(dataset.store().path(), Some(row)))?;
+        }
+        Ok(lit)
+    }
+
+    /// Whether an output channel is a mask.
+    pub(crate) fn is_mask(&self, channel: usize) -> bool {
+        self.mask == Some(self.channels[channel])
+    }
+
+    /// The stored channels whose illumination fields are asked for: of a mask, which has none, another's stands in.
+    pub(crate) fn corrected_channels(&self) -> Vec<usize> {
+        let instead = self.channels.iter().copied().find(|&stored| Some(stored) != self.mask).unwrap_or(0);
+        let of = |&stored: &usize| if Some(stored) == self.mask { instead } else { stored };
+        self.channels.iter().map(of).collect()
+    }
+
+    /// Whether the channels of a row stand elsewhere than in the first image.
+    ///
+    /// # Errors
+    /// Channels go by name, and the row lacks one of them.
+    pub(crate) fn is_moved(&self, row: usize) -> Result<bool> {
+        self.row_channels.as_ref().map_or(Ok(false), |channels| channels.is_moved(row))
+    }
+
+    /// The stored channel of each output channel of a row.
+    ///
+    /// # Errors
+    /// As [`Self::is_moved`].
+    pub(crate) fn channels_of(&self, row: usize, is_moved: bool) -> Result<Cow<'_, [usize]>> {
+        match self.row_channels.as_ref().filter(|_| is_moved) {
+            Some(channels) => Ok(Cow::Owned(channels.find(row)?)),
+            None => Ok(Cow::Borrowed(self.channels.as_slice())),
+        }
+    }
+
+    /// The runs of channels of a row.
+    ///
+    /// # Errors
+    /// As [`Self::is_moved`].
+    pub(crate) fn runs_of(&self, row: usize, is_moved: bool) -> Result<Cow<'_, [ChannelRun]>> {
+        if !is_moved {
+            return Ok(Cow::Borrowed(self.runs.as_slice()));
+        }
+        let channels = self.channels_of(row, is_moved)?;
+        Ok(Cow::Owned(runs_of(&channels)))
     }
 
     /// The group of a row, where rows are normalised by groups.
@@ -154,23 +242,59 @@ impl CompiledTransform {
 
     /// The factor and summand of an output channel for a row of this group under a brightness.
     fn affine_at(&self, channel: usize, group: Option<u32>, brightness: f32) -> Affine {
-        let channels = [channel, self.channels[channel]];
-        first_affine(&self.transform, self.dtype, channels, group, f64::from(brightness))
+        match numbers(&self.transform, &self.channels, self.mask, channel) {
+            Some(numbers) => first_affine(&self.transform, self.dtype, numbers, group, f64::from(brightness)),
+            None => Affine::IDENTITY,
+        }
     }
 
     /// The normalisation of an output channel for a row of this group, where it is the last step.
     fn last_affine(&self, channel: usize, group: u32) -> Option<Affine> {
-        let channels = [channel, self.channels[channel]];
-        let (mean, std) = mean_and_std(&self.transform, self.dtype, channels, Some(group))?;
+        let Some(numbers) = numbers(&self.transform, &self.channels, self.mask, channel) else {
+            return Some(Affine::IDENTITY);
+        };
+        let (mean, std) = mean_and_std(&self.transform, self.dtype, numbers, Some(group))?;
         Some(affine(1.0 / std, -mean / std))
     }
+}
+
+/// Number of an output channel in lists of one value per selected channel, which may leave the mask out, and the stored channel;
+/// `None` for the mask.
+fn numbers(transform: &Transform, channels: &[usize], mask: Option<usize>, c: usize) -> Option<[usize; 2]> {
+    let stored = channels[c];
+    if Some(stored) == mask {
+        return None;
+    }
+    let leaves_out = match &transform.normalize {
+        Some(Normalize::Given { mean, .. }) => mean.len() < channels.len(),
+        _ => false,
+    };
+    let stains = || channels[..c].iter().filter(|&&before| Some(before) != mask).count();
+    Some([if leaves_out { stains() } else { c }, stored])
+}
+
+/// Neighbouring channels that are delivered one after the other, in runs.
+fn runs_of(channels: &[usize]) -> Vec<ChannelRun> {
+    let mut runs: Vec<ChannelRun> = vec![];
+    for (to, &from) in channels.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if run.from + run.count == from => run.count += 1,
+            _ => runs.push(ChannelRun { from, count: 1, to }),
+        }
+    }
+    runs
 }
 
 fn needs_post_process(transform: &Transform) -> bool {
     is_between(transform) || transform.normalize == Some(Normalize::PerImage)
 }
 
-fn post_process(transform: &Transform, dtype: PixelType, channels: &[usize]) -> PostProcess {
+fn post_process(
+    transform: &Transform,
+    dtype: PixelType,
+    channels: &[usize],
+    mask: Option<usize>,
+) -> PostProcess {
     let clipped = is_clipped(transform);
     let jitter = transform.jitter;
     PostProcess {
@@ -182,13 +306,16 @@ fn post_process(transform: &Transform, dtype: PixelType, channels: &[usize]) -> 
         brightness: if clipped { jitter.brightness } else { 0.0 },
         jitter,
         noise: transform.noise,
+        masks: channels.iter().map(|&stored| Some(stored) == mask).collect(),
         last: match &transform.normalize {
             None => FinalNormalize::Nothing,
             Some(Normalize::PerImage) => FinalNormalize::PerImage,
             // Of groups, what stands here is of none: images bring their own.
             Some(_) => {
-                let each = channels.iter().enumerate().map(|(c, &stored)| {
-                    let (mean, std) = mean_and_std(transform, dtype, [c, stored], None).unwrap_or((0.0, 1.0));
+                let each = (0..channels.len()).map(|c| {
+                    let moments = numbers(transform, channels, mask, c)
+                        .and_then(|numbers| mean_and_std(transform, dtype, numbers, None));
+                    let (mean, std) = moments.unwrap_or((0.0, 1.0));
                     affine(1.0 / std, -mean / std)
                 });
                 FinalNormalize::Affine(each.collect())

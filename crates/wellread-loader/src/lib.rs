@@ -69,6 +69,7 @@ mod pool;
 mod postprocess;
 mod resample;
 mod ring;
+mod row_channels;
 mod row_fields;
 mod row_groups;
 pub mod simd;

@@ -37,6 +37,8 @@ pub(crate) struct PostProcess {
     pub(crate) brightness: f32,
     pub(crate) jitter: Jitter,
     pub(crate) noise: Noise,
+    /// Which channels are masks, of which nothing is changed.
+    pub(crate) masks: Vec<bool>,
     pub(crate) last: FinalNormalize,
 }
 
@@ -82,7 +84,7 @@ impl PostProcess {
         (percentiles, is_whole): (&mut Percentiles, bool),
     ) {
         let len = floats.len() / (times * channels);
-        for c in 0..channels {
+        for c in (0..channels).filter(|&c| !self.masks[c]) {
             let mut channel = Channel { floats: &mut *floats, stride: len * channels, start: c * len, len };
             let last = last.map(|last| last[c]);
             self.run_channel(level, draws, &mut channel, (c, last), (&mut *percentiles, is_whole));

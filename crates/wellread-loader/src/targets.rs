@@ -11,6 +11,7 @@ use crate::order::Rows;
 use crate::transform::{Normalize, Scale, Transform};
 use std::fmt;
 use std::ptr;
+use std::sync::Arc;
 use wellread_image::Shape;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result, cells};
@@ -30,6 +31,7 @@ pub struct Targets {
     pub(crate) dataset: Dataset,
     kind: TargetKind,
     channels: Option<Vec<usize>>,
+    channel_names: Option<Arc<[String]>>,
     output: Option<Output>,
     scale: Scale,
     normalize: Option<Normalize>,
@@ -52,6 +54,7 @@ impl Targets {
             dataset: dataset.clone(),
             kind,
             channels: None,
+            channel_names: None,
             output: None,
             scale: Scale::None,
             normalize: None,
@@ -68,6 +71,14 @@ impl Targets {
     /// Takes these channels of the targets, in this order.
     pub fn channels(mut self, channels: impl Into<Vec<usize>>) -> Self {
         self.channels = Some(channels.into());
+        self.channel_names = None;
+        self
+    }
+
+    /// Takes the channels of these names: see [`Transform::named_channels`].
+    pub fn named_channels<'a>(mut self, channels: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
+        let Transform { channels, channel_names, .. } = Transform::default().named_channels(channels);
+        (self.channels, self.channel_names) = (channels, channel_names);
         self
     }
 
@@ -107,6 +118,7 @@ impl Targets {
         Transform {
             project: view.project,
             channels: self.channels.clone(),
+            channel_names: self.channel_names.clone(),
             crop: view.crop,
             flip_horizontal: view.flip_horizontal,
             flip_vertical: view.flip_vertical,

@@ -43,6 +43,7 @@ pub(crate) struct Choices {
 struct TargetChoice {
     kind: String,
     channels: Option<Vec<usize>>,
+    channel_names: Option<Vec<String>>,
     dtype: Option<String>,
     scale: Option<ScaleChoice>,
     pairing: Option<String>,
@@ -66,6 +67,7 @@ struct OrderChoice {
 struct TransformChoice {
     project: bool,
     channels: Option<Vec<usize>>,
+    channel_names: Option<Vec<String>>,
     crop: Option<[usize; 2]>,
     /// Share of the shorter side.
     crop_square: Option<f32>,
@@ -280,9 +282,13 @@ impl TargetChoice {
             TargetKind::Labels => Targets::labels(set),
             TargetKind::Image => Targets::image(set),
         };
-        if let Some(channels) = self.channels {
-            targets = targets.channels(channels);
-        }
+        targets = match (self.channels, self.channel_names) {
+            (Some(channels), Some(names)) => {
+                targets.named_channels(names.iter().map(String::as_str).zip(channels))
+            }
+            (Some(channels), None) => targets.channels(channels),
+            (None, _) => targets,
+        };
         if let Some(dtype) = self.dtype {
             let output = dtype.parse::<Output>().map_err(|why| Error::new("target_dtype", why))?;
             targets = targets.output(output);
@@ -328,6 +334,7 @@ impl TransformChoice {
         Ok(Transform {
             project: self.project,
             channels: self.channels,
+            channel_names: self.channel_names.map(Into::into),
             crop,
             illumination,
             fields,
@@ -349,6 +356,9 @@ impl TransformChoice {
                 Some(NormalizeChoice::Named(path)) => Some(Normalize::from_stats(path)?),
             },
             channel_dropout: self.channel_dropout,
+            // As the set says.
+            is_last_mask: false,
+            is_cut: false,
         })
     }
 }

@@ -102,6 +102,12 @@ impl Loader {
         (affine.scale, affine.offset)
     }
 
+    /// Whether a channel that is delivered is a mask, whose values are not scaled.
+    #[getter]
+    fn has_mask(&self) -> bool {
+        self.loader.has_mask()
+    }
+
     /// Bytes of memory of each batch.
     #[getter]
     fn batch_bytes(&self) -> usize {

@@ -43,9 +43,14 @@ impl<'t> Delimited<'t> {
     /// A text with names in its first line.
     ///
     /// # Errors
-    /// A quote that is not closed, or behind which a field goes on; more columns than are read. Names the line.
+    /// Text that is no UTF-8; a quote that is not closed, or behind which a field goes on; more columns than are read. Names the
+    /// line.
     pub fn of(path: &'t Path, text: &'t [u8]) -> Result<Self> {
         let made = Self::beginning(path, text);
+        if let Err(wrong) = std::str::from_utf8(made.text) {
+            let line = 1 + made.text[..wrong.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+            return Err(Error::new(path, format_args!("line {line}: is no UTF-8 text: {wrong}")));
+        }
         made.check().map_err(|why| Error::new(path, why))?;
         Ok(made)
     }

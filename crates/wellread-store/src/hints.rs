@@ -30,11 +30,24 @@ pub struct Hints<'a> {
     pub sites: Option<&'a dyn SiteTable>,
     /// The sets that this one is put together from, where it is.
     pub parts: Option<&'a dyn PartTable>,
+    /// Whether the last channel of each image is no intensity but a mask of 0 and 1, as cells have it that are cut out with
+    /// [`crate::cells::Mask::Channel`].
+    pub is_last_mask: bool,
+    /// Whether images are parts of larger ones, as cells are: [`RowHints::cut`] tells which.
+    pub are_cut: bool,
 }
 
 impl Default for Hints<'_> {
     fn default() -> Self {
-        Self { rows_per_read: 1, pages: None, columns: None, sites: None, parts: None }
+        Self {
+            rows_per_read: 1,
+            pages: None,
+            columns: None,
+            sites: None,
+            parts: None,
+            is_last_mask: false,
+            are_cut: false,
+        }
     }
 }
 
@@ -189,6 +202,15 @@ pub struct SiteSummary {
     pub unmatched: usize,
 }
 
+/// The part of a larger image that a row is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowCut {
+    /// First row and column in the whole image, which may lie outside of it.
+    pub start: [i64; 2],
+    /// Rows and columns of the whole image.
+    pub whole: [usize; 2],
+}
+
 /// What a format knows of its rows. Formats implement it; a store that wraps another does not, but hands on the other's
 /// [`RowHints`], so that a default here hides nothing that is known.
 pub trait RowFacts: Send + Sync {
@@ -207,6 +229,18 @@ pub trait RowFacts: Send + Sync {
     fn file(&self, row: usize) -> Option<PathBuf> {
         let _ = row;
         None
+    }
+
+    /// See [`RowHints::cut`]. `None` where rows are whole images.
+    fn cut(&self, row: usize) -> Option<RowCut> {
+        let _ = row;
+        None
+    }
+
+    /// See [`RowHints::metadata_rows`]. 1 where the format does not know better.
+    fn metadata_rows(&self, row: usize) -> usize {
+        let _ = row;
+        1
     }
 
     /// See [`RowHints::working_bytes`]. [`crate::RowInfo::working_bytes`] where the format does not know better.
@@ -246,6 +280,17 @@ impl<'a> RowHints<'a> {
     /// looked into, and need not be readable.
     pub fn file(self) -> Option<PathBuf> {
         self.facts.file(self.row)
+    }
+
+    /// The part of a larger image that the row is, where it is one.
+    pub fn cut(self) -> Option<RowCut> {
+        self.facts.cut(self.row)
+    }
+
+    /// About how many rows' metadata is read to have that of this one, from where only the latest are kept: who wants that of
+    /// many rows asks in order of their positions. 1 where each row has its own.
+    pub fn metadata_rows(self) -> usize {
+        self.facts.metadata_rows(self.row)
     }
 
     /// Bytes of memory that a thread needs at a time to read pixels of the row, from above: what is read, decompressed and

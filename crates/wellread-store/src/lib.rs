@@ -138,7 +138,8 @@ pub use concat::{open, open_all};
 pub use error::{Error, Result};
 pub use format::{Format, Missing, OpenOptions, Unmatched, formats};
 pub use hints::{
-    FeatureTable, Hints, PageCache, PartTable, Renamed, RowFacts, RowHints, SetPart, SiteSummary, SiteTable,
+    FeatureTable, Hints, PageCache, PartTable, Renamed, RowCut, RowFacts, RowHints, SetPart, SiteSummary,
+    SiteTable,
 };
 pub use prefetch::prefetch;
 pub use registry::create;

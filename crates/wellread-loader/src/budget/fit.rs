@@ -9,7 +9,7 @@ use crate::row_fields::RowFields;
 use crate::targets::Pairs;
 use std::sync::Arc;
 use wellread_store::words::counted;
-use wellread_store::{Error, Result, RowInfo};
+use wellread_store::{Error, Result, RowCut, RowHints, RowInfo};
 
 /// Rows that are looked at to know how large images are, spread over the set.
 const SAMPLED_ROWS: usize = 1 << 16;
@@ -55,8 +55,13 @@ impl ReadAhead {
 /// Bytes of illumination fields that are kept: a part of what may be.
 fn kept_fields(request: &FitRequest<'_>) -> usize {
     let FitRequest { limit, estimate, rows, .. } = request;
-    let info = estimate.dataset.row_info(rows.get(0));
-    let plane = info.map_or(usize::MAX, |info| info.shape.y() * info.shape.x());
+    let (info, hints) =
+        (estimate.dataset.row_info(rows.get(0)), estimate.dataset.store().row_hints(rows.get(0)));
+    let plane = match hints.ok().and_then(RowHints::cut) {
+        // Fields are of what cells are cut out of.
+        Some(RowCut { whole: [height, width], .. }) => height.saturating_mul(width),
+        None => info.map_or(usize::MAX, |info| info.shape.y() * info.shape.x()),
+    };
     let mut found: Vec<&Arc<RowFields>> = vec![];
     for fields in estimate.arrays.iter().filter_map(|array| array.compiled.fields()) {
         if !found.iter().any(|known| Arc::ptr_eq(known, fields)) {

@@ -12,6 +12,7 @@ use crate::dtype::Output;
 use crate::item::Reference;
 use crate::order::Rows;
 use crate::plan::SetPlan;
+use crate::row_channels::RowChannels;
 use crate::row_fields::LastFields;
 use crate::row_groups::RowGroups;
 use crate::skip::{OnError, Skipped};
@@ -107,8 +108,13 @@ impl LoaderBuilder {
                 .hint(format_args!("give 1 to {MAX_VIEWS}")));
         }
         let transforms = recipes.map_or_else(|| vec![self.transform.clone(); views], Clone::clone);
+        let hints = self.dataset.store().hints();
+        let transforms: Vec<Transform> =
+            transforms.into_iter().map(|transform| transform.for_set(hints)).collect();
         for transform in &transforms {
-            if transform.channels != transforms[0].channels {
+            if transform.channels != transforms[0].channels
+                || transform.channel_names != transforms[0].channel_names
+            {
                 return Err(Error::new(path, "views of an image differ in their channels")
                     .hint("give all recipes the same channels: they are cut out of one read"));
             }
@@ -142,7 +148,9 @@ impl LoaderBuilder {
             dataset.store().hints().complete(theirs)?;
         }
         let output = targets.chosen_output(self.output);
-        let transforms: Vec<Transform> = views.iter().map(|view| targets.transform(view)).collect();
+        let hints = dataset.store().hints();
+        let of_view = |view: &Transform| targets.transform(view).for_set(hints);
+        let transforms: Vec<Transform> = views.iter().map(of_view).collect();
         for transform in &transforms {
             targets.check(transform, output)?;
         }
@@ -196,12 +204,15 @@ impl SetPlan {
     ///
     /// # Errors
     /// The first row of an unknown group; a field that cannot be read or does not fit.
-    pub(super) fn check_groups(&self, rows: &Rows) -> Result<()> {
+    pub(super) fn check_groups(&self, dataset: &Dataset, rows: &Rows) -> Result<()> {
+        let Reference { row, info } = self.reference;
         let mut last = LastFields::default();
-        for groups in self.arrays.iter().filter_map(|array| array.compiled.groups.as_ref()) {
+        for compiled in self.arrays.iter().map(|array| &array.compiled) {
+            let lit = compiled.lit(dataset, row, info.shape)?;
+            let Some(groups) = &compiled.groups else { continue };
             (0..rows.len()).try_for_each(|i| groups.check(rows.get(i)))?;
             if let Some(fields) = groups.fields() {
-                fields.find(self.reference.row, self.reference.info.shape, &mut last)?;
+                fields.find(row, lit.shape, &mut last)?;
             }
         }
         Ok(())
@@ -219,10 +230,15 @@ fn plan_set(
     let Reference { row, info } = reference;
     let path = set.store().path();
     let mut groups: Vec<(Transform, Option<Arc<RowGroups>>)> = vec![];
+    let mut row_channels: Option<Arc<RowChannels>> = None;
     let plan = |(view, transform): (usize, &Transform)| -> Result<ArrayPlan> {
         let shape = transform.output_shape(info.shape).map_err(|error| error.at(path, Some(row)))?;
         check_output(shape).map_err(|cause| Error::new(path, cause).row(row))?;
         let mut compiled = CompiledTransform::new(transform, output, info);
+        // All views are cut out of one read: they have the same channels.
+        if row_channels.is_none() {
+            row_channels = RowChannels::of(set, transform, &compiled.channels)?.map(Arc::new);
+        }
         if is_of_labels {
             compiled = compiled.of_labels();
         } else {
@@ -230,7 +246,7 @@ fn plan_set(
             let same = groups.iter().find(|(by, _)| RowGroups::are_same(by, transform));
             let found = match same {
                 Some((_, found)) => found.clone(),
-                None => RowGroups::of(set, transform, &compiled.channels)?.map(Arc::new),
+                None => RowGroups::of(set, transform, &compiled.corrected_channels())?.map(Arc::new),
             };
             groups.push((transform.clone(), found.clone()));
             compiled.groups = found;
@@ -238,6 +254,9 @@ fn plan_set(
         // The first image of a view has the draws of the crop of that number.
         Ok(ArrayPlan { compiled, shape, first_draw: view.saturating_mul(crops) })
     };
-    let arrays = transforms.iter().enumerate().map(plan).collect::<Result<Vec<_>>>()?;
+    let mut arrays = transforms.iter().enumerate().map(plan).collect::<Result<Vec<_>>>()?;
+    for array in &mut arrays {
+        array.compiled.row_channels.clone_from(&row_channels);
+    }
     Ok(SetPlan { arrays, reference, rows: set.len() })
 }

@@ -81,7 +81,7 @@ impl LoaderBuilder {
         let transforms = self.view_transforms()?;
         let images = self.plan_images(&rows, &transforms)?;
         if matches!(self.on_error, OnError::Raise) {
-            images.check_groups(&rows)?;
+            images.check_groups(&self.dataset, &rows)?;
         }
         let targets = self.targets.as_ref().map(|targets| self.plan_targets(targets, &rows, &transforms));
         let targets = targets.transpose()?;

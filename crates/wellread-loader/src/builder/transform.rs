@@ -18,6 +18,12 @@ impl LoaderBuilder {
         self
     }
 
+    /// Takes the channels of these names: see [`Transform::named_channels`].
+    pub fn named_channels<'a>(mut self, channels: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
+        self.transform = self.transform.named_channels(channels);
+        self
+    }
+
     /// Takes the centre, `height` by `width` pixels.
     pub fn crop(mut self, height: usize, width: usize) -> Self {
         self.transform = self.transform.crop(height, width);

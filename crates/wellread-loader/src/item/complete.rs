@@ -149,18 +149,25 @@ impl PostReadBuffers {
                 dtype = item.info.dtype;
             }
         }
+        let lit = compiled.lit(job.dataset, item.row, item.info.shape)?;
         if let Some(of_rows) = compiled.fields() {
-            of_rows.find(item.row, item.info.shape, fields)?;
+            of_rows.find(item.row, lit.shape, fields)?;
         }
         if compiled.transform.is_corrected() {
+            // A field of all channels is in the order of the images that it is for.
+            let own = compiled.channels_of(item.row, item.is_moved && compiled.fields().is_some())?;
             for (number, plane) in source[..pixels].chunks_exact_mut(plane).enumerate() {
                 let channel = number / depth % channels;
+                if compiled.is_mask(channel) {
+                    continue;
+                }
                 let field = match &compiled.transform.illumination {
                     Some(field) => &**field,
                     None => fields.channel(channel),
                 };
-                let part = field.part(compiled.channels[channel], item.placement.top, item.placement.left);
-                plane::correct(level, part, width, plane);
+                let start =
+                    [lit.start[0] + item.placement.top as i64, lit.start[1] + item.placement.left as i64];
+                field.correct(level, own[channel], start, width, plane);
             }
         }
         let (target, output) = match to {

@@ -66,7 +66,7 @@ impl Job<'_> {
         let path = self.dataset.store().path();
         let mut fits = true;
         for array in self.arrays {
-            let output = array.compiled.transform.output_shape(info.shape);
+            let output = array.compiled.transform.output_shape(array.compiled.checked_shape(info.shape));
             fits &= output.map_err(|error| error.at(path, Some(row)))? == array.shape;
         }
         let Some(reference) = self.reference else { return Ok(()) };

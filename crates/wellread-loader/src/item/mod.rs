@@ -121,6 +121,8 @@ struct Item {
     destination: PixelDestination,
     /// Floats of the intermediate buffer that it takes.
     intermediate: usize,
+    /// Whether its channels go by name, and stand elsewhere than in the first image.
+    is_moved: bool,
     /// Where the factors of its channels begin.
     affine: usize,
     /// Where those of the last step begin, where the image has its own.
@@ -196,6 +198,7 @@ impl ItemContext {
         let mut left = most;
         for (i, (&row, &occurrence)) in rows.iter().zip(occurrences).enumerate() {
             let (stored, info) = job.row(row)?;
+            let is_moved = job.arrays[0].compiled.is_moved(stored)?;
             // Those of the image, whichever set is read: so targets are cut as their images are.
             let draws = Draws::new(job.seed, job.epoch, row).of_occurrence(occurrence);
             let (first, factors) = (self.items.len(), self.affine.len());
@@ -204,7 +207,7 @@ impl ItemContext {
                     let image = i % per_part * job.crops + crop;
                     let place = Place { part: i / per_part, start: image * array.image_bytes() };
                     let draws = draws.of_crop(array.first_draw + crop);
-                    self.add_item(job, [a, stored], info, draws, place)?;
+                    self.add_item(job, [a, stored], (info, is_moved), draws, place)?;
                 }
             }
             if most < usize::MAX {
@@ -308,7 +311,7 @@ impl ItemContext {
         &mut self,
         job: &Job<'_>,
         [array, row]: [usize; 2],
-        info: RowInfo,
+        (info, is_moved): (RowInfo, bool),
         draws: Draws,
         place: Place,
     ) -> Result<()> {
@@ -358,6 +361,7 @@ impl ItemContext {
             resampled,
             destination,
             intermediate,
+            is_moved,
             affine,
             last,
         });

@@ -42,6 +42,14 @@ impl ItemContext {
     ) -> Result<Shape> {
         let info = dataset.row_info(row)?;
         let path = dataset.store().path();
+        let hints = dataset.store().hints();
+        let of_set;
+        let transform = if transform.is_for(hints) {
+            transform
+        } else {
+            of_set = transform.clone().for_set(hints);
+            &of_set
+        };
         let compiled = match self.compiled.take() {
             Some(compiled) if compiled.fits(dataset, transform, info) => compiled,
             _ => {

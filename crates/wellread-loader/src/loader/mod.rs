@@ -170,6 +170,12 @@ impl Loader {
         &self.plan().first().compiled.transform
     }
 
+    /// Whether a channel that is delivered is a mask of 0 and 1: see [`Transform::is_last_mask`].
+    pub fn has_mask(&self) -> bool {
+        let compiled = &self.plan().first().compiled;
+        (0..compiled.channels.len()).any(|channel| compiled.is_mask(channel))
+    }
+
     /// What is loaded.
     pub fn dataset(&self) -> &Dataset {
         &self.parent.dataset

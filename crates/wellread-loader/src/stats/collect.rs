@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::PixelType;
 use wellread_store::convert::other_type;
-use wellread_store::{Error, Result, RowInfo, Scratch, Store};
+use wellread_store::{Error, Result, RowHints, RowInfo, Scratch, Store};
 use wellread_trace::{Kind, span};
 
 /// Bytes of counts of one thread, at most: a bound on the channels of a set.
@@ -95,14 +95,14 @@ pub(super) fn of_rows(
     let counts = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut groups = groups.into_inner().unwrap_or_else(PoisonError::into_inner);
     groups.sort_unstable_by_key(|(number, _)| *number);
-    let names = store.metadata(first_row)?.channels;
+    let names = names_of_all(store, rows)?;
     let channels = counts.iter().enumerate().map(|(c, counts)| {
         let moments = if is_exact(dtype) {
             Moments::of_counts(counts)
         } else {
             groups.iter().filter_map(|(_, all)| all.get(c)).fold(Moments::NONE, |sum, m| sum.merge(*m))
         };
-        let name = names.get(c).map(|channel| channel.name.clone()).filter(|name| !name.is_empty());
+        let name = names.get(c).cloned().flatten();
         of_channel(c, name, moments, counts, percents)
     });
     Ok(Stats {
@@ -113,6 +113,33 @@ pub(super) fn of_rows(
         percentile_error: if is_exact(dtype) { 0.0 } else { WIDE_ERROR },
         channels: channels.collect(),
     })
+}
+
+/// The name of each channel, where it has the same one in all of these rows.
+fn names_of_all(store: &dyn Store, rows: &[usize]) -> Result<Vec<Option<String>>> {
+    let mut names: Option<Vec<Option<String>>> = None;
+    // Metadata of rows that lie together may be read together.
+    let mut rows = rows.to_vec();
+    rows.sort_by_cached_key(|&row| store.row_hints(row).map_or(u64::MAX, RowHints::position));
+    for row in rows {
+        let there = store.metadata(row)?.channels.into_iter().map(|channel| channel.name);
+        match &mut names {
+            None => names = Some(there.map(|name| Some(name).filter(|name| !name.is_empty())).collect()),
+            Some(names) => {
+                let there: Vec<String> = there.collect();
+                for (c, name) in names.iter_mut().enumerate() {
+                    // An image without such a channel counts for none of it.
+                    if there.get(c).is_some_and(|other| name.as_deref() != Some(other.as_str())) {
+                        *name = None;
+                    }
+                }
+                if names.iter().all(Option::is_none) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(names.unwrap_or_default())
 }
 
 fn of_channel(

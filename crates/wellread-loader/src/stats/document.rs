@@ -37,7 +37,7 @@ pub struct Stats {
 pub struct ChannelStats {
     /// Its number, from 0.
     pub channel: usize,
-    /// Its name in the first image that has one.
+    /// Its name, where all images that have the channel call it the same.
     #[serde(default)]
     pub name: Option<String>,
     /// Finite values.

@@ -33,6 +33,13 @@ impl Transform {
         if self.channels.as_ref().is_some_and(Vec::is_empty) {
             return refuse("no channel is selected", "give at least one");
         }
+        let numbers = self.channels.as_ref().map_or(0, Vec::len);
+        if let Some(names) = self.channel_names.as_ref().filter(|names| names.len() != numbers) {
+            return refuse(
+                format!("{} names are given for {numbers} channels", names.len()),
+                "give the number of each channel in the first image",
+            );
+        }
         if self.illumination.is_some() && self.fields.is_some() {
             return refuse(
                 "illumination is corrected by one field, and by fields of groups",
@@ -254,8 +261,9 @@ impl Transform {
             }
         };
         self.check_channels(shape.c(), channels)?;
-        if let Some(field) = &self.illumination {
-            field.check(shape)?;
+        // What images are cut out of is known row by row.
+        if let Some(field) = self.illumination.as_ref().filter(|_| !self.is_cut) {
+            field.check(self.without_mask(shape))?;
         }
         let (height, width) = match self.resize {
             Some(resize) => (resize.height, resize.width),
@@ -273,6 +281,14 @@ impl Transform {
 
     /// Checks that lists of one number per channel are as long as there are channels.
     fn check_channels(&self, stored: usize, selected: usize) -> Checked {
+        // Masks may be left out.
+        let mask = self.mask(stored);
+        let masks = match &self.channels {
+            None => usize::from(mask.is_some()),
+            Some(channels) => channels.iter().filter(|&&channel| Some(channel) == mask).count(),
+        };
+        let (stored, selected) =
+            ([stored, stored - usize::from(mask.is_some())], [selected, selected - masks]);
         let lists = [
             match &self.normalize {
                 Some(Normalize::Given { mean, .. }) => {
@@ -282,12 +298,13 @@ impl Transform {
                     Some(("means to normalise by", mean.len(), stored, "channel of the stored images"))
                 }
                 // Those of one channel are of that one.
-                Some(Normalize::Groups(groups)) if groups.channels() != stored => {
+                Some(Normalize::Groups(groups)) if !stored.contains(&groups.channels()) => {
                     return refuse(
                         format!(
-                            "{} has statistics of {} channels, but there are {stored}",
+                            "{} has statistics of {} channels, but there are {}",
                             groups.path().display(),
-                            groups.channels()
+                            groups.channels(),
+                            stored[0]
                         ),
                         "compute them of these images: wellread stats --by",
                     );
@@ -302,9 +319,9 @@ impl Transform {
             },
         ];
         for (what, given, there, each) in lists.into_iter().flatten() {
-            if given != 1 && given != there {
+            if given != 1 && !there.contains(&given) {
                 return refuse(
-                    format!("{what} are given for {given} channels, but there are {there}"),
+                    format!("{what} are given for {given} channels, but there are {}", there[0]),
                     format!("give one for all channels, or one per {each}"),
                 );
             }

@@ -4,6 +4,8 @@ use super::field::Field;
 use super::fields::GroupFields;
 use super::steps::{Crop, Filter, Jitter, Noise, Normalize, Resize, RightAngles, Scale};
 use std::sync::Arc;
+use wellread_image::Shape;
+use wellread_store::Hints;
 
 /// The steps from a stored image to floats. The default changes nothing but the type.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -12,6 +14,9 @@ pub struct Transform {
     pub project: bool,
     /// Channels to take, in this order; `None` for all.
     pub channels: Option<Vec<usize>>,
+    /// Names of [`Self::channels`], where these are asked for by name: the channels of these names are taken in each image,
+    /// wherever they stand there. Numbers, also those of lists of one value per channel, are of the set's first image.
+    pub channel_names: Option<Arc<[String]>>,
     /// The part of the plane to take.
     pub crop: Crop,
     /// Field that illumination is corrected by.
@@ -40,6 +45,13 @@ pub struct Transform {
     pub normalize: Option<Normalize>,
     /// Probability, for each channel, of becoming 0. One channel always stays.
     pub channel_dropout: f32,
+    /// Whether the last stored channel is a mask of 0 and 1: it is cut, turned and resized as the others, but its values are neither
+    /// corrected, scaled, changed nor normalised, and lists of one number per channel may leave it out. Loaders set it by the set
+    /// ([`wellread_store::Hints::is_last_mask`]).
+    pub is_last_mask: bool,
+    /// Whether stored images are parts of larger ones, which illumination fields are of. Loaders set it by the set
+    /// ([`wellread_store::Hints::are_cut`]).
+    pub is_cut: bool,
 }
 
 impl Transform {
@@ -62,7 +74,38 @@ impl Transform {
     /// Takes these channels, in this order.
     pub fn channels(mut self, channels: impl Into<Vec<usize>>) -> Self {
         self.channels = Some(channels.into());
+        self.channel_names = None;
         self
+    }
+
+    /// Takes the channels of these names, in this order, wherever they stand in an image; each with its number in the set's first
+    /// image.
+    pub fn named_channels<'a>(mut self, channels: impl IntoIterator<Item = (&'a str, usize)>) -> Self {
+        let (names, numbers): (Vec<String>, Vec<usize>) =
+            channels.into_iter().map(|(name, number)| (name.to_owned(), number)).unzip();
+        (self.channels, self.channel_names) = (Some(numbers), Some(names.into()));
+        self
+    }
+
+    /// The same for the images of a set, which says this of itself.
+    pub(crate) fn for_set(mut self, set: Hints<'_>) -> Self {
+        (self.is_last_mask, self.is_cut) = (set.is_last_mask, set.are_cut);
+        self
+    }
+
+    /// Whether it is as [`Self::for_set`] makes it.
+    pub(crate) fn is_for(&self, set: Hints<'_>) -> bool {
+        (self.is_last_mask, self.is_cut) == (set.is_last_mask, set.are_cut)
+    }
+
+    /// The channel that is a mask, of images of so many.
+    pub(crate) fn mask(&self, channels: usize) -> Option<usize> {
+        channels.checked_sub(1).filter(|_| self.is_last_mask)
+    }
+
+    /// The shape of a stored image without its mask.
+    pub(crate) fn without_mask(&self, Shape([t, c, z, y, x]): Shape) -> Shape {
+        Shape([t, self.mask(c).unwrap_or(c), z, y, x])
     }
 
     /// Takes the centre, `height` by `width`.

@@ -5,7 +5,8 @@
 
 use super::error::TransformError;
 use super::npy;
-use crate::kernels::plane::FieldPart;
+use crate::kernels::plane::{self, FieldPart};
+use crate::simd::Level;
 use std::fmt;
 use std::path::Path;
 use wellread_image::Shape;
@@ -122,8 +123,40 @@ impl Field {
         Ok(())
     }
 
+    /// Corrects a plane of rows of `width` pixels, which begins at `start` of the field. What lies outside of the field is no part of
+    /// an image and stays as it is.
+    pub(crate) fn correct(
+        &self,
+        level: Level,
+        channel: usize,
+        start: [i64; 2],
+        width: usize,
+        plane: &mut [f32],
+    ) {
+        let [_, rows, columns] = self.size;
+        let height = plane.len() / width;
+        // The rows, or columns, of the plane that lie inside.
+        let inside = |start: i64, length: usize, of: usize| {
+            let within = |at: i64| at.clamp(0, length as i64) as usize;
+            within(start.saturating_neg())..within((of as i64).saturating_sub(start))
+        };
+        let (y, x) = (inside(start[0], height, rows), inside(start[1], width, columns));
+        if y.is_empty() || x.is_empty() {
+            return;
+        }
+        let at = |start: i64, first: usize| (start + first as i64) as usize;
+        if y.len() == height && x.len() == width {
+            plane::correct(level, self.part(channel, at(start[0], 0), at(start[1], 0)), width, plane);
+            return;
+        }
+        for (row, pixels) in plane.chunks_exact_mut(width).enumerate().take(y.end).skip(y.start) {
+            let part = self.part(channel, at(start[0], row), at(start[1], x.start));
+            plane::correct(level, part, x.len(), &mut pixels[x.clone()]);
+        }
+    }
+
     /// The part for channel `channel` from row `top`, column `left` on.
-    pub(crate) fn part(&self, channel: usize, top: usize, left: usize) -> FieldPart<'_> {
+    fn part(&self, channel: usize, top: usize, left: usize) -> FieldPart<'_> {
         let [channels, height, width] = self.size;
         let plane = if channels == 1 { 0 } else { channel };
         let start = (plane * height + top) * width + left;

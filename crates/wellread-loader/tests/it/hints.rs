@@ -49,7 +49,7 @@ impl Store for Odd {
         true
     }
     fn hints(&self) -> Hints<'_> {
-        Hints { rows_per_read: 7, pages: Some(&*self.pages), columns: Some(self), sites: None, parts: None }
+        Hints { rows_per_read: 7, pages: Some(&*self.pages), columns: Some(self), ..Hints::default() }
     }
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         Ok(RowHints::new(self, row))

@@ -7,6 +7,7 @@ mod support;
 mod cache_policies;
 mod caching;
 mod cells;
+mod channels;
 mod crops;
 mod errors;
 #[cfg(target_os = "linux")]

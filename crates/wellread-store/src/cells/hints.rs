@@ -1,7 +1,8 @@
 //! How cells are read best: what is kept of images and masks, where a cell lies, the memory that reading it takes.
 
+use super::edge::CellBox;
 use super::store::CellsStore;
-use crate::{PageCache, Result, RowFacts, RowHints, Store};
+use crate::{PageCache, Result, RowCut, RowFacts, RowHints, Store};
 
 impl PageCache for CellsStore {
     fn most(&self) -> usize {
@@ -25,6 +26,23 @@ impl RowFacts for CellsStore {
     fn position(&self, row: usize) -> u64 {
         let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
         image.map_or(u64::MAX, RowHints::position)
+    }
+
+    fn cut(&self, row: usize) -> Option<RowCut> {
+        let CellBox { image, start } = self.cell(row).ok()?;
+        let shape = self.images.row_info(image).ok()?.shape;
+        let own = RowCut { start, whole: [shape.y(), shape.x()] };
+        // Of an image that is a part itself, the part of the whole.
+        let cut = self.images.row_hints(image).ok()?.cut();
+        Some(cut.map_or(own, |RowCut { start: [y, x], whole }| RowCut {
+            start: [start[0].saturating_add(y), start[1].saturating_add(x)],
+            whole,
+        }))
+    }
+
+    fn metadata_rows(&self, row: usize) -> usize {
+        let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
+        image.map_or(1, RowHints::metadata_rows)
     }
 
     fn working_bytes(&self, row: usize) -> Result<usize> {

@@ -326,7 +326,8 @@ impl Store for CellsStore {
         let images = self.images.hints();
         let keeps = images.pages.is_some() || self.mask_hints().pages.is_some();
         let pages = keeps.then_some(self as &dyn PageCache);
-        Hints { columns: Some(self), sites: None, parts: None, pages, ..images }
+        let is_last_mask = self.mask() == Mask::Channel;
+        Hints { columns: Some(self), sites: None, parts: None, pages, is_last_mask, are_cut: true, ..images }
     }
 
     /// Where the image lies, which cells are sorted by; not the image's grid, since a cell begins anywhere in it.

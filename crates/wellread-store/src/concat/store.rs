@@ -6,8 +6,8 @@ use super::parts::{self, Found};
 use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
 use crate::outer_rows::{self, TakerError};
 use crate::{
-    EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch,
-    Store, StoreLayout,
+    EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowCut, RowFacts, RowHints, RowInfo,
+    Scratch, Store, StoreLayout,
 };
 use std::collections::HashSet;
 use std::ops::Range;
@@ -311,6 +311,9 @@ impl Store for Concat {
             columns: Some(self),
             sites: self.has_sites.then_some(self as &dyn SiteTable),
             parts: Some(self),
+            is_last_mask: !self.parts.is_empty()
+                && self.parts.iter().all(|part| part.store.hints().is_last_mask),
+            are_cut: self.parts.iter().any(|part| part.store.hints().are_cut),
         }
     }
 
@@ -372,6 +375,16 @@ impl RowFacts for Concat {
     fn file(&self, row: usize) -> Option<PathBuf> {
         let (part, row) = self.locate(row).ok()?;
         self.parts[part].store.row_hints(row).ok()?.file()
+    }
+
+    fn cut(&self, row: usize) -> Option<RowCut> {
+        let (part, row) = self.locate(row).ok()?;
+        self.parts[part].store.row_hints(row).ok()?.cut()
+    }
+
+    fn metadata_rows(&self, row: usize) -> usize {
+        let Ok((part, row)) = self.locate(row) else { return 1 };
+        self.parts[part].store.row_hints(row).map_or(1, RowHints::metadata_rows)
     }
 
     fn working_bytes(&self, row: usize) -> Result<usize> {

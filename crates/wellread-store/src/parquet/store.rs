@@ -374,6 +374,10 @@ impl RowFacts for ParquetStore {
         (chunk.data_page_offset().max(0) as u64).saturating_add(within as u64)
     }
 
+    fn metadata_rows(&self, row: usize) -> usize {
+        self.groups.get(self.group_of(row)).map_or(1, |group| group.rows.len())
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         let (group, found, info) = self.row(row)?;
         let image = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 3);

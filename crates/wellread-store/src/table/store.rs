@@ -407,6 +407,8 @@ impl Store for TableStore {
             columns: Some(self),
             sites: None,
             parts: None,
+            is_last_mask: false,
+            are_cut: false,
         }
     }
 
@@ -547,6 +549,10 @@ impl FeatureTable for TableStore {
 }
 
 impl RowFacts for TableStore {
+    fn metadata_rows(&self, _: usize) -> usize {
+        BLOCK
+    }
+
     fn working_bytes(&self, row: usize) -> Result<usize> {
         Ok(self.row_info(row)?.working_bytes())
     }

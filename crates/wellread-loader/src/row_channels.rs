@@ -1,0 +1,137 @@
+//! Channels by name: where they stand in each row, which may be another place than in the first image.
+//!
+//! ```text
+//!   row ─ known? ─┬─ where they are in the first image ──▶ the runs of the compiled transform
+//!                 └─ elsewhere ─▶ names of its channels ─▶ runs of its own
+//! ```
+//!
+//! The names of a row are looked at once, when its turn comes or, where metadata of many rows is read together, in the beginning. From then on a byte says whether its channels stand where they do in the first image.
+
+use crate::dataset::Dataset;
+use crate::transform::Transform;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use wellread_store::{Error, Result};
+
+/// The row was not looked at yet.
+const UNKNOWN: u8 = 0;
+/// Its channels stand where they do in the first image.
+const SAME: u8 = 1;
+/// They stand elsewhere.
+const MOVED: u8 = 2;
+
+/// The channels of the rows of a set, by their names.
+pub(crate) struct RowChannels {
+    dataset: Dataset,
+    names: Arc<[String]>,
+    /// Their numbers in the first image.
+    channels: Vec<usize>,
+    /// For each row.
+    known: Vec<AtomicU8>,
+}
+
+impl fmt::Debug for RowChannels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RowChannels({:?} are {:?})", self.names, self.channels)
+    }
+}
+
+impl RowChannels {
+    /// The channels of this set's rows that a transform names, or whose names tell its illumination fields; `None` where neither
+    /// does. `channels` are their numbers in the first image.
+    ///
+    /// # Errors
+    /// Metadata of the first image that cannot be read.
+    pub(crate) fn of(dataset: &Dataset, transform: &Transform, channels: &[usize]) -> Result<Option<Self>> {
+        let names: Arc<[String]> = match (&transform.channel_names, &transform.fields) {
+            (Some(names), _) => Arc::clone(names),
+            (None, Some(fields)) if fields.has_names() => {
+                let all = names_of(dataset, 0)?;
+                let named = channels.iter().filter_map(|&channel| all.get(channel));
+                let is_one = |name: &&String| {
+                    !name.is_empty() && all.iter().filter(|other| other == name).count() == 1
+                };
+                let named: Vec<String> = named.filter(is_one).cloned().collect();
+                if named.len() < channels.len() {
+                    return Ok(None);
+                }
+                named.into()
+            }
+            _ => return Ok(None),
+        };
+        let known = (0..dataset.len()).map(|_| AtomicU8::new(UNKNOWN)).collect();
+        let found = Self { dataset: dataset.clone(), names, channels: channels.to_vec(), known };
+        found.look_at_joint();
+        Ok(Some(found))
+    }
+
+    /// Looks at the rows whose metadata is read together with that of others, where it is read once for all. What is wrong with a
+    /// row is told when its turn comes.
+    fn look_at_joint(&self) {
+        let hints =
+            (0..self.known.len()).filter_map(|row| Some((self.dataset.store().row_hints(row).ok()?, row)));
+        let joint = hints.filter(|(hints, _)| hints.metadata_rows() > 1);
+        let mut rows: Vec<(u64, usize)> = joint.map(|(hints, row)| (hints.position(), row)).collect();
+        rows.sort_unstable();
+        for (_, row) in rows {
+            drop(self.is_moved(row));
+        }
+    }
+
+    /// Whether the rows are those of this set.
+    pub(crate) fn is_of(&self, dataset: &Dataset) -> bool {
+        self.dataset.is_same(dataset)
+    }
+
+    /// Whether the channels of a row stand elsewhere than in the first image.
+    ///
+    /// # Errors
+    /// No such row; one without a channel of each name.
+    pub(crate) fn is_moved(&self, row: usize) -> Result<bool> {
+        let known = self.known.get(row);
+        match known.map_or(UNKNOWN, |known| known.load(Ordering::Relaxed)) {
+            SAME => Ok(false),
+            MOVED => Ok(true),
+            _ => {
+                let is_moved = self.find(row)? != self.channels;
+                if let Some(known) = known {
+                    known.store(if is_moved { MOVED } else { SAME }, Ordering::Relaxed);
+                }
+                Ok(is_moved)
+            }
+        }
+    }
+
+    /// The numbers of the channels in a row.
+    ///
+    /// # Errors
+    /// No such row; one without a channel of each name.
+    pub(crate) fn find(&self, row: usize) -> Result<Vec<usize>> {
+        let there = names_of(&self.dataset, row)?;
+        let number = |name: &String| {
+            let mut of_name = there.iter().enumerate().filter(|(_, other)| *other == name);
+            match (of_name.next(), of_name.next()) {
+                (Some((number, _)), None) => Ok(number),
+                (found, _) => Err(self.refusal(row, name, found.is_some(), &there)),
+            }
+        };
+        self.names.iter().map(number).collect()
+    }
+
+    fn refusal(&self, row: usize, name: &str, is_twice: bool, there: &[String]) -> Error {
+        let store = self.dataset.store();
+        let parts = store.hints().set_parts();
+        let part = parts.iter().find(|part| part.rows.contains(&row));
+        let of = part.map_or_else(String::new, |part| format!(" of {}", part.name));
+        let has = if is_twice { "two channels" } else { "no channel" };
+        Error::new(store.path(), format_args!("the image{of} has {has} {name:?}: its channels are {there:?}"))
+            .row(row)
+            .choice()
+            .hint("take channels that all images have, load these rows by a loader of their own (rows), or give numbers of channels")
+    }
+}
+
+fn names_of(dataset: &Dataset, row: usize) -> Result<Vec<String>> {
+    Ok(dataset.metadata(row)?.channels.into_iter().map(|channel| channel.name).collect())
+}

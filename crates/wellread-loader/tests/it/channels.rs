@@ -1,0 +1,118 @@
+//! Channels that are asked for by name stand where they stand in each image.
+
+use std::sync::Arc;
+use wellread_image::{Channel, ImageMetadata, PixelType, Shape};
+use wellread_loader::{Dataset, GroupFields, ItemContext, Loader, MemoryStore, Stats, Targets, Transform};
+use wellread_store::Store;
+use wellread_store::concat::Concat;
+
+/// Images whose channel number `c` of row `r` has the value `10 * r + c` everywhere.
+fn images(name: &str, channels: &[&[&str]]) -> MemoryStore {
+    let mut store = MemoryStore::new(name);
+    for (row, channels) in channels.iter().enumerate() {
+        let of = |name: &&str| Channel { id: (*name).into(), name: (*name).into(), ..Channel::default() };
+        let metadata = ImageMetadata {
+            channels: channels.iter().map(of).collect(),
+            ..ImageMetadata::named(format!("{row}"))
+        };
+        let pixels = (0..channels.len()).flat_map(|c| vec![(10 * row + c) as u8; 16]).collect();
+        store.push_with(metadata, Shape([1, channels.len(), 1, 4, 4]), PixelType::U8, pixels).unwrap();
+    }
+    store
+}
+
+const MIXED: [&[&str]; 4] = [&["DNA", "ER"], &["ER", "DNA"], &["RNA", "ER", "AGP", "DNA"], &["DNA"]];
+
+/// The first value of each channel of each row.
+fn values(loader: &Loader) -> Vec<Vec<f32>> {
+    let mut found = vec![];
+    for batch in loader.iter_at(0, 0) {
+        let batch = batch.unwrap();
+        found
+            .extend((0..batch.len()).map(|i| batch.image(i).iter().step_by(16).copied().collect::<Vec<_>>()));
+    }
+    found
+}
+
+#[test]
+fn names_are_looked_up_in_each_image() {
+    let dataset = Dataset::from_store(Box::new(images("set", &MIXED)));
+    for workers in [0, 2] {
+        let builder = Loader::builder(&dataset).batch_size(2).workers(workers);
+        let one = builder.clone().named_channels([("DNA", 0)]).build().unwrap();
+        for _epoch in 0..2 {
+            assert_eq!(values(&one), [[0.0], [11.0], [23.0], [30.0]]);
+        }
+        let both =
+            builder.clone().named_channels([("ER", 1), ("DNA", 0)]).rows(vec![0, 1, 2]).build().unwrap();
+        assert_eq!(values(&both), [[1.0, 0.0], [10.0, 11.0], [21.0, 23.0]]);
+        // Numbers are numbers.
+        let first = builder.channels([0]).build().unwrap();
+        assert_eq!(values(&first), [[0.0], [10.0], [20.0], [30.0]]);
+    }
+    let (mut out, mut context) = (vec![], ItemContext::new());
+    let transform = Transform::default().named_channels([("DNA", 0)]);
+    dataset.sample_into(1, &transform, &mut out, &mut context).unwrap();
+    assert_eq!(out, [11.0; 16]);
+}
+
+#[test]
+fn images_without_the_name_are_named() {
+    let parts: Vec<Arc<dyn Store>> =
+        vec![Arc::new(images("one", &[&["DNA", "ER"]])), Arc::new(images("two", &[&["AGP", "RNA"]]))];
+    let dataset = Dataset::from_store(Box::new(Concat::of(parts)));
+    let loader = Loader::builder(&dataset).batch_size(1).named_channels([("DNA", 0)]).build().unwrap();
+    let mut batches = loader.iter_at(0, 0);
+    assert_eq!(batches.next().unwrap().unwrap().image(0), [0.0; 16]);
+    let error = batches.next().unwrap().unwrap_err().to_string();
+    for part in ["row 1", "no channel \"DNA\"", "AGP", "RNA"] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn targets_go_by_names_too() {
+    let dataset = Dataset::from_store(Box::new(images("set", &MIXED[..2])));
+    let targets = Targets::image(&dataset).named_channels([("ER", 1)]);
+    let loader = Loader::builder(&dataset).batch_size(2).targets(targets).build().unwrap();
+    let batch = loader.iter_at(0, 0).next().unwrap().unwrap();
+    let targets = batch.targets().unwrap();
+    assert_eq!(targets.image_as::<f32>(0), [1.0; 16]);
+    assert_eq!(targets.image_as::<f32>(1), [10.0; 16]);
+}
+
+#[test]
+fn illumination_by_names_follows_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, value) in [("DNA", 2.0f32), ("ER", 5.0)] {
+        let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 4), }";
+        let header = format!("{header:<117}\n");
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend([value; 16].iter().flat_map(|value| value.to_le_bytes()));
+        std::fs::write(folder.path().join(format!("{name}.npy")), bytes).unwrap();
+    }
+    let pattern = format!("{}/{{channel}}.npy", folder.path().display());
+    let transform = || Transform {
+        fields: Some(Arc::new(GroupFields::new(pattern.clone(), None::<String>).unwrap())),
+        ..Transform::default()
+    };
+    let dataset = Dataset::from_store(Box::new(images("set", &MIXED[..2])));
+    let all = Loader::builder(&dataset).batch_size(2).transform(transform()).build().unwrap();
+    assert_eq!(values(&all), [[0.0, 0.2], [5.5, 2.0]]);
+    let named = Loader::builder(&dataset).batch_size(2).transform(transform().named_channels([("ER", 1)]));
+    assert_eq!(values(&named.build().unwrap()), [[0.2], [2.0]]);
+}
+
+#[test]
+fn statistics_have_names_that_all_images_agree_on() {
+    let of = |channels: &[&[&str]]| {
+        let stats = Stats::of(&images("set", channels), &[50.0], 1, &|| {}).unwrap();
+        stats.channels.into_iter().map(|channel| channel.name).collect::<Vec<_>>()
+    };
+    let some = |name: &str| Some(name.to_owned());
+    assert_eq!(of(&[&["DNA", "ER"], &["DNA", "ER"]]), [some("DNA"), some("ER")]);
+    assert_eq!(of(&[&["DNA", "ER"], &["DNA", "AGP"]]), [some("DNA"), None]);
+    assert_eq!(of(&MIXED[..2]), [None, None]);
+}
