@@ -96,3 +96,28 @@ fn cells_that_cannot_be_cut_out_are_counted() {
     assert_eq!(unused.code, 2);
     assert!(unused.stderr.contains("--cells needs --input"), "{}", unused.stderr);
 }
+
+#[test]
+fn the_table_of_cells_and_its_masks_are_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    let before = std::fs::read(&table).unwrap();
+    let masks = dir.path().join("set/tiff-masks");
+    std::fs::create_dir(&masks).unwrap();
+    for image in std::fs::read_dir(&tiff).unwrap() {
+        let image = image.unwrap();
+        std::fs::copy(image.path(), masks.join(image.file_name())).unwrap();
+    }
+    let cells = ["--cells", arg(&table), "--cells-size", "8x8", "--overwrite"];
+    let onto_table = ["convert", arg(&tiff), arg(&table), "--format", "parquet"];
+    let refused = wellread(&[&onto_table[..], &cells].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("cells.csv is read and would be replaced"), "{}", refused.stderr);
+    assert_eq!(std::fs::read(&table).unwrap(), before);
+    let onto_masks = ["convert", arg(&tiff), arg(&masks), "--format", "tiff"];
+    let with_masks = ["--cells-mask", "channel", "--cells-masks", arg(&masks)];
+    let refused = wellread(&[&onto_masks[..], &cells, &with_masks].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("tiff-masks is read and would be replaced"), "{}", refused.stderr);
+    assert_eq!(std::fs::read_dir(&masks).unwrap().count(), 3);
+}
