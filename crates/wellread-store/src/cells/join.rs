@@ -45,6 +45,30 @@ pub(super) struct MaskRows {
     pub path: PathBuf,
     /// For each image the row of its label image, where there is one.
     pub rows: Vec<Option<usize>>,
+    /// Whether a crop without a pixel of its cell is an error. Of cells that are the labels themselves none can be missing.
+    pub has_to_be_seen: bool,
+}
+
+impl MaskRows {
+    /// The error of a crop without a pixel of its cell: `number` of the cell `name` in row `cell` is not in its box of the label image
+    /// in row `row` of `masks`.
+    pub fn no_such_label(
+        &self,
+        masks: &dyn Store,
+        row: usize,
+        name: &str,
+        cell: usize,
+        number: i64,
+    ) -> Error {
+        let label = masks.name(row).unwrap_or_else(|_| format!("in row {row}"));
+        let cause = format_args!(
+            "the label image {label} has no pixel of label {number} in the box of the cell {name}, row {cell} of the cells"
+        );
+        Error::new(&self.path, cause).row(row).hint(
+            "where another column has the numbers of the labels, name it (label); where the cell is larger than its box, take \
+             larger crops; unmatched skip takes such crops as they are",
+        )
+    }
 }
 
 impl Cells {
@@ -251,6 +275,7 @@ impl Cells {
         of_table: Option<PathBuf>,
         has_labels: bool,
     ) -> Result<MaskRows> {
+        let are_labels = options.masks.is_none() && of_table.is_some();
         let Some(path) = options.masks.clone().or(of_table) else {
             return Err(Error::new(&self.table.path, "a mask needs label images")
                 .choice()
@@ -283,7 +308,8 @@ impl Cells {
                     .hint("a label image has the rows and columns of its image, and one channel"));
             }
         }
-        Ok(MaskRows { mask: options.mask, path, rows })
+        let has_to_be_seen = options.unmatched == Unmatched::Error && !are_labels;
+        Ok(MaskRows { mask: options.mask, path, rows, has_to_be_seen })
     }
 }
 

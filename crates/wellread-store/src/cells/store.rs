@@ -7,7 +7,7 @@
 //! ```
 
 use super::cut::{Cutter, Wanted};
-use super::edge::{CellBox, inside};
+use super::edge::{CellBox, bands, inside};
 use super::join::Cells;
 use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
@@ -180,6 +180,7 @@ impl CellsStore {
             );
             std::mem::swap(&mut scratch.context, of_masks);
             read?;
+            self.check_labels(requests, wanted_masks, own)?;
         }
         let is_zero = self.mask() == Mask::Zero;
         std::mem::swap(&mut scratch.context, of_images);
@@ -195,6 +196,31 @@ impl CellsStore {
         if self.mask() == Mask::Channel {
             for &Wanted { request, start, part } in wanted_masks {
                 self.put_mask(&requests[request], request, start, &part.region, own, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the label image of each cell that is read whole has a pixel of the cell's number in its box: a table whose numbers are
+    /// not those of the label images would give nothing but black crops.
+    fn check_labels(&self, requests: &[Request], wanted: &[Wanted], own: &OwnPixels) -> Result<()> {
+        let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) else { return Ok(()) };
+        if !found.has_to_be_seen {
+            return Ok(());
+        }
+        for Wanted { request: number, part, .. } in wanted {
+            let Request { row, region } = requests[*number];
+            let planes = masks.row_info(part.row)?.shape;
+            let is_whole = region.size[3..] == self.cells.size
+                && (part.region.size[0], part.region.size[2]) == (planes.t(), planes.z());
+            if is_whole && !own.has_some(*number) {
+                return Err(found.no_such_label(
+                    &**masks,
+                    part.row,
+                    &self.name(row)?,
+                    row,
+                    self.cells.ids[row],
+                ));
             }
         }
         Ok(())
@@ -230,31 +256,6 @@ fn moved(part: &Region, start: [i64; 2]) -> Region {
     region.start[3] = (part.start[3] as i64 - start[0]) as usize;
     region.start[4] = (part.start[4] as i64 - start[1]) as usize;
     region
-}
-
-/// What of a request lies outside of the image: all but the rows and columns `seen`.
-fn bands(region: &Region, seen: Option<[Range<usize>; 2]>) -> impl Iterator<Item = Region> {
-    let [rows, columns] =
-        [3, 4].map(|axis: usize| region.start[axis]..region.start[axis] + region.size[axis]);
-    let bands = match seen {
-        None => vec![[rows, columns]],
-        // Above, below, left, right.
-        Some([y, x]) => vec![
-            [rows.start..y.start, columns.clone()],
-            [y.end..rows.end, columns.clone()],
-            [y.clone(), columns.start..x.start],
-            [y, x.end..columns.end],
-        ],
-    };
-    let region = *region;
-    bands.into_iter().filter(|[rows, columns]| !rows.is_empty() && !columns.is_empty()).map(
-        move |[rows, columns]| {
-            let mut band = region;
-            band.start[3..].copy_from_slice(&[rows.start, columns.start]);
-            band.size[3..].copy_from_slice(&[rows.len(), columns.len()]);
-            band
-        },
-    )
 }
 
 impl Store for CellsStore {
