@@ -121,3 +121,23 @@ fn the_table_of_cells_and_its_masks_are_not_replaced() {
     assert!(refused.stderr.contains("tiff-masks is read and would be replaced"), "{}", refused.stderr);
     assert_eq!(std::fs::read_dir(&masks).unwrap().count(), 3);
 }
+
+#[test]
+fn stored_cells_are_compared_with_what_they_were_cut_out_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    let stored = dir.path().join("stored.parquet");
+    let cells = ["--cells", arg(&table), "--cells-size", "16x12"];
+    json(&[&["convert", arg(&tiff), arg(&stored)], &cells[..]].concat());
+    for [first, other] in [[&stored, &tiff], [&tiff, &stored], [&tiff, &tiff]] {
+        let verified = json(&[&["verify", arg(first), "--against", arg(other)], &cells[..]].concat());
+        assert_eq!((&verified["passed"], &verified["images"]), (&true.into(), &12.into()), "{verified}");
+    }
+    let smaller = ["--cells", arg(&table), "--cells-size", "8x8"];
+    let differs = wellread(&[&["verify", arg(&stored), "--against", arg(&tiff)], &smaller[..]].concat());
+    assert_eq!(differs.code, 1, "{}", differs.stderr);
+    let nowhere = ["--cells", "none.csv", "--cells-size", "8x8"];
+    let failed = wellread(&[&["verify", arg(&stored), "--against", arg(&tiff)], &nowhere[..]].concat());
+    assert_ne!(failed.code, 0);
+    assert!(failed.stderr.contains("none.csv"), "{}", failed.stderr);
+}
