@@ -319,6 +319,30 @@ fn bad_tables_say_what_is_wrong() {
     assert!(refusal("image,x,y\na,1,2\n", &mask).contains("a mask needs label images"));
 }
 
+/// A table of the program is one like those of files.
+#[test]
+fn tables_in_memory_are_tables_of_cells() {
+    use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+    use wellread_store::cells::Cells;
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let dir = tempfile::tempdir().unwrap();
+    let image = Image::noise("a", Shape::plane(20, 20), PixelType::U8, &mut random);
+    let set = write(&dir.path().join("set.parquet"), "parquet", &WriteOptions::default(), &[image]);
+    let batch = |rows: usize| {
+        let columns: [(&str, ArrayRef); 3] = [
+            ("image", Arc::new(StringArray::from(vec!["a"; rows]))),
+            ("x", Arc::new(Float64Array::from(vec![4.0; rows]))),
+            ("y", Arc::new(Float64Array::from(vec![5.0; rows]))),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let options = CellOptions { size: [8, 8], ..CellOptions::default() };
+    let cells = Cells::find_in_memory(&*set, &[batch(2), batch(1)], &options).unwrap();
+    assert_eq!((cells.len(), cells.table_rows()), (3, &[0, 1, 2][..]));
+    let error = Cells::find_in_memory(&*set, &[batch(0)], &options).unwrap_err();
+    assert!(error.is_choice() && error.to_string().contains("no rows"), "{error}");
+}
+
 /// Keys of plate, well and site tell images; columns of both stand beside the cells.
 #[test]
 fn cells_are_joined_by_columns_and_have_them() {
