@@ -80,7 +80,9 @@ impl Cells {
     /// in an image; images that are smaller than a crop that is to lie inside; masks that are not of their images.
     pub fn find(images: &dyn Store, path: &Path, options: &CellOptions) -> Result<Self> {
         check_choices(path, options)?;
-        match table::open(path)? {
+        let wanted = [&options.x, &options.y, &options.label].into_iter().flatten();
+        let wanted: Vec<&str> = wanted.map(String::as_str).collect();
+        match table::open(path, &wanted)? {
             TableFile::Labels(store) => {
                 let (table, image) = centroids::table(images, &*store, &options.by)?;
                 let placement = Placement::of(&table, image, None, &CellOptions::default())?;
