@@ -14,6 +14,11 @@ def check(name: str, table: Any) -> None:
         )
 
 
+def is_table(table: Any) -> bool:
+    """Whether it has an Arrow stream, or an ``obs`` that may have one."""
+    return hasattr(table, "__arrow_c_stream__") or hasattr(table, "obs")
+
+
 def with_index(table: Any, on: Sequence[str]) -> Any:
     """A table with an Arrow stream: the ``obs`` of what has one, and of a pandas frame its index as columns, where
     that has names or `on` asks for an "index".

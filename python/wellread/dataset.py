@@ -131,7 +131,7 @@ class Dataset:
     def _open(self, path: str | list[str], options: dict[str, Any]) -> None:
         self._paths: str | list[str] = path
         self._options: dict[str, Any] | None = options
-        self._cut: tuple[Dataset, str, dict[str, Any]] | None = None
+        self._cut: tuple[Dataset, Any, dict[str, Any]] | None = None
         native = _native.Dataset(path, **options)
         self._path = path if isinstance(path, str) else native.path
         self._native = native
@@ -300,7 +300,7 @@ class Dataset:
 
     def cells(
         self,
-        table: Path,
+        table: Path | ArrowStream | Observed,
         *,
         x: str | None = None,
         y: str | None = None,
@@ -321,7 +321,8 @@ class Dataset:
 
         Args:
             table: Parquet (of CytoTable or pycytominer), CSV, TSV or CellProfiler's SQLite, with a row per cell; or a
-                set of label images, whose labels are the cells (their centroids and areas are computed).
+                set of label images, whose labels are the cells (their centroids and areas are computed). Or a table
+                in memory, as :meth:`with_columns` takes it: a pandas or polars frame, a pyarrow table.
             x, y: columns of the position; unless given, those of CellProfiler and scikit-image are looked for, such
                 as ``Nuclei_Location_Center_X``.
             size: height and width of a crop in pixels. The pixel that the position lies in is at index ``size // 2``.
@@ -348,7 +349,6 @@ class Dataset:
                 than an image (a :class:`ValueError` too).
             wellread.Error: a table that is damaged or no table, two cells of one number in an image.
         """
-        path = _check.path("table", table)
         columns = [by] if isinstance(by, str) else _check.several("by", () if by is None else by, "columns")
         choices: dict[str, Any] = {
             "x": None if x is None else _check.text("x", x),
@@ -362,7 +362,11 @@ class Dataset:
             "masks": None if masks is None else _check.path("masks", masks),
             "label": None if label is None else _check.text("label", label),
         }
-        return _cells_of(self, path, choices)
+        if isinstance(table, Dataset):
+            raise TypeError("table must be the path of label images, or a table of cells, not a Dataset")
+        if not _tables.is_table(table):
+            return _cells_of(self, _check.path("table", table), choices)
+        return _cells_of(self, _tables.with_index(table, choices["by"]), choices)
 
     def with_columns(
         self,
@@ -672,11 +676,14 @@ class Dataset:
         return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._images()}, {escape(self.format)}{first}"
 
 
-def _cells_of(images: Dataset, table: str, choices: dict[str, Any]) -> Dataset:
+def _cells_of(images: Dataset, table: Any, choices: dict[str, Any]) -> Dataset:
     # What was chosen is checked by now.
     dataset = Dataset.__new__(Dataset)
     dataset._path, dataset._options, dataset._cut = images._path, images._options, (images, table, choices)
-    dataset._native = images._native.cells(table, choices)
+    if isinstance(table, str):
+        dataset._native = images._native.cells(table, choices)
+    else:
+        dataset._native = images._native.cells_in(table.__arrow_c_stream__(), choices)
     dataset._length = len(dataset._native)
     return dataset
 

@@ -143,6 +143,32 @@ def test_label_images_are_cells_and_masks(sites):
         np.testing.assert_array_equal(channel[row], np.concatenate([want, mask]))
 
 
+def test_tables_in_memory_are_tables_of_cells(sites):
+    pa = pytest.importorskip("pyarrow")
+    folder, images = sites
+    ds = wr.Dataset(folder / "images")
+    path, rows = table_of(folder, images, cells=10, seed=7)
+    names, xs, ys = zip(*rows, strict=True)
+    table = pa.table({"Image_FileName_DNA": [f"{name}.tif" for name in names], "x": xs, "y": ys})
+    cells = ds.cells(table, size=(9, 11))
+    stored = ds.cells(path, size=(9, 11))
+    assert len(cells) == len(stored) == 30 and "30 cells" in repr(cells)
+    for row in (0, 13, 29):
+        np.testing.assert_array_equal(cells[row], stored[row])
+    np.testing.assert_array_equal(cells.column("x"), xs)
+    again = pickle.loads(pickle.dumps(cells))
+    np.testing.assert_array_equal(again[5], cells[5])
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"image": [names[0]], "x": [xs[0]], "y": [ys[0]]})
+    np.testing.assert_array_equal(ds.cells(frame, size=(9, 11))[0], stored[0])
+    with pytest.raises(wr.ChoiceError, match="no rows"):
+        ds.cells(table.slice(0, 0))
+    with pytest.raises(TypeError, match="table must be the path of label images"):
+        ds.cells(ds)
+    with pytest.raises(TypeError, match="table"):
+        ds.cells(3)
+
+
 def test_parquet_of_profiles_is_joined_by_metadata(sites, tmp_path, wellread):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq

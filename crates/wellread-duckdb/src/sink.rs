@@ -63,8 +63,9 @@ impl DuckSink {
     /// Stages the output.
     ///
     /// # Errors
-    /// The target exists, or options and columns that DuckDB does not have.
+    /// The target exists or has no name as text, or options and columns that DuckDB does not have.
     pub fn create(path: &Path, options: &WriteOptions, target: Target) -> Result<Self> {
+        refuse_other_text(path)?;
         codec(path, options, target)?;
         check_columns(path, options)?;
         library::load(path)?;
@@ -249,6 +250,15 @@ fn log_of(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(".wal");
     name.into()
+}
+
+/// Refuses a path that is not UTF-8: DuckDB takes paths as text, and nobody could open what has such a name.
+fn refuse_other_text(path: &Path) -> Result<()> {
+    if path.to_str().is_some() {
+        return Ok(());
+    }
+    Err(Error::new(path, "DuckDB cannot write to a path that is not valid UTF-8")
+        .hint("choose another name, or another folder where it is the folder's"))
 }
 
 /// Refuses a path with a question mark, behind which DuckDB looks for options when it names the log.

@@ -35,6 +35,10 @@ type Encoding = Vec<(&'static str, String)>;
 
 /// A writer to a Lance dataset, or to a LanceDB folder with one where the target ends in `.lancedb`.
 pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
+    // Its parts lie under another name until it is complete, and readers ask for the whole path as text.
+    if std::path::absolute(target).is_ok_and(|whole| whole.to_str().is_none()) {
+        return Err(not_utf8(target));
+    }
     let encoding = encoding(target, options)?;
     if options.overwrite {
         place::refuse_tables(target)?;
@@ -42,6 +46,12 @@ pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<Box<dyn St
     let staged = Staged::for_table(target, options)?;
     let make = Box::new(move |schema: SchemaRef| sink(staged, &encoding, &schema));
     Ok(Box::new(TableWriter::create(target, options, make)?))
+}
+
+/// Lance takes paths as text.
+fn not_utf8(target: &Path) -> Error {
+    Error::new(target, "Lance cannot write to a path that is not valid UTF-8")
+        .hint("choose another name, or another folder where it is the folder's")
 }
 
 /// What the options mean to Lance.
@@ -110,8 +120,7 @@ impl Output {
     /// In `folder`.
     fn new(target: PathBuf, folder: &Path, schema: SchemaRef) -> Result<Self> {
         let Some(address) = folder.to_str().map(str::to_owned) else {
-            return Err(Error::new(target, "Lance cannot write to a path that is not valid UTF-8")
-                .hint("rename the folder"));
+            return Err(not_utf8(&target));
         };
         let empty = export(arrow_array::RecordBatch::new_empty(schema));
         let theirs =

@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 use std::collections::HashSet;
 use std::ffi::CStr;
+use wellread::store::cells::CellOptions;
 use wellread::store::features::without_dictionaries;
 use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
 use wellread::store::with_columns::joined;
@@ -207,6 +208,28 @@ pub(crate) fn import(
     })
 }
 
+/// The cells of a table in memory, cut out of the images of a set.
+pub(crate) fn cells(
+    py: Python<'_>,
+    dataset: &Opened,
+    capsule: &Bound<'_, PyCapsule>,
+    options: CellOptions,
+) -> PyResult<wellread::Dataset> {
+    let stream = taken(capsule)?;
+    dataset.long(py, Activity::Opening, move |dataset, _| {
+        dataset.cells_in_memory(&some_batches(stream)?, &options)
+    })
+}
+
+/// The batches of a table's stream; an empty one, which has the columns, where there is none.
+fn some_batches(stream: FFI_ArrowArrayStream) -> Result<Vec<RecordBatch>, Error> {
+    let (schema, mut batches) = plain_batches(stream).map_err(|why| Error::new("<table>", why))?;
+    if batches.is_empty() {
+        batches.push(RecordBatch::new_empty(schema));
+    }
+    Ok(batches)
+}
+
 /// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order.
 pub(crate) fn with_columns(
     py: Python<'_>,
@@ -217,10 +240,7 @@ pub(crate) fn with_columns(
 ) -> PyResult<wellread::Dataset> {
     let stream = taken(capsule)?;
     dataset.long(py, Activity::Choosing, move |dataset, _| {
-        let (schema, mut batches) = plain_batches(stream).map_err(|why| Error::new("<table>", why))?;
-        if batches.is_empty() {
-            batches.push(RecordBatch::new_empty(schema));
-        }
+        let batches = some_batches(stream)?;
         dataset.with_columns(joined(dataset.store(), &batches, &on, nulls)?)
     })
 }

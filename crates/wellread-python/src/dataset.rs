@@ -197,6 +197,12 @@ impl Dataset {
             .map(Self::new)
     }
 
+    /// The cells of the table of an Arrow stream, cut out of these images.
+    fn cells_in(&self, py: Python<'_>, stream: &Bound<'_, PyCapsule>, choices: CellChoice) -> PyResult<Self> {
+        let options = choices.options().map_err(|error| exception(py, &error, Activity::Choosing))?;
+        crate::arrow::cells(py, &self.opened, stream, options).map(Self::new)
+    }
+
     /// The same images with the columns of an Arrow stream beside them.
     fn with_columns(
         &self,

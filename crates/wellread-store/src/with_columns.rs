@@ -20,7 +20,7 @@ use std::sync::Arc;
 use wellread_image::ImageMetadata;
 
 /// What a table in memory is called in errors.
-const TABLE: &str = "<table>";
+pub(crate) const TABLE: &str = "<table>";
 
 /// A store with more columns beside the images of another one. Where both have a column of one name, the new one counts.
 pub struct WithColumns {
@@ -129,7 +129,7 @@ fn rows_of_images(
 }
 
 /// The plain columns of all batches as one.
-fn whole(batches: &[RecordBatch]) -> Result<FeatureColumns> {
+pub(crate) fn whole(batches: &[RecordBatch]) -> Result<FeatureColumns> {
     let Some(first) = batches.first() else { return Err(Error::new(TABLE, "has no columns").choice()) };
     let schema = first.schema();
     let names: Vec<String> = features::plain_columns(&schema).map(str::to_owned).collect();

@@ -72,6 +72,11 @@ impl CellArgs {
         self.cells.as_deref().map(|table| (table, options))
     }
 
+    /// What is read beside the images: the table, and the label images.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.cells.as_deref().into_iter().chain(self.cells_masks.as_deref())
+    }
+
     /// These images, or the cells that are cut out of them; says what was left out where `says` is set.
     pub fn of(&self, images: Box<dyn Store>, says: bool) -> wellread_store::Result<Box<dyn Store>> {
         let Some((table, options)) = self.chosen() else { return Ok(images) };

@@ -86,7 +86,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     check_places(&args.source, &args.target)?;
     let types = pixel_types(&*source);
     if args.write.overwrite {
-        check_files(&*source, args.join.as_deref(), &args.target)?;
+        let others: Vec<&Path> = args.join.as_deref().into_iter().chain(args.open.cells.paths()).collect();
+        check_files(&*source, &others, &args.target)?;
     }
     if !args.mixed {
         let of_one_type = if types.len() > 1 { one_pixel_type(&*source) } else { Ok(()) };

@@ -41,6 +41,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if let Some(size) = args.plate.plate {
         return plate::run(&args.out, &args.plate, size, &args.synthetic, &args.write, args.masks, ui);
     }
+    args.plate.refuse_without_plate()?;
     let formats = data::parse_formats(&args.formats).map_err(|e| Failure::Usage(e.to_string()))?;
     let spec = args.synthetic.spec()?;
     if args.masks && spec.kind == Kind::Noise {

@@ -35,6 +35,23 @@ pub struct PlateArgs {
     cells_table: bool,
 }
 
+impl PlateArgs {
+    /// Refuses what is of a plate where none is asked for: the parser does not say so beside options that a plate has not.
+    pub fn refuse_without_plate(&self) -> Outcome {
+        let given = [
+            ("--fields", self.fields.is_some()),
+            ("--layout", self.layout.is_some()),
+            ("--cells-table", self.cells_table),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => {
+                Err(Failure::Usage(format!("{option} is of a plate: say of which, --plate WELLS")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
 /// Writes the plate.
 pub fn run(
     out: &Path,
@@ -45,6 +62,11 @@ pub fn run(
     masks: bool,
     ui: Ui,
 ) -> Outcome {
+    let layout = args.layout.unwrap_or_default();
+    if write.shard.is_some() && layout != PlateLayout::HcsZarr {
+        let why = "--shard is of OME-Zarr, and the files of this plate are TIFF";
+        return Err(Failure::Usage(format!("{why}; choose --layout hcs-zarr, or leave it out")));
+    }
     let fields = args.fields.unwrap_or(FIELDS);
     let images = synthetic.spec_of_plate(size.wells().saturating_mul(fields))?;
     let spec = PlateSpec {
@@ -55,7 +77,7 @@ pub fn run(
         pixels: [images.shape.y(), images.shape.x()],
         dtype: images.dtype,
         seed: images.seed,
-        layout: args.layout.unwrap_or_default(),
+        layout,
         table: args.cells_table,
         masks,
     };

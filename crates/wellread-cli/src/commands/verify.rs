@@ -1,5 +1,7 @@
 //! `wellread verify PATH [--against EXPECTED.json|OTHER_PATH]`
 
+mod sets;
+
 use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::collections::{BTreeMap, HashSet};
@@ -18,11 +20,14 @@ Reads every pixel; exit code 1 when something cannot be read or differs. What ha
 may be damaged and still be read: compare it with expected checksums or with its source
 (--against). Images must then agree in order, name, shape, pixel type and pixels. What differs is
 told apart: images in another row, under another name, with other pixels.
+Options of opening, such as --pattern and --cells, are of both sets where both take them, and of
+the other one where the first does not: it is what was made of that.
 
 Examples:
   wellread verify plate.parquet
   wellread verify plate.zarr --against plate.parquet
   wellread verify plate.parquet --against expected.json
+  wellread verify cells.parquet --against images --cells cells.csv --cells-size 64x64
   wellread verify renamed-files --against plate.parquet --ignore names,order")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
@@ -60,18 +65,21 @@ enum Ignored {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let store = args.open.open(&args.path).map_err(|failure| with_level_hint(args, failure))?;
-    let mut other = None;
-    let expected = match &args.against {
-        None => None,
-        Some(path) if is_list(path) => Some(wellread_store::checksum::read_expected(path)?),
-        Some(path) => {
-            let options = OpenArgs { skip_null: args.open.skip_null, ..OpenArgs::default() };
-            let set = options.open(path)?;
+    let with_hint = |failure| with_level_hint(args, failure);
+    let (store, other) = match args.against.as_deref().filter(|path| !is_list(path)) {
+        None => (args.open.open(&args.path)?, None),
+        Some(other) => {
+            let [first, other] = sets::open_both(&args.open, &args.path, other).map_err(with_hint)?;
+            (first, Some(other))
+        }
+    };
+    let expected = match (&args.against, &other) {
+        (None, _) => None,
+        (Some(path), None) => Some(wellread_store::checksum::read_expected(path)?),
+        (Some(_), Some(set)) => {
             let bar = ui.progress(set.len() as u64, "reading the other set");
-            let sums = expected_of(&*set, args.jobs, &|| bar.inc(1))?;
+            let sums = expected_of(&**set, args.jobs, &|| bar.inc(1))?;
             bar.finish_and_clear();
-            other = Some(set);
             Some(sums)
         }
     };

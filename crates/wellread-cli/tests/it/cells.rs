@@ -96,3 +96,48 @@ fn cells_that_cannot_be_cut_out_are_counted() {
     assert_eq!(unused.code, 2);
     assert!(unused.stderr.contains("--cells needs --input"), "{}", unused.stderr);
 }
+
+#[test]
+fn the_table_of_cells_and_its_masks_are_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    let before = std::fs::read(&table).unwrap();
+    let masks = dir.path().join("set/tiff-masks");
+    std::fs::create_dir(&masks).unwrap();
+    for image in std::fs::read_dir(&tiff).unwrap() {
+        let image = image.unwrap();
+        std::fs::copy(image.path(), masks.join(image.file_name())).unwrap();
+    }
+    let cells = ["--cells", arg(&table), "--cells-size", "8x8", "--overwrite"];
+    let onto_table = ["convert", arg(&tiff), arg(&table), "--format", "parquet"];
+    let refused = wellread(&[&onto_table[..], &cells].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("cells.csv is read and would be replaced"), "{}", refused.stderr);
+    assert_eq!(std::fs::read(&table).unwrap(), before);
+    let onto_masks = ["convert", arg(&tiff), arg(&masks), "--format", "tiff"];
+    let with_masks = ["--cells-mask", "channel", "--cells-masks", arg(&masks)];
+    let refused = wellread(&[&onto_masks[..], &cells, &with_masks].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("tiff-masks is read and would be replaced"), "{}", refused.stderr);
+    assert_eq!(std::fs::read_dir(&masks).unwrap().count(), 3);
+}
+
+#[test]
+fn stored_cells_are_compared_with_what_they_were_cut_out_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    let stored = dir.path().join("stored.parquet");
+    let cells = ["--cells", arg(&table), "--cells-size", "16x12"];
+    json(&[&["convert", arg(&tiff), arg(&stored)], &cells[..]].concat());
+    for [first, other] in [[&stored, &tiff], [&tiff, &stored], [&tiff, &tiff]] {
+        let verified = json(&[&["verify", arg(first), "--against", arg(other)], &cells[..]].concat());
+        assert_eq!((&verified["passed"], &verified["images"]), (&true.into(), &12.into()), "{verified}");
+    }
+    let smaller = ["--cells", arg(&table), "--cells-size", "8x8"];
+    let differs = wellread(&[&["verify", arg(&stored), "--against", arg(&tiff)], &smaller[..]].concat());
+    assert_eq!(differs.code, 1, "{}", differs.stderr);
+    let nowhere = ["--cells", "none.csv", "--cells-size", "8x8"];
+    let failed = wellread(&[&["verify", arg(&stored), "--against", arg(&tiff)], &nowhere[..]].concat());
+    assert_ne!(failed.code, 0);
+    assert!(failed.stderr.contains("none.csv"), "{}", failed.stderr);
+}

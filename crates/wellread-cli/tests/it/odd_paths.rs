@@ -83,3 +83,26 @@ fn benchmarks_write_results_to_paths_that_are_not_utf8() {
     assert!(Path::new(&out).join("summary.json").is_file() && Path::new(&out).join("report.html").is_file());
     ends(&document!("report", &out)["report"], "rb\u{fffd}/report.html");
 }
+
+/// Engines that take paths as text would write what nobody can open.
+#[test]
+fn targets_of_engines_that_take_text_are_refused_before_anything_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    if !takes_odd_names(dir.path()) || !has_format("tiff") {
+        return;
+    }
+    generate(&dir.path().join("set"), 2, &["--formats", "tiff"]);
+    let set = dir.path().join("set/tiff");
+    let names = [("duckdb", "nu"), ("parquet-duckdb", "np"), ("lance", "nl")];
+    for (format, name) in names.into_iter().filter(|(format, _)| has_format(format)) {
+        let target = odd(dir.path(), &[name.as_bytes(), b"\xff"].concat());
+        let [convert, flag, format_name] = ["convert", "--format", format].map(OsStr::new);
+        let words: [&OsStr; 5] = [convert, set.as_os_str(), &target, flag, format_name];
+        let done = wellread(&words);
+        assert_ne!(done.code, 0, "{format}");
+        assert!(done.stderr.contains("is not valid UTF-8"), "{format}: {}", done.stderr);
+        assert!(!Path::new(&target).exists(), "{format}");
+    }
+    // What takes odd names, and the set.
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+}

@@ -65,7 +65,12 @@ fn wrong_plates_say_what_is_wrong() {
     refused(&out, &["--plate", "100"], 2, "is no plate");
     refused(&out, &["--plate", "6", "--layout", "incell"], 2, "is no layout of a generated plate");
     refused(&out, &["--plate", "6", "--images", "5"], 2, "cannot be used with");
-    refused(&out, &["--fields", "5"], 2, "--plate");
+    for option in [&["--fields", "5"][..], &["--layout", "harmony"], &["--cells-table"]] {
+        refused(&out, option, 2, "--plate");
+        refused(&out, &[option, &["--images", "3"]].concat(), 2, "--plate");
+    }
+    let shard = ["--plate", "6", "--shard", "1,1,1,16,16"];
+    refused(&out, &shard, 2, "--shard is of OME-Zarr");
     refused(dir.path(), &["--plate", "6", "--size", "16x16"], 1, "already exists");
     refused(
         &out,

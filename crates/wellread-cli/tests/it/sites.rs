@@ -83,3 +83,19 @@ fn bench_and_infer_open_files_as_they_are_told() {
         assert!(done.stderr.contains("say how files make images"), "{}", done.stderr);
     }
 }
+
+#[test]
+fn what_was_written_of_sites_is_compared_with_their_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let plate = plate(dir.path());
+    let pattern = ["--pattern", "r{row}c{col}f{site}p{z}-ch{channel}*", "--missing", "skip"];
+    for name in ["plate.parquet", "plate"] {
+        let target = dir.path().join(name);
+        let format = if name == "plate" { "tiff" } else { "parquet" };
+        json(&[&["convert", arg(&plate), arg(&target), "--format", format], &pattern[..]].concat());
+        for [first, other] in [[&target, &plate], [&plate, &target], [&plate, &plate]] {
+            let verified = json(&[&["verify", arg(first), "--against", arg(other)], &pattern[..]].concat());
+            assert_eq!((&verified["passed"], &verified["images"]), (&true.into(), &2.into()), "{verified}");
+        }
+    }
+}

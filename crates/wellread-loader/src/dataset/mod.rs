@@ -185,6 +185,15 @@ impl Dataset {
         Self::of_cells(self.clone(), Arc::new(cells))
     }
 
+    /// The same of a table that the program has, in one batch or several.
+    ///
+    /// # Errors
+    /// As [`Cells::find_in_memory`].
+    pub fn cells_in_memory(&self, table: &[FeatureColumns], options: &CellOptions) -> Result<Self> {
+        let cells = Cells::find_in_memory(&*self.store, table, options)?;
+        Self::of_cells(self.clone(), Arc::new(cells))
+    }
+
     /// Cells that were found in these images.
     fn of_cells(images: Self, cells: Arc<Cells>) -> Result<Self> {
         let store = CellsStore::new(Arc::clone(&images.store), Arc::clone(&cells))?;

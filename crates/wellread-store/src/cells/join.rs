@@ -9,7 +9,7 @@ use super::pairs::pair;
 use super::placement::Placement;
 use super::table::{self, CellTable, TableFile};
 use crate::words::counted;
-use crate::{Error, OpenOptions, Result, RowInfo, Store, concat};
+use crate::{Error, OpenOptions, Result, RowInfo, Store, concat, with_columns};
 use arrow_array::RecordBatch;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,30 @@ pub(super) struct MaskRows {
     pub path: PathBuf,
     /// For each image the row of its label image, where there is one.
     pub rows: Vec<Option<usize>>,
+    /// Whether a crop without a pixel of its cell is an error. Of cells that are the labels themselves none can be missing.
+    pub has_to_be_seen: bool,
+}
+
+impl MaskRows {
+    /// The error of a crop without a pixel of its cell: `number` of the cell `name` in row `cell` is not in its box of the label image
+    /// in row `row` of `masks`.
+    pub fn no_such_label(
+        &self,
+        masks: &dyn Store,
+        row: usize,
+        name: &str,
+        cell: usize,
+        number: i64,
+    ) -> Error {
+        let label = masks.name(row).unwrap_or_else(|_| format!("in row {row}"));
+        let cause = format_args!(
+            "the label image {label} has no pixel of label {number} in the box of the cell {name}, row {cell} of the cells"
+        );
+        Error::new(&self.path, cause).row(row).hint(
+            "where another column has the numbers of the labels, name it (label); where the cell is larger than its box, take \
+             larger crops; unmatched skip takes such crops as they are",
+        )
+    }
 }
 
 impl Cells {
@@ -55,37 +79,58 @@ impl Cells {
     /// A table that cannot be read or lacks a column; cells that cannot be cut out, unless they may be left out; two cells of one number
     /// in an image; images that are smaller than a crop that is to lie inside; masks that are not of their images.
     pub fn find(images: &dyn Store, path: &Path, options: &CellOptions) -> Result<Self> {
-        if options.size.contains(&0) || options.size.iter().any(|&side| side > MAX_SIDE) {
-            let [height, width] = options.size;
-            let cause = format_args!("crops of {height} x {width} pixels");
-            return Err(Error::new(path, cause)
-                .choice()
-                .hint(format_args!("give 1 to {MAX_SIDE} rows and columns")));
-        }
-        if options.mask == Mask::None && options.masks.is_some() {
-            return Err(Error::new(path, "label images were given, and nothing to do with them")
-                .choice()
-                .hint("choose what a mask is for: zero or channel"));
-        }
-        let (table, placement, masks) = match table::open(path)? {
+        check_choices(path, options)?;
+        let wanted = [&options.x, &options.y, &options.label].into_iter().flatten();
+        let wanted: Vec<&str> = wanted.map(String::as_str).collect();
+        match table::open(path, &wanted)? {
             TableFile::Labels(store) => {
                 let (table, image) = centroids::table(images, &*store, &options.by)?;
                 let placement = Placement::of(&table, image, None, &CellOptions::default())?;
-                (table, placement, Some(path.to_owned()))
+                Self::masked(images, table, &placement, options, Some(path.to_owned()))
             }
-            TableFile::Columns(table) => {
-                let by = By::of(images, &table, options)?;
-                let keys = (!by.columns().is_empty()).then(|| table.read(by.columns())).transpose()?;
-                let none = || RecordBatch::new_empty(std::sync::Arc::new(arrow_schema::Schema::empty()));
-                let keys = keys.unwrap_or_else(none);
-                let image = image_of(images, &table, &by, &keys)?;
-                let placement = Placement::of(&table, image, Some(images), options)?;
-                (table, placement, None)
-            }
-        };
-        let mut cells = Self::placed(images, table, &placement, options)?;
+            TableFile::Columns(table) => Self::of_columns(images, table, options),
+        }
+    }
+
+    /// The same of a table in memory, by the plain columns of its batches. Errors call it `table`.
+    ///
+    /// # Errors
+    /// As [`Self::find`]; two columns of one name.
+    pub fn find_in_memory(
+        images: &dyn Store,
+        batches: &[RecordBatch],
+        options: &CellOptions,
+    ) -> Result<Self> {
+        let path = Path::new(with_columns::TABLE);
+        check_choices(path, options)?;
+        let columns = with_columns::whole(batches)?;
+        if columns.num_rows() == 0 {
+            return Err(Error::new(path, "the table has no rows").choice());
+        }
+        Self::of_columns(images, CellTable::in_memory(path, columns), options)
+    }
+
+    fn of_columns(images: &dyn Store, table: CellTable, options: &CellOptions) -> Result<Self> {
+        let by = By::of(images, &table, options)?;
+        let keys = (!by.columns().is_empty()).then(|| table.read(by.columns())).transpose()?;
+        let none = || RecordBatch::new_empty(std::sync::Arc::new(arrow_schema::Schema::empty()));
+        let keys = keys.unwrap_or_else(none);
+        let image = image_of(images, &table, &by, &keys)?;
+        let placement = Placement::of(&table, image, Some(images), options)?;
+        Self::masked(images, table, &placement, options, None)
+    }
+
+    /// The cells, with their masks where these are asked for: `labels`, where the table is label images.
+    fn masked(
+        images: &dyn Store,
+        table: CellTable,
+        placement: &Placement,
+        options: &CellOptions,
+        labels: Option<PathBuf>,
+    ) -> Result<Self> {
+        let mut cells = Self::placed(images, table, placement, options)?;
         if options.mask != Mask::None {
-            cells.masks = Some(cells.mask_rows(images, options, masks, placement.labels.is_some())?);
+            cells.masks = Some(cells.mask_rows(images, options, labels, placement.labels.is_some())?);
         }
         Ok(cells)
     }
@@ -251,6 +296,7 @@ impl Cells {
         of_table: Option<PathBuf>,
         has_labels: bool,
     ) -> Result<MaskRows> {
+        let are_labels = options.masks.is_none() && of_table.is_some();
         let Some(path) = options.masks.clone().or(of_table) else {
             return Err(Error::new(&self.table.path, "a mask needs label images")
                 .choice()
@@ -283,8 +329,26 @@ impl Cells {
                     .hint("a label image has the rows and columns of its image, and one channel"));
             }
         }
-        Ok(MaskRows { mask: options.mask, path, rows })
+        let has_to_be_seen = options.unmatched == Unmatched::Error && !are_labels;
+        Ok(MaskRows { mask: options.mask, path, rows, has_to_be_seen })
     }
+}
+
+/// Whether what is asked for can be had of any table.
+fn check_choices(path: &Path, options: &CellOptions) -> Result<()> {
+    if options.size.contains(&0) || options.size.iter().any(|&side| side > MAX_SIDE) {
+        let [height, width] = options.size;
+        let cause = format_args!("crops of {height} x {width} pixels");
+        return Err(Error::new(path, cause)
+            .choice()
+            .hint(format_args!("give 1 to {MAX_SIDE} rows and columns")));
+    }
+    if options.mask == Mask::None && options.masks.is_some() {
+        return Err(Error::new(path, "label images were given, and nothing to do with them")
+            .choice()
+            .hint("choose what a mask is for: zero or channel"));
+    }
+    Ok(())
 }
 
 /// Whether a label image of this shape can be a mask of an image: of each time point and plane, or of all.

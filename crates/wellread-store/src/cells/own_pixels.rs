@@ -51,6 +51,12 @@ impl OwnPixels {
         });
     }
 
+    /// Whether a pixel in the box of a request is the cell's, by what was taken so far.
+    pub fn has_some(&self, request: usize) -> bool {
+        let mask = self.boxes.get(request).copied().flatten();
+        mask.is_some_and(|MaskBox { region, at, .. }| self.bytes[at..at + region.pixels()].contains(&1))
+    }
+
     /// Makes those pixels of a part of the image 0 that are not the cell's.
     pub fn zero_others(&self, request: usize, part: &Region, dtype: PixelType, pixels: &mut [u8]) {
         let Some(mask) = self.boxes.get(request).copied().flatten() else { return };
@@ -128,7 +134,9 @@ mod tests {
         let region = Region { start: [0, 0, 0, 1, 2], size: [1, 1, 1, 2, 3] };
         own.push(1, &region, 7).unwrap();
         let labels: Vec<u8> = vec![0, 7, 7, 1, 7, 0];
+        assert!(!own.has_some(1));
         own.take(1, &region, PixelType::U8, &labels);
+        assert!(own.has_some(1) && !own.has_some(0) && !own.has_some(2));
         // Two channels of three planes, of the second row alone.
         let part = Region { start: [0, 0, 0, 2, 2], size: [1, 2, 3, 1, 3] };
         let mut pixels: Vec<u8> = (1..=18u16).flat_map(u16::to_le_bytes).collect();

@@ -3,6 +3,7 @@
 //! ```text
 //!  images/f1_DAPI          labels/f1_DAPI               the same name, in whatever folder
 //!  B7_DAPI_001             B7_DAPI_001_MaskNuclei       its name, and words after it
+//!  Images/s1/cell-1        s1/cell-1                    of several of that name, the one with the same folders
 //! ```
 
 use crate::features::{Index, joint_key};
@@ -61,32 +62,32 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         return Ok(found);
     }
     let names: Vec<String> = (0..images.len()).map(|row| images.name(row)).collect::<Result<_>>()?;
-    let mut whole: HashMap<String, usize> = HashMap::new();
-    // By the file's name alone: an image, and another one of another folder.
-    let mut stems: HashMap<&str, (usize, Option<usize>)> = HashMap::new();
-    for (image, name) in names.iter().enumerate() {
-        let parts = profiles::parts(name);
-        whole.entry(parts.join("/")).or_insert(image);
-        let stem = parts.last().copied().unwrap_or_default();
-        stems.entry(stem).and_modify(|(_, other)| *other = other.or(Some(image))).or_insert((image, None));
-    }
+    let index = NameIndex::of(&names);
+    // Whole names first: what only looks alike then takes no image from them.
+    let (mut rest, mut is_named) = (vec![], vec![false; images.len()]);
     for label in 0..labels.len() {
         let name = labels.name(label)?;
-        let parts = profiles::parts(&name);
-        if let Some(&image) = whole.get(&parts.join("/")) {
-            put(image, label)?;
-            continue;
+        match index.whole.get(&profiles::parts(&name).join("/")) {
+            Some(&image) => {
+                put(image, label)?;
+                is_named[image] = true;
+            }
+            None => rest.push((label, name)),
         }
-        let stem = parts.last().copied().unwrap_or_default();
-        match beginnings(stem).find_map(|beginning| stems.get(beginning)) {
-            Some((first, Some(second))) => {
-                let [first, second] = [*first, *second].map(|image: usize| names[image].as_str());
+    }
+    for (label, name) in rest {
+        let own = parts(&name);
+        match index.of_label(&own) {
+            // The one of the same file name in another folder, which has its own label image.
+            Ok(Some(image)) if is_named[image] && parts(&names[image]).last() == own.last() => {}
+            Ok(Some(image)) => put(image, label)?,
+            Ok(None) => {}
+            Err(two) => {
+                let [first, second] = two.map(|image| names[image].as_str());
                 let cause = format_args!("{name} could be of either of two images, {first} and {second}");
                 return Err(Error::new(labels.path(), cause)
                     .hint("label images have to lie in folders of the same names as their images"));
             }
-            Some((image, None)) => put(*image, label)?,
-            None => {}
         }
     }
     Ok(found)
@@ -131,6 +132,71 @@ fn is_part_of_both(image: &str, label: &str) -> bool {
     !number.is_empty() && number == number_of(label) || beginnings(image).any(begins)
 }
 
+/// Images of which names end alike: the first, and another one.
+type Alike = (usize, Option<usize>);
+
+/// Folders of a name that are compared at most, from the last one on.
+const MAX_FOLDERS: usize = 16;
+
+/// Images by their names, without the endings of files.
+struct NameIndex<'a> {
+    /// By all of it.
+    whole: HashMap<String, usize>,
+    /// By the file's name alone.
+    stems: HashMap<&'a str, Alike>,
+    /// By the file's name and folders before it, where its name alone does not tell.
+    endings: HashMap<String, Alike>,
+}
+
+impl<'a> NameIndex<'a> {
+    fn of(names: &'a [String]) -> Self {
+        let one_more = |image: usize| move |alike: &mut Alike| alike.1 = alike.1.or(Some(image));
+        let mut index = Self { whole: HashMap::new(), stems: HashMap::new(), endings: HashMap::new() };
+        let all: Vec<Vec<&'a str>> = names.iter().map(|name| profiles::parts(name)).collect();
+        for (image, parts) in all.iter().enumerate() {
+            index.whole.entry(parts.join("/")).or_insert(image);
+            let stem = parts.last().copied().unwrap_or_default();
+            index.stems.entry(stem).and_modify(one_more(image)).or_insert((image, None));
+        }
+        for (image, parts) in all.iter().enumerate() {
+            let stem = parts.last().copied().unwrap_or_default();
+            if index.stems.get(stem).is_none_or(|(_, other)| other.is_none()) {
+                continue;
+            }
+            let folders = parts.len().saturating_sub(1);
+            for first in folders.saturating_sub(MAX_FOLDERS)..folders {
+                let ending = parts[first..].join("/");
+                index.endings.entry(ending).and_modify(one_more(image)).or_insert((image, None));
+            }
+        }
+        index
+    }
+
+    /// The image of a label image by the parts of its name: the one whose file name it begins with; of several, the one that has the
+    /// most folders in common, from the last one on.
+    ///
+    /// # Errors
+    /// Two images that it could be of.
+    fn of_label(&self, parts: &[&str]) -> Result<Option<usize>, [usize; 2]> {
+        let Some((stem, folders)) = parts.split_last() else { return Ok(None) };
+        let known = beginnings(stem).find_map(|stem| Some((stem, *self.stems.get(stem)?)));
+        let Some((stem, (first, second))) = known else { return Ok(None) };
+        let Some(second) = second else { return Ok(Some(first)) };
+        let from = |first: usize| [&folders[first..], &[stem]].concat().join("/");
+        if let Some(image) = self.whole.get(&from(0)) {
+            return Ok(Some(*image));
+        }
+        for folder in folders.len().saturating_sub(MAX_FOLDERS)..folders.len() {
+            match self.endings.get(&from(folder)) {
+                Some((image, None)) => return Ok(Some(*image)),
+                Some((image, Some(other))) => return Err([*image, *other]),
+                None => {}
+            }
+        }
+        Err([first, second])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +215,28 @@ mod tests {
         for (image, label) in [("a", "x"), ("image_1", "mask_2"), ("", ""), ("_a", "_b"), ("a1b", "c1d")] {
             assert!(!is_part_of_both(image, label), "{image} {label}");
         }
+    }
+
+    fn image_of(images: &[&str], label: &str) -> Result<Option<usize>, [usize; 2]> {
+        let names: Vec<String> = images.iter().map(|&name| name.to_owned()).collect();
+        NameIndex::of(&names).of_label(&profiles::parts(label))
+    }
+
+    #[test]
+    fn folders_tell_images_of_one_name_apart() {
+        let cells = ["Images/r01c01f01/cell-1", "Images/r01c01f02/cell-1", "Images/r01c01f01/cell-2"];
+        assert_eq!(image_of(&cells, "r01c01f01/cell-1"), Ok(Some(0)));
+        assert_eq!(image_of(&cells, "masks/r01c01f02/cell-1"), Ok(Some(1)));
+        assert_eq!(image_of(&cells, "r01c01f02/cell-1_mask.tif"), Ok(Some(1)));
+        // One has this name.
+        assert_eq!(image_of(&cells, "cell-2"), Ok(Some(2)));
+        assert_eq!(image_of(&cells, "cell-1"), Err([0, 1]));
+        assert_eq!(image_of(&cells, "r02c01f01/cell-1"), Err([0, 1]));
+        assert_eq!(image_of(&cells, "r01c01f01/cell-3"), Ok(None));
+        // The whole name before a part of another one.
+        let folders = ["B/P1/x", "P1/x", "A/P1/x"];
+        assert_eq!(image_of(&folders, "P1/x_MaskNuclei"), Ok(Some(1)));
+        assert_eq!(image_of(&folders, "A/P1/x"), Ok(Some(2)));
+        assert_eq!(image_of(&folders, "C/P1/x"), Err([0, 1]));
     }
 }

@@ -59,14 +59,15 @@ struct Table {
 }
 
 impl Database {
-    /// Opens a database and counts its cells.
+    /// Opens a database and counts its cells. Of several tables of objects, those count that have the columns `wanted`.
     ///
     /// # Errors
     /// A file that is damaged or being written; no table of objects, or several of which none is the one.
-    pub fn open(path: &Path) -> Result<(Self, usize)> {
+    pub fn open(path: &Path, wanted: &[&str]) -> Result<(Self, usize)> {
         let connection = connect(path)?;
         let refuse = |e: rusqlite::Error| refusal(path, &e);
         let names = table_names(&connection).map_err(refuse)?;
+        let names = with_columns(&connection, names, wanted).map_err(refuse)?;
         let (objects, images) = choose(path, &names)?;
         let objects = Table::of(&connection, objects).map_err(refuse)?;
         let images = images.map(|name| Table::of(&connection, name)).transpose().map_err(refuse)?;
@@ -261,14 +262,40 @@ fn kind(name: &str) -> Option<(&str, &str)> {
     }
 }
 
+/// How good a table of objects it is, 0 the best; `None` for what is none.
+fn rank(name: &str) -> Option<usize> {
+    let (_, kind) = kind(name)?;
+    let known = OBJECTS.iter().position(|object| *object == kind);
+    known.or_else(|| (!OTHERS.contains(&kind)).then_some(OBJECTS.len()))
+}
+
+/// The names without tables of objects that lack a column of `wanted`, where another one has them all.
+fn with_columns(
+    connection: &Connection,
+    mut names: Vec<String>,
+    wanted: &[&str],
+) -> rusqlite::Result<Vec<String>> {
+    if wanted.is_empty() {
+        return Ok(names);
+    }
+    let (mut lacking, mut is_in_one) = (vec![], false);
+    for name in names.iter().filter(|name| rank(name).is_some()) {
+        let table = Table::of(connection, name.clone())?;
+        if wanted.iter().all(|column| table.has(column)) {
+            is_in_one = true;
+        } else {
+            lacking.push(table.name);
+        }
+    }
+    if is_in_one {
+        names.retain(|name| !lacking.contains(name));
+    }
+    Ok(names)
+}
+
 /// The table of objects, and that of their images where there is one.
 fn choose(path: &Path, names: &[String]) -> Result<(String, Option<String>)> {
-    let rank = |name: &String| {
-        let (_, kind) = kind(name)?;
-        let known = OBJECTS.iter().position(|object| *object == kind);
-        known.or_else(|| (!OTHERS.contains(&kind)).then_some(OBJECTS.len()))
-    };
-    let best = names.iter().filter_map(rank).min();
+    let best = names.iter().filter_map(|name| rank(name)).min();
     let found: Vec<&String> =
         names.iter().filter(|&name| rank(name).is_some() && rank(name) == best).collect();
     match found[..] {
@@ -288,7 +315,8 @@ fn choose(path: &Path, names: &[String]) -> Result<(String, Option<String>)> {
             let tables = counted(found.len(), "table");
             let all: Vec<&str> = found.iter().map(|name| name.as_str()).take(12).collect();
             let cause = format_args!("has {tables} of objects: {}", all.join(", "));
-            Err(Error::new(path, cause).hint("write the one that is wanted as Parquet or CSV"))
+            Err(Error::new(path, cause)
+                .hint("name columns that one of them alone has (x, y), or write that one as Parquet or CSV"))
         }
     }
 }

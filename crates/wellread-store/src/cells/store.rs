@@ -195,6 +195,7 @@ impl CellsStore {
             );
             std::mem::swap(&mut scratch.context, of_masks);
             TakerError::default().outer(read, |row| cell_of(wanted_masks, row))?;
+            self.check_labels(requests, wanted_masks, own)?;
         }
         let is_zero = self.mask() == Mask::Zero;
         let mut of_taker = TakerError::default();
@@ -211,6 +212,31 @@ impl CellsStore {
         if self.mask() == Mask::Channel {
             for &Wanted { request, start, part } in wanted_masks {
                 self.put_mask(&requests[request], request, start, &part.region, own, sink)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the label image of each cell that is read whole has a pixel of the cell's number in its box: a table whose numbers are
+    /// not those of the label images would give nothing but black crops.
+    fn check_labels(&self, requests: &[Request], wanted: &[Wanted], own: &OwnPixels) -> Result<()> {
+        let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) else { return Ok(()) };
+        if !found.has_to_be_seen {
+            return Ok(());
+        }
+        for Wanted { request: number, part, .. } in wanted {
+            let Request { row, region } = requests[*number];
+            let planes = masks.row_info(part.row)?.shape;
+            let is_whole = region.size[3..] == self.cells.size
+                && (part.region.size[0], part.region.size[2]) == (planes.t(), planes.z());
+            if is_whole && !own.has_some(*number) {
+                return Err(found.no_such_label(
+                    &**masks,
+                    part.row,
+                    &self.name(row)?,
+                    row,
+                    self.cells.ids[row],
+                ));
             }
         }
         Ok(())

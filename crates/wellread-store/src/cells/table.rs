@@ -53,11 +53,11 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 /// Endings of tables of text.
 const TEXT: [&str; 4] = [".csv", ".tsv", ".txt", ".tab"];
 
-/// Opens a table of cells, by its content.
+/// Opens a table of cells, by its content. Of several tables of a database, the one that has the columns `wanted`.
 ///
 /// # Errors
 /// A file that is missing, damaged or of a kind that is not read; a table without rows.
-pub(super) fn open(path: &Path) -> Result<TableFile> {
+pub(super) fn open(path: &Path, wanted: &[&str]) -> Result<TableFile> {
     if place::is_folder(path) {
         return labels(path);
     }
@@ -69,7 +69,7 @@ pub(super) fn open(path: &Path) -> Result<TableFile> {
         return Err(Error::new(path, "the file is empty"));
     }
     if head == SQLITE {
-        return sqlite(path).map(TableFile::Columns);
+        return sqlite(path, wanted).map(TableFile::Columns);
     }
     if head.starts_with(b"PAR1") && !(parquet::FORMAT.holds_images)(path) {
         let (names, rows) = parquet::plain_names(path)?;
@@ -87,8 +87,8 @@ pub(super) fn open(path: &Path) -> Result<TableFile> {
 }
 
 #[cfg(feature = "sqlite")]
-fn sqlite(path: &Path) -> Result<CellTable> {
-    let (database, rows) = super::sqlite::Database::open(path)?;
+fn sqlite(path: &Path, wanted: &[&str]) -> Result<CellTable> {
+    let (database, rows) = super::sqlite::Database::open(path, wanted)?;
     if rows == 0 {
         return Err(Error::new(path, "the table has no rows"));
     }
@@ -97,7 +97,7 @@ fn sqlite(path: &Path) -> Result<CellTable> {
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn sqlite(path: &Path) -> Result<CellTable> {
+fn sqlite(path: &Path, _: &[&str]) -> Result<CellTable> {
     let cause = "is a SQLite database, which this build does not read";
     Err(Error::new(path, cause).unsupported().hint(
         "build with --features sqlite, or write its table of objects as Parquet, by CytoTable or by pandas: \
@@ -174,7 +174,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
         std::fs::write(&path, bytes).unwrap();
-        match open(&path) {
+        match open(&path, &[]) {
             Err(error) => error,
             Ok(_) => panic!("{name} was opened"),
         }
@@ -191,7 +191,7 @@ mod tests {
         let damaged = refusal("cells.parquet", b"PAR1 and nothing else").to_string();
         assert!(damaged.contains("cells.parquet"), "{damaged}");
         let dir = tempfile::tempdir().unwrap();
-        assert!(open(&dir.path().join("none.csv")).is_err_and(|error| error.is_missing()));
+        assert!(open(&dir.path().join("none.csv"), &[]).is_err_and(|error| error.is_missing()));
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("cells.CSV");
         std::fs::write(&path, "x,y,Well\n1,2,A01\n3,4,A02\n").unwrap();
-        let Ok(TableFile::Columns(table)) = open(&path) else { panic!("is a table") };
+        let Ok(TableFile::Columns(table)) = open(&path, &[]) else { panic!("is a table") };
         assert_eq!((table.rows, table.names.join(" ")), (2, "x y Well".to_owned()));
         let chosen = table.read(&["Well".to_owned(), "x".to_owned()]).unwrap();
         assert_eq!(chosen.schema().field(0).name(), "Well");

@@ -319,6 +319,30 @@ fn bad_tables_say_what_is_wrong() {
     assert!(refusal("image,x,y\na,1,2\n", &mask).contains("a mask needs label images"));
 }
 
+/// A table of the program is one like those of files.
+#[test]
+fn tables_in_memory_are_tables_of_cells() {
+    use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+    use wellread_store::cells::Cells;
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let dir = tempfile::tempdir().unwrap();
+    let image = Image::noise("a", Shape::plane(20, 20), PixelType::U8, &mut random);
+    let set = write(&dir.path().join("set.parquet"), "parquet", &WriteOptions::default(), &[image]);
+    let batch = |rows: usize| {
+        let columns: [(&str, ArrayRef); 3] = [
+            ("image", Arc::new(StringArray::from(vec!["a"; rows]))),
+            ("x", Arc::new(Float64Array::from(vec![4.0; rows]))),
+            ("y", Arc::new(Float64Array::from(vec![5.0; rows]))),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let options = CellOptions { size: [8, 8], ..CellOptions::default() };
+    let cells = Cells::find_in_memory(&*set, &[batch(2), batch(1)], &options).unwrap();
+    assert_eq!((cells.len(), cells.table_rows()), (3, &[0, 1, 2][..]));
+    let error = Cells::find_in_memory(&*set, &[batch(0)], &options).unwrap_err();
+    assert!(error.is_choice() && error.to_string().contains("no rows"), "{error}");
+}
+
 /// Keys of plate, well and site tell images; columns of both stand beside the cells.
 #[test]
 fn cells_are_joined_by_columns_and_have_them() {
@@ -487,4 +511,51 @@ fn label_images_are_cells_and_masks() {
     let options = CellOptions { masks: Some(others), ..options };
     let error = CellsStore::open(images_again(), &table, &options).err().unwrap().to_string();
     assert!(error.contains("1x1x1x20x40") && error.contains("rows and columns of its image"), "{error}");
+}
+
+/// A table that counts its cells in another way than the label images would give black crops: the first one that is read says so.
+#[test]
+fn numbers_that_are_no_labels_are_refused_where_they_are_read() {
+    let mut random = ChaCha8Rng::seed_from_u64(7);
+    let dir = tempfile::tempdir().unwrap();
+    let (set, masks) = (dir.path().join("set"), dir.path().join("masks"));
+    let image = Image::noise("f1", Shape::plane(40, 40), PixelType::U16, &mut random);
+    let labels = Image::labels("f1_mask", Shape::plane(40, 40), |y, x| if y < 12 && x < 12 { 3 } else { 0 });
+    drop(write(&set, "tiff", &WriteOptions::default(), &[image]));
+    drop(write(&masks, "tiff", &WriteOptions::default(), &[labels]));
+    let table = dir.path().join("cells.csv");
+    std::fs::write(&table, "ImageName,x,y,ObjectNumber,parent\nf1,6,6,3,1\nf1,8,8,4,3\n").unwrap();
+    for mask in [Mask::Zero, Mask::Channel] {
+        let options =
+            CellOptions { mask, masks: Some(masks.clone()), size: [9, 9], ..CellOptions::default() };
+        let cells = |options: &CellOptions| {
+            CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &table, options).unwrap()
+        };
+        let store = cells(&options);
+        assert!(read_image(&store, 0).is_ok());
+        let error = read_image(&store, 1).unwrap_err().to_string();
+        for part in [
+            "masks",
+            "label image f1_mask has no pixel of label 4",
+            "the cell f1/cell-4, row 1 of the cells",
+            "(label)",
+            "unmatched skip",
+        ] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        // A part of a crop need not have one.
+        let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
+        let corner = Region { start: [0; 5], size: [1, 1, 1, 2, 2] };
+        assert!(read_region(&store, 1, &corner, &mut scratch, &mut pixels).is_ok());
+        let skipping = CellOptions { unmatched: Unmatched::Skip, ..options.clone() };
+        let (_, pixels) = read_image(&cells(&skipping), 1).unwrap();
+        assert_eq!(pixels.iter().all(|&byte| byte == 0), mask == Mask::Zero, "{mask}");
+        // Where the column is named, it has the numbers of the labels: the second row alone has that one.
+        std::fs::write(dir.path().join("own.csv"), "ImageName,x,y,ObjectNumber,parent\nf1,8,8,4,3\n")
+            .unwrap();
+        let named = CellOptions { label: Some("parent".into()), ..options };
+        let images = open(&set, &OpenOptions::default()).unwrap();
+        let store = CellsStore::open(images, &dir.path().join("own.csv"), &named).unwrap();
+        assert!(read_image(&store, 0).unwrap().1.iter().any(|&byte| byte != 0));
+    }
 }

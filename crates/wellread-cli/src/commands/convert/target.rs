@@ -67,14 +67,16 @@ pub(super) fn check_places(source: &Path, target: &Path) -> Outcome {
     Err(Failure::Usage(format!("{problem}; choose a target elsewhere")))
 }
 
-/// Refuses to replace what is read: a table of profiles, or files of the source that lie elsewhere, as links in its folder and OME-TIFF
-/// images of several files have them.
-pub(super) fn check_files(source: &dyn Store, profiles: Option<&Path>, target: &Path) -> Outcome {
+/// Refuses to replace what is read: `others`, such as a table of profiles, of cells or their label images, and files of the source that
+/// lie elsewhere, as links in its folder and OME-TIFF images of several files have them.
+pub(super) fn check_files(source: &dyn Store, others: &[&Path], target: &Path) -> Outcome {
     let Ok(place) = target.canonicalize() else { return Ok(()) };
     // A set that cannot tell has no such files.
     let files = source.files().unwrap_or_default();
-    let mut read = profiles.into_iter().chain(files.iter().map(PathBuf::as_path));
-    match read.find(|file| file.canonicalize().is_ok_and(|file| file.starts_with(&place))) {
+    let mut read = others.iter().copied().chain(files.iter().map(PathBuf::as_path));
+    // What is read may be a folder, such as one of label images, and the target a file in it.
+    let is_replaced = |file: PathBuf| file.starts_with(&place) || place.starts_with(&file);
+    match read.find(|file| file.canonicalize().is_ok_and(is_replaced)) {
         None => Ok(()),
         Some(file) => Err(Failure::Usage(format!(
             "{} is read and would be replaced with the target; choose a target elsewhere",

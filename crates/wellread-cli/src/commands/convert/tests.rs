@@ -100,11 +100,20 @@ fn what_is_read_is_not_replaced() {
     let original = std::fs::read_dir(&originals).unwrap().next().unwrap().unwrap().path();
     std::os::unix::fs::symlink(&original, links.join("a.tif")).unwrap();
     let store = wellread_store::open(&links, &OpenOptions::default()).unwrap();
-    let check = |profiles: Option<&Path>, target: &Path| check_files(&*store, profiles, target);
-    for (profiles, target) in [(None, &originals), (Some(profiles.as_path()), &profiles)] {
-        let Err(Failure::Usage(error)) = check(profiles, target) else { panic!("it is read") };
+    let check = |others: &[&Path], target: &Path| check_files(&*store, others, target);
+    // A folder of label images holds what is read: one of its files is no target either.
+    let masks = folder.path().join("masks");
+    std::fs::create_dir(&masks).unwrap();
+    let mask = masks.join("a.tif");
+    std::fs::write(&mask, "a").unwrap();
+    let nothing: &[&Path] = &[];
+    let read: &[&Path] = &[&profiles, &masks];
+    let targets: [(&[&Path], &Path); 5] =
+        [(nothing, &originals), (read, &profiles), (read, &masks), (read, &mask), (read, folder.path())];
+    for (others, target) in targets {
+        let Err(Failure::Usage(error)) = check(others, target) else { panic!("it is read") };
         assert!(error.contains("would be replaced with the target"), "{error}");
     }
-    assert!(check(None, &profiles).is_ok());
-    assert!(check(Some(&profiles), &folder.path().join("new")).is_ok());
+    assert!(check(nothing, &profiles).is_ok());
+    assert!(check(read, &folder.path().join("new")).is_ok());
 }

@@ -30,7 +30,7 @@ const CELLPROFILER: &str = "
 #[test]
 fn objects_have_the_columns_of_their_images() {
     let (_dir, path) = database(CELLPROFILER);
-    let (database, rows) = Database::open(&path).unwrap();
+    let (database, rows) = Database::open(&path, &[]).unwrap();
     assert_eq!(rows, 4);
     let all = [
         "ImageNumber",
@@ -63,11 +63,33 @@ fn runs_of_cytominer_database_are_told_apart() {
          INSERT INTO Image VALUES ('a', 1, 'A01'), ('b', 1, 'B01');
          INSERT INTO Nuclei VALUES ('b', 1, 1, 3), ('a', 1, 1, 4);",
     );
-    let (database, rows) = Database::open(&path).unwrap();
+    let (database, rows) = Database::open(&path, &[]).unwrap();
     let batch = database.read(&names(&["Image_Metadata_Well", "TableNumber"])).unwrap();
     assert_eq!(rows, 2);
     assert_eq!(batch.column(0).as_string::<i32>().value(0), "B01");
     assert_eq!(batch.column(1).as_string::<i32>().value(1), "a");
+}
+
+#[test]
+fn columns_that_are_asked_for_choose_among_tables_of_objects() {
+    let (_dir, path) = database(
+        "CREATE TABLE Per_Image (ImageNumber INTEGER, Image_Metadata_Well TEXT);
+         CREATE TABLE Per_Nuclei (ImageNumber INTEGER, Nuclei_Location_Center_X FLOAT, Nuclei_Location_Center_Y FLOAT);
+         CREATE TABLE Per_Cells (ImageNumber INTEGER, Cells_Location_Center_X FLOAT, Cells_Location_Center_Y FLOAT);
+         INSERT INTO Per_Image VALUES (1, 'A01');
+         INSERT INTO Per_Nuclei VALUES (1, 2, 3), (1, 4, 5);
+         INSERT INTO Per_Cells VALUES (1, 6, 7);",
+    );
+    let rows = |wanted: &[&str]| Database::open(&path, wanted).unwrap().1;
+    assert_eq!(rows(&[]), 2);
+    assert_eq!(rows(&["Nuclei_Location_Center_X"]), 2);
+    assert_eq!(rows(&["Cells_Location_Center_X", "cells_location_center_y"]), 1);
+    // That none has them is said where they are read.
+    assert_eq!(rows(&["Cells_Location_Center_X", "x"]), 2);
+    let (cells, _) = Database::open(&path, &["Cells_Location_Center_X"]).unwrap();
+    let batch = cells.read(&names(&["Cells_Location_Center_X", "Image_Metadata_Well"])).unwrap();
+    assert_eq!(batch.column(0).as_primitive::<Float64Type>().values(), &[6.0]);
+    assert_eq!(batch.column(1).as_string::<i32>().value(0), "A01");
 }
 
 #[test]
@@ -77,7 +99,7 @@ fn tables_without_row_numbers_or_images_are_read() {
             PRIMARY KEY (ImageNumber, Nuclei_Number_Object_Number)) WITHOUT ROWID;
          INSERT INTO Per_Nuclei VALUES (2, 1, 1.5), (1, 1, 2.5);",
     );
-    let (database, _) = Database::open(&path).unwrap();
+    let (database, _) = Database::open(&path, &[]).unwrap();
     let batch = database.read(&names(&["x"])).unwrap();
     assert_eq!(batch.column(0).as_primitive::<Float64Type>().values(), &[2.5, 1.5]);
 }
@@ -86,7 +108,7 @@ fn tables_without_row_numbers_or_images_are_read() {
 fn what_cannot_be_read_says_why() {
     let refusal = |sql: &str| {
         let (_dir, path) = database(sql);
-        Database::open(&path).map(|_| ()).unwrap_err().to_string()
+        Database::open(&path, &[]).map(|_| ()).unwrap_err().to_string()
     };
     let none = refusal("CREATE TABLE notes (text TEXT); CREATE VIEW Per_Object AS SELECT 1 AS x;");
     assert!(none.contains("without a table of objects (notes)"), "{none}");
@@ -96,14 +118,14 @@ fn what_cannot_be_read_says_why() {
         "CREATE TABLE Per_Object (ImageNumber, x); INSERT INTO Per_Object VALUES (1, 2), (1, x'00');
          CREATE TABLE Per_Image (ImageNumber, w); INSERT INTO Per_Image VALUES (1, 'a'), (1, 'b');",
     );
-    let (database, _) = Database::open(&path).unwrap();
+    let (database, _) = Database::open(&path, &[]).unwrap();
     let bytes = database.read(&names(&["x"])).unwrap_err().to_string();
     assert!(bytes.contains("row 1") && bytes.contains("holds bytes"), "{bytes}");
     let alike = database.read(&names(&["w"])).unwrap_err().to_string();
     assert!(alike.contains("rows 0 and 1 of table Per_Image are alike in ImageNumber"), "{alike}");
     let wal = path.with_file_name("cells 1%.sqlite-wal");
     std::fs::write(&wal, "changes").unwrap();
-    assert!(Database::open(&path).unwrap_err().to_string().contains("is being written"));
+    assert!(Database::open(&path, &[]).unwrap_err().to_string().contains("is being written"));
 }
 
 #[test]
@@ -115,12 +137,12 @@ fn damaged_files_are_errors() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0xff;
         std::fs::write(&path, &bytes).unwrap();
-        if let Ok((database, _)) = Database::open(&path) {
+        if let Ok((database, _)) = Database::open(&path, &[]) {
             // Numbers that are other numbers now are nobody's fault; anything else is an error.
             drop(database.read(&asked));
         }
         std::fs::write(&path, &whole[..at]).unwrap();
-        let read = Database::open(&path).and_then(|(database, _)| database.read(&asked));
+        let read = Database::open(&path, &[]).and_then(|(database, _)| database.read(&asked));
         // What is missing of the last page may be room that nothing is in.
         assert!(read.is_err() || at > whole.len() - PAGE, "cut at {at}");
     }
