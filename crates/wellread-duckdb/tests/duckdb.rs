@@ -486,6 +486,23 @@ fn damaged_files_are_errors() {
     }
 }
 
+/// DuckDB cuts free blocks off the end of the file when rows are deleted, and still counts them.
+#[test]
+fn what_sql_leaves_after_deleting_is_not_called_truncated() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    let images: Vec<_> = (0..120).map(|row| made(row, Shape::plane(100, 100), PixelType::U16)).collect();
+    write(&path, "duckdb", &WriteOptions::default(), &images).unwrap();
+    for left in [100, 50, 20, 0] {
+        database(&path, &format!("DELETE FROM images WHERE row_id >= {left}"));
+        let store = open(&path, &OpenOptions { table: Some("images".into()), ..options("duckdb") }).unwrap();
+        assert_eq!(store.len(), left);
+        for (row, image) in images[..left].iter().enumerate() {
+            assert!(read_image(&*store, row).unwrap().1 == image.pixels, "row {row} of {left}");
+        }
+    }
+}
+
 #[test]
 fn newer_storage_versions_are_refused() {
     let dir = tempfile::tempdir().unwrap();
