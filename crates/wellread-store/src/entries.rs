@@ -109,10 +109,15 @@ fn foreign_within(
             Belongs::Yes => {}
             Belongs::No if place::is_folder(path) => {}
             Belongs::No => return Ok(Some(entry.name)),
+            Belongs::OfOthers if is_link(path) => {}
             Belongs::OfOthers => return Ok(Some(format!("{name}, which wellread did not write"))),
         }
     }
     Ok(None)
+}
+
+fn is_link(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|there| there.is_symlink())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `wellread convert SRC DST`
 
 mod check;
-mod check;
 mod features;
 mod layouts;
 mod target;
@@ -10,7 +9,7 @@ use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
 use super::{OpenArgs, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
-use check::{Checked, verify};
+use check::{Check, Checked};
 use features::{Features, Joining, features_of};
 use layouts::LayoutArg;
 use std::path::{Path, PathBuf};
@@ -193,7 +192,15 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         if args.no_verify && resumed == 0 {
             break (converted, resumed, total, written, None);
         }
-        match verify(&*source, converted, resumed, args, format, &failed, ui)? {
+        let check = Check {
+            source: &*source,
+            target: &args.target,
+            format,
+            rows: if args.no_verify { resumed } else { source.len() },
+            resumed,
+            jobs: args.write.jobs,
+        };
+        match check.run(converted, &failed, ui)? {
             Checked::Same(converted, seconds) => {
                 break (converted, resumed, total, written, Some(seconds).filter(|_| !args.no_verify));
             }

@@ -43,10 +43,8 @@ fn belongs(entry: &Entry) -> Belongs {
     if !NAMING.has_ending(&entry.name) {
         return Belongs::No;
     }
-    // Of a link nothing goes but itself.
-    let is_link = entry.path.symlink_metadata().is_ok_and(|there| there.is_symlink());
     let is_short = || place::metadata(&entry.path).is_ok_and(|there| there.length < LEAST);
-    if is_link || is_short() || text_chunk::is_in(&entry.path) { Belongs::Yes } else { Belongs::OfOthers }
+    if is_short() || text_chunk::is_in(&entry.path) { Belongs::Yes } else { Belongs::OfOthers }
 }
 
 #[cfg(test)]

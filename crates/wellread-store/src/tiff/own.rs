@@ -23,13 +23,7 @@ pub(super) fn belongs(entry: &Entry) -> Belongs {
     if !NAMING.has_ending(&entry.name) {
         return Belongs::No;
     }
-    // Of a link nothing goes but itself.
-    let is_own = is_link(&entry.path) || is_own(&entry.path).unwrap_or(false);
-    if is_own { Belongs::Yes } else { Belongs::OfOthers }
-}
-
-fn is_link(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|there| there.is_symlink())
+    if is_own(&entry.path).unwrap_or(false) { Belongs::Yes } else { Belongs::OfOthers }
 }
 
 /// Whether this crate wrote a file, or there is no image in it.
