@@ -151,3 +151,27 @@ def of_column(as_: str) -> Callable[[Any], Any]:
     if as_ == "jax":
         return _jax_column()
     return lambda values: values if values.dtype.kind in "biufmM" else values.tolist()
+
+
+def of_values(found: tuple[bytes, str, bytes | None] | list[str | None]) -> Any:
+    """The values of a column as a NumPy array: see :meth:`wellread.Dataset.column`."""
+    import numpy
+
+    if isinstance(found, list):
+        texts = numpy.empty(len(found), object)
+        texts[:] = found
+        return texts
+    data, kind, valid = found
+    if kind == "date32":
+        values = numpy.frombuffer(data, "int32").astype("datetime64[D]")
+    else:
+        values = numpy.frombuffer(data, kind).copy()
+    if valid is None:
+        return values
+    missing = ~numpy.frombuffer(valid, bool)
+    if values.dtype.kind in "iu":
+        values = values.astype("float64")
+    elif values.dtype.kind == "b":
+        values = values.astype(object)
+    values[missing] = {"f": numpy.nan, "M": "NaT", "m": "NaT"}.get(values.dtype.kind)
+    return values

@@ -20,6 +20,7 @@ UNMATCHED = get_args(_types.Unmatched)
 LONE = get_args(_types.Lone)
 ON_ERROR = get_args(_types.OnError)
 TARGET_KINDS = get_args(_types.TargetKind)
+PAIRINGS = get_args(_types.Pairing)
 
 
 def threads(num_workers: Any) -> int:

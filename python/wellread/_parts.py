@@ -9,7 +9,7 @@ indices ────────────┘                                 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _arrays, _check
@@ -151,6 +151,20 @@ def feature_names(dataset: Dataset, features: Any) -> list[str]:
     return list(found)
 
 
+#: Bytes of columns that are read together, of values of eight bytes.
+_TOGETHER = 1 << 28
+
+
+def read_columns(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Columns as NumPy arrays by their names, each name once. Many are read together: one read per column would open
+    and scan a table once for each of thousands."""
+    each = max(1, _TOGETHER // (8 * max(1, len(dataset))))
+    for first in range(0, len(names), each):
+        some = list(names[first : first + each])
+        for name, values in zip(some, dataset._native.columns(some), strict=True):
+            yield name, _arrays.of_values(values)
+
+
 def matrix(dataset: Dataset, names: Sequence[str]) -> Any:
     """Columns of numbers and truth values as one array (rows, columns) of float32, with NaN for what is missing.
 
@@ -159,8 +173,7 @@ def matrix(dataset: Dataset, names: Sequence[str]) -> Any:
     import numpy
 
     made = numpy.empty((len(dataset), len(names)), "float32")
-    for i, name in enumerate(names):
-        values = dataset.column(name)
+    for i, (name, values) in enumerate(read_columns(dataset, names)):
         if values.dtype.kind == "O" and all(value is None or isinstance(value, bool) for value in values):
             values = numpy.array([numpy.nan if value is None else value for value in values], "float32")
         if values.dtype.kind not in "biuf":
@@ -208,7 +221,7 @@ class Beside:
         if columns is not None:
             names = [_check.text(f"columns[{i}]", n) for i, n in enumerate(_check.several("columns", columns))]
             self.given["columns"] = names
-            several = {name: dataset.column(name) for name in names}
+            several = dict(read_columns(dataset, list(dict.fromkeys(names))))
             self._parts["columns"] = lambda rows: {name: convert(values[rows]) for name, values in several.items()}
         if features is not None:
             names = self.given["features"] = feature_names(dataset, features)

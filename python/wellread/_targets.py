@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def chosen(
-    targets: Dataset | None, kind: Any, channels: Any, dtype: Any, scale: Any, scales_later: bool
+    targets: Dataset | None, kind: Any, channels: Any, dtype: Any, scale: Any, pairing: Any, scales_later: bool
 ) -> dict[str, Any] | None:
     """The choices about targets, as the native loader takes them; None where there are none.
 
     Raises ValueError for choices about targets that are not given, and for a scale of labels.
     """
     if targets is None:
-        about = {"target_kind": kind, "target_channels": channels, "target_dtype": dtype}
+        about = {"target_kind": kind, "target_channels": channels, "target_dtype": dtype, "pairing": pairing}
         named = [name for name, value in about.items() if value is not None]
         if named or not _is_auto(scale):
             raise ValueError(f"{(named or ['target_scale'])[0]} is about targets, which are not given")
@@ -53,6 +53,7 @@ def chosen(
         "channels": _options.channels(channels, targets),
         "dtype": dtype,
         "scale": factor,
+        "pairing": None if pairing is None else _check.word("pairing", pairing, _options.PAIRINGS),
     }
 
 

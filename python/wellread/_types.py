@@ -26,6 +26,7 @@ Mask = Literal["none", "zero", "channel"]
 Unmatched = Literal["error", "skip"]
 Lone = Literal["error", "null"]
 TargetKind = Literal["labels", "image"]
+Pairing = Literal["order", "names"]
 # With ":SIZE" behind it, a cache is any text.
 Cache = Union[Literal["none", "memory", "lru", "compressed", "file", "preload"], str]  # noqa: UP007
 
@@ -148,6 +149,7 @@ class PartChoices(TypedDict, total=False):
     target_channels: Sequence[int] | Sequence[str] | None
     target_dtype: Dtype | None
     target_scale: Scale
+    pairing: Pairing | None
     views: Views
     classes: bool | Sequence[Any] | None
     columns: Sequence[str] | None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _check, _native, _options, _rows, _tables, _views
+from . import _arrays, _check, _native, _options, _rows, _tables, _views
 from ._types import ArrowStream, Cache, Edge, Lone, Mask, Observed, Path, Size, Unit, Unmatched
 from .errors import ChoiceError, Error
 
@@ -221,8 +221,9 @@ class Dataset:
     def concat(cls, datasets: Iterable[Dataset]) -> Dataset:
         """Several sets as one, also of several formats: the rows of the first, then of the next. ``a + b`` is the
         same. Columns are joined by their names: where a set has none of a name its values are missing, and numbers
-        become the type that holds them all. Where two sets have an image of the same name, each image is called by
-        its set as well. Caches of the sets go on.
+        become the type that holds them all. Where two sets may have an image of the same name, each image is called
+        by its set as well: sets of files where a file's name is there twice, tables always, since no file is opened
+        for it. Caches of the sets go on.
 
         Raises:
             wellread.ChoiceError: a column is text in one set and a number in another, when it is read.
@@ -632,27 +633,7 @@ class Dataset:
             KeyError: there is no such column.
             TypeError: its values have no type in NumPy.
         """
-        import numpy
-
-        found = self._native.column(_check.text("name", name))
-        if isinstance(found, list):
-            texts = numpy.empty(len(found), object)
-            texts[:] = found
-            return texts
-        data, kind, valid = found
-        if kind == "date32":
-            values = numpy.frombuffer(data, "int32").astype("datetime64[D]")
-        else:
-            values = numpy.frombuffer(data, kind).copy()
-        if valid is None:
-            return values
-        missing = ~numpy.frombuffer(valid, bool)
-        if values.dtype.kind in "iu":
-            values = values.astype("float64")
-        elif values.dtype.kind == "b":
-            values = values.astype(object)
-        values[missing] = {"f": numpy.nan, "M": "NaT", "m": "NaT"}.get(values.dtype.kind)
-        return values
+        return _arrays.of_values(self._native.column(_check.text("name", name)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         _ = self._native

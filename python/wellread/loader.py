@@ -24,6 +24,7 @@ from ._types import (
     Normalize,
     OnError,
     Order,
+    Pairing,
     Path,
     PlainChoices,
     Scale,
@@ -92,11 +93,13 @@ class DataLoader(Generic[B_co]):
         crops_per_image: so many crops of each image, one after the other in a batch, from one read.
         targets: a second set, or its path: masks, another stain. Batches are (pixels, targets). Crops, flips, turns,
             rotations and sizes are those of the image; changes of intensity are the image's alone. Which target is of
-            which image is told by names, or by order where the sets are as large (:attr:`pairing`).
+            which image is told by names, or by order where the sets are as large and names agree in part
+            (:attr:`pairing`).
         target_kind: "labels" takes the nearest pixel where targets are resized or rotated, and delivers them as
             stored; "image" treats them as images. Unless given, whole numbers are labels.
         target_channels, target_dtype, target_scale: as ``channels``, ``dtype`` and ``scale``, of targets; labels are
             not scaled.
+        pairing: "order" takes targets in their order, whatever they are called; "names" by names alone.
         views: so many views of each row, each with draws of its own, from one read: batches are tuples of arrays. Or
             a list of recipes, or a dictionary of recipes or (how many, recipe) by name: a recipe is a dictionary of
             choices that replace the loader's, such as ``{"random_resized_crop": 96, "scale_range": (0.05, 0.4)}``.
@@ -321,6 +324,7 @@ class DataLoader(Generic[B_co]):
         target_channels: Sequence[int] | Sequence[str] | None = None,
         target_dtype: Dtype | None = None,
         target_scale: Scale = "auto",
+        pairing: Pairing | None = None,
         views: Views = None,
         order: Order | None = None,
         by: str | Sequence[Any] | None = None,
@@ -472,7 +476,7 @@ class DataLoader(Generic[B_co]):
         wanted = None if views is None else _recipes.Views(views, choices["transform"])
         choices["views"], choices["recipes"] = (1, None) if wanted is None else (wanted.same, wanted.recipes)
         choices["targets"] = _targets.chosen(
-            targets, target_kind, target_channels, target_dtype, target_scale, self._scales_later
+            targets, target_kind, target_channels, target_dtype, target_scale, pairing, self._scales_later
         )
         self._lender = None
         if self._pins:

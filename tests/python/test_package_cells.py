@@ -182,7 +182,7 @@ def test_what_is_wrong_is_said(sites, tmp_path):
             ds.cells(path, **{"size": 8, **choices})
         return str(error.value)
 
-    assert "no column 'z'" in refusal("x,y\n1,2\n", x="z").replace('"', "'")
+    assert "no column 'z'" in refusal("image,x,y\nP1_A00_s1,1,2\n", x="z").replace('"', "'")
     assert "which image a cell is of" in refusal("x,y\n1,2\n")
     said = refusal("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1,,2\nP9,1,2\n")
     assert "2 of 3 cells cannot be cut out" in said and "row 2 (image P9)" in said

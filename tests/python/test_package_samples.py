@@ -196,6 +196,20 @@ def test_features_are_one_array(labelled):
     assert of_torch.shape == (8, 1) and of_torch.dtype == torch.float32
 
 
+def test_columns_are_read_together(labelled, monkeypatch):
+    ds = wr.Dataset(labelled)
+    want = {name: ds.column(name) for name in ds.columns}
+    monkeypatch.setattr(wr.Dataset, "column", lambda *_: pytest.fail("one column is read by itself"))
+    loader = wr.DataLoader(ds, 40, features="c*", columns=["well", "score", "well"])
+    _, columns, features = next(iter(loader))
+    assert list(columns) == ["well", "score"] and columns["well"] == list(want["well"])
+    assert np.array_equal(columns["score"], want["score"], equal_nan=True)
+    for i, name in enumerate(loader.feature_names):
+        assert np.array_equal(features[:, i], want[name].astype("float32"), equal_nan=True)
+    monkeypatch.setattr(wellread._parts, "_TOGETHER", 1)
+    assert np.array_equal(wellread._parts.matrix(ds, loader.feature_names), features, equal_nan=True)
+
+
 def test_features_that_are_no_numbers_are_named(labelled):
     ds = wr.Dataset(labelled)
     with pytest.raises(TypeError, match="column 'well' holds texts"):

@@ -192,6 +192,22 @@ def test_wrong_choices_are_named(pairs, tmp_path):
     assert [len(masks) for _, masks in left] == [2] and len(left.skipped) == 10
 
 
+def test_unlike_names_need_a_word(pairs, tmp_path):
+    (tmp_path / "unlike").mkdir()
+    for i in range(12):
+        name = "abcdefghijkl"[i]
+        shutil.copy(pairs / "masks" / f"site{i:02}_mask.tif", tmp_path / "unlike" / f"{name}.tif")
+    with pytest.raises(ValueError, match='pairing="order"'):
+        loader(pairs, targets=tmp_path / "unlike")
+    ordered = loader(pairs, targets=tmp_path / "unlike", pairing="order", scale=None)
+    assert ordered.pairing == "order"
+    for pixels, masks in ordered:
+        assert np.array_equal(pixels[:, 0] > 10000, masks[:, 0] > 0)
+    for wrong in (dict(pairing="size"), dict(targets=None, pairing="order")):
+        with pytest.raises(ValueError, match="pairing"):
+            loader(pairs, **wrong)
+
+
 def test_views_read_no_more_than_one(pairs):
     read = []
     for views in (None, 1, 2):

@@ -76,7 +76,7 @@ pub(crate) fn foreign(folder: &Path) -> Result<Option<String>> {
     if is_dataset(folder) {
         return foreign_in_dataset(folder);
     }
-    for Entry { name, path, is_folder } in entries::list(folder)? {
+    for Entry { name, path, is_folder, .. } in entries::list(folder)? {
         if !name.ends_with(TABLE) || !is_dataset(&path) {
             return Ok(Some(name));
         }
@@ -89,7 +89,7 @@ pub(crate) fn foreign(folder: &Path) -> Result<Option<String>> {
 }
 
 fn foreign_in_dataset(folder: &Path) -> Result<Option<String>> {
-    for Entry { name, path, is_folder } in entries::list(folder)? {
+    for Entry { name, path, is_folder, .. } in entries::list(folder)? {
         let of_folder = FILES.iter().find(|(folder, _)| *folder == name).map(|(_, belongs)| *belongs);
         let other = (name.starts_with('_') || name == BRANCHES).then_some(any as BelongsHere);
         let Some(belongs) = of_folder.or(other).filter(|_| files::is_folder(&path)) else {

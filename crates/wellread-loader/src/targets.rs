@@ -33,6 +33,7 @@ pub struct Targets {
     output: Option<Output>,
     scale: Scale,
     normalize: Option<Normalize>,
+    pub(crate) pairing: Option<Pairing>,
 }
 
 impl Targets {
@@ -54,7 +55,14 @@ impl Targets {
             output: None,
             scale: Scale::None,
             normalize: None,
+            pairing: None,
         }
+    }
+
+    /// How they are found for the images, where names are not to decide it.
+    pub fn pairing(mut self, pairing: Pairing) -> Self {
+        self.pairing = Some(pairing);
+        self
     }
 
     /// Takes these channels of the targets, in this order.
@@ -134,8 +142,9 @@ impl Targets {
 /// How targets were found for the images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// The first is of the first image, and so on: the sets have equally many rows, and names that agree or have nothing in
-    /// common.
+    /// The first is of the first image, and so on: the sets have equally many rows, and names that agree, or agree in part: each
+    /// two begin with the same word or end with the same number, or those of one set are mere numbers. Names that have nothing in
+    /// common are an error unless this is asked for ([`Targets::pairing`]).
     Order,
     /// By names: that of the image, and words after it (`B7_s1_mask`), whatever the folder.
     Names,
@@ -163,17 +172,29 @@ pub(crate) enum Pairs {
 const LISTED: usize = 3;
 
 impl Pairs {
-    /// Finds the targets of `rows`; with `is_lenient`, some may have none, which shows when their turn comes.
+    /// Finds the targets of `rows`, by `chosen` where that is said; with `is_lenient`, some may have none, which shows when their
+    /// turn comes.
     ///
     /// # Errors
-    /// Images without a target, counted, with the first few; names that fit two.
-    pub(crate) fn find(images: &Dataset, targets: &Dataset, rows: &Rows, is_lenient: bool) -> Result<Self> {
+    /// Images without a target, counted, with the first few; names that fit two; other numbers of images where order is chosen.
+    pub(crate) fn find(
+        images: &Dataset,
+        targets: &Dataset,
+        rows: &Rows,
+        is_lenient: bool,
+        chosen: Option<Pairing>,
+    ) -> Result<Self> {
         let (own, other) = (images.store(), targets.store());
-        if ptr::addr_eq(own, other) {
+        let are_as_many = images.len() == targets.len();
+        if chosen == Some(Pairing::Order) && !are_as_many {
+            let (all, there) = (counted(images.len(), "image"), counted(targets.len(), "target"));
+            let cause = format_args!("there are {there} for {all}, and they were to be told by their order");
+            return Err(Error::new(other.path(), cause).choice().hint("give one target for each image"));
+        }
+        if chosen == Some(Pairing::Order) || chosen.is_none() && ptr::addr_eq(own, other) {
             return Ok(Self::Order);
         }
-        let are_as_many = images.len() == targets.len();
-        if are_as_many {
+        if chosen.is_none() && are_as_many {
             let mut agree = true;
             for row in 0..images.len() {
                 if own.name(row)? != other.name(row)? {
@@ -187,7 +208,7 @@ impl Pairs {
         }
         let found = cells::pair(own, other, &[])?;
         let none = found.iter().all(Option::is_none);
-        if none && are_as_many {
+        if none && chosen.is_none() && are_as_many && cells::agree_in_order(own, other)? {
             return Ok(Self::Order);
         }
         let mut lacking = (0..rows.len()).map(|i| rows.get(i)).filter(|&row| found[row].is_none());
@@ -207,7 +228,7 @@ impl Pairs {
         );
         let example = if targets.is_empty() { String::new() } else { other.name(0)? };
         Err(Error::new(own.path(), cause).choice().hint(format_args!(
-            "targets are told by the names of their images, with words after them, or by their order where there are equally many; the first target is called {example:?}"
+            "targets are told by the names of their images, with words after them; where names have nothing in common and there are equally many, pairing=\"order\" (Targets::pairing) takes them in their order; the first target is called {example:?}"
         )))
     }
 
@@ -271,12 +292,17 @@ mod tests {
         let shape = Shape::plane(2, 2);
         let (images, targets) = (set(images, shape), set(targets, shape));
         let rows = rows.map_or(Rows::All(images.len()), |rows| Rows::Some(rows.into()));
-        Pairs::find(&images, &targets, &rows, is_lenient)
+        Pairs::find(&images, &targets, &rows, is_lenient, None)
     }
 
     #[test]
     fn targets_are_found_by_names_else_by_order() {
-        for (images, targets) in [(["a", "b"], ["a", "b"]), (["a", "b"], ["x", "y"])] {
+        for (images, targets) in [
+            (["a", "b"], ["a", "b"]),
+            (["a", "b"], ["0", "1"]),
+            (["image_1", "image_2"], ["mask_1", "mask_2"]),
+            (["s1_ch1", "s2_ch1"], ["s1_ch2", "s2_ch2"]),
+        ] {
             assert!(matches!(find(&images, &targets, None, false), Ok(Pairs::Order)), "{targets:?}");
         }
         let by_name = |targets: &[&str]| match find(&["a", "b"], targets, None, false) {
@@ -285,6 +311,23 @@ mod tests {
         };
         assert_eq!(by_name(&["b", "a"]), [Some(1), Some(0)]);
         assert_eq!(by_name(&["c_mask", "b_mask", "a_mask"]), [Some(2), Some(1)]);
+    }
+
+    #[test]
+    fn names_with_nothing_in_common_are_taken_in_order_where_that_is_asked_for() {
+        let error = find(&["a", "b"], &["x", "y"], None, false).unwrap_err();
+        assert!(error.is_choice() && error.to_string().contains("pairing=\"order\""), "{error}");
+        let shape = Shape::plane(2, 2);
+        let by = |images: &[&str], targets: &[&str], pairing| {
+            let (images, targets) = (set(images, shape), set(targets, shape));
+            Pairs::find(&images, &targets, &Rows::All(images.len()), false, Some(pairing))
+        };
+        assert!(matches!(by(&["a", "b"], &["x", "y"], Pairing::Order), Ok(Pairs::Order)));
+        assert!(matches!(by(&["a", "b"], &["b", "a"], Pairing::Order), Ok(Pairs::Order)));
+        let other = by(&["a", "b"], &["x"], Pairing::Order).unwrap_err();
+        assert!(other.is_choice() && other.to_string().contains("1 target for 2 images"), "{other}");
+        assert!(matches!(by(&["a", "b"], &["a", "b"], Pairing::Names), Ok(Pairs::Names(_))));
+        assert!(by(&["a", "b"], &["0", "1"], Pairing::Names).is_err());
     }
 
     #[test]

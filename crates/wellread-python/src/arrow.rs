@@ -14,6 +14,7 @@ use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
+use std::collections::HashSet;
 use std::ffi::CStr;
 use wellread::store::features::without_dictionaries;
 use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
@@ -83,23 +84,40 @@ fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Values<'py>> {
 
 /// The values of the column `name` beside the images, one per row.
 pub(crate) fn column<'py>(py: Python<'py>, dataset: &Opened, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    let names = dataset.column_names(py)?;
-    let table = if names.iter().any(|other| other == name) {
-        let wanted = [name.to_owned()];
-        dataset.long(py, Activity::Opening, move |dataset, _| dataset.store().hints().features(&wanted))?
+    columns(py, dataset, vec![name.to_owned()])?.get_item(0)
+}
+
+/// The values of each of these columns beside the images, one per row: all of them are read together.
+pub(crate) fn columns<'py>(
+    py: Python<'py>,
+    dataset: &Opened,
+    names: Vec<String>,
+) -> PyResult<Bound<'py, PyList>> {
+    let there = dataset.column_names(py)?;
+    let known: HashSet<&str> = there.iter().map(String::as_str).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(name.as_str())) {
+        return Err(no_column(name, &there));
+    }
+    let (names, table) = dataset.long(py, Activity::Opening, move |dataset, _| {
+        let table = dataset.store().hints().features(&names)?;
+        Ok((names, table))
+    })?;
+    let mut found: Vec<Bound<'py, PyAny>> = Vec::with_capacity(names.len());
+    for name in &names {
+        let column = table.as_ref().and_then(|table| table.column_by_name(name));
+        let column = column.ok_or_else(|| no_column(name, &there))?;
+        found.push(values(py, column)?.into_pyobject(py)?);
+    }
+    PyList::new(py, found)
+}
+
+fn no_column(name: &str, there: &[String]) -> PyErr {
+    let there = if there.is_empty() {
+        "it has none".to_owned()
     } else {
-        None
+        format!("it has {}: {}", there.len(), there[..there.len().min(12)].join(", "))
     };
-    let Some(column) = table.as_ref().and_then(|table| table.column_by_name(name)) else {
-        let some = names[..names.len().min(12)].join(", ");
-        let there = if names.is_empty() {
-            "it has none".to_owned()
-        } else {
-            format!("it has {}: {some}", names.len())
-        };
-        return Err(PyKeyError::new_err(format!("no column {name:?} stands beside the images; {there}")));
-    };
-    values(py, column)?.into_pyobject(py)
+    PyKeyError::new_err(format!("no column {name:?} stands beside the images; {there}"))
 }
 
 /// Name of the capsule of a stream.
@@ -199,7 +217,7 @@ pub(crate) fn with_columns(
 ) -> PyResult<wellread::Dataset> {
     let stream = taken(capsule)?;
     dataset.long(py, Activity::Choosing, move |dataset, _| {
-        let (schema, mut batches) = plain_batches(stream).map_err(|why| Error::new("table", why))?;
+        let (schema, mut batches) = plain_batches(stream).map_err(|why| Error::new("<table>", why))?;
         if batches.is_empty() {
             batches.push(RecordBatch::new_empty(schema));
         }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use wellread::store::cells::CellOptions;
 use wellread::{
     Crop, Dataset, Error, Field, Filter, GroupFields, Grouping, Jitter, LoaderBuilder, Noise, Normalize,
-    OnError, Order, Output, Resize, Result, RightAngles, Scale, TargetKind, Targets, Transform, Uneven,
+    OnError, Order, Output, Pairing, Resize, Result, RightAngles, Scale, TargetKind, Targets, Transform,
+    Uneven,
 };
 
 /// All choices, each under its name. What is `None` stays at the loader's default.
@@ -44,6 +45,7 @@ struct TargetChoice {
     channels: Option<Vec<usize>>,
     dtype: Option<String>,
     scale: Option<ScaleChoice>,
+    pairing: Option<String>,
 }
 
 #[derive(FromPyObject)]
@@ -284,6 +286,10 @@ impl TargetChoice {
         if let Some(dtype) = self.dtype {
             let output = dtype.parse::<Output>().map_err(|why| Error::new("target_dtype", why))?;
             targets = targets.output(output);
+        }
+        if let Some(pairing) = self.pairing {
+            let known = [("order", Pairing::Order), ("names", Pairing::Names)];
+            targets = targets.pairing(word("pairing", &pairing, &known)?);
         }
         Ok(targets.scale(self.scale.map_or(Scale::None, ScaleChoice::scale)))
     }

@@ -6,7 +6,7 @@ use crate::errors::{Activity, abandonable, exception};
 use crate::opened::Opened;
 use crate::pixels::{AlignedVec, Pixels};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyCapsule, PyDict, PyList};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use wellread::store::{Block, CopySink, Missing, PixelSink, Request, RowInfo, Scratch, Unmatched};
@@ -363,6 +363,11 @@ impl Dataset {
     /// Values of a column beside the images: (bytes, type, bytes that tell which are there or None), or a list of texts.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         crate::arrow::column(py, &self.opened, name)
+    }
+
+    /// As `column` of each of these names, of which none is given twice, read together.
+    fn columns<'py>(&self, py: Python<'py>, names: Vec<String>) -> PyResult<Bound<'py, PyList>> {
+        crate::arrow::columns(py, &self.opened, names)
     }
 
     /// Names of the columns beside the images.

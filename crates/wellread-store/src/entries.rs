@@ -21,6 +21,8 @@ pub struct Entry {
     pub path: PathBuf,
     /// Whether it is a folder itself; links to folders are not.
     pub is_folder: bool,
+    /// What it is, as the listing says; a link is [`Kind::Link`].
+    pub kind: Kind,
 }
 
 /// All that is directly in `folder`, hidden or not, by name, but what wellread notes down for itself while it writes and what
@@ -36,8 +38,8 @@ pub fn list(folder: &Path) -> Result<Vec<Entry>> {
         let file_name = entry.name();
         let name = file_name.to_string_lossy().into_owned();
         if !nobody_misses(&name) {
-            let is_folder = entry.kind().map_err(cannot)? == Kind::Folder;
-            found.push(Entry { name, path: folder.join(file_name), is_folder });
+            let kind = entry.kind().map_err(cannot)?;
+            found.push(Entry { name, path: folder.join(file_name), is_folder: kind == Kind::Folder, kind });
         }
     }
     found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -92,7 +94,7 @@ fn foreign_within(
     levels: usize,
 ) -> Result<Option<String>> {
     for entry in list(folder)? {
-        let Entry { name, path, is_folder } = &entry;
+        let Entry { name, path, is_folder, kind } = &entry;
         if *is_folder {
             if name.starts_with('.') || levels == 0 {
                 return Ok(Some(entry.name));
@@ -109,15 +111,11 @@ fn foreign_within(
             Belongs::Yes => {}
             Belongs::No if place::is_folder(path) => {}
             Belongs::No => return Ok(Some(entry.name)),
-            Belongs::OfOthers if is_link(path) => {}
+            Belongs::OfOthers if *kind == Kind::Link => {}
             Belongs::OfOthers => return Ok(Some(format!("{name}, which wellread did not write"))),
         }
     }
     Ok(None)
-}
-
-fn is_link(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|there| there.is_symlink())
 }
 
 #[cfg(test)]

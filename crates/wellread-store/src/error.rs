@@ -41,7 +41,7 @@ impl Error {
     }
 
     /// An input/output error at `path` while doing `what` ("cannot open", "cannot write" …), with a hint for
-    /// the usual causes: missing file, no permission, full disk.
+    /// the usual causes: missing file, no permission, full disk, too many open files.
     pub fn io(path: impl AsRef<Path>, what: &str, error: &std::io::Error) -> Self {
         use std::io::ErrorKind as K;
         let hint = match error.kind() {
@@ -50,6 +50,9 @@ impl Error {
             K::StorageFull | K::QuotaExceeded => Some("free some space or write elsewhere"),
             K::FileTooLarge => Some("raise the limit on the size of files (ulimit -f) or write elsewhere"),
             K::UnexpectedEof => Some("the file is probably truncated; copy or write it again"),
+            _ if is_of_too_many_files(error) => {
+                Some("raise the limit on open files (ulimit -n), or put the set into fewer files")
+            }
             _ => None,
         };
         let mut e = Self::new(path, format_args!("{what}: {error}"));
@@ -159,6 +162,12 @@ impl Error {
     }
 }
 
+/// Whether a file could not be opened since as many are open as may be.
+fn is_of_too_many_files(error: &std::io::Error) -> bool {
+    // What Windows says are numbers of its own.
+    cfg!(unix) && matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.0.path.as_os_str().is_empty() {
@@ -176,3 +185,17 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_open_files_are_told_by_their_limit() {
+        let error = std::io::Error::from_raw_os_error(libc::EMFILE);
+        let said = Error::io("a.parquet", "cannot open", &error).to_string();
+        assert!(said.contains("ulimit -n"), "{said}");
+        let error = std::io::Error::from_raw_os_error(libc::EIO);
+        assert_eq!(Error::io("a.parquet", "cannot open", &error).hint_text(), None);
+    }
+}

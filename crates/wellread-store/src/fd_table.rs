@@ -3,15 +3,24 @@
 //! Linux makes the table larger when it is full, at 64, 256, 512, 1,024 files and so on, and where there are several threads each time
 //! waits 10 to 20 ms until no processor looks at the old one (`expand_fdtable`): of a first epoch of a thousand small files three
 //! quarters went by like that. [`reserve_descriptors`] makes it large enough once, before there are threads or beside them.
+//!
+//! How many files a process may have open is a soft limit (`ulimit -n`, often 1,024) that it may raise itself up to a hard one: a set of
+//! a few thousand tables, of which each stays open, needs that.
 
 /// Share of the files a process may have open that are kept.
 const KEPT_SHARE: usize = 4;
 /// Most files that are kept, whatever the process may have.
 const MAX_KEPT_FILES: usize = 1 << 16;
+/// Files that the process may have open, up to which its soft limit is raised: as many as there is a use for.
+#[cfg(unix)]
+const ENOUGH_FILES: libc::rlim_t = (MAX_KEPT_FILES * KEPT_SHARE) as libc::rlim_t;
 
-/// Makes the process's table of open files large enough for all that may be kept, once: at once where there is no other thread to
-/// wait for, else by a thread that waits. To be called before opening a set of many files, and before starting threads.
+/// Raises the number of files that the process may have open, as far as it may, and makes its table of open files large enough for all
+/// that may be kept, once: at once where there is no other thread to wait for, else by a thread that waits. To be called before opening
+/// a set of many files, and before starting threads.
 pub fn reserve_descriptors() {
+    #[cfg(unix)]
+    raise_limit();
     #[cfg(target_os = "linux")]
     table::make_room(max_kept_files());
 }
@@ -23,10 +32,32 @@ pub(crate) fn max_kept_files() -> usize {
 
 #[cfg(unix)]
 fn max_open_files() -> usize {
+    limit().map_or(0, |limit| usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX))
+}
+
+/// The soft and the hard limit on open files, where they are known.
+#[cfg(unix)]
+fn limit() -> Option<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writes of an rlimit.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-    if known { usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX) } else { 0 }
+    known.then_some(limit)
+}
+
+/// Raises the soft limit on open files to the hard one, or to what is enough. Where the system allows less than the hard limit says, as
+/// macOS does, to the half of it and so on; where it allows nothing, the limit stays.
+#[cfg(unix)]
+fn raise_limit() {
+    let Some(now) = limit() else { return };
+    let mut most = now.rlim_max.min(ENOUGH_FILES);
+    while most > now.rlim_cur {
+        let raised = libc::rlimit { rlim_cur: most, rlim_max: now.rlim_max };
+        // SAFETY: `raised` is valid for reads of an rlimit.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) } == 0 {
+            return;
+        }
+        most /= 2;
+    }
 }
 
 /// Open files cannot be moved or removed there: none is kept.
@@ -81,6 +112,18 @@ mod tests {
     #[test]
     fn a_process_keeps_a_share_of_the_files_it_may_have() {
         assert!(max_kept_files() <= MAX_KEPT_FILES && max_kept_files() <= max_open_files() / KEPT_SHARE);
+    }
+
+    #[test]
+    fn the_soft_limit_on_open_files_is_raised() {
+        reserve_descriptors();
+        let limit = limit().unwrap();
+        assert!(
+            limit.rlim_cur >= limit.rlim_max.min(ENOUGH_FILES),
+            "{} of {}",
+            limit.rlim_cur,
+            limit.rlim_max
+        );
     }
 
     #[test]

@@ -10,12 +10,14 @@
 //! joined to the images by [`crate::profiles`].
 
 mod durations;
+mod index;
 mod plain;
 mod row_id;
 mod unique;
 
 pub(crate) use durations::with_durations;
 pub use durations::{durations, has_durations, without_durations};
+pub(crate) use index::Index;
 pub(crate) use plain::{is_plain, left_out, names, other_columns, plain_columns, text};
 pub(crate) use row_id::RowId;
 pub use unique::{is_own_of_tables, renamed};
@@ -203,12 +205,13 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
 /// The text of [`keys`] for these values, of which `None` is a null.
 pub fn key_of(values: &[Option<String>]) -> String {
     // Separated by what no name has, so that "a", "bc" differs from "ab", "c".
-    values.iter().map(|value| value.as_deref().unwrap_or(NULL)).collect::<Vec<_>>().join(SEPARATOR)
+    let text = |value: &Option<String>| value.as_deref().map_or_else(|| NULL.to_owned(), escaped);
+    values.iter().map(text).collect::<Vec<_>>().join(SEPARATOR)
 }
 
 /// The values that a text of [`keys`] is made of.
 pub fn key_values(key: &str) -> Vec<Option<String>> {
-    key.split(SEPARATOR).map(|value| Some(value.to_owned()).filter(|value| value != NULL)).collect()
+    key.split(SEPARATOR).map(|value| (value != NULL).then(|| unescaped(value))).collect()
 }
 
 /// A text of [`keys`] for people.
@@ -221,6 +224,47 @@ pub fn key_in_words(key: &str) -> String {
 const NULL: &str = "\0";
 /// What stands between the values of several columns in [`keys`].
 const SEPARATOR: &str = "\u{1f}";
+/// What stands in front of a letter that stands for [`SEPARATOR`], [`NULL`] or itself in a value.
+const ESCAPE: char = '\u{1b}';
+
+/// A value in which neither [`SEPARATOR`] nor [`NULL`] is.
+fn escaped(value: &str) -> String {
+    if !value.contains(['\u{1f}', '\0', ESCAPE]) {
+        return value.to_owned();
+    }
+    let mut out = String::with_capacity(value.len() + 1);
+    for c in value.chars() {
+        match c {
+            '\u{1f}' => out.extend([ESCAPE, 's']),
+            '\0' => out.extend([ESCAPE, 'n']),
+            ESCAPE => out.extend([ESCAPE, 'e']),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The value that [`escaped`] was given.
+fn unescaped(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    let mut chars = value.chars();
+    while let Some(c) = chars.next() {
+        out.push(match c {
+            ESCAPE => match chars.next() {
+                Some('s') => '\u{1f}',
+                Some('n') => '\0',
+                _ => ESCAPE,
+            },
+            c => c,
+        });
+    }
+    out
+}
+
+/// Values, of which none is null, as one text.
+pub(crate) fn joined(values: &[String]) -> String {
+    values.iter().map(|value| escaped(value)).collect::<Vec<_>>().join(SEPARATOR)
+}
 
 /// A plain value as text; `None` where there is none.
 pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
@@ -248,7 +292,7 @@ pub(crate) fn as_written(value: &str) -> String {
 /// The values of some columns in a row as one text; `None` where one of them is null.
 pub(crate) fn joint_key(columns: &[ArrayRef], row: usize) -> Option<String> {
     let values = columns.iter().map(|column| key_at(column, row).map(|value| as_written(&value)));
-    values.collect::<Option<Vec<_>>>().map(|values| values.join("\u{1f}"))
+    values.collect::<Option<Vec<_>>>().map(|values| joined(&values))
 }
 
 /// The columns of `names`, in that order, each of the first batch that has it; the batches have equally many rows.
@@ -283,6 +327,9 @@ mod tests {
     fn keys_are_taken_apart() {
         let values = [Some("a".to_owned()), None, Some(String::new())];
         assert_eq!(key_values(&key_of(&values)), values);
+        // Also where a value holds what stands between them.
+        let odd = [Some("a\u{1f}b\u{1b}s".to_owned()), Some("\0".to_owned()), None];
+        assert_eq!(key_values(&key_of(&odd)), odd);
         assert_eq!(key_in_words(&key_of(&values[..2])), "a, null");
     }
 

@@ -12,6 +12,7 @@
 
 use crate::probe::Probe;
 use crate::{Error, Result, Store, StoreWriter, WriteOptions};
+use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -53,11 +54,11 @@ pub enum Missing {
     Zero,
 }
 
-/// What is done with a file whose name does not fit.
+/// What is done with a file whose name does not fit, or with a cell that cannot be cut out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unmatched {
-    /// An error that names it.
+    /// An error that names it, or counts them and names the first few.
     #[default]
     Error,
     /// It is left out.
@@ -86,6 +87,15 @@ impl FromStr for Unmatched {
             "skip" => Ok(Self::Skip),
             _ => Err(format!("{text:?} is neither error nor skip")),
         }
+    }
+}
+
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Skip => "skip",
+        })
     }
 }
 

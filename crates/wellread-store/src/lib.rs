@@ -49,6 +49,7 @@
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`read_back`], [`verify`] | whole-set operations over any store |
+//! | `delimited` | CSV and its kin, every quote of which is closed |
 //! | `numbers` | stored numbers, narrowed to pixels |
 //! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
 //! | [`labels`] | label images that lie beside images, which are no rows |
@@ -56,6 +57,7 @@
 //! | [`masks`] | masks among images, told by names |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
+//! | `outer_rows` | rows in the errors of a set that is read through another one |
 //! | [`with_columns`] | a set with the columns of a table in memory beside its images |
 //! | [`cells`], [`cover`] | a set seen cell by cell; which boxes of an image to ask for when several crops of it are wanted |
 //! | [`trace`] | a timeline of what threads do, written to a file |
@@ -73,6 +75,7 @@ pub mod checksum;
 pub mod concat;
 pub mod convert;
 pub mod cover;
+mod delimited;
 pub mod direct;
 pub mod entries;
 pub mod error;
@@ -100,6 +103,7 @@ mod ome_arrow;
 pub mod ome_zarr;
 #[cfg(any(feature = "ome-zarr", feature = "tiff"))]
 mod open_files;
+mod outer_rows;
 pub mod parquet;
 pub mod place;
 pub mod planes;

@@ -103,6 +103,10 @@ impl Store for Subset {
     }
 
     fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.row(rows.end - 1)?;
         let chosen = self.rows.get(rows.clone()).unwrap_or_default();
         let mut at = rows.start;
         // Rows that follow one another in the inner store are one scan there.

@@ -6,7 +6,7 @@
 //!  images ─────────────────────────────────────────┴▶ WithColumns: the same images, the columns of both
 //! ```
 
-use crate::features::{self, FeatureColumns, joint_key};
+use crate::features::{self, FeatureColumns, Index, joint_key};
 use crate::words::counted;
 use crate::{
     EachImage, Error, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use wellread_image::ImageMetadata;
 
 /// What a table in memory is called in errors.
-const TABLE: &str = "table";
+const TABLE: &str = "<table>";
 
 /// A store with more columns beside the images of another one. Where both have a column of one name, the new one counts.
 pub struct WithColumns {
@@ -113,22 +113,17 @@ fn rows_of_images(
         })
     };
     let columns: Vec<ArrayRef> = on.iter().map(column).collect::<Result<_>>()?;
-    let mut of_key: HashMap<String, [Option<usize>; 2]> = HashMap::with_capacity(table.num_rows());
-    for row in 0..table.num_rows() {
-        let Some(key) = joint_key(&columns, row) else { continue };
-        match of_key.entry(key).or_default() {
-            [Some(_), second] => *second = second.or(Some(row)),
-            [first, _] => *first = Some(row),
-        }
-    }
-    let row_of = |(image, key): (usize, &Option<String>)| match key.as_ref().and_then(|key| of_key.get(key)) {
-        Some([Some(first), Some(second)]) => {
+    let of_key = Index::new(&columns, table.num_rows());
+    let row_of = |(image, key): (usize, &Option<String>)| match key
+        .as_ref()
+        .map_or(Ok(None), |key| of_key.find(key))
+    {
+        Err([first, second]) => {
             let (named, name) = (on.join(", "), images.name(image)?);
             let cause = format!("rows {first} and {second} are alike in {named}, and both are of {name}");
             Err(Error::new(TABLE, cause).hint("name more columns (on), or keep one row of each").choice())
         }
-        Some([first, _]) => Ok(first.map(|row| row as u64)),
-        None => Ok(None),
+        Ok(row) => Ok(row.map(|row| row as u64)),
     };
     wanted.iter().enumerate().map(row_of).collect()
 }
@@ -158,15 +153,36 @@ fn keys_of_images(images: &dyn Store, on: &[String]) -> Result<(bool, Vec<Option
         return Ok((true, (0..images.len()).map(|image| joint_key(columns, image)).collect()));
     }
     if let [_] = on {
-        let names =
-            (0..images.len()).map(|image| images.name(image).map(|name| Some(features::as_written(&name))));
-        return Ok((false, names.collect::<Result<_>>()?));
+        return Ok((false, keys_of_names(images)?));
     }
     let missing = on.iter().filter(|name| !there.contains(name)).cloned().collect::<Vec<_>>().join(", ");
     let cause = format!("the images have no column {missing} beside them");
     Err(Error::new(images.path(), cause)
         .hint("name columns that both have (on), or one of the table that holds the images' names")
         .choice())
+}
+
+/// The names of all images as they are compared.
+///
+/// # Errors
+/// Two names that are one number, such as 012 and 12: a row of the table would be of both.
+fn keys_of_names(images: &dyn Store) -> Result<Vec<Option<String>>> {
+    let mut keys = Vec::with_capacity(images.len());
+    let mut first: HashMap<String, String> = HashMap::with_capacity(images.len());
+    for image in 0..images.len() {
+        let name = images.name(image)?;
+        let key = features::as_written(&name);
+        if let Some(other) = first.get(&key).filter(|other| **other != name) {
+            let cause = format!("the images {other:?} and {name:?} have one name where numbers are compared");
+            return Err(Error::new(images.path(), cause)
+                .row(image)
+                .hint("rename one, or name columns that both have (on)")
+                .choice());
+        }
+        first.entry(key.clone()).or_insert(name);
+        keys.push(Some(key));
+    }
+    Ok(keys)
 }
 
 impl Store for WithColumns {

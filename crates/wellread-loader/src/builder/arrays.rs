@@ -135,7 +135,7 @@ impl LoaderBuilder {
     ) -> Result<(SetPlan, Pairs)> {
         let Targets { dataset, .. } = targets;
         let skips = self.on_error == OnError::Skip;
-        let pairs = Pairs::find(&self.dataset, dataset, rows, skips)?;
+        let pairs = Pairs::find(&self.dataset, dataset, rows, skips, targets.pairing)?;
         if !skips {
             let all = (0..rows.len()).map(|i| rows.get(i));
             let theirs = all.filter_map(|row| pairs.row(&self.dataset, row).ok());

@@ -2,6 +2,7 @@
 
 use super::options::Edge;
 use std::ops::Range;
+use wellread_image::Region;
 
 /// Where a cell is cut out: its image, and the first row and column of its box, which may lie outside of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,31 @@ pub(super) fn inside(start: i64, length: usize, image: usize) -> Range<usize> {
     let end = start.saturating_add(length as i64).clamp(0, image as i64);
     let start = start.clamp(0, image as i64);
     start as usize..end as usize
+}
+
+/// What of a request lies outside of the image: all but the rows and columns `seen`.
+pub(super) fn bands(region: &Region, seen: Option<[Range<usize>; 2]>) -> impl Iterator<Item = Region> {
+    let [rows, columns] =
+        [3, 4].map(|axis: usize| region.start[axis]..region.start[axis] + region.size[axis]);
+    let bands = match seen {
+        None => vec![[rows, columns]],
+        // Above, below, left, right.
+        Some([y, x]) => vec![
+            [rows.start..y.start, columns.clone()],
+            [y.end..rows.end, columns.clone()],
+            [y.clone(), columns.start..x.start],
+            [y, x.end..columns.end],
+        ],
+    };
+    let region = *region;
+    bands.into_iter().filter(|[rows, columns]| !rows.is_empty() && !columns.is_empty()).map(
+        move |[rows, columns]| {
+            let mut band = region;
+            band.start[3..].copy_from_slice(&[rows.start, columns.start]);
+            band.size[3..].copy_from_slice(&[rows.len(), columns.len()]);
+            band
+        },
+    )
 }
 
 #[cfg(test)]

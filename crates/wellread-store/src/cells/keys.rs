@@ -8,7 +8,7 @@
 
 use super::options::CellOptions;
 use super::table::CellTable;
-use crate::features::{as_written, joint_key, key_at};
+use crate::features::{Index, as_written, joint_key, key_at};
 use crate::profiles::{Profiles, folders_of, parts};
 use crate::{Error, Result, Store};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -174,17 +174,11 @@ fn by_columns(
 ) -> Result<Vec<Option<usize>>> {
     let batch = images.hints().features(theirs)?;
     let beside = batch.as_ref().map_or(&[][..], RecordBatch::columns);
-    let mut of_key: HashMap<String, [Option<usize>; 2]> = HashMap::with_capacity(images.len());
-    for image in 0..batch.as_ref().map_or(0, RecordBatch::num_rows).min(images.len()) {
-        let Some(key) = joint_key(beside, image) else { continue };
-        match of_key.entry(key).or_default() {
-            [Some(_), second] => *second = second.or(Some(image)),
-            [first, _] => *first = Some(image),
-        }
-    }
-    let of_row = |row| match joint_key(columns, row).and_then(|key| of_key.get(&key)) {
-        Some([Some(first), Some(second)]) => {
-            let names = format!("{} and {}", images.name(*first)?, images.name(*second)?);
+    let rows = batch.as_ref().map_or(0, RecordBatch::num_rows).min(images.len());
+    let of_key = Index::new(beside, rows);
+    let of_row = |row| match joint_key(columns, row).map_or(Ok(None), |key| of_key.find(&key)) {
+        Err([first, second]) => {
+            let names = format!("{} and {}", images.name(first)?, images.name(second)?);
             let alike = theirs.join(", ");
             let cause = format_args!("could be of either of two images, {names}, which are alike in {alike}");
             Err(Error::new(&table.path, cause).row(row).hint(format_args!(
@@ -192,8 +186,7 @@ fn by_columns(
                 own.join(", ")
             )))
         }
-        Some([first, _]) => Ok(*first),
-        None => Ok(None),
+        Ok(image) => Ok(image),
     };
     (0..table.rows).map(of_row).collect()
 }

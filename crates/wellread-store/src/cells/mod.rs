@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `options` | [`CellOptions`]: size, columns, edge, unit, mask; the words of each choice |
 //! | `table` | the table of cells, read from a file |
-//! | `delimited` | CSV and TSV as columns |
+//! | `text_columns` | CSV and TSV as columns |
 //! | `sqlite`, `sqlite_column` | databases of CellProfiler: objects with the columns of their images (feature `sqlite`) |
 //! | `centroids` | a label image as a table of cells |
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
@@ -25,7 +25,7 @@
 //! | `join` | [`Cells`]: all of that for one table and one set |
 //! | `own_pixels` | which pixels of a crop are the cell's |
 //! | `cut` | boxes of many cells, read in one call, each piece decoded once |
-//! | `store`, `columns` | [`CellsStore`], and the columns beside its cells |
+//! | `store`, `hints`, `columns` | [`CellsStore`], how it is read best, and the columns beside its cells |
 //!
 //! A cell's box has the pixel that its centre lies in at index `size / 2`. Pixel `i` reaches from `i - 0.5` to `i + 0.5`, as
 //! CellProfiler and scikit-image count. So the box of a cell starts at `floor(y + 0.5) - height / 2`.
@@ -33,9 +33,9 @@
 mod centroids;
 mod columns;
 mod cut;
-mod delimited;
 mod edge;
 mod found;
+mod hints;
 mod join;
 mod keys;
 mod options;
@@ -49,9 +49,10 @@ mod sqlite;
 mod sqlite_column;
 mod store;
 mod table;
+mod text_columns;
 
 pub use found::{CellsReport, Found};
 pub use join::Cells;
 pub use options::{CellOptions, Edge, Mask, Unit, Unmatched};
-pub use pairs::pair;
+pub use pairs::{agree_in_order, pair};
 pub use store::CellsStore;

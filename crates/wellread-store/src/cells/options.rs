@@ -1,5 +1,6 @@
 //! What can be chosen of single-cell crops.
 
+pub use crate::format::Unmatched;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
@@ -27,17 +28,6 @@ pub enum Unit {
     Pixel,
     /// Micrometres; the metadata of each image has to say how large its pixels are.
     Um,
-}
-
-/// What is done with cells that cannot be cut out: without an image, without a position, outside of their image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Unmatched {
-    /// They are an error, which counts them and names the first few.
-    #[default]
-    Error,
-    /// They are left out, counted.
-    Skip,
 }
 
 /// What a label image is used for.
@@ -78,7 +68,6 @@ macro_rules! words {
 words! {
     Edge: Shift "shift", Pad "pad", Drop "drop";
     Unit: Pixel "pixel", Um "um";
-    Unmatched: Error "error", Skip "skip";
     Mask: None "none", Zero "zero", Channel "channel";
 }
 
@@ -105,7 +94,7 @@ pub struct CellOptions {
     pub edge: Edge,
     /// What `x` and `y` are measured in.
     pub unit: Unit,
-    /// What is done with cells that cannot be cut out.
+    /// What is done with cells that cannot be cut out: without an image, without a position, outside of their image.
     pub unmatched: Unmatched,
     /// What the label images are used for.
     pub mask: Mask,

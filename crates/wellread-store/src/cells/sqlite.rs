@@ -12,7 +12,7 @@
 //! may be programs of any length.
 
 use super::sqlite_column::Column;
-use crate::features::key_at;
+use crate::features::{joined, key_at};
 use crate::words::counted;
 use crate::{Error, Result, place};
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
@@ -154,7 +154,7 @@ impl Database {
 /// The values of some columns in a row as one text; `None` where one is null.
 fn key(columns: &[ArrayRef], row: usize) -> Option<String> {
     let values: Option<Vec<String>> = columns.iter().map(|column| key_at(column, row)).collect();
-    values.map(|values| values.join("\u{1f}"))
+    values.map(|values| joined(&values))
 }
 
 impl Table {

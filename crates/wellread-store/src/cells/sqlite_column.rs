@@ -1,6 +1,6 @@
 //! A column of a SQLite table, whose values may be of any type each: whole numbers, numbers or text, whichever holds them all.
 
-use super::delimited;
+use super::text_columns;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Column {
             ValueRef::Real(value) => self.push_real(value),
             ValueRef::Text(bytes) => {
                 let text = std::str::from_utf8(bytes).map_err(|e| format!("is no UTF-8 text: {e}"))?;
-                match delimited::value(text) {
+                match text_columns::value(text) {
                     Some(text) => self.push_text(text),
                     None => self.push_null(),
                 }

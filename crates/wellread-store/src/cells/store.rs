@@ -7,15 +7,16 @@
 //! ```
 
 use super::cut::{Cutter, Wanted};
-use super::edge::{CellBox, inside};
+use super::edge::{CellBox, bands, inside};
 use super::join::Cells;
 use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
+use crate::outer_rows::TakerError;
 use crate::{
-    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result,
-    RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, room,
+    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PageCache, PixelSink, Request,
+    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,12 +26,12 @@ use wellread_image::{Channel, ImageMetadata, Region, Shape};
 const SCAN_BYTES: usize = 32 << 20;
 
 /// A store whose rows are cells, cut out of the images of another store. Rows are in the order of the table, without those that
-/// cannot be cut out; errors of reading name rows of the images.
+/// cannot be cut out, and so are rows in errors.
 pub struct CellsStore {
     pub(super) images: Arc<dyn Store>,
     pub(super) cells: Arc<Cells>,
     /// The label images that are masks.
-    masks: Option<Arc<dyn Store>>,
+    pub(super) masks: Option<Arc<dyn Store>>,
     /// Bytes of whole images that are read in one call at most.
     most: usize,
 }
@@ -85,9 +86,19 @@ impl CellsStore {
         &self.cells
     }
 
-    fn cell(&self, row: usize) -> Result<CellBox> {
+    pub(super) fn cell(&self, row: usize) -> Result<CellBox> {
         let cell = self.cells.boxes.get(row).copied();
         cell.ok_or_else(|| Error::no_such_row(self.path(), row, self.cells.len()))
+    }
+
+    /// What the image of the cell `row` is.
+    fn image_info(&self, row: usize, image: usize) -> Result<RowInfo> {
+        self.images.row_info(image).map_err(|e| e.of_row(row))
+    }
+
+    /// What the label images say, where they are masks.
+    pub(super) fn mask_hints(&self) -> Hints<'_> {
+        self.masks.as_ref().map_or_else(Hints::default, |masks| masks.hints())
     }
 
     fn mask(&self) -> Mask {
@@ -103,7 +114,7 @@ impl CellsStore {
         for (i, request) in requests.iter().enumerate() {
             let info = self.check(request)?;
             let CellBox { image, start } = self.cell(request.row)?;
-            let shape = self.images.row_info(image)?.shape;
+            let shape = self.image_info(request.row, image)?.shape;
             let Region { start: [t, c, z, y, x], size: [nt, nc, nz, height, width] } = request.region;
             let rows = inside(start[0] + y as i64, height, shape.y());
             let columns = inside(start[1] + x as i64, width, shape.x());
@@ -117,7 +128,7 @@ impl CellsStore {
                 let bytes = bands(&request.region, seen.clone()).map(|band| band.pixels() * size).max();
                 // Nothing but zeros is ever written to it.
                 room::grow(zeros, bytes.unwrap_or(0))
-                    .map_err(|cause| Error::new(self.path(), cause).row(image))?;
+                    .map_err(|cause| Error::new(self.path(), cause).row(request.row))?;
                 for band in bands(&request.region, seen) {
                     let data = &zeros[..band.pixels() * size];
                     sink.put(i, &Block { region: band, data, dtype: info.dtype })?;
@@ -142,8 +153,9 @@ impl CellsStore {
             if let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) {
                 let row = found.rows.get(image).copied().flatten();
                 let row =
-                    row.ok_or_else(|| Error::new(&found.path, "a label image is missing").row(image))?;
-                let Shape([times, _, depth, ..]) = masks.row_info(row)?.shape;
+                    row.ok_or_else(|| Error::new(&found.path, "a label image is missing").row(request.row))?;
+                let info = masks.row_info(row).map_err(|e| e.of_row(request.row))?;
+                let Shape([times, _, depth, ..]) = info.shape;
                 let along =
                     |length: usize, first: usize, n: usize| if length == 1 { (0, 1) } else { (first, n) };
                 let ((t, nt), (z, nz)) = (along(times, t, nt), along(depth, z, nz));
@@ -166,6 +178,9 @@ impl CellsStore {
     ) -> Result<()> {
         let Context { of_images, of_masks, cutter, mask_cutter, wanted, wanted_masks, own, .. } = context;
         let (wanted, wanted_masks) = (&wanted[..], &wanted_masks[..]);
+        let cell_of = |wanted: &[Wanted], row: usize| {
+            wanted.iter().find(|wanted| wanted.part.row == row).map(|wanted| requests[wanted.request].row)
+        };
         if let Some(masks) = &self.masks {
             std::mem::swap(&mut scratch.context, of_masks);
             let read = mask_cutter.read(
@@ -179,19 +194,20 @@ impl CellsStore {
                 },
             );
             std::mem::swap(&mut scratch.context, of_masks);
-            read?;
+            TakerError::default().outer(read, |row| cell_of(wanted_masks, row))?;
         }
         let is_zero = self.mask() == Mask::Zero;
+        let mut of_taker = TakerError::default();
         std::mem::swap(&mut scratch.context, of_images);
         let read = cutter.read(&*self.images, wanted, self.most, scratch, &mut |i, part, dtype, pixels| {
             let Wanted { request, start, .. } = wanted[i];
             if is_zero {
                 own.zero_others(request, part, dtype, pixels);
             }
-            sink.put(request, &Block { region: moved(part, start), data: pixels, dtype })
+            of_taker.keep(sink.put(request, &Block { region: moved(part, start), data: pixels, dtype }))
         });
         std::mem::swap(&mut scratch.context, of_images);
-        read?;
+        of_taker.outer(read, |row| cell_of(wanted, row))?;
         if self.mask() == Mask::Channel {
             for &Wanted { request, start, part } in wanted_masks {
                 self.put_mask(&requests[request], request, start, &part.region, own, sink)?;
@@ -210,7 +226,7 @@ impl CellsStore {
         own: &mut OwnPixels,
         sink: &mut dyn PixelSink,
     ) -> Result<()> {
-        let info = self.images.row_info(self.cell(request.row)?.image)?;
+        let info = self.image_info(request.row, self.cell(request.row)?.image)?;
         let channel = info.shape.c();
         if request.region.start[1] + request.region.size[1] <= channel {
             return Ok(());
@@ -224,37 +240,19 @@ impl CellsStore {
     }
 }
 
+/// Paths in their order, each once.
+fn each_once(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut seen = HashSet::with_capacity(files.len());
+    files.retain(|file| seen.insert(file.clone()));
+    files
+}
+
 /// A box in the image as one in the cell, whose first row and column are `start`.
 fn moved(part: &Region, start: [i64; 2]) -> Region {
     let mut region = *part;
     region.start[3] = (part.start[3] as i64 - start[0]) as usize;
     region.start[4] = (part.start[4] as i64 - start[1]) as usize;
     region
-}
-
-/// What of a request lies outside of the image: all but the rows and columns `seen`.
-fn bands(region: &Region, seen: Option<[Range<usize>; 2]>) -> impl Iterator<Item = Region> {
-    let [rows, columns] =
-        [3, 4].map(|axis: usize| region.start[axis]..region.start[axis] + region.size[axis]);
-    let bands = match seen {
-        None => vec![[rows, columns]],
-        // Above, below, left, right.
-        Some([y, x]) => vec![
-            [rows.start..y.start, columns.clone()],
-            [y.end..rows.end, columns.clone()],
-            [y.clone(), columns.start..x.start],
-            [y, x.end..columns.end],
-        ],
-    };
-    let region = *region;
-    bands.into_iter().filter(|[rows, columns]| !rows.is_empty() && !columns.is_empty()).map(
-        move |[rows, columns]| {
-            let mut band = region;
-            band.start[3..].copy_from_slice(&[rows.start, columns.start]);
-            band.size[3..].copy_from_slice(&[rows.len(), columns.len()]);
-            band
-        },
-    )
 }
 
 impl Store for CellsStore {
@@ -271,7 +269,7 @@ impl Store for CellsStore {
     }
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
-        let info = self.images.row_info(self.cell(row)?.image)?;
+        let info = self.image_info(row, self.cell(row)?.image)?;
         let Shape([t, c, z, ..]) = info.shape;
         let [height, width] = self.cells.size;
         let channels = c + usize::from(self.mask() == Mask::Channel);
@@ -279,16 +277,16 @@ impl Store for CellsStore {
     }
 
     fn name(&self, row: usize) -> Result<String> {
-        let image = self.images.name(self.cell(row)?.image)?;
+        let image = self.images.name(self.cell(row)?.image).map_err(|e| e.of_row(row))?;
         Ok(format!("{image}/cell-{}", self.cells.ids[row]))
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         let image = self.cell(row)?.image;
-        let mut metadata = self.images.metadata(image)?;
+        let mut metadata = self.images.metadata(image).map_err(|e| e.of_row(row))?;
         metadata.name = format!("{}/cell-{}", metadata.name, self.cells.ids[row]);
         metadata.id = format!("{}/cell-{}", metadata.id, self.cells.ids[row]);
-        if self.mask() == Mask::Channel && metadata.channels.len() == self.images.row_info(image)?.shape.c() {
+        if self.mask() == Mask::Channel && metadata.channels.len() == self.image_info(row, image)?.shape.c() {
             metadata.channels.push(Channel { id: "mask".into(), name: "mask".into(), ..Channel::default() });
         }
         Ok(metadata)
@@ -299,21 +297,36 @@ impl Store for CellsStore {
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {
-        self.images.files()
+        let mut files = self.images.files()?;
+        if let Some(masks) = &self.masks {
+            files.extend(masks.files()?);
+        }
+        if place::is_file(&self.cells.table.path) {
+            files.push(self.cells.table.path.clone());
+        }
+        Ok(each_once(files))
     }
 
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
         let images = rows.iter().map(|&row| Ok(self.cell(row)?.image)).collect::<Result<BTreeSet<_>>>()?;
         let images: Vec<usize> = images.into_iter().collect();
-        self.images.files_of(&images)
+        let mut files = self.images.files_of(&images)?;
+        if let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) {
+            let rows = images.iter().filter_map(|&image| found.rows.get(image).copied().flatten());
+            files.extend(masks.files_of(&rows.collect::<Vec<_>>())?);
+        }
+        Ok(each_once(files))
     }
 
     fn has_checksums(&self) -> bool {
-        self.images.has_checksums()
+        self.images.has_checksums() && self.masks.as_ref().is_none_or(|masks| masks.has_checksums())
     }
 
     fn hints(&self) -> Hints<'_> {
-        Hints { columns: Some(self), sites: None, parts: None, ..self.images.hints() }
+        let images = self.images.hints();
+        let keeps = images.pages.is_some() || self.mask_hints().pages.is_some();
+        let pages = keeps.then_some(self as &dyn PageCache);
+        Hints { columns: Some(self), sites: None, parts: None, pages, ..images }
     }
 
     /// Where the image lies, which cells are sorted by; not the image's grid, since a cell begins anywhere in it.
@@ -364,20 +377,5 @@ impl Store for CellsStore {
             first += requests.len();
         }
         Ok(())
-    }
-}
-
-impl RowFacts for CellsStore {
-    fn position(&self, row: usize) -> u64 {
-        let image = self.cell(row).and_then(|cell| self.images.row_hints(cell.image));
-        image.map_or(u64::MAX, RowHints::position)
-    }
-
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        let image = self.images.row_hints(self.cell(row)?.image)?.working_bytes()?;
-        let info = self.row_info(row)?;
-        let crop = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 4);
-        // A copy of the crop, zeros around it, and which of its pixels are the cell's.
-        Ok(image.saturating_add(crop.saturating_mul(3)))
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! A table of single cells has thousands of columns and may have gigabytes, of which positions and keys are a small part.
 
-use super::delimited;
+use super::text_columns;
 use crate::words::counted;
 use crate::{Error, OpenOptions, Result, Store, concat, parquet, place};
 use arrow_array::RecordBatch;
@@ -81,7 +81,7 @@ pub(super) fn open(path: &Path) -> Result<TableFile> {
     }
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     if TEXT.iter().any(|ending| name.ends_with(ending)) {
-        return Ok(TableFile::Columns(CellTable::in_memory(path, delimited::read(path)?)));
+        return Ok(TableFile::Columns(CellTable::in_memory(path, text_columns::read(path)?)));
     }
     labels(path)
 }

@@ -7,8 +7,9 @@
 //! As in a shell, `*` leaves hidden names out.
 
 use crate::entries;
+use crate::place::{self, Kind};
 use crate::probe::DEPTH;
-use crate::{Error, Result, place};
+use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// Names that are looked at for a pattern, at most: a pattern that looks through a whole disk is a mistake.
@@ -32,11 +33,19 @@ pub(super) fn root(pattern: &Path) -> PathBuf {
     PathBuf::from(split(&pattern.to_string_lossy()).0)
 }
 
+/// Something that a pattern fits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Match {
+    pub path: PathBuf,
+    /// Whether it is a regular file, as its folder's listing says: a look at each costs much on a disk far away.
+    pub is_file: bool,
+}
+
 /// All that there is of a pattern, sorted by name, folder by folder.
 ///
 /// # Errors
 /// A folder that cannot be listed; more names than may be looked at.
-pub(super) fn paths(pattern: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn paths(pattern: &Path) -> Result<Vec<Match>> {
     let text = pattern.to_string_lossy();
     let (root, rest) = split(&text);
     let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
@@ -44,7 +53,7 @@ pub(super) fn paths(pattern: &Path) -> Result<Vec<PathBuf>> {
     search.below(Path::new(root), &parts, DEPTH)?;
     // Two ways of `**` may lead to the same path.
     search.found.sort();
-    search.found.dedup();
+    search.found.dedup_by(|a, b| a.path == b.path);
     Ok(search.found)
 }
 
@@ -52,15 +61,15 @@ pub(super) fn paths(pattern: &Path) -> Result<Vec<PathBuf>> {
 struct Search<'p> {
     pattern: &'p Path,
     looked_at: usize,
-    found: Vec<PathBuf>,
+    found: Vec<Match>,
 }
 
 impl Search<'_> {
     /// What fits `parts` below `folder`, where `**` stands for so many folders at most.
     fn below(&mut self, folder: &Path, parts: &[&str], levels: usize) -> Result<()> {
         let Some((&first, rest)) = parts.split_first() else {
-            if place::exists(folder) {
-                self.found.push(folder.to_owned());
+            if let Ok(found) = place::metadata(folder) {
+                self.push(folder.to_owned(), found.kind);
             }
             return Ok(());
         };
@@ -92,13 +101,26 @@ impl Search<'_> {
                     self.below(&path, parts, levels - 1)?;
                 }
                 if rest.is_empty() && !entry.is_folder && !entry.name.starts_with('.') {
-                    self.found.push(path);
+                    self.push(path, entry.kind);
                 }
-            } else if fits(first, &entry.name) && (rest.is_empty() || place::is_folder(&path)) {
-                self.below(&path, rest, levels)?;
+            } else if fits(first, &entry.name) {
+                // Only where a link leads has to be looked at.
+                let kind = match entry.kind {
+                    Kind::Link => place::metadata(&path).map(|found| found.kind),
+                    kind => Ok(kind),
+                };
+                match kind {
+                    Ok(kind) if rest.is_empty() => self.push(path, kind),
+                    Ok(Kind::Folder) => self.below(&path, rest, levels)?,
+                    _ => {}
+                }
             }
         }
         Ok(())
+    }
+
+    fn push(&mut self, path: PathBuf, kind: Kind) {
+        self.found.push(Match { path, is_file: kind == Kind::File });
     }
 }
 
@@ -199,7 +221,8 @@ mod tests {
         }
         let found = |pattern: &str| {
             let found = paths(&dir.path().join(pattern)).unwrap();
-            let below = |path: &PathBuf| path.strip_prefix(dir.path()).unwrap().to_str().unwrap().to_owned();
+            assert!(found.iter().all(|one| one.is_file == place::is_file(&one.path)), "{found:?}");
+            let below = |one: &Match| one.path.strip_prefix(dir.path()).unwrap().to_str().unwrap().to_owned();
             found.iter().map(below).collect::<Vec<_>>()
         };
         assert_eq!(found("*/*.x"), ["a/1.x", "b/1.x", "b/2.x"]);
@@ -209,6 +232,17 @@ mod tests {
         assert_eq!(found("a/**"), ["a/1.x", "a/1.y", "a/c/1.x"]);
         assert_eq!(found("[ab]"), ["a", "b"]);
         assert_eq!(found("*/*/*/1.x"), Vec::<String>::new());
+        #[cfg(unix)]
+        {
+            let link = |to: &str, name: &str| {
+                std::os::unix::fs::symlink(dir.path().join(to), dir.path().join(name)).unwrap();
+            };
+            link("a", "l");
+            link("a/1.x", "b/l.x");
+            link("none", "b/n.x");
+            assert_eq!(found("l/*.y"), ["l/1.y"]);
+            assert_eq!(found("?/*.x"), ["a/1.x", "b/1.x", "b/2.x", "b/l.x", "l/1.x"], "links lead somewhere");
+        }
         assert!(is_pattern(Path::new("a/?")) && !is_pattern(Path::new("a/b")));
         assert_eq!(root(Path::new("a/b/*/c")), Path::new("a/b"));
         assert_eq!(root(Path::new("*.x")), Path::new(""));

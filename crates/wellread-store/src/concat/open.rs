@@ -1,11 +1,13 @@
 //! Paths to parts to a set.
 
+use super::glob::{self, Match};
 use super::parts::{self, Found};
 use super::store::{Concat, Part};
-use super::{glob, tables};
+use super::tables;
 use crate::format::{OpenOptions, format_named};
 use crate::probe::Probe;
-use crate::{Error, Result, Store, place, registry, threads};
+use crate::{Error, Result, Store, fd_table, place, registry, threads};
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +15,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// Threads that open parts, at most: each waits for its disk more than it computes.
 const THREADS: usize = 8;
+/// Endings of TIFF files.
+const TIFF: &[&str] = &["tif", "tiff"];
+/// Endings of pictures of one image each.
+const PICTURES: &[&str] = &["png", "jpg", "jpeg"];
 
 /// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format` names it; a
 /// folder of tables, or a pattern such as `plates/*.parquet`, as one set.
@@ -25,11 +31,12 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
         return registry::open(path, options);
     }
     if glob::is_pattern(path) && !place::exists(path) {
-        let paths = of_pattern(path)?;
-        return open_parts(&glob::root(path), paths, options);
+        let (mut paths, mut files) = (vec![], HashSet::new());
+        of_pattern(path, &mut paths, &mut files)?;
+        return open_parts(&glob::root(path), paths, &files, options);
     }
     match in_folder(path, options)? {
-        Some(paths) => open_parts(path, paths, options),
+        Some(paths) => open_parts(path, paths, &HashSet::new(), options),
         None => registry::open(path, options),
     }
 }
@@ -42,7 +49,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     if let [path] = paths {
         return open(path, options);
     }
-    let mut given = vec![];
+    let (mut given, mut files) = (vec![], HashSet::new());
     for path in paths {
         let path = path.as_ref();
         if is_elsewhere(path) || path.as_os_str().is_empty() {
@@ -50,7 +57,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
             return registry::open(path, options);
         }
         if glob::is_pattern(path) && !place::exists(path) {
-            given.extend(of_pattern(path)?);
+            of_pattern(path, &mut given, &mut files)?;
         } else {
             given.push(path.to_owned());
         }
@@ -59,7 +66,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
         return Err(Error::new("", "no path was given").hint("give at least one file or folder").choice());
     }
     let root = parts::common_folder(&given);
-    open_parts(&root, given, options)
+    open_parts(&root, given, &files, options)
 }
 
 /// Whether a path is an address of a place that nobody has registered.
@@ -67,13 +74,19 @@ fn is_elsewhere(path: &Path) -> bool {
     place::scheme(path).is_some() && !place::is_registered(path)
 }
 
-/// What there is of a pattern.
-fn of_pattern(path: &Path) -> Result<Vec<PathBuf>> {
+/// Adds what there is of a pattern, and to `files` what of it is known to be a regular file.
+fn of_pattern(path: &Path, paths: &mut Vec<PathBuf>, files: &mut HashSet<PathBuf>) -> Result<()> {
     let found = glob::paths(path)?;
     if found.is_empty() {
         return Err(Error::io(path, "no file or folder is called so", &ErrorKind::NotFound.into()));
     }
-    Ok(found)
+    for Match { path, is_file } in found {
+        if is_file {
+            files.insert(path.clone());
+        }
+        paths.push(path);
+    }
+    Ok(())
 }
 
 /// The tables in a folder that is no set itself.
@@ -96,10 +109,15 @@ fn in_folder(path: &Path, options: &OpenOptions) -> Result<Option<Vec<PathBuf>>>
     }
 }
 
-/// Opens parts, those that are folders of tables as these, below `root`.
-fn open_parts(root: &Path, paths: Vec<PathBuf>, options: &OpenOptions) -> Result<Box<dyn Store>> {
+/// Opens parts, those that are folders of tables as these, below `root`. `files` are known to be regular files.
+fn open_parts(
+    root: &Path,
+    paths: Vec<PathBuf>,
+    files: &HashSet<PathBuf>,
+    options: &OpenOptions,
+) -> Result<Box<dyn Store>> {
     let root = if root.as_os_str().is_empty() { Path::new(".") } else { root };
-    if let Some(store) = images(root, &paths, options)? {
+    if let Some(store) = images(root, &paths, files, options)? {
         return Ok(store);
     }
     let mut all = Vec::with_capacity(paths.len());
@@ -121,21 +139,40 @@ fn open_parts(root: &Path, paths: Vec<PathBuf>, options: &OpenOptions) -> Result
 }
 
 /// The store of files of one image each, where the paths are such: they are one set of files, as in a folder.
-fn images(root: &Path, paths: &[PathBuf], options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
-    let are_all = |endings: &[&str]| {
-        let ends = |path: &PathBuf| {
-            let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-            ending.is_some_and(|ending| endings.contains(&ending.as_str()))
-        };
-        paths.len() > 1 && paths.iter().all(|path| ends(path) && place::is_file(path))
+///
+/// # Errors
+/// TIFF files beside PNG or JPEG files, as in a folder.
+fn images(
+    root: &Path,
+    paths: &[PathBuf],
+    files: &HashSet<PathBuf>,
+    options: &OpenOptions,
+) -> Result<Option<Box<dyn Store>>> {
+    let ends = |path: &PathBuf, endings: &[&str]| {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        ending.is_some_and(|ending| endings.contains(&ending.as_str()))
     };
+    let first = |endings: &'static [&'static str]| paths.iter().find(|path| ends(path, endings));
+    let [tiff, picture] = [first(TIFF), first(PICTURES)];
+    let is_image = |path: &PathBuf| ends(path, TIFF) || ends(path, PICTURES);
+    let is_file = |path: &PathBuf| files.contains(path) || place::is_file(path);
+    if paths.len() < 2 || !paths.iter().all(|path| is_image(path) && is_file(path)) {
+        return Ok(None);
+    }
     let is_named = |format: &str| options.format.as_deref().is_none_or(|named| named == format);
-    let store: Option<Box<dyn Store>> = if is_named("tiff") && are_all(&["tif", "tiff"]) {
-        of_tiff(root, paths, options)?
-    } else if is_named("image-folder") && are_all(&["png", "jpg", "jpeg"]) {
-        of_pictures(root, paths, options)?
-    } else {
-        None
+    let store = match (tiff, picture) {
+        (Some(tiff), Some(picture)) if options.format.is_none() => {
+            let cause = format!(
+                "the list mixes image formats: {} is tiff, {} is image-folder",
+                tiff.display(),
+                picture.display()
+            );
+            let hint = "give files of one format, or put the two sets together: one list of each, then Dataset.concat";
+            return Err(Error::new(root, cause).hint(hint).choice());
+        }
+        (Some(_), None) if is_named("tiff") => of_tiff(root, paths, options)?,
+        (None, Some(_)) if is_named("image-folder") => of_pictures(root, paths, options)?,
+        _ => None,
     };
     store.map(|store| crate::sites::assemble(store, options)).transpose()
 }
@@ -166,6 +203,8 @@ fn of_pictures(_: &Path, _: &[PathBuf], _: &OpenOptions) -> Result<Option<Box<dy
 
 /// All parts, opened by a few threads. Of several that cannot be opened, the first is the error.
 fn opened(found: &[Found], options: &OpenOptions) -> Result<Vec<Part>> {
+    // A table stays open as long as its store is there.
+    fd_table::reserve_descriptors();
     let next = AtomicUsize::new(0);
     let made = Mutex::new(Vec::with_capacity(found.len()));
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(found.len());

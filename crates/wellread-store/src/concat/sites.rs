@@ -29,8 +29,9 @@ impl SiteTable for Concat {
     }
 
     fn complete(&self, row: usize) -> Result<()> {
-        let (part, row) = self.locate(row)?;
-        self.parts()[part].store.hints().sites.map_or(Ok(()), |sites| sites.complete(row))
+        let (part, own) = self.locate(row)?;
+        let sites = self.parts()[part].store.hints().sites;
+        sites.map_or(Ok(()), |sites| sites.complete(own)).map_err(|e| e.of_row(row))
     }
 
     fn files_of_rows(&self) -> Vec<Vec<PathBuf>> {

@@ -1,13 +1,15 @@
 //! The store whose rows are those of one part after the other.
 
+use super::names;
+use super::numbered_sink::NumberedSink;
 use super::parts::{self, Found};
 use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
+use crate::outer_rows::{self, TakerError};
 use crate::{
-    Block, EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout,
+    EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch,
+    Store, StoreLayout,
 };
-use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -15,6 +17,10 @@ use wellread_image::ImageMetadata;
 
 /// What [`Store::format`] says of parts of several formats.
 const SEVERAL: &str = "several";
+/// Bytes of decoded pages that each part keeps at least, unless less was asked for: a few pages.
+const LEAST_PAGES: usize = 8 << 20;
+/// Bytes up to which all parts together may keep so many.
+const MOST_LEAST_PAGES: usize = 1 << 30;
 /// Bits of a position that are the part's own.
 const POSITION_BITS: u32 = 48;
 
@@ -30,17 +36,18 @@ pub struct Part {
 }
 
 /// Several sets as one: rows of one part after the other. Names of images are those of the parts, with the part's name before them
-/// where an image of another part is called the same. Errors of reading name files and rows of the parts.
+/// where an image of another part may be called the same. Errors name files of the parts and rows of the whole.
 pub struct Concat {
     path: PathBuf,
     parts: Vec<Part>,
     /// The first row of each part, and the number of rows.
     starts: Vec<usize>,
     format: &'static str,
-    has_pages: bool,
+    /// Parts that keep decoded pages.
+    pub(super) keeping: usize,
     has_sites: bool,
     columns: OnceLock<Columns>,
-    /// Whether images of two parts are called the same.
+    /// Whether images of two parts may be called the same.
     shares_names: OnceLock<bool>,
 }
 
@@ -60,22 +67,19 @@ struct Context {
     formats: Vec<(&'static str, FormatContext)>,
 }
 
-/// Hands blocks on under the number that their request has among those of all parts.
-struct NumberedSink<'a> {
-    numbers: &'a [usize],
-    sink: &'a mut dyn PixelSink,
-}
-
-impl PixelSink for NumberedSink<'_> {
-    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
-        self.sink.put(self.numbers[request], block)
-    }
-}
-
 impl Concat {
     /// These parts as one set, called `path` together: the folder that they lie in. Decoded pages are kept of all of them together as
-    /// one of them would.
+    /// one of them would, or a few of each.
     pub fn new(path: PathBuf, parts: Vec<Part>) -> Self {
+        let set = Self::whole(path, parts);
+        let keeping = set.keeping.max(1);
+        let pages = set.parts.iter().map(|part| part.store.hints().page_cache()).max().unwrap_or(0);
+        set.keep_at_most_each((pages / keeping).max(pages.min(LEAST_PAGES).min(MOST_LEAST_PAGES / keeping)));
+        set
+    }
+
+    /// These parts, each of which keeps what it keeps.
+    fn whole(path: PathBuf, parts: Vec<Part>) -> Self {
         let mut starts = Vec::with_capacity(parts.len() + 1);
         let mut rows = 0usize;
         for part in &parts {
@@ -85,24 +89,22 @@ impl Concat {
         starts.push(rows);
         let first = parts.first().map_or(SEVERAL, |part| part.store.format());
         let format = if parts.iter().all(|part| part.store.format() == first) { first } else { SEVERAL };
-        let pages = parts.iter().map(|part| part.store.hints().page_cache()).max().unwrap_or(0);
+        let keeping = parts.iter().filter(|part| part.store.hints().page_cache() > 0).count();
         let has_sites = parts.iter().any(|part| part.store.hints().sites.is_some());
-        let set = Self {
+        Self {
             path,
             parts,
             starts,
             format,
-            has_pages: pages > 0,
+            keeping,
             has_sites,
             columns: OnceLock::new(),
             shares_names: OnceLock::new(),
-        };
-        set.keep_at_most(pages);
-        set
+        }
     }
 
     /// These sets as one, in the folder that they have in common, each called by its path there; names of folders such as `plate=BR1`
-    /// are a column.
+    /// are a column. Each keeps as many decoded pages as before: others may read it as well.
     pub fn of(stores: Vec<Arc<dyn Store>>) -> Self {
         let paths: Vec<PathBuf> = stores.iter().map(|store| store.path().to_owned()).collect();
         let folder = parts::common_folder(&paths);
@@ -110,12 +112,18 @@ impl Concat {
         let found = parts::found(root, paths);
         let part = |(store, Found { label, keys, .. })| Part { name: label, keys, store };
         let parts = stores.into_iter().zip(found).map(part).collect();
-        Self::new(folder, parts)
+        Self::whole(folder, parts)
     }
 
     /// The parts.
     pub fn parts(&self) -> &[Part] {
         &self.parts
+    }
+
+    pub(super) fn keep_at_most_each(&self, bytes: usize) {
+        for part in &self.parts {
+            part.store.hints().limit_page_cache(bytes);
+        }
     }
 
     /// The part of a row, and its row there.
@@ -132,22 +140,24 @@ impl Concat {
     }
 
     fn columns(&self) -> &Columns {
-        self.columns.get_or_init(|| {
-            let (mut names, mut seen) = (vec![], HashSet::new());
-            for name in self.parts.iter().flat_map(|part| part.store.hints().feature_names()) {
-                if seen.insert(name.clone()) {
-                    names.push(name);
-                }
+        if let Some(known) = self.columns.get() {
+            return known;
+        }
+        // Parts may read for it, so nobody waits: who comes meanwhile finds the same.
+        let (mut names, mut seen) = (vec![], HashSet::new());
+        for name in self.parts.iter().flat_map(|part| part.store.hints().feature_names()) {
+            if seen.insert(name.clone()) {
+                names.push(name);
             }
-            let mut keys = HashSet::new();
-            for (name, _) in self.parts.iter().flat_map(|part| &part.keys) {
-                if seen.insert(name.clone()) {
-                    names.push(name.clone());
-                    keys.insert(name.clone());
-                }
+        }
+        let mut keys = HashSet::new();
+        for (name, _) in self.parts.iter().flat_map(|part| &part.keys) {
+            if seen.insert(name.clone()) {
+                names.push(name.clone());
+                keys.insert(name.clone());
             }
-            Columns { names, keys }
-        })
+        }
+        self.columns.get_or_init(|| Columns { names, keys })
     }
 
     /// Names of all columns.
@@ -160,20 +170,14 @@ impl Concat {
         self.columns().keys.contains(name)
     }
 
-    /// Whether images of two parts are called the same. Looks at all names, once.
+    /// Whether images of two parts may be called the same.
     fn shares_names(&self) -> bool {
-        *self.shares_names.get_or_init(|| {
-            let mut part_of: HashMap<u64, usize> = HashMap::with_capacity(self.len().min(1 << 20));
-            self.parts.iter().enumerate().any(|(number, part)| {
-                // Of an image that cannot be looked into nothing is known.
-                let mut names = (0..part.store.len()).filter_map(|row| part.store.name(row).ok());
-                names.any(|name| {
-                    let mut hash = DefaultHasher::new();
-                    name.hash(&mut hash);
-                    *part_of.entry(hash.finish()).or_insert(number) != number
-                })
-            })
-        })
+        if let Some(known) = self.shares_names.get() {
+            return *known;
+        }
+        // Nobody waits for it: who comes meanwhile finds the same.
+        let found = names::may_repeat(self.parts.iter().map(|part| &*part.store));
+        *self.shares_names.get_or_init(|| found)
     }
 
     /// What an image of a part is called in the whole.
@@ -212,14 +216,18 @@ impl Concat {
                 inner.push(Request { row, region: requests[number].region });
                 numbers.push(number);
             }
-            let store = &self.parts[of_part[0].0].store;
+            let (store, start) = (&self.parts[of_part[0].0].store, self.starts[of_part[0].0]);
             // Decoders and buffers of a format serve all of its parts.
             let at = formats.iter().position(|(format, _)| *format == store.format()).unwrap_or_else(|| {
                 formats.push((store.format(), FormatContext::default()));
                 formats.len() - 1
             });
             std::mem::swap(&mut scratch.context, &mut formats[at].1);
-            let read = store.read(inner, scratch, &mut NumberedSink { numbers, sink });
+            let read = outer_rows::renumbered(
+                sink,
+                |sink| store.read(inner, scratch, &mut NumberedSink { numbers, sink }),
+                |row| Some(start + row),
+            );
             std::mem::swap(&mut scratch.context, &mut formats[at].1);
             read?;
         }
@@ -241,19 +249,19 @@ impl Store for Concat {
     }
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
-        let (part, row) = self.locate(row)?;
-        self.parts[part].store.row_info(row)
+        let (part, own) = self.locate(row)?;
+        self.parts[part].store.row_info(own).map_err(|e| e.of_row(row))
     }
 
     fn name(&self, row: usize) -> Result<String> {
-        let (part, row) = self.locate(row)?;
-        let name = self.parts[part].store.name(row)?;
+        let (part, own) = self.locate(row)?;
+        let name = self.parts[part].store.name(own).map_err(|e| e.of_row(row))?;
         Ok(self.named(part, name))
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        let (part, row) = self.locate(row)?;
-        let mut metadata = self.parts[part].store.metadata(row)?;
+        let (part, own) = self.locate(row)?;
+        let mut metadata = self.parts[part].store.metadata(own).map_err(|e| e.of_row(row))?;
         metadata.name = self.named(part, metadata.name);
         metadata.id = self.named(part, metadata.id);
         Ok(metadata)
@@ -299,7 +307,7 @@ impl Store for Concat {
         Hints {
             // A read that has a price of its own has it in each part.
             rows_per_read: self.parts.iter().map(|part| part.store.hints().rows_per_read).max().unwrap_or(1),
-            pages: self.has_pages.then_some(self as &dyn PageCache),
+            pages: (self.keeping > 0).then_some(self as &dyn PageCache),
             columns: Some(self),
             sites: self.has_sites.then_some(self as &dyn SiteTable),
             parts: Some(self),
@@ -330,30 +338,13 @@ impl Store for Concat {
             if own.is_empty() {
                 continue;
             }
-            part.store.scan(own.start - start..own.end - start, &mut |row, info, pixels| {
-                each(start + row, info, pixels)
-            })?;
+            let mut of_taker = TakerError::default();
+            let scanned = part.store.scan(own.start - start..own.end - start, &mut |row, info, pixels| {
+                of_taker.keep(each(start + row, info, pixels))
+            });
+            of_taker.outer(scanned, |row| Some(start + row))?;
         }
         Ok(())
-    }
-}
-
-impl PageCache for Concat {
-    fn most(&self) -> usize {
-        self.parts.iter().map(|part| part.store.hints().page_cache()).fold(0, usize::saturating_add)
-    }
-
-    fn keep_at_most(&self, bytes: usize) {
-        let keeping = self.parts.iter().filter(|part| part.store.hints().page_cache() > 0).count();
-        for part in &self.parts {
-            part.store.hints().limit_page_cache(bytes / keeping.max(1));
-        }
-    }
-
-    fn forget_all(&self) {
-        for part in &self.parts {
-            part.store.hints().forget_pages();
-        }
     }
 }
 
@@ -384,7 +375,8 @@ impl RowFacts for Concat {
     }
 
     fn working_bytes(&self, row: usize) -> Result<usize> {
-        let (part, row) = self.locate(row)?;
-        self.parts[part].store.row_hints(row)?.working_bytes()
+        let (part, own) = self.locate(row)?;
+        let hints = self.parts[part].store.row_hints(own);
+        hints.and_then(RowHints::working_bytes).map_err(|e| e.of_row(row))
     }
 }

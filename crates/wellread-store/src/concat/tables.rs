@@ -51,7 +51,7 @@ struct Search<'f> {
 
 impl Search<'_> {
     fn folder(&mut self, folder: &Path, levels: usize) -> Result<()> {
-        for Entry { name, path, is_folder } in entries::list(folder)? {
+        for Entry { name, path, is_folder, .. } in entries::list(folder)? {
             self.looked_at += 1;
             if self.looked_at > LOOKED_AT {
                 return Err(Error::new(

@@ -59,7 +59,7 @@ mod tests {
         let path = dir.path().join("a.png");
         let look = |path: &std::path::Path| {
             let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            belongs(&Entry { name, path: path.to_owned(), is_folder: false })
+            belongs(&Entry { name, path: path.to_owned(), is_folder: false, kind: place::Kind::File })
         };
         let mut writer = crate::create(&path, "image-folder", &WriteOptions::default()).unwrap();
         let metadata = ImageMetadata::named("a");

@@ -34,13 +34,13 @@ impl ImageFolder {
 
     /// These files; `path` is what they are called together, the folder that they lie in or another one.
     pub fn of_files(path: &Path, files: Vec<PathBuf>) -> Self {
-        let location = |file: PathBuf| match file.strip_prefix(path) {
-            Ok(below) => ImageLocation { name: layout::name_of(below), below: below.to_owned() },
-            // A relative path would be looked for below `path`.
-            Err(_) => {
-                let name = layout::name_of(&file);
-                ImageLocation { name, below: place::absolute(&file).unwrap_or(file) }
+        let location = |file: PathBuf| {
+            if let Ok(below) = file.strip_prefix(path) {
+                return ImageLocation { name: layout::name_of(below), below: below.to_owned() };
             }
+            // A relative path would be looked for below `path`.
+            let name = layout::name_of(&file);
+            ImageLocation { name, below: place::absolute(&file).unwrap_or(file) }
         };
         Self { rows: FileRows::new(path, files.into_iter().map(location).collect()), labels: None }
     }

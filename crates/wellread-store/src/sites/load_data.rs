@@ -8,10 +8,10 @@
 //! The table is recognised by its header. Rows stay in its order.
 
 use super::columns::{self, TextColumn};
-use super::csv::{self, Table};
 use super::group::{Grouped, NO_FILE};
 use super::paths;
 use super::store;
+use crate::delimited::{self, Table};
 use crate::format::OpenOptions;
 use crate::{Error, Result, Store, place};
 use std::collections::{HashMap, HashSet};
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 const HEADER: u64 = 1 << 16;
 
 /// The longest table that is read.
-const LONGEST: u64 = 1 << 30;
+const LONGEST: u64 = 256 << 20;
 
 /// What columns of the layout begin with.
 const FILE: &str = "FileName_";
@@ -42,7 +42,7 @@ pub(super) fn is_one(path: &Path) -> bool {
         Ok(bytes)
     };
     let Ok(bytes) = head() else { return false };
-    let header = csv::header(&String::from_utf8_lossy(&bytes)).unwrap_or_default();
+    let header = delimited::names_at_beginning(String::from_utf8_lossy(&bytes).as_bytes());
     !channels(&header).is_empty()
 }
 
@@ -85,15 +85,16 @@ fn channels(header: &[String]) -> Vec<ChannelColumns> {
 pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>> {
     let table = read(path)?;
     let channels = channels(&table.header);
-    if table.rows.is_empty() {
+    if table.len() == 0 {
         return Err(Error::new(path, "the table has a header and no row"));
     }
+    let mut folders = paths::Folders::default();
     let mut files: Vec<PathBuf> = vec![];
     let mut number: HashMap<PathBuf, u32> = HashMap::new();
-    let mut planes = Vec::with_capacity(table.rows.len() * channels.len());
-    for row in &table.rows {
+    let mut planes = Vec::with_capacity(table.len() * channels.len());
+    for row in 0..table.len() {
         for channel in &channels {
-            let text = |column: Option<usize>| column.map_or("", |column| row[column].as_str());
+            let text = |column: Option<usize>| column.map_or("", |column| table.value(row, column));
             let (folder, name) = match text(channel.file) {
                 "" => ("", text(channel.address)),
                 name => (text(channel.folder), name),
@@ -102,7 +103,7 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
                 planes.push(NO_FILE);
                 continue;
             }
-            let place = paths::place(path, folder, name, &options.path_map);
+            let place = paths::place(path, folder, name, &options.path_map, &mut folders);
             let next = files.len() as u32;
             planes.push(*number.entry(place).or_insert_with_key(|place| {
                 files.push(place.clone());
@@ -127,19 +128,13 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
         "cellprofiler".to_owned(),
         options.missing,
         path.to_owned(),
-        Box::new(|| None),
+        Box::new(|_| None),
     )
 }
 
 fn read(path: &Path) -> Result<Table> {
-    let cannot = |e: &std::io::Error| Error::io(path, "cannot read the table", e);
-    let (file, length) = place::open(path).map_err(|e| cannot(&e))?;
-    if length > LONGEST {
-        return Err(Error::new(path, format_args!("is too long for a table of files ({length} bytes)")));
-    }
-    let mut bytes = vec![];
-    file.peek_after(0, length, &mut bytes).map_err(|e| cannot(&e))?;
-    Table::parse(&String::from_utf8_lossy(&bytes)).map_err(|why| Error::new(path, why))
+    let bytes = delimited::read(path, LONGEST)?;
+    Table::parse(path, String::from_utf8_lossy(&bytes).as_bytes())
 }
 
 /// The store of the files, a file a row.
@@ -164,21 +159,21 @@ fn store_of(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Store>> {
 
 /// What sites are called: what their files have in common, or plate, well and site where that is not each once.
 fn names(table: &Table, channels: &[ChannelColumns]) -> Vec<String> {
-    let of_row = |row: &Vec<String>| {
+    let of_row = |row: usize| {
         let files = channels.iter().filter_map(|channel| channel.file.or(channel.address));
-        let files = files.map(|column| row[column].as_str()).filter(|file| !file.is_empty());
+        let files = files.map(|column| table.value(row, column)).filter(|file| !file.is_empty());
         common(files.map(crate::features::stem))
     };
-    let by_files: Vec<String> = table.rows.iter().map(of_row).collect();
+    let by_files: Vec<String> = (0..table.len()).map(of_row).collect();
     let distinct: HashSet<&String> = by_files.iter().collect();
     if channels.len() > 1 && distinct.len() == by_files.len() && !distinct.iter().any(|name| name.is_empty())
     {
         return by_files;
     }
     let keys = ["Plate", "Well", "Site"].map(|key| table.column(&format!("{METADATA}{key}")));
-    let by_keys = table.rows.iter().map(|row| {
+    let by_keys = (0..table.len()).map(|row| {
         let values =
-            keys.iter().flatten().map(|&column| row[column].as_str()).filter(|value| !value.is_empty());
+            keys.iter().flatten().map(|&column| table.value(row, column)).filter(|value| !value.is_empty());
         values.collect::<Vec<_>>().join("/")
     });
     let by_keys: Vec<String> = by_keys.collect();
@@ -226,8 +221,8 @@ fn columns_of(table: &Table) -> Vec<TextColumn> {
         name.starts_with(METADATA) || rest.is_some_and(|rest| rest.starts_with("Illum"))
     };
     let column = |(at, name): (usize, &String)| {
-        let value = |row: &Vec<String>| Some(row[at].clone()).filter(|value| !value.is_empty());
-        TextColumn::new(name, table.rows.iter().map(value).collect())
+        let value = |row| Some(table.value(row, at)).filter(|value| !value.is_empty()).map(str::to_owned);
+        TextColumn::new(name, (0..table.len()).map(value).collect())
     };
     let mut found: Vec<TextColumn> = vec![];
     for (at, name) in table.header.iter().enumerate().filter(|(_, name)| is_kept(name)) {

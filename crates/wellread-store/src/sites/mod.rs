@@ -21,7 +21,7 @@
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
 //! | `store`, `plane_sink`, `channels` | the store whose rows are sites |
-//! | `load_data`, `csv`, `paths` | tables of files, and where the files of another machine lie here |
+//! | `load_data`, `paths` | tables of files, and where the files of another machine lie here |
 //! | `companion` | `*.companion.ome` |
 
 mod cellomics;
@@ -30,7 +30,6 @@ mod channels;
 mod columns;
 #[cfg(feature = "tiff")]
 mod companion;
-mod csv;
 mod group;
 mod harmony;
 mod imagexpress;
@@ -57,7 +56,7 @@ use crate::{Error, Result, Store, place};
 use group::{Grouped, some};
 use layouts::LAYOUTS;
 use names::Matcher;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The name that asks for an image a file.
 pub const FILES: &str = "files";
@@ -210,9 +209,6 @@ fn sites(
     missing: Missing,
 ) -> Result<Box<dyn Store>> {
     let path = inner.path().to_owned();
-    let first = inner.row_hints(0)?.file();
-    let folder: PathBuf =
-        first.and_then(|file| Some(file.parent()?.to_owned())).unwrap_or_else(|| path.clone());
-    let details = Box::new(move || matcher.details(&folder));
+    let details = Box::new(move |folder: &Path| matcher.details(folder));
     store::opened(inner, grouped, layout, missing, path, details)
 }

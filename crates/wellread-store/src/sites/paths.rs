@@ -4,14 +4,70 @@
 //!  PathName, FileName ─▶ mapped (FROM=TO) ─▶ as it is, if it is there ─▶ beside the table, if it is there ─▶ as it is
 //! ```
 
-use crate::place;
+use crate::place::{self, Kind};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+
+/// What lies in the folders that were asked about: each is listed once, since a look at each file of a table costs much on a disk
+/// far away.
+#[derive(Default)]
+pub(super) struct Folders(HashMap<PathBuf, Listed>);
+
+/// What is known of a folder.
+enum Listed {
+    /// What lies in it.
+    Names(HashMap<OsString, Kind>),
+    /// It is not there.
+    Absent,
+    /// It cannot be listed.
+    Unknown,
+}
+
+impl Folders {
+    /// Whether there is something at a path.
+    fn has(&mut self, path: &Path) -> bool {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return place::exists(path);
+        };
+        match &*self.0.entry(folder.to_owned()).or_insert_with(|| listed(folder)) {
+            Listed::Absent => false,
+            Listed::Names(names) if names.get(name).is_some_and(|kind| *kind != Kind::Link) => true,
+            // A link may lead nowhere, and some file systems find a name in capitals, too.
+            _ => place::exists(path),
+        }
+    }
+}
+
+fn listed(folder: &Path) -> Listed {
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let names = || -> std::io::Result<HashMap<OsString, Kind>> {
+        let mut names = HashMap::new();
+        for entry in place::list(here)? {
+            let entry = entry?;
+            names.insert(entry.name(), entry.kind()?);
+        }
+        Ok(names)
+    };
+    match names() {
+        Ok(names) => Listed::Names(names),
+        Err(error) if error.kind() == ErrorKind::NotFound => Listed::Absent,
+        Err(_) => Listed::Unknown,
+    }
+}
 
 /// The place of a file.
 ///
 /// `folder` and `name` are as the table has them: with `/` or `\`, or an address `file:///…`. The first of `map` whose beginning
-/// fits is used. A path that is not absolute begins at the folder of the table.
-pub(super) fn place(table: &Path, folder: &str, name: &str, map: &[(String, String)]) -> PathBuf {
+/// fits is used. A path that is not absolute begins at the folder of the table. What was listed is kept in `folders`.
+pub(super) fn place(
+    table: &Path,
+    folder: &str,
+    name: &str,
+    map: &[(String, String)],
+    folders: &mut Folders,
+) -> PathBuf {
     let joined = match folder.trim_end_matches(['/', '\\']) {
         "" if folder.is_empty() => name.to_owned(),
         folder => format!("{folder}/{name}"),
@@ -32,12 +88,12 @@ pub(super) fn place(table: &Path, folder: &str, name: &str, map: &[(String, Stri
     let beside = table.parent().unwrap_or(Path::new(""));
     let given = beside.join(mapped.as_deref().unwrap_or(&whole));
     // What was mapped is where it was mapped to, there or not.
-    if is_mapped || place::exists(&given) {
+    if is_mapped || folders.has(&given) {
         return given;
     }
     let file = whole.rsplit('/').next().unwrap_or(&whole);
     let here = beside.join(file);
-    if place::exists(&here) { here } else { given }
+    if folders.has(&here) { here } else { given }
 }
 
 #[cfg(test)]
@@ -54,7 +110,7 @@ mod tests {
         }
         let at = |folder: &str, name: &str, map: &[(&str, &str)]| {
             let map: Vec<_> = map.iter().map(|&(from, to)| (from.to_owned(), to.to_owned())).collect();
-            place(&table, folder, name, &map)
+            place(&table, folder, name, &map, &mut Folders::default())
         };
         let images = dir.path().join("images");
         assert_eq!(at("/home/x/plate", "a.tif", &[]), dir.path().join("a.tif"), "beside the table");
@@ -64,5 +120,20 @@ mod tests {
         assert_eq!(at("/a/b", "c.tif", &[("/a/bc", "/x"), ("/a", "/y/")]), Path::new("/y/b/c.tif"));
         assert_eq!(at("", "file:///nowhere/c.tif", &[]), Path::new("/nowhere/c.tif"));
         assert_eq!(at("/", "c.tif", &[]), Path::new("/c.tif"));
+    }
+
+    #[test]
+    fn a_folder_is_listed_once() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.tif"), "").unwrap();
+        let mut folders = Folders::default();
+        assert!(folders.has(&dir.path().join("a.tif")) && !folders.has(&dir.path().join("b.tif")));
+        assert!(!folders.has(&dir.path().join("none/a.tif")));
+        // As it was listed.
+        std::fs::remove_file(dir.path().join("a.tif")).unwrap();
+        std::fs::create_dir(dir.path().join("none")).unwrap();
+        std::fs::write(dir.path().join("none/a.tif"), "").unwrap();
+        assert!(folders.has(&dir.path().join("a.tif")) && !folders.has(&dir.path().join("none/a.tif")));
+        assert!(folders.has(Path::new("/")));
     }
 }

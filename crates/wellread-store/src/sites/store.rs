@@ -22,11 +22,12 @@ use crate::store::checked;
 use crate::words::counted;
 use crate::{
     Block, Error, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
-    StoreLayout, features, room,
+    StoreLayout, features, outer_rows, room,
 };
 use arrow_array::{ArrayRef, RecordBatch};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, PoisonError};
 use wellread_image::{ImageMetadata, Region, Shape};
 
 /// How a set came to be one of sites.
@@ -39,16 +40,20 @@ struct Origin {
     incomplete: Incomplete,
     /// What was opened: a folder, or a table of files.
     path: PathBuf,
-    /// What else is known of the images: looked up when it is asked for.
-    details: Box<dyn Fn() -> Option<Details> + Send + Sync>,
+    /// What else is known of the images in a folder: looked up when it is asked for.
+    details: Box<FindDetails>,
 }
+
+/// Finds what is known of the images in a folder.
+pub(super) type FindDetails = dyn Fn(&Path) -> Option<Details> + Send + Sync;
 
 /// Sites, each of several files.
 struct SitesStore {
     inner: Box<dyn Store>,
     grouped: Grouped,
     origin: Origin,
-    details: OnceLock<Details>,
+    /// What is known of the images in each folder that was asked for: plates of one set have their own.
+    details: Mutex<HashMap<PathBuf, Arc<Details>>>,
     /// The columns, also as the trait has them.
     columns: Vec<(String, ArrayRef)>,
 }
@@ -63,7 +68,7 @@ pub(super) fn opened(
     layout: String,
     missing: Missing,
     path: PathBuf,
-    details: Box<dyn Fn() -> Option<Details> + Send + Sync>,
+    details: Box<FindDetails>,
 ) -> Result<Box<dyn Store>> {
     let incomplete = Incomplete::of(&grouped);
     let grouped = if missing == Missing::Skip && incomplete.count > 0 {
@@ -83,7 +88,7 @@ pub(super) fn opened(
 impl SitesStore {
     fn new(inner: Box<dyn Store>, grouped: Grouped, origin: Origin) -> Self {
         let columns = grouped.columns.iter().map(|column: &TextColumn| (column.name.clone(), column.array()));
-        Self { inner, columns: columns.collect(), grouped, origin, details: OnceLock::new() }
+        Self { inner, columns: columns.collect(), grouped, origin, details: Mutex::default() }
     }
 
     /// The rows of the files of a site, plane by plane.
@@ -150,8 +155,17 @@ impl SitesStore {
         Err(Error::new(self.file(file), cause).row(row).hint("read single files with --layout files"))
     }
 
-    fn details(&self) -> &Details {
-        self.details.get_or_init(|| (self.origin.details)().unwrap_or_default())
+    /// What is known of a site beside its files: of the folder that its first file is in.
+    fn details(&self, row: usize) -> Result<Arc<Details>> {
+        let file = self.inner.row_hints(self.first(row)?)?.file();
+        let folder = file.as_deref().and_then(Path::parent).unwrap_or(self.inner.path());
+        let mut known = self.details.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(details) = known.get(folder) {
+            return Ok(Arc::clone(details));
+        }
+        let details = Arc::new((self.origin.details)(folder).unwrap_or_default());
+        known.insert(folder.to_owned(), Arc::clone(&details));
+        Ok(details)
     }
 
     /// The error of a site that lacks planes.
@@ -240,11 +254,11 @@ impl Store for SitesStore {
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         let name = self.name(row)?;
         let mut metadata = self.inner.metadata(self.first(row)?).map_err(|e| e.of_row(row))?;
-        let details = self.details();
+        let details = self.details(row)?;
         let called = &self.grouped.channels;
         if !called.is_empty() && self.row_info(row)?.shape.c() == called.len() {
             let own = std::mem::take(&mut metadata.channels);
-            metadata.channels = channels::named(&self.grouped.axes[1], called, details, &own);
+            metadata.channels = channels::named(&self.grouped.axes[1], called, &details, &own);
         }
         let [x, y, z] = &details.sizes;
         metadata.physical_size_x = x.clone().or(metadata.physical_size_x);
@@ -306,13 +320,10 @@ impl Store for SitesStore {
             let part = parts.inner.iter().position(|part| part.row == file);
             part.map(|part| requests[parts.places[part].request].row)
         };
-        let mut places = PlaneSink { places: &parts.places, sink };
-        self.inner.read(&parts.inner, scratch, &mut places).map_err(|error| {
-            match error.row_index().and_then(row_of) {
-                Some(row) => error.of_row(row),
-                None => error,
-            }
-        })
+        let read = |sink: &mut dyn PixelSink| {
+            self.inner.read(&parts.inner, scratch, &mut PlaneSink { places: &parts.places, sink })
+        };
+        outer_rows::renumbered(sink, read, row_of)
     }
 }
 

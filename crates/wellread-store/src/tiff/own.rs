@@ -59,7 +59,7 @@ mod tests {
 
     fn look(path: &Path) -> Belongs {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        belongs(&Entry { name, path: path.to_owned(), is_folder: false })
+        belongs(&Entry { name, path: path.to_owned(), is_folder: false, kind: place::Kind::File })
     }
 
     #[test]

@@ -21,7 +21,8 @@ impl Store for Named {
         Err(Error::no_such_row("set", row, 0))
     }
     fn name(&self, row: usize) -> Result<String> {
-        Ok(format!("image-{row}"))
+        let own = self.0.column_by_name("called").and_then(|names| features::key_at(names, row));
+        Ok(own.unwrap_or_else(|| format!("image-{row}")))
     }
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         Err(Error::no_such_row("set", row, 0))
@@ -118,6 +119,17 @@ fn a_column_that_images_lack_holds_their_names() {
 }
 
 #[test]
+fn names_that_are_one_number_are_refused() {
+    let table = batch(vec![("index", texts(&["12"])), ("dose", numbers(&[2]))]);
+    let called = |names: &[&str]| Named(batch(vec![("called", texts(names))]));
+    let error = joined(&called(&["012", "12"]), std::slice::from_ref(&table), &on(&["index"]), false);
+    let error = error.unwrap_err();
+    assert!(error.is_choice() && error.to_string().contains("\"012\" and \"12\" have one name"), "{error}");
+    let found = joined(&called(&["012", "012"]), &[table], &on(&["index"]), false).unwrap();
+    assert_eq!(values(&found, "dose"), some(&["2", "2"]), "images of one name share a row");
+}
+
+#[test]
 fn what_cannot_be_told_is_refused() {
     let plan = batch(vec![("well", texts(&["A01", "A01"])), ("dose", numbers(&[7, 3]))]);
     let why =
@@ -155,6 +167,17 @@ fn columns_stand_beside_those_that_were_there() {
     let view = Subset::of(std::sync::Arc::new(store) as std::sync::Arc<dyn Store>, vec![2, 0]);
     let found = view.hints().features(&on(&["dose"])).unwrap().unwrap();
     assert_eq!(values(&found, "dose"), some(&["2.5", "0.5"]));
+    let beyond = view.scan(1..3, &mut |_, _, _| Ok(())).unwrap_err().to_string();
+    assert!(beyond.contains("row 2 was asked for, but there are 2 images"), "{beyond}");
+}
+
+#[test]
+fn label_images_are_told_by_keys_as_tables_are() {
+    let labels = Named(batch(vec![("well", texts(&["B02", "A01"])), ("site", texts(&["01", "2.0"]))]));
+    let found = crate::cells::pair(&images(), &labels, &on(&["well", "site"])).unwrap();
+    assert_eq!(found, [None, Some(1), Some(0)]);
+    let error = crate::cells::pair(&images(), &labels, &on(&["well"])).unwrap_err().to_string();
+    assert!(error.contains("image-0 and image-1 are alike in well"), "{error}");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn one_read_takes_rows_of_all_parts_in_any_order() {
     let paths = ["a.parquet", "b", "c"].map(|name| dir.path().join(name));
     let set = open_all(&paths, &OpenOptions::default()).unwrap();
     assert_eq!((set.format(), set.len()), ("several", 6));
-    assert_eq!(names(&*set), ["a", "b", "c", "d", "e", "f"], "no name is there twice");
+    assert_eq!(names(&*set), ["a/a", "a/b", "b/c", "b/d", "c/e", "c/f"], "a table has its names inside");
     let rows = [5, 0, 3, 3, 1, 4, 2];
     let mut scratch = Scratch::default();
     for _ in 0..2 {
@@ -116,6 +116,21 @@ fn one_read_takes_rows_of_all_parts_in_any_order() {
     let converted = convert::convert(&*set, writer, convert::ConvertOptions::default(), &mut |_| {}).unwrap();
     converted.commit().unwrap();
     assert_eq!(values(&*opened(&target)), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn sets_of_files_are_called_by_their_part_where_a_file_is_there_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("a"), "tiff", &["x", "y"], 0, None);
+    write(&dir.path().join("b"), "tiff", &["z"], 2, None);
+    write(&dir.path().join("c"), "ome-zarr", &["w"], 3, None);
+    write(&dir.path().join("d"), "tiff", &["y"], 4, None);
+    let of = |parts: &[&str]| {
+        let paths: Vec<PathBuf> = parts.iter().map(|part| dir.path().join(part)).collect();
+        names(&*open_all(&paths, &OpenOptions::default()).unwrap())
+    };
+    assert_eq!(of(&["a", "b", "c"]), ["x", "y", "z", "w"]);
+    assert_eq!(of(&["a", "d"]), ["a/x", "a/y", "d/y"]);
 }
 
 #[test]
@@ -202,6 +217,20 @@ fn what_is_wrong_names_the_part() {
     std::fs::create_dir(&empty).unwrap();
     std::fs::write(empty.join("x.json"), "{}").unwrap();
     assert!(refused(&empty).to_string().contains("no image format recognised"));
+    let pictures = ["1.tif", "2.png", "3.TIFF"].map(|name| dir.path().join("pictures").join(name));
+    std::fs::create_dir(dir.path().join("pictures")).unwrap();
+    for path in &pictures {
+        std::fs::write(path, "").unwrap();
+    }
+    for error in
+        [open_all(&pictures, &OpenOptions::default()).err().unwrap(), refused(&dir.path().join("pictures/*"))]
+    {
+        let said = error.to_string();
+        assert!(
+            error.is_choice() && said.contains("1.tif is tiff") && said.contains("2.png is image-folder"),
+            "{said}"
+        );
+    }
     // Two formats: whoever opens the folder has to say which.
     let mixed = dir.path().join("mixed");
     write(&mixed.join("a.parquet"), "parquet", &["a"], 0, None);
@@ -211,4 +240,20 @@ fn what_is_wrong_names_the_part() {
     let one =
         open(&mixed, &OpenOptions { format: Some("parquet".into()), ..OpenOptions::default() }).unwrap();
     assert_eq!(values(&*one), [0]);
+}
+
+#[test]
+fn errors_name_rows_of_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let names = [format!("{name}1"), format!("{name}2")];
+        let names = [names[0].as_str(), names[1].as_str()];
+        write(&dir.path().join(format!("{name}.parquet")), "parquet", &names, 0, None);
+    }
+    let set = opened(dir.path());
+    let region = Shape::plane(2, 4).full();
+    let mut pixels = [0; 8];
+    let mut sink = CopySink::new(vec![(region, PixelType::U8, pixels.as_mut_slice())]);
+    let error = set.read(&[Request { row: 3, region }], &mut Scratch::default(), &mut sink).unwrap_err();
+    assert_eq!(error.row_index(), Some(3), "{error}");
 }

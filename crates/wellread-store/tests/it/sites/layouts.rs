@@ -48,6 +48,27 @@ fn harmony_is_recognised_and_named_by_its_index() {
 }
 
 #[test]
+fn each_plate_has_the_channels_and_pixels_of_its_own_index() {
+    let dir = tempfile::tempdir().unwrap();
+    for (plate, second, size) in [("BR1", "Alexa 488", "5E-07"), ("BR2", "Alexa 568", "2E-07")] {
+        let folder = dir.path().join(format!("{plate}__2020-11-05-Measurement 1/Images"));
+        write(&folder, &HARMONY);
+        let index = INDEX.replace("Alexa 488", second).replace("5E-07", size);
+        std::fs::write(folder.join("Index.xml"), index).unwrap();
+    }
+    let store = open(dir.path(), &options()).unwrap();
+    let of = |row| {
+        let metadata = store.metadata(row).unwrap();
+        let names: Vec<String> = metadata.channels.into_iter().map(|channel| channel.name).collect();
+        (names.join(", "), metadata.physical_size_x.unwrap().value)
+    };
+    assert_eq!(text(&*store, "Metadata_Plate"), ["BR1", "BR1", "BR1", "BR2", "BR2", "BR2"]);
+    assert_eq!(of(3), ("HOECHST 33342, Alexa 568".to_owned(), 0.2));
+    assert_eq!(of(0), ("HOECHST 33342, Alexa 488".to_owned(), 0.5));
+    assert_eq!(of(5), of(3));
+}
+
+#[test]
 fn single_files_are_read_where_that_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &HARMONY);

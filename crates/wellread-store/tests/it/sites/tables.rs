@@ -55,7 +55,7 @@ fn cells_without_a_file_are_missing() {
     let store = open(&path, &with_missing(Missing::Zero)).unwrap();
     assert_eq!(image(&*store, 1), ([1, 2, 1], [pixels(&[2]), vec![0; 12]].concat()));
     std::fs::write(&path, "FileName_OrigDNA\na1.tif,x\n").unwrap();
-    assert!(failure(&path, &options()).contains("line 2 has 2 values, where the header has 1"));
+    assert!(failure(&path, &options()).contains("line 2: 2 fields, where the first line has 1"));
     std::fs::write(&path, "FileName_OrigDNA\n").unwrap();
     assert!(failure(&path, &options()).contains("no row"));
 }

@@ -1,7 +1,7 @@
 //! CSV and TSV as columns: whole numbers, other numbers, truth values or text, whichever all values of a column are. Whole numbers
 //! that no type of 64 bits holds are text, not rounded: they are identifiers.
 
-use crate::words::counted;
+use crate::delimited::{self, Delimited};
 use crate::{Error, Result};
 use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -20,68 +20,43 @@ const MISSING: [&str; 6] = ["NA", "N/A", "NaN", "nan", "null", "None"];
 /// The columns of a file of lines, the first of which has their names.
 ///
 /// # Errors
-/// A file that cannot be read or is too large, with fewer or more fields in a line than in the first (which names the line), with
-/// text that is no UTF-8, or without lines.
+/// A file that cannot be read or is too large, with fewer or more fields in a line than in the first, with a quote that is not closed
+/// (which name the line), with text that is no UTF-8, or without lines.
 pub(super) fn read(path: &Path) -> Result<RecordBatch> {
-    let (_, length) = crate::place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-    if length > MAX_BYTES {
-        let cause = format_args!("a table of {length} bytes of text; at most {MAX_BYTES} are read");
-        return Err(Error::new(path, cause).hint("write it as Parquet, with the columns that are needed"));
-    }
-    let bytes = crate::place::read(path).map_err(|e| Error::io(path, "cannot read", &e))?;
+    let bytes = delimited::read(path, MAX_BYTES)
+        .map_err(|e| e.hint("write it as Parquet, with the columns that are needed"))?;
     parse(path, &bytes)
 }
 
 /// The first pass finds names and types, the second the values: text is never held twice.
 fn parse(path: &Path, bytes: &[u8]) -> Result<RecordBatch> {
-    // What Excel writes first.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let first = bytes.split(|&b| b == b'\n').next().unwrap_or_default();
-    let count = |of: u8| first.split(|&b| b == of).count();
-    // Of equally many the comma.
-    let delimiter = [b';', b'\t', b','].into_iter().max_by_key(|&b| count(b)).unwrap_or(b',');
-    let reader = || csv::ReaderBuilder::new().delimiter(delimiter).from_reader(bytes);
-    let mut records = reader();
-    let names = names(path, records.headers().map_err(|e| refusal(path, &e))?)?;
+    let hinted = |e: Error| e.hint("a table of cells is CSV or TSV with names in its first line, or Parquet");
+    let lines = Delimited::of(path, bytes).map_err(hinted)?;
+    let names = names(path, &lines.header().map_err(hinted)?)?;
     let mut types = vec![Kinds::default(); names.len()];
-    let mut record = StringRecord::new();
-    let mut rows = 0;
-    while records.read_record(&mut record).map_err(|e| refusal(path, &e))? {
+    let mut rows = 0usize;
+    let first = lines.each(|record| {
         rows += 1;
-        for (kinds, text) in types.iter_mut().zip(&record) {
+        for (kinds, text) in types.iter_mut().zip(record) {
             kinds.see(text);
         }
-    }
+    });
+    first.map_err(hinted)?;
     if rows == 0 {
         return Err(Error::new(path, "the table has no rows"));
     }
     let mut columns: Vec<Column> = types.into_iter().map(Kinds::column).collect();
-    let mut records = reader();
-    while records.read_record(&mut record).map_err(|e| refusal(path, &e))? {
-        for (column, text) in columns.iter_mut().zip(&record) {
+    let second = lines.each(|record| {
+        for (column, text) in columns.iter_mut().zip(record) {
             column.push(value(text));
         }
-    }
+    });
+    second.map_err(hinted)?;
     let arrays: Vec<ArrayRef> = columns.into_iter().map(Column::finish).collect();
     let fields =
         names.into_iter().zip(&arrays).map(|(name, a)| Field::new(name, a.data_type().clone(), true));
     let schema = Schema::new(fields.collect::<Vec<_>>());
     RecordBatch::try_new(Arc::new(schema), arrays).map_err(|e| Error::new(path, e))
-}
-
-/// The error of a line.
-fn refusal(path: &Path, error: &csv::Error) -> Error {
-    let line = error.position().map_or(String::new(), |at| format!("line {}: ", at.line()));
-    let cause = match error.kind() {
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            let fields = counted(usize::try_from(*len).unwrap_or(usize::MAX), "field");
-            format!("{fields}, where the first line has {expected_len}")
-        }
-        csv::ErrorKind::Utf8 { err, .. } => format!("is no UTF-8 text: {err}"),
-        _ => error.to_string(),
-    };
-    Error::new(path, format_args!("{line}{cause}"))
-        .hint("a table of cells is CSV or TSV with names in its first line, or Parquet")
 }
 
 /// The names of the columns, each of which is another one.
@@ -263,6 +238,8 @@ mod tests {
         assert!(error("a,b\n1,2\n3\n").contains("line 3: 1 field, where the first line has 2"));
         assert!(error("a,a\n1,2\n").contains("two columns are called \"a\""));
         assert!(error("a,b\n").contains("no rows") && error("").contains("no rows"));
+        // All cells behind it would be a part of it.
+        assert!(error("a,b\n1,2\n\"3,4\n5,6\n").contains("a quote of line 3 is not closed"));
         let bytes = parse(Path::new("f.csv"), b"a,b\n1,\xff\n").unwrap_err().to_string();
         assert!(bytes.contains("line 2") && bytes.contains("no UTF-8"), "{bytes}");
     }

@@ -1,0 +1,260 @@
+//! Text in lines of fields: CSV (RFC 4180), and its kin with tabs or semicolons.
+//!
+//! ```text
+//!  file ── read, at most so many bytes ─▶ bytes ── Delimited::of: every quote is closed ─▶ header, records one after the other
+//!                                                                                          └─▶ Table: all of them as text
+//! ```
+//!
+//! Fields may stand in double quotes, with delimiters, line ends and doubled quotes in them. The `csv` crate takes a quote that is not
+//! closed for one field up to the end of the file, so that all later lines are gone without an error: hence the look before.
+
+use crate::words::counted;
+use crate::{Error, Result, place};
+use csv::StringRecord;
+use std::path::Path;
+
+/// Columns at most: far beyond any table of cells or of files.
+const MAX_COLUMNS: usize = 1 << 16;
+
+/// The bytes of a table, if there are not more than `most`.
+///
+/// # Errors
+/// A file that cannot be read or is too large.
+pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>> {
+    let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+    if length > most {
+        let cause = format_args!("a table of {length} bytes of text; at most {most} are read");
+        return Err(Error::new(path, cause));
+    }
+    let mut bytes = vec![];
+    file.peek_after(0, length, &mut bytes).map_err(|e| Error::io(path, "cannot read", &e))?;
+    Ok(bytes)
+}
+
+/// A text whose quotes are all closed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delimited<'t> {
+    path: &'t Path,
+    text: &'t [u8],
+    delimiter: u8,
+}
+
+impl<'t> Delimited<'t> {
+    /// A text with names in its first line.
+    ///
+    /// # Errors
+    /// A quote that is not closed, or behind which a field goes on; more columns than are read. Names the line.
+    pub fn of(path: &'t Path, text: &'t [u8]) -> Result<Self> {
+        let made = Self::beginning(path, text);
+        made.check().map_err(|why| Error::new(path, why))?;
+        Ok(made)
+    }
+
+    /// A text that may end anywhere.
+    fn beginning(path: &'t Path, text: &'t [u8]) -> Self {
+        // What Excel writes first.
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let first = text.split(|&b| b == b'\n').next().unwrap_or_default();
+        let count = |of: u8| first.split(|&b| b == of).count();
+        // Of equally many the comma.
+        let delimiter = [b';', b'\t', b','].into_iter().max_by_key(|&b| count(b)).unwrap_or(b',');
+        Self { path, text, delimiter }
+    }
+
+    fn reader(&self) -> csv::Reader<&'t [u8]> {
+        csv::ReaderBuilder::new().delimiter(self.delimiter).from_reader(self.text)
+    }
+
+    /// The first line.
+    ///
+    /// # Errors
+    /// Text that is no UTF-8.
+    pub fn header(&self) -> Result<StringRecord> {
+        self.reader().headers().cloned().map_err(|e| self.refusal(&e))
+    }
+
+    /// Hands over the lines behind the first one, one after the other, without empty ones.
+    ///
+    /// # Errors
+    /// A line with fewer or more fields than the first one, text that is no UTF-8. Names the line.
+    pub fn each(&self, mut each: impl FnMut(&StringRecord)) -> Result<()> {
+        let mut records = self.reader();
+        let mut record = StringRecord::new();
+        while records.read_record(&mut record).map_err(|e| self.refusal(&e))? {
+            each(&record);
+        }
+        Ok(())
+    }
+
+    /// The error of a line.
+    fn refusal(&self, error: &csv::Error) -> Error {
+        let line = error.position().map_or(String::new(), |at| format!("line {}: ", at.line()));
+        let cause = match error.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                let fields = counted(usize::try_from(*len).unwrap_or(usize::MAX), "field");
+                format!("{fields}, where the first line has {expected_len}")
+            }
+            csv::ErrorKind::Utf8 { err, .. } => format!("is no UTF-8 text: {err}"),
+            _ => error.to_string(),
+        };
+        Error::new(self.path, format_args!("{line}{cause}"))
+    }
+
+    /// Looks at each byte as the `csv` crate does: a quote opens at the beginning of a field alone.
+    fn check(&self) -> Result<(), String> {
+        let (mut at, mut line, mut opened) = (At::Begin, 1usize, 1);
+        let (mut columns, mut in_header, mut is_blank) = (1usize, true, true);
+        for &byte in self.text {
+            let ends_line = matches!(byte, b'\n' | b'\r');
+            let ends_field = ends_line || byte == self.delimiter;
+            at = match at {
+                At::Quoted if byte == b'"' => At::Closed,
+                At::Quoted => At::Quoted,
+                At::Closed if byte == b'"' => At::Quoted,
+                At::Closed if !ends_field => return Err(format!("line {line} goes on behind a quote")),
+                At::Begin if byte == b'"' => {
+                    opened = line;
+                    At::Quoted
+                }
+                _ if ends_field => At::Begin,
+                _ => At::Plain,
+            };
+            if in_header && at != At::Quoted {
+                // Empty lines in front are none.
+                in_header = !ends_line || is_blank;
+                columns += usize::from(byte == self.delimiter);
+                if columns > MAX_COLUMNS {
+                    return Err(format!("more than {MAX_COLUMNS} columns"));
+                }
+            }
+            is_blank = is_blank && ends_line;
+            line += usize::from(byte == b'\n');
+        }
+        if at == At::Quoted { Err(format!("a quote of line {opened} is not closed")) } else { Ok(()) }
+    }
+}
+
+/// Where in a field a byte stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// At its beginning.
+    Begin,
+    /// In it, without quotes.
+    Plain,
+    /// Between its quotes.
+    Quoted,
+    /// Behind a quote that closes it, unless another one follows.
+    Closed,
+}
+
+/// The names in the first line of a text that may end anywhere; none where it cannot be read.
+pub(crate) fn names_at_beginning(text: &[u8]) -> Vec<String> {
+    let header = Delimited::beginning(Path::new(""), text).header().unwrap_or_default();
+    header.iter().map(|name| name.trim().to_owned()).collect()
+}
+
+/// A table as text, in one piece of memory: a field takes 4 bytes beside its own, however many there are.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// The names of the columns.
+    pub header: Vec<String>,
+    rows: usize,
+    /// All values, without spaces around them, row by row, and where each ends.
+    text: String,
+    ends: Vec<u32>,
+}
+
+impl Table {
+    /// All of a text of less than 4 GiB.
+    ///
+    /// # Errors
+    /// As [`Delimited::of`], [`Delimited::each`]; no header.
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Self> {
+        let lines = Delimited::of(path, text)?;
+        let header: Vec<String> = lines.header()?.iter().map(|name| name.trim().to_owned()).collect();
+        if header.is_empty() {
+            return Err(Error::new(path, "the table is empty"));
+        }
+        let mut table = Self { header, rows: 0, text: String::new(), ends: vec![] };
+        lines.each(|record| {
+            table.rows += 1;
+            for value in record {
+                table.text.push_str(value.trim());
+                table.ends.push(table.text.len() as u32);
+            }
+        })?;
+        Ok(table)
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// A value; nothing where there is none.
+    pub fn value(&self, row: usize, column: usize) -> &str {
+        let at = row * self.header.len() + column;
+        let start = if at == 0 { Some(&0) } else { self.ends.get(at - 1) };
+        match (start, self.ends.get(at)) {
+            (Some(&start), Some(&end)) => &self.text[start as usize..end as usize],
+            _ => "",
+        }
+    }
+
+    /// The place of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.header.iter().position(|column| column == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Table> {
+        Table::parse(Path::new("t.csv"), text.as_bytes())
+    }
+
+    fn rows(text: &str) -> Vec<Vec<String>> {
+        let table = parsed(text).unwrap();
+        let values = |row: usize| -> Vec<String> {
+            (0..table.header.len()).map(|column| table.value(row, column).to_owned()).collect()
+        };
+        std::iter::once(table.header.clone()).chain((0..table.len()).map(values)).collect()
+    }
+
+    #[test]
+    fn values_stand_with_and_without_quotes() {
+        assert_eq!(rows("\u{feff}a,b\r\n1, 2 \r\n"), [["a", "b"], ["1", "2"]]);
+        assert_eq!(
+            rows("a,b\n\"x,\"\"y\"\"\",\"l1\nl2\"\n\n,"),
+            [["a", "b"], ["x,\"y\"", "l1\nl2"], ["", ""]]
+        );
+        // A quote in the middle of a field is a letter.
+        assert_eq!(rows("a\tb\n5\" x\t\"\"\n"), [["a", "b"], ["5\" x", ""]]);
+        assert_eq!(parsed("a,b\n").unwrap().column("b"), Some(1));
+        assert_eq!(names_at_beginning(b"a,\"b\"\n1,\"unfin"), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_by_line() {
+        let error = |text: &str| parsed(text).unwrap_err().cause().to_owned();
+        assert_eq!(error(""), "the table is empty");
+        assert_eq!(error("a,b\n\"1\n\",2\n3"), "line 4: 1 field, where the first line has 2");
+        assert_eq!(error("a\n\"1"), "a quote of line 2 is not closed");
+        assert_eq!(error("a\n\"1\"\"\n2\n"), "a quote of line 2 is not closed");
+        assert_eq!(error("a\n\"1\"x"), "line 2 goes on behind a quote");
+        assert_eq!(error(&",".repeat(MAX_COLUMNS)), "more than 65536 columns");
+        let header = ",".repeat(MAX_COLUMNS - 1);
+        assert_eq!(parsed(&format!("\n\n{header}\n{header}\n")).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_a_size() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.csv");
+        std::fs::write(&path, "a\n1\n").unwrap();
+        assert_eq!(read(&path, 4).unwrap(), b"a\n1\n");
+        assert!(read(&path, 3).unwrap_err().cause().contains("4 bytes of text; at most 3"));
+    }
+}
