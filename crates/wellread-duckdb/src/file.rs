@@ -47,32 +47,60 @@ pub(crate) fn is_tested(path: &Path, file: &File) -> bool {
     read && RELEASE.covers(path, release.trim_end_matches('\0')) && STORAGE.covers(path, &storage.to_string())
 }
 
-/// The blocks of the file, all of which must be there: DuckDB itself notices only those that it reads. `None` where
-/// they are of another kind than can be read here.
+/// The blocks of the file. All that are used must be there: DuckDB itself notices only those that it reads. Free ones at the end
+/// need not be: SQL that deletes rows cuts them off, and the count of blocks stays. `None` where they are of another kind than
+/// can be read here.
 pub(crate) fn check_length(
     path: &Path,
     file: &Arc<File>,
     connection: &Borrowed<'_>,
 ) -> Result<Option<Blocks>> {
-    let sql = "SELECT block_size, total_blocks FROM pragma_database_size()";
-    let (size, blocks): (u64, u64) = connection
-        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+    let sql = "SELECT block_size, total_blocks, free_blocks FROM pragma_database_size()";
+    let (size, blocks, free): (u64, u64, u64) = connection
+        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .map_err(|e| failed(path, "cannot look at the storage", &e))?;
     let needed = size.saturating_mul(blocks).saturating_add(HEADERS);
     let length = file.length().map_err(|e| Error::io(path, "cannot look at", &e))?;
-    if length < needed {
+    let Some(there) = blocks_there(length, size, blocks, free) else {
         return Err(Error::new(
             path,
             format_args!("has {length} bytes, its {blocks} blocks need {needed}: the file is truncated"),
         )
         .hint("copy or write it again"));
+    };
+    // What lies in a block that is not there is left to DuckDB, which says so.
+    Ok(Blocks::new(Arc::clone(file), size, there))
+}
+
+/// How many of the `blocks` of `size` bytes lie in a file of `length` bytes; `None` where more are missing than are free, or a
+/// part of one is: DuckDB cuts off whole blocks.
+fn blocks_there(length: u64, size: u64, blocks: u64, free: u64) -> Option<u64> {
+    if length >= size.saturating_mul(blocks).saturating_add(HEADERS) {
+        return Some(blocks);
     }
-    Ok(Blocks::new(Arc::clone(file), size, blocks))
+    let data = length.checked_sub(HEADERS)?;
+    // Blocks of no bytes are all there once the headers are: here there are some.
+    let there = data / size;
+    (data.is_multiple_of(size) && blocks - there <= free).then_some(there)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_free_blocks_may_be_cut_off() {
+        let size = 1 << 18;
+        let length = |blocks: u64| HEADERS + blocks * size;
+        assert_eq!(blocks_there(length(23), size, 23, 0), Some(23));
+        assert_eq!(blocks_there(length(24), size, 23, 0), Some(23));
+        assert_eq!(blocks_there(length(22), size, 23, 1), Some(22));
+        assert_eq!(blocks_there(length(1), size, 25, 24), Some(1));
+        assert_eq!(blocks_there(length(22), size, 23, 0), None);
+        assert_eq!(blocks_there(length(21), size, 23, 1), None);
+        assert_eq!(blocks_there(length(22) + 8, size, 23, 1), None);
+        assert_eq!(blocks_there(100, size, 23, 23), None);
+    }
 
     #[test]
     fn files_of_newer_releases_are_left_to_the_library() {

@@ -10,9 +10,9 @@ use arrow_schema::Schema;
 use duckdb::{AccessMode, Connection};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use wellread_image::ome_arrow::{COLUMN, ROW_ID};
+use wellread_image::ome_arrow::{COLUMN, FILE_WRITER_KEY, ROW_ID, field};
 use wellread_store::journal::Journal;
-use wellread_store::place::{exists, is_file};
+use wellread_store::place::{exists, is_file, metadata};
 use wellread_store::staged::{Finished, Staged};
 use wellread_store::table::TableSink;
 use wellread_store::{Compression, Error, Result, Tune, WriteOptions};
@@ -23,6 +23,8 @@ const TABLE: &str = "images";
 const DATABASE: &str = "images.duckdb";
 /// The Parquet file while it is written.
 const PARQUET: &str = "images.parquet";
+/// Things in a database that a refusal names, at most.
+const MOST_NAMED: usize = 20;
 
 /// Bytes of batches that are committed together. DuckDB writes the columns of a group of 122,880 rows anew at each commit
 /// of as many bytes, and leaves the room that they had: with commits of ever more, as much as there is, it writes each
@@ -308,30 +310,60 @@ fn check_log(database: &Path) -> Result<()> {
     .hint("remove it, or choose another name"))
 }
 
-/// Refuses to replace a database that another process writes to, whose log would end up beside the new one, and one
-/// that holds more than one table.
+/// All that a database holds, as kind, name as users type it, and whether it is a table of images as wellread writes it.
+const HELD: &str = "
+    SELECT 'table' AS kind, schema_name AS of, table_name AS name,
+        schema_name = 'main' AND (starts_with(coalesce(comment, ''), ?) OR table_name = ? AND EXISTS (
+            FROM duckdb_columns() c WHERE c.table_oid = t.table_oid AND c.database_oid = t.database_oid
+                AND c.schema_oid = t.schema_oid AND data_type LIKE ?)) AS ours
+        FROM duckdb_tables() t WHERE NOT internal
+    UNION ALL SELECT 'view', schema_name, view_name, false FROM duckdb_views() WHERE NOT internal
+    UNION ALL SELECT 'macro', schema_name, function_name, false FROM duckdb_functions() WHERE NOT internal
+    UNION ALL SELECT 'sequence', schema_name, sequence_name, false FROM duckdb_sequences()
+    UNION ALL SELECT 'type', schema_name, type_name, false FROM duckdb_types() WHERE NOT internal
+    UNION ALL SELECT 'schema', 'main', schema_name, false FROM duckdb_schemas()
+        WHERE NOT internal AND schema_name <> 'main'
+    ORDER BY ALL";
+
+/// Refuses to replace a database that another process writes to, whose log would end up beside the new one; one that holds
+/// anything but one table of images as wellread writes it; and a file that is no database that can be looked into.
 fn refuse_held(database: &Path) -> Result<()> {
-    if !is_file(database) {
+    if !is_file(database) || metadata(database).is_ok_and(|there| there.length == 0) {
         return Ok(());
     }
     let options = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));
-    let tables = options.and_then(|c| Connection::open_with_flags(database, c)).and_then(|connection| {
-        let sql = "SELECT count(*), string_agg(table_name, ', ' ORDER BY table_name) FROM duckdb_tables() WHERE NOT internal";
-        connection.query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?)))
+    let held = options.and_then(|c| Connection::open_with_flags(database, c)).and_then(|connection| {
+        let mut statement = connection.prepare(HELD)?;
+        let ours =
+            [format!("{FILE_WRITER_KEY}="), TABLE.to_owned(), format!("STRUCT(%{}%", field::PIXELS_META)];
+        let rows = statement.query_map(ours, |row| {
+            let (kind, schema, name): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let shown = if schema == "main" { name } else { format!("{schema}.{name}") };
+            Ok((format!("{kind} {shown}"), row.get::<_, bool>(3)?))
+        })?;
+        rows.collect::<duckdb::Result<Vec<(String, bool)>>>()
     });
-    match tables {
-        Err(e) if is_lock(&e) => Err(failed(database, "cannot replace the database", &e)),
-        Ok((count, names)) if count > 1 => {
-            Err(Error::new(database, format_args!("holds {count} tables, all of which would be lost")).hint(
-                format_args!(
-                    "choose another name, or drop what is not needed: {}",
-                    names.unwrap_or_default()
-                ),
-            ))
+    let advice = "choose another name, or remove the file yourself";
+    let held = match held {
+        Err(e) if is_lock(&e) => return Err(failed(database, "cannot replace the database", &e)),
+        Err(e) => {
+            let said = e.to_string();
+            let first = said.lines().next().unwrap_or_default();
+            let cause = format_args!("is no database that can be looked into, and is not replaced: {first}");
+            return Err(Error::new(database, cause).hint(advice));
         }
-        // What is no database, or cannot be opened, is a file like any other.
-        _ => Ok(()),
+        Ok(held) => held,
+    };
+    if held.is_empty() || matches!(held.as_slice(), [(_, true)]) {
+        return Ok(());
     }
+    let names: Vec<&str> = held.iter().take(MOST_NAMED).map(|(name, _)| name.as_str()).collect();
+    let names = names.join(", ");
+    let more = if held.len() > MOST_NAMED { ", …" } else { "" };
+    let cause = format_args!(
+        "holds something else than one table of images that wellread wrote, which would be lost: {names}{more}"
+    );
+    Err(Error::new(database, cause).hint(format_args!("{advice}, or drop what is not needed")))
 }
 
 /// The compression of a Parquet file as `COPY` says it; what a database has is checked only.

@@ -486,6 +486,23 @@ fn damaged_files_are_errors() {
     }
 }
 
+/// DuckDB cuts free blocks off the end of the file when rows are deleted, and still counts them.
+#[test]
+fn what_sql_leaves_after_deleting_is_not_called_truncated() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    let images: Vec<_> = (0..120).map(|row| made(row, Shape::plane(100, 100), PixelType::U16)).collect();
+    write(&path, "duckdb", &WriteOptions::default(), &images).unwrap();
+    for left in [100, 50, 20, 0] {
+        database(&path, &format!("DELETE FROM images WHERE row_id >= {left}"));
+        let store = open(&path, &OpenOptions { table: Some("images".into()), ..options("duckdb") }).unwrap();
+        assert_eq!(store.len(), left);
+        for (row, image) in images[..left].iter().enumerate() {
+            assert!(read_image(&*store, row).unwrap().1 == image.pixels, "row {row} of {left}");
+        }
+    }
+}
+
 #[test]
 fn newer_storage_versions_are_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -566,11 +583,50 @@ fn a_database_that_another_process_writes_says_so() {
     // Another table would go with it.
     duckdb::Connection::open(&path).unwrap().execute_batch("CREATE TABLE profiles (a INTEGER)").unwrap();
     let error = write(&path, "duckdb", &overwrite, &images).unwrap_err().to_string();
-    assert!(error.contains("holds 2 tables") && error.contains("profiles"), "{error}");
+    assert!(error.contains("would be lost: table images, table profiles"), "{error}");
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&log, "a log").unwrap();
     let error = write(&path, "duckdb", &WriteOptions::default(), &images).unwrap_err().to_string();
     assert!(error.contains("busy.duckdb.wal") && error.contains("remove it"), "{error}");
+}
+
+#[test]
+fn databases_of_others_are_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mine.duckdb");
+    let images: Vec<_> = (0..2).map(|row| made(row, Shape::plane(9, 8), PixelType::U16)).collect();
+    let overwrite = WriteOptions { overwrite: true, ..WriteOptions::default() };
+    let refused = |said: &str| {
+        let before = std::fs::read(&path).unwrap();
+        let error = write(&path, "duckdb", &overwrite, &images).unwrap_err().to_string();
+        assert!(error.contains(said) && error.contains("remove the file yourself"), "{said}: {error}");
+        assert!(std::fs::read(&path).unwrap() == before, "{said}");
+    };
+    database(&path, "CREATE TABLE annotations AS SELECT 1 AS a");
+    refused("would be lost: table annotations");
+    database(&path, "DROP TABLE annotations; CREATE TABLE images AS SELECT 1 AS a");
+    refused("would be lost: table images");
+    // What holds nothing, and what wellread wrote, is replaced.
+    database(&path, "DROP TABLE images");
+    write(&path, "duckdb", &overwrite, &images).unwrap();
+    for (make, drop, said) in [
+        ("CREATE VIEW v AS FROM images", "DROP VIEW v", "table images, view v"),
+        ("CREATE MACRO m(x) AS x + 1", "DROP MACRO m", "macro m, table images"),
+        ("CREATE SEQUENCE s", "DROP SEQUENCE s", "sequence s, table images"),
+        ("CREATE TYPE e AS ENUM ('a')", "DROP TYPE e", "table images, type e"),
+        ("CREATE SCHEMA b", "DROP SCHEMA b", "schema b, table images"),
+    ] {
+        database(&path, make);
+        refused(said);
+        database(&path, drop);
+    }
+    write(&path, "duckdb", &overwrite, &images).unwrap();
+    assert_eq!(open(&path, &options("duckdb")).unwrap().len(), 2);
+    std::fs::write(&path, "notes of somebody").unwrap();
+    refused("no database that can be looked into");
+    std::fs::write(&path, "").unwrap();
+    write(&path, "duckdb", &overwrite, &images).unwrap();
+    assert_eq!(open(&path, &options("duckdb")).unwrap().len(), 2);
 }
 
 /// The query of `docs/features-and-pixels.md`, over both files that it names.

@@ -62,17 +62,57 @@ fn nobody_misses(name: &str) -> bool {
 /// # Errors
 /// A folder cannot be listed.
 pub fn foreign(folder: &Path, belongs: fn(&str) -> bool) -> Result<Option<String>> {
-    foreign_within(folder, belongs, DEPTH)
+    foreign_within(
+        folder,
+        &|entry: &Entry| if belongs(&entry.name) { Belongs::Yes } else { Belongs::No },
+        DEPTH,
+    )
 }
 
-fn foreign_within(folder: &Path, belongs: fn(&str) -> bool, levels: usize) -> Result<Option<String>> {
-    for Entry { name, path, is_folder, .. } in list(folder)? {
-        let is_part = if is_folder { levels > 0 } else { belongs(&name) || place::is_folder(&path) };
-        if name.starts_with('.') || !is_part {
-            return Ok(Some(name));
+/// What a file in a folder of images is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Belongs {
+    /// A part of a set that wellread wrote.
+    Yes,
+    /// No part of a set.
+    No,
+    /// An image that another program wrote: it may be the only copy.
+    OfOthers,
+}
+
+/// As [`foreign`], by a look at each file: of an image it is said that wellread did not write it.
+///
+/// # Errors
+/// A folder cannot be listed.
+pub fn foreign_by_look(folder: &Path, belongs: fn(&Entry) -> Belongs) -> Result<Option<String>> {
+    foreign_within(folder, &belongs, DEPTH)
+}
+
+fn foreign_within(
+    folder: &Path,
+    belongs: &dyn Fn(&Entry) -> Belongs,
+    levels: usize,
+) -> Result<Option<String>> {
+    for entry in list(folder)? {
+        let Entry { name, path, is_folder, kind } = &entry;
+        if *is_folder {
+            if name.starts_with('.') || levels == 0 {
+                return Ok(Some(entry.name));
+            }
+            if let Some(foreign) = foreign_within(path, belongs, levels - 1)? {
+                return Ok(Some(format!("{name}/{foreign}")));
+            }
+            continue;
         }
-        if is_folder && let Some(foreign) = foreign_within(&path, belongs, levels - 1)? {
-            return Ok(Some(format!("{name}/{foreign}")));
+        if name.starts_with('.') {
+            return Ok(Some(entry.name));
+        }
+        match belongs(&entry) {
+            Belongs::Yes => {}
+            Belongs::No if place::is_folder(path) => {}
+            Belongs::No => return Ok(Some(entry.name)),
+            Belongs::OfOthers if *kind == Kind::Link => {}
+            Belongs::OfOthers => return Ok(Some(format!("{name}, which wellread did not write"))),
         }
     }
     Ok(None)
@@ -97,6 +137,26 @@ mod tests {
             assert_eq!(found().as_deref(), Some(name));
             std::fs::remove_file(dir.path().join(name)).unwrap();
         }
+    }
+
+    #[test]
+    fn images_of_others_are_told_as_such() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("plate")).unwrap();
+        std::fs::write(dir.path().join("plate/own.tif"), b"").unwrap();
+        let found = || {
+            foreign_by_look(dir.path(), |entry| match entry.name.as_str() {
+                "own.tif" => Belongs::Yes,
+                "raw.tif" => Belongs::OfOthers,
+                _ => Belongs::No,
+            })
+            .unwrap()
+        };
+        assert_eq!(found(), None);
+        std::fs::write(dir.path().join("plate/raw.tif"), b"").unwrap();
+        assert_eq!(found().as_deref(), Some("plate/raw.tif, which wellread did not write"));
+        std::fs::write(dir.path().join("notes.txt"), b"").unwrap();
+        assert_eq!(found().as_deref(), Some("notes.txt"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `wellread convert SRC DST`
 
+mod check;
 mod features;
 mod layouts;
 mod target;
@@ -8,6 +9,7 @@ use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
 use super::{OpenArgs, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
+use check::{Check, Checked};
 use features::{Features, Joining, features_of};
 use layouts::LayoutArg;
 use std::path::{Path, PathBuf};
@@ -15,10 +17,10 @@ use target::{check_files, check_places, target_format};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
-use wellread_store::convert::{ConvertOptions, Converted, convert, one_pixel_type, pixel_types};
+use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
-    Error, Format, OpenOptions, RowInfo, Store, WriteOptions, labels, masks, registry, staged, unkept,
+    Format, OpenOptions, RowInfo, Store, WriteOptions, labels, masks, registry, staged, unkept,
 };
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
@@ -160,7 +162,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
     let part = staged::part(&args.target).filter(|_| !args.resume);
-    let writer = registry::create(&args.target, format.name, &options)?;
+    let mut writer = registry::create(&args.target, format.name, &options)?;
     if let Some(part) = part.filter(|part| !part.exists()) {
         ui.hint(format!(
             "note: {}, which an interrupted run with --resume had left, was removed: this run begins anew",
@@ -169,29 +171,46 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     // What was left of this target is removed by now.
     note_leftovers_beside(&args.target, ui);
-    let resumed = writer.complete();
-    if resumed > 0 {
-        let images = counted(resumed, "image");
-        ui.say(format!("going on after {images} that an interrupted run has left complete"));
-    }
-    let bar = ui.progress(source.len() as u64, "converting");
-    // Images that were complete before count as well.
-    let mut total = bytes_of_pixels(&*source, resumed)?;
-    let start = std::time::Instant::now();
-    let converted = convert(&*source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
-        total += n;
-        bar.inc(1);
-    });
-    bar.finish_and_clear();
     let failed = |error| failed(error, &*source, args, format, &options);
-    let converted = converted.map_err(failed)?;
-    let written = start.elapsed().as_secs_f64();
-    // What was kept is compared in any case: meanwhile the files that it was made of may have changed.
-    let (converted, checking) = if args.no_verify && resumed == 0 {
-        (converted, None)
-    } else {
-        let (converted, seconds) = verify(&*source, converted, resumed, args, format, &options, ui)?;
-        (converted, Some(seconds).filter(|_| !args.no_verify))
+    let start = std::time::Instant::now();
+    let (converted, resumed, total, written, checking) = loop {
+        let resumed = writer.complete();
+        if resumed > 0 {
+            let images = counted(resumed, "image");
+            ui.say(format!("going on after {images} that an interrupted run has left complete"));
+        }
+        let bar = ui.progress(source.len() as u64, "converting");
+        // Images that were complete before count as well.
+        let mut total = bytes_of_pixels(&*source, resumed)?;
+        let converted = convert(&*source, writer, ConvertOptions { memory: args.memory }, &mut |n| {
+            total += n;
+            bar.inc(1);
+        });
+        bar.finish_and_clear();
+        let converted = converted.map_err(failed)?;
+        let written = start.elapsed().as_secs_f64();
+        // What was kept is compared in any case: meanwhile the files that it was made of may have changed.
+        if args.no_verify && resumed == 0 {
+            break (converted, resumed, total, written, None);
+        }
+        let check = Check {
+            source: &*source,
+            target: &args.target,
+            format,
+            rows: if args.no_verify { resumed } else { source.len() },
+            resumed,
+            jobs: args.write.jobs,
+        };
+        match check.run(converted, &failed, ui)? {
+            Checked::Same(converted, seconds) => {
+                break (converted, resumed, total, written, Some(seconds).filter(|_| !args.no_verify));
+            }
+            // Fewer images are left each time, so that this ends.
+            Checked::Struck(what) => {
+                ui.say(what);
+                writer = registry::create(&args.target, format.name, &options)?;
+            }
+        }
     };
     let placing = std::time::Instant::now();
     converted.commit().map_err(failed)?;
@@ -255,84 +274,6 @@ fn failed(
         }
     };
     Failure::Failed(format!("{why}\n{left}"))
-}
-
-/// Reads back what was written and compares it with the source; the seconds that takes. Output that differs is removed
-/// before anybody finds it at the target. With `--no-verify` only what an interrupted run has left is compared: the first
-/// `resumed` images.
-fn verify(
-    source: &dyn Store,
-    converted: Converted,
-    resumed: usize,
-    args: &Args,
-    format: &Format,
-    options: &WriteOptions,
-    ui: Ui,
-) -> Outcome<(Converted, f64)> {
-    let start = std::time::Instant::now();
-    let rows = if args.no_verify { resumed } else { source.len() };
-    let bar = ui.progress(rows as u64, "reading back");
-    let checked = converted.check(source, format.name, rows, args.write.jobs, &|| bar.inc(1));
-    bar.finish_and_clear();
-    let error = match checked {
-        Ok(left_out) => {
-            if !left_out.is_empty() {
-                ui.say(format!(
-                    "note: {} has no place for {}; they are left out",
-                    format.name,
-                    left_out.join(", ")
-                ));
-            }
-            return Ok((converted, start.elapsed().as_secs_f64()));
-        }
-        Err(error) => error,
-    };
-    if error.path().starts_with(source.path()) {
-        // A source that cannot be read says nothing of what was written: that may be gone on with.
-        drop(converted);
-        return Err(failed(error, source, args, format, options));
-    }
-    let file = error.file_below(converted.output.path());
-    let at = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
-    let said = format!("{file}{at}{}", error.cause());
-    if let Some(row) = error.row_index().filter(|row| *row < resumed) {
-        let (what, advice) = of_interrupted_run(converted, row, format);
-        let what = format!("what an interrupted run has left {what}: {said}");
-        return Err(Failure::Failed(Error::new(&args.target, what).hint(advice).to_string()));
-    }
-    let what = format!("what was written does not read back as the source: {said}");
-    converted.output.discard();
-    let advice = error.hint_text().map_or(String::new(), |hint| format!("{hint}; "));
-    let advice = format!(
-        "{advice}nothing was left behind; convert again, and report this if it happens again (--no-verify leaves the \
-         check out)"
-    );
-    Err(Failure::Failed(Error::new(&args.target, what).hint(advice).to_string()))
-}
-
-/// What is wrong with image `row`, which an interrupted run has left, and what to do. What can be gone on with is kept.
-fn of_interrupted_run(converted: Converted, row: usize, format: &Format) -> (&'static str, String) {
-    let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
-    let read = |store: Box<dyn Store>| wellread_store::read_image(&*store, row);
-    let can_be_read = wellread_store::open(converted.output.path(), &open).and_then(read).is_ok();
-    if can_be_read {
-        converted.output.discard();
-        let advice =
-            "the source has changed since; nothing was left behind: the same command converts all images";
-        return ("is not what the source has now", advice.to_owned());
-    }
-    // What cannot be read at all is no other image: it was damaged since.
-    let advice = if converted.output.keep_before(row) {
-        let before = counted_with(row, "image", ["before it is", "before it are"]);
-        format!("{before} kept: the same command goes on from there")
-    } else {
-        converted.output.discard();
-        format!(
-            "{} keeps several images in a file, so that nothing was left behind: the same command converts all images",
-            format.name
-        )
-    };
-    ("is damaged", advice)
 }
 
 /// The bytes of all pixels where an earlier run has finished the target: no part of it is waiting to be gone on with, and it has

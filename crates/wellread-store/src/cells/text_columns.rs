@@ -1,8 +1,9 @@
-//! CSV and TSV as columns: whole numbers, other numbers, truth values or text, whichever all values of a column are.
+//! CSV and TSV as columns: whole numbers, other numbers, truth values or text, whichever all values of a column are. Whole numbers
+//! that no type of 64 bits holds are text, not rounded: they are identifiers.
 
 use crate::delimited::{self, Delimited};
 use crate::{Error, Result};
-use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
+use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 use csv::StringRecord;
@@ -93,10 +94,20 @@ fn is_code(text: &str) -> bool {
     digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// Whether a text is a whole number of any size.
+fn is_digits(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// What all values of a column are, as far as they were seen.
 #[derive(Clone, Copy)]
 struct Kinds {
     whole: bool,
+    /// Whole numbers from 0 to 2⁶⁴.
+    unsigned: bool,
+    /// Whole numbers of any size.
+    digits: bool,
     number: bool,
     truth: bool,
     some: bool,
@@ -104,7 +115,7 @@ struct Kinds {
 
 impl Default for Kinds {
     fn default() -> Self {
-        Self { whole: true, number: true, truth: true, some: false }
+        Self { whole: true, unsigned: true, digits: true, number: true, truth: true, some: false }
     }
 }
 
@@ -113,7 +124,9 @@ impl Kinds {
         let Some(text) = value(text) else { return };
         self.some = true;
         self.number = self.number && !is_code(text) && text.parse::<f64>().is_ok();
-        self.whole = self.whole && self.number && text.parse::<i64>().is_ok();
+        self.digits = self.digits && self.number && is_digits(text);
+        self.whole = self.whole && self.digits && text.parse::<i64>().is_ok();
+        self.unsigned = self.unsigned && self.digits && text.parse::<u64>().is_ok();
         self.truth = self.truth && truth(text).is_some();
     }
 
@@ -121,10 +134,11 @@ impl Kinds {
     fn column(self) -> Column {
         match self {
             // Of no value at all nothing is known: numbers, as pandas has it.
-            Self { some: false, .. } | Self { whole: false, number: true, .. } => {
-                Column::Number(Float64Builder::new())
-            }
+            Self { some: false, .. } => Column::Number(Float64Builder::new()),
             Self { whole: true, .. } => Column::Whole(Int64Builder::new()),
+            Self { unsigned: true, .. } => Column::Unsigned(UInt64Builder::new()),
+            Self { digits: true, .. } => Column::Text(StringBuilder::new()),
+            Self { number: true, .. } => Column::Number(Float64Builder::new()),
             Self { truth: true, .. } => Column::Truth(BooleanBuilder::new()),
             _ => Column::Text(StringBuilder::new()),
         }
@@ -134,6 +148,7 @@ impl Kinds {
 /// A column that is read.
 enum Column {
     Whole(Int64Builder),
+    Unsigned(UInt64Builder),
     Number(Float64Builder),
     Truth(BooleanBuilder),
     Text(StringBuilder),
@@ -143,6 +158,7 @@ impl Column {
     fn push(&mut self, text: Option<&str>) {
         match self {
             Self::Whole(values) => values.append_option(text.and_then(|text| text.parse().ok())),
+            Self::Unsigned(values) => values.append_option(text.and_then(|text| text.parse().ok())),
             Self::Number(values) => values.append_option(text.and_then(|text| text.parse().ok())),
             Self::Truth(values) => values.append_option(text.and_then(truth)),
             Self::Text(values) => values.append_option(text),
@@ -152,6 +168,7 @@ impl Column {
     fn finish(self) -> ArrayRef {
         match self {
             Self::Whole(mut values) => Arc::new(values.finish()),
+            Self::Unsigned(mut values) => Arc::new(values.finish()),
             Self::Number(mut values) => Arc::new(values.finish()),
             Self::Truth(mut values) => Arc::new(values.finish()),
             Self::Text(mut values) => Arc::new(values.finish()),
@@ -162,7 +179,7 @@ impl Column {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::StringArray;
+    use arrow_array::{Int64Array, StringArray, UInt64Array};
     use arrow_schema::DataType;
 
     fn parsed(text: &str) -> Result<RecordBatch> {
@@ -193,6 +210,26 @@ mod tests {
         assert_eq!(batch.column(6).null_count(), 3);
         assert_eq!(parsed("a\tb\n1\t2\n").unwrap().num_columns(), 2);
         assert_eq!(parsed("a;b,c\n1;2,3\n").unwrap().schema().field(0).name(), "a;b");
+    }
+
+    #[test]
+    fn whole_numbers_are_never_rounded() {
+        let batch = parsed(
+            "a,b,c,d,e\n9223372036854775807,9223372036854775809,18446744073709551616,-1,1.5\n\
+             -1,,1,9223372036854775809,18446744073709551616\n",
+        )
+        .unwrap();
+        let types: Vec<_> = batch.schema().fields().iter().map(|f| f.data_type().clone()).collect();
+        assert_eq!(
+            types,
+            [DataType::Int64, DataType::UInt64, DataType::Utf8, DataType::Utf8, DataType::Float64]
+        );
+        let whole = batch.column(0).as_any().downcast_ref::<Int64Array>().unwrap();
+        assert_eq!(whole.values(), &[i64::MAX, -1]);
+        let unsigned = batch.column(1).as_any().downcast_ref::<UInt64Array>().unwrap();
+        assert_eq!(unsigned.iter().collect::<Vec<_>>(), [Some((1 << 63) + 1), None]);
+        let text = batch.column(2).as_any().downcast_ref::<StringArray>().unwrap();
+        assert_eq!(text.value(0), "18446744073709551616");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Columns of several sets as one: by name, nulls where a part has none, numbers as what holds them all.
+//! Columns of several sets as one: by name, nulls where a part has none, numbers as what holds them all. What would be rounded, and
+//! what contradicts the names of folders, is an error.
 
 use super::store::{Concat, Part};
 use crate::{Error, FeatureTable, Renamed, Result, Store, features};
@@ -51,6 +52,9 @@ impl FeatureTable for Concat {
             }
             for (name, found) in names.iter().zip(&mut found) {
                 let own = batch.as_ref().and_then(|batch| batch.column_by_name(name)).cloned();
+                if let Some(own) = &own {
+                    agrees_with_folders(part, name, own)?;
+                }
                 found.push(own.or_else(|| self.key(&part.keys, name, rows)));
             }
         }
@@ -102,6 +106,28 @@ impl Concat {
         let Some((wanted, _)) = common else {
             return Err(Error::new(self.path(), format_args!("has no column {name:?}")));
         };
+        if wanted == DataType::Float64 {
+            for (part, array) in filled.iter().zip(parts) {
+                let Some((array, value)) = array.as_ref().and_then(|a| Some((a, rounded(a)?))) else {
+                    continue;
+                };
+                let own = array.data_type();
+                let other = filled.iter().zip(parts).find_map(|(part, array)| {
+                    let other = array.as_ref()?.data_type();
+                    (other != own).then_some((&part.name, other))
+                });
+                let beside = other.map_or(String::new(), |(part, other)| format!(", and {other} in {part}"));
+                return Err(Error::new(
+                    self.path(),
+                    format_args!(
+                        "the column {name:?} is {own} in {}{beside}: Float64, which is for both, does not hold {value}",
+                        part.name
+                    ),
+                )
+                .hint("give it one type in all parts, or leave it out of one")
+                .choice());
+            }
+        }
         let whole = |(part, array): (&&Part, &Option<ArrayRef>)| match array {
             Some(array) => as_type(array, &wanted),
             None => new_null_array(&wanted, part.store.len()),
@@ -110,6 +136,49 @@ impl Concat {
         let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
         arrow_select::concat::concat(&arrays)
             .map_err(|e| Error::new(self.path(), format_args!("the column {name:?}: {e}")))
+    }
+}
+
+/// Refuses a column of a part that says otherwise than the name of its folder, such as `plate=BR1`.
+fn agrees_with_folders(part: &Part, name: &str, own: &ArrayRef) -> Result<()> {
+    let Some((_, Some(value))) = part.keys.iter().find(|(key, _)| key == name) else { return Ok(()) };
+    let Some(other) = differing(own, value) else { return Ok(()) };
+    Err(Error::new(
+        part.store.path(),
+        format_args!("its column {name:?} has {other:?}, and its folder is called {name}={value}"),
+    )
+    .hint("rename the folder, or the column in the file")
+    .choice())
+}
+
+/// The first value of texts or numbers that is another than `value`.
+fn differing(array: &ArrayRef, value: &str) -> Option<String> {
+    if is_text(array.data_type()) {
+        let mut texts = (0..array.len()).filter_map(|i| features::text(array, i));
+        return texts.find(|text| *text != value).map(str::to_owned);
+    }
+    if !is_number(array.data_type()) {
+        return None;
+    }
+    let wanted = value.parse::<f64>().ok();
+    let numbers = as_type(array, &DataType::Float64);
+    let mut numbers = numbers.as_primitive::<Float64Type>().iter().flatten();
+    numbers.find(|number| !number.is_nan() && Some(*number) != wanted).map(|number| number.to_string())
+}
+
+/// The first number that a float of 64 bits does not hold.
+fn rounded(array: &ArrayRef) -> Option<String> {
+    let lost = |value: i128| (value as f64) as i128 != value;
+    match array.data_type() {
+        DataType::Int64 => {
+            let mut all = array.as_primitive::<Int64Type>().iter().flatten();
+            all.find(|value| lost(i128::from(*value))).map(|value| value.to_string())
+        }
+        DataType::UInt64 => {
+            let mut all = array.as_primitive::<UInt64Type>().iter().flatten();
+            all.find(|value| lost(i128::from(*value))).map(|value| value.to_string())
+        }
+        _ => None,
     }
 }
 
@@ -129,8 +198,11 @@ fn holding_both(a: &DataType, b: &DataType) -> Option<DataType> {
         // No whole number holds all of both.
         return Some(if [a, b].contains(&&UInt64) { Float64 } else { Int64 });
     }
-    let is_number = |t: &DataType| t.is_integer() || matches!(t, DataType::Float32 | DataType::Float64);
     (is_number(a) && is_number(b)).then_some(Float64)
+}
+
+fn is_number(t: &DataType) -> bool {
+    t.is_integer() || matches!(t, DataType::Float32 | DataType::Float64)
 }
 
 fn is_text(t: &DataType) -> bool {
@@ -222,6 +294,27 @@ fn numbers<T: Wide>(array: &ArrayRef) -> ArrayRef {
 mod tests {
     use super::*;
     use arrow_array::{Float32Array, Int8Array, Int64Array, LargeStringArray, UInt64Array};
+
+    #[test]
+    fn numbers_that_a_float_does_not_hold_are_found() {
+        let signed: ArrayRef = Arc::new(Int64Array::from(vec![Some(1 << 62), None, Some((1 << 62) + 1)]));
+        assert_eq!(rounded(&signed).as_deref(), Some("4611686018427387905"));
+        let unsigned: ArrayRef = Arc::new(UInt64Array::from(vec![1 << 63, u64::MAX]));
+        assert_eq!(rounded(&unsigned).as_deref(), Some("18446744073709551615"));
+        let exact: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN, -1, 1 << 53]));
+        assert_eq!(rounded(&exact), None);
+    }
+
+    #[test]
+    fn values_agree_with_names_of_folders() {
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("AA"), None]));
+        assert_eq!(differing(&texts, "AA"), None);
+        assert_eq!(differing(&texts, "BB").as_deref(), Some("AA"));
+        let numbers: ArrayRef = Arc::new(Int8Array::from(vec![Some(1), None, Some(2)]));
+        assert_eq!(differing(&numbers, "01").as_deref(), Some("2"));
+        assert_eq!(differing(&numbers.slice(0, 2), "01"), None);
+        assert_eq!(differing(&numbers, "one").as_deref(), Some("1"));
+    }
 
     #[test]
     fn numbers_become_what_holds_them_all() {

@@ -1,8 +1,9 @@
 //! PNG and JPEG as a format.
 
 use super::layout::{self, NAMING};
-use super::{store, writer};
-use crate::{Format, entries, name_index};
+use super::{store, text_chunk, writer};
+use crate::entries::{self, Belongs, Entry};
+use crate::{Format, name_index, place};
 
 /// PNG and JPEG files, folders and class folders.
 pub static FORMAT: Format = Format {
@@ -12,9 +13,7 @@ pub static FORMAT: Format = Format {
     set_ending: "",
     holds_images: |_| true,
     parts: &[],
-    foreign_entry: |folder| {
-        entries::foreign(folder, |name| NAMING.has_ending(name) || name == name_index::FILE)
-    },
+    foreign_entry: |folder| entries::foreign_by_look(folder, belongs),
     keeps_features: false,
     own_columns: |_| false,
     keeps_durations: false,
@@ -31,3 +30,55 @@ pub static FORMAT: Format = Format {
     open: |path, options| Ok(Box::new(store::ImageFolder::open(path, options)?)),
     create: |path, options| Ok(Box::new(writer::PngWriter::create(path, options)?)),
 };
+
+/// Bytes of the smallest header of a picture. Where there are fewer, there is none that could be lost.
+const LEAST: u64 = 8;
+
+/// What a file in a folder of pictures is. Those written here have their name in a text chunk, the first bytes of which are read;
+/// the others may be the only copy.
+fn belongs(entry: &Entry) -> Belongs {
+    if entry.name == name_index::FILE {
+        return Belongs::Yes;
+    }
+    if !NAMING.has_ending(&entry.name) {
+        return Belongs::No;
+    }
+    let is_short = || place::metadata(&entry.path).is_ok_and(|there| there.length < LEAST);
+    if is_short() || text_chunk::is_in(&entry.path) { Belongs::Yes } else { Belongs::OfOthers }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ImageView, WriteOptions};
+    use wellread_image::{ImageMetadata, PixelType, Shape};
+
+    #[test]
+    fn only_pictures_with_the_chunk_are_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.png");
+        let look = |path: &std::path::Path| {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            belongs(&Entry { name, path: path.to_owned(), is_folder: false, kind: place::Kind::File })
+        };
+        let mut writer = crate::create(&path, "image-folder", &WriteOptions::default()).unwrap();
+        let metadata = ImageMetadata::named("a");
+        let (shape, dtype) = (Shape::plane(3, 4), PixelType::U8);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[5; 12] }).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(look(&path), Belongs::Yes);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let at = bytes.windows(8).position(|w| w == b"wellread").unwrap();
+        bytes[at] = b'W';
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(look(&path), Belongs::OfOthers);
+        let put = |name: &str, bytes: &[u8]| {
+            std::fs::write(dir.path().join(name), bytes).unwrap();
+            look(&dir.path().join(name))
+        };
+        assert_eq!(put("b.jpg", b"\xff\xd8\xff\xe0 a photograph"), Belongs::OfOthers);
+        assert_eq!(put("none.png", b""), Belongs::Yes);
+        assert_eq!(put(name_index::FILE, b"{}"), Belongs::Yes);
+        assert_eq!(put("notes.txt", b""), Belongs::No);
+    }
+}

@@ -77,6 +77,16 @@ impl<W: Write> Write for WithName<W> {
     }
 }
 
+/// Whether a PNG file begins as those do that are written here: with the chunk behind its header.
+pub(super) fn is_in(path: &Path) -> bool {
+    let Ok((file, _)) = place::open(path) else { return false };
+    let mut head = [0; HEAD + FRAME - 4 + KEYWORD.len()];
+    file.peek_exact_at(&mut head, 0).is_ok()
+        && head.starts_with(b"\x89PNG\r\n\x1a\n")
+        && head[HEAD + 4..HEAD + 8] == *b"iTXt"
+        && head.ends_with(KEYWORD)
+}
+
 /// The name that a PNG file carries. `None` for files of other writers and for such as cannot be read: that shows when
 /// their pixels are.
 pub(super) fn name_in(path: &Path) -> Option<String> {

@@ -1,5 +1,5 @@
-//! What lies in a folder of OME-Zarr that its metadata do not describe, such as labels: it would be lost if the folder were
-//! replaced by other images.
+//! What lies in a folder of OME-Zarr that its metadata do not describe, such as labels, and images that wellread did not write: they
+//! would be lost if the folder were replaced by other images.
 
 use super::group::Group;
 use super::layout::series;
@@ -20,9 +20,13 @@ pub(super) fn entry(folder: &Path) -> Result<Option<String>> {
     if !is_zarr(folder) {
         return images(folder);
     }
-    // What cannot be read, or is an array, may hold what an array holds.
-    let Ok(group) = Group::load(folder) else { return array(folder) };
+    // An array of itself, and what cannot be read, is of others.
+    let Ok(group) = Group::load(folder) else { return Ok(Some(of_others(folder))) };
     let ome = &group.ome;
+    // The writer leaves its mark in the attributes of every image.
+    if ome.multiscales.is_some() && ome.wellread.is_none() {
+        return Ok(Some(of_others(folder)));
+    }
     if let Some(multiscales) = &ome.multiscales {
         let paths = multiscales.iter().flat_map(|m| &m.datasets).map(|dataset| trimmed(&dataset.path));
         described(folder, &paths.collect::<Vec<_>>(), array)
@@ -40,6 +44,12 @@ pub(super) fn entry(folder: &Path) -> Result<Option<String>> {
     } else {
         images(folder)
     }
+}
+
+/// The metadata of an image that does not have the mark of wellread's writer.
+fn of_others(folder: &Path) -> String {
+    let file = ZARR_METADATA.into_iter().find(|file| place::exists(&folder.join(file))).unwrap_or_default();
+    format!("{file}, which wellread did not write")
 }
 
 /// What is neither metadata nor at one of `paths`, nor found by `inside` in what is there.
@@ -138,7 +148,10 @@ mod tests {
             fs::write(file, text).unwrap();
         };
         put("a.zarr/.zgroup", r#"{"zarr_format": 2}"#);
-        put("a.zarr/.zattrs", r#"{"multiscales": [{"datasets": [{"path": "0"}, {"path": "s/1"}]}]}"#);
+        put(
+            "a.zarr/.zattrs",
+            r#"{"multiscales": [{"datasets": [{"path": "0"}, {"path": "s/1"}]}], "wellread": {"name": "a"}}"#,
+        );
         for file in ["0/.zarray", "0/0/0/1", "s/.zgroup", "s/1/.zarray", "s/1/0.0"] {
             put(&format!("a.zarr/{file}"), "{}");
         }
@@ -176,6 +189,29 @@ mod tests {
     }
 
     #[test]
+    fn images_without_the_mark_are_of_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let image = dir.path().join("a.zarr");
+        let attributes = |more: &str| {
+            fs::create_dir_all(image.join("0")).unwrap();
+            fs::write(image.join(".zgroup"), r#"{"zarr_format": 2}"#).unwrap();
+            fs::write(image.join("0/.zarray"), "{}").unwrap();
+            let text = format!(r#"{{"multiscales": [{{"datasets": [{{"path": "0"}}]}}]{more}}}"#);
+            fs::write(image.join(".zattrs"), text).unwrap();
+            [entry(&image).unwrap(), entry(dir.path()).unwrap()]
+        };
+        assert_eq!(attributes(r#", "wellread": {"name": "a"}"#), [None, None]);
+        for found in attributes("").map(Option::unwrap) {
+            assert!(found.ends_with(", which wellread did not write"), "{found}");
+        }
+        // An array that is no image.
+        fs::remove_dir_all(&image).unwrap();
+        fs::create_dir(&image).unwrap();
+        fs::write(image.join(".zarray"), "{}").unwrap();
+        assert!(entry(&image).unwrap().is_some() && entry(dir.path()).unwrap().is_some());
+    }
+
+    #[test]
     fn plates_hold_their_wells_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| {
@@ -185,7 +221,10 @@ mod tests {
         };
         put(".zattrs", r#"{"plate": {"wells": [{"path": "A/1"}]}}"#);
         put("A/1/.zattrs", r#"{"well": {"images": [{"path": "0"}]}}"#);
-        put("A/1/0/.zattrs", r#"{"multiscales": [{"datasets": [{"path": "0"}]}]}"#);
+        put(
+            "A/1/0/.zattrs",
+            r#"{"multiscales": [{"datasets": [{"path": "0"}]}], "wellread": {"name": "0"}}"#,
+        );
         put("A/1/0/0/.zarray", "{}");
         assert_eq!(entry(dir.path()).unwrap(), None);
         put("A/1/0/labels/.zattrs", "{}");

@@ -22,7 +22,7 @@ pub(super) struct Ome {
     #[serde(rename = "bioformats2raw.layout")]
     pub bioformats2raw: Option<Value>,
     pub series: Option<Vec<String>>,
-    wellread: Option<Value>,
+    pub wellread: Option<Value>,
 }
 
 /// One multiscale image: axes and one dataset (array) per level.

@@ -1,4 +1,5 @@
-//! What output may take the place of: files, empty folders, and folders that hold a set of images and nothing else.
+//! What output may take the place of: files, empty folders, and folders that hold a set of images that wellread wrote and nothing else.
+//! Files of images are looked at one by one, a read or two of each, because one of another program may be the only copy.
 //!
 //! ```text
 //!  target ──Probe──▶ the format that recognises it ──▶ does that format write whatever lies in the folder?

@@ -1,8 +1,8 @@
 //! TIFF as a format.
 
 use super::listing::{self, NAMING};
-use super::{store, writer};
-use crate::{Compression, Format, Tune, entries, name_index};
+use super::{own, store, writer};
+use crate::{Compression, Format, Tune, entries};
 
 /// TIFF and OME-TIFF.
 pub static FORMAT: Format = Format {
@@ -12,9 +12,7 @@ pub static FORMAT: Format = Format {
     set_ending: "",
     holds_images: |_| true,
     parts: &[],
-    foreign_entry: |folder| {
-        entries::foreign(folder, |name| NAMING.has_ending(name) || name == name_index::FILE)
-    },
+    foreign_entry: |folder| entries::foreign_by_look(folder, own::belongs),
     keeps_features: false,
     own_columns: |_| false,
     keeps_durations: false,

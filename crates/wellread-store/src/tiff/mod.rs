@@ -48,6 +48,7 @@ mod index;
 mod listing;
 mod lzw;
 mod ome;
+mod own;
 mod pages;
 mod predictor;
 mod read;

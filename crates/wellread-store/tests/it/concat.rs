@@ -157,11 +157,25 @@ fn columns_are_those_of_all_parts() {
     assert!(dose.is_null(0) && dose.is_null(1) && dose.as_primitive::<Float64Type>().value(2) == 3.0);
     let error = set.hints().features(&["none".to_owned()]).unwrap_err().to_string();
     assert!(error.contains("no column \"none\""), "{error}");
-    // A column of the tables goes before a key of the folders.
+    // A whole number that a float would round is no number of both.
+    let fourth = dir.path().join("plate=BR4/0.parquet");
+    write(&fourth, "parquet", &["e"], 4, Some(vec![("n", whole(&[(1 << 62) + 1]))]));
+    let error = opened(dir.path()).hints().features(&["n".to_owned()]).unwrap_err();
+    let said = error.to_string();
+    for words in ["Int64 in plate=BR4/0", "Float64 in plate=BR2/0", "does not hold 4611686018427387905"] {
+        assert!(error.is_choice() && said.contains(words), "{words}: {said}");
+    }
+    std::fs::remove_dir_all(fourth.parent().unwrap()).unwrap();
+    // A column of the tables goes before a key of the folders, which it must not contradict.
     let third = dir.path().join("plate=BR3/0.parquet");
-    write(&third, "parquet", &["d"], 3, Some(vec![("plate", text(&["own"])), ("n", text(&["x"]))]));
+    let columns = |plate: &str| Some(vec![("plate", text(&[plate])), ("n", text(&["x"]))]);
+    write(&third, "parquet", &["d"], 3, columns("own"));
+    let error = opened(dir.path()).hints().features(&["plate".to_owned()]).unwrap_err().to_string();
+    assert!(error.contains("\"plate\" has \"own\"") && error.contains("called plate=BR3"), "{error}");
+    std::fs::remove_file(&third).unwrap();
+    write(&third, "parquet", &["d"], 3, columns("BR3"));
     let set = opened(dir.path());
-    assert_eq!(texts(&*set, "plate"), [None, None, None, Some("own".to_owned())]);
+    assert_eq!(texts(&*set, "plate"), [None, None, None, Some("BR3".to_owned())]);
     let error = set.hints().features(&["n".to_owned()]).unwrap_err();
     let said = error.to_string();
     assert!(error.is_choice() && said.contains("\"n\" is") && said.contains("plate=BR3/0"), "{said}");

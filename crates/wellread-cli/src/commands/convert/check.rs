@@ -1,0 +1,117 @@
+//! Whether what `convert` wrote reads back as the source, and what becomes of it where it does not.
+//!
+//! ```text
+//!  written ──read back──▶ same ──▶ to its place
+//!                    ├──▶ damaged in what an interrupted run has left ──▶ struck out from there on, written again
+//!                    └──▶ anything else ──▶ an error; nothing is left
+//! ```
+
+use crate::output::{Failure, Outcome, Ui};
+use std::path::Path;
+use wellread_store::convert::Converted;
+use wellread_store::words::counted_with;
+use wellread_store::{Error, Format, OpenOptions, Store};
+
+/// What was found.
+pub(super) enum Checked {
+    /// It is as the source; the seconds that looking took.
+    Same(Converted, f64),
+    /// An image that an interrupted run has left was damaged since: it is struck out, and all after it. What is said of that.
+    Struck(String),
+}
+
+/// What is compared.
+pub(super) struct Check<'a> {
+    pub source: &'a dyn Store,
+    /// Where the output will be.
+    pub target: &'a Path,
+    pub format: &'a Format,
+    /// So many images, from the first on.
+    pub rows: usize,
+    /// So many an interrupted run has left.
+    pub resumed: usize,
+    pub jobs: usize,
+}
+
+impl Check<'_> {
+    /// Reads back what was written and compares it with the source. Output that differs is removed before anybody finds it at the
+    /// target; of what an interrupted run has left, what comes before a damaged image is kept. `failed` makes the error of a source that
+    /// cannot be read.
+    pub(super) fn run(
+        &self,
+        converted: Converted,
+        failed: &dyn Fn(Error) -> Failure,
+        ui: Ui,
+    ) -> Outcome<Checked> {
+        let Self { source, target, format, rows, resumed, jobs } = *self;
+        let start = std::time::Instant::now();
+        let bar = ui.progress(rows as u64, "reading back");
+        let checked = converted.check(source, format.name, rows, jobs, &|| bar.inc(1));
+        bar.finish_and_clear();
+        let error = match checked {
+            Ok(left_out) => {
+                if !left_out.is_empty() {
+                    ui.say(format!(
+                        "note: {} has no place for {}; they are left out",
+                        format.name,
+                        left_out.join(", ")
+                    ));
+                }
+                return Ok(Checked::Same(converted, start.elapsed().as_secs_f64()));
+            }
+            Err(error) => error,
+        };
+        if error.path().starts_with(source.path()) {
+            // A source that cannot be read says nothing of what was written: that may be gone on with.
+            drop(converted);
+            return Err(failed(error));
+        }
+        let file = error.file_below(converted.output.path());
+        let at = error.row_index().map_or(String::new(), |row| format!("row {row}: "));
+        let said = format!("{file}{at}{}", error.cause());
+        if let Some(row) = error.row_index().filter(|row| *row < resumed) {
+            return self.of_interrupted_run(converted, row, &said);
+        }
+        let what = format!("what was written does not read back as the source: {said}");
+        converted.output.discard();
+        let advice = error.hint_text().map_or(String::new(), |hint| format!("{hint}; "));
+        let advice = format!(
+            "{advice}nothing was left behind; convert again, and report this if it happens again (--no-verify leaves the \
+         check out)"
+        );
+        Err(Failure::Failed(Error::new(target, what).hint(advice).to_string()))
+    }
+
+    /// What is wrong with image `row`, which an interrupted run has left, and what is done. What can be gone on with is kept.
+    fn of_interrupted_run(&self, converted: Converted, row: usize, said: &str) -> Outcome<Checked> {
+        let Self { target, format, .. } = *self;
+        let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
+        let read = |store: Box<dyn Store>| wellread_store::read_image(&*store, row);
+        let can_be_read = wellread_store::open(converted.output.path(), &open).and_then(read).is_ok();
+        let failure = |what: &str, advice: &str| {
+            let what = format!("what an interrupted run has left {what}: {said}");
+            Err(Failure::Failed(Error::new(target, what).hint(advice).to_string()))
+        };
+        if can_be_read {
+            converted.output.discard();
+            let advice =
+                "the source has changed since; nothing was left behind: the same command converts all images";
+            return failure("is not what the source has now", advice);
+        }
+        // What cannot be read at all is no other image: it was damaged since.
+        if converted.output.keep_before(row) {
+            // Its journal is locked until this is dropped.
+            drop(converted);
+            let before = counted_with(row, "image", ["before it is", "before it are"]);
+            return Ok(Checked::Struck(format!(
+                "note: what an interrupted run has left is damaged: {said}; {before} kept, and the others are written again"
+            )));
+        }
+        converted.output.discard();
+        let advice = format!(
+            "{} keeps several images in a file, so that nothing was left behind: the same command converts all images",
+            format.name
+        );
+        failure("is damaged", &advice)
+    }
+}
