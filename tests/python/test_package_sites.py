@@ -79,3 +79,11 @@ def test_a_table_of_another_machine(tmp_path):
     assert list(ds.column("Metadata_Well")) == ["A01"]
     with pytest.raises(TypeError, match="path_map must be a dict"):
         wr.Dataset(table, path_map="/there=/here")
+
+
+def test_a_stray_file_is_told_and_left_out_on_request(plate):
+    write(plate, ["overlay.tif"], first=9)
+    with pytest.warns(UserWarning, match=r"6 of 7 names are harmony's; overlay\.tif is not"):
+        assert len(wr.Dataset(plate)) == 7
+    ds = wr.Dataset(plate, unmatched="skip")
+    assert (len(ds), ds[0].shape) == (3, (2, 4, 5))

@@ -7,7 +7,7 @@
 //!                                  SitesStore: a site a row, columns Metadata_Plate, Metadata_Well, Metadata_Site
 //! ```
 //!
-//! A layout is recognised where the names of all images of a folder fit it; `--layout` and `--pattern` ask for one, and
+//! A layout is recognised where the names of all images of a folder fit it (where most do, [`strays`] tells); `--layout` and `--pattern` ask for one, and
 //! `--layout files` for single files. Tables of files (`load_data.csv` of CellProfiler) say which file is which plane
 //! themselves. Only names are looked at: a plate of 34,560 files opens as fast as they are listed.
 //!
@@ -17,6 +17,7 @@
 //! | `layout`, `layouts` | what a layout is; the list of them |
 //! | `harmony`, `imagexpress`, `cellvoyager`, `incell`, `cellomics` | a layout each |
 //! | `index_xml` | `Index.xml` of Harmony |
+//! | `recognise` | the layout that names are of, and [`Strays`], which are of none |
 //! | `pattern`, `names` | patterns of names; names taken apart |
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
@@ -46,10 +47,12 @@ mod options;
 mod paths;
 mod pattern;
 mod plane_sink;
+mod recognise;
 mod store;
 
 pub use layout::Layout;
 pub use options::SiteOptions;
+pub use recognise::{Strays, strays};
 
 use crate::format::{Missing, OpenOptions, Unmatched};
 use crate::words::counted;
@@ -133,7 +136,7 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
         if options.format.is_some() || !place::is_folder(&path) {
             return Ok(inner);
         }
-        return match recognise(&*inner) {
+        return match recognise::recognise(&*inner, options.unmatched) {
             Some((matcher, grouped)) => {
                 let layout = matcher.preset.map_or("", |layout| layout.name).to_owned();
                 sites(inner, matcher, grouped, layout, options.missing)
@@ -176,28 +179,6 @@ fn named(name: &str) -> Result<&'static Layout> {
             format_args!("is no layout of folders; there are {}, {FILES}{own}", known.join(", ")),
         )
         .choice()
-    })
-}
-
-/// The layout that all names of a set are of, where they are and a site has several files.
-fn recognise(store: &dyn Store) -> Option<(Matcher, Grouped)> {
-    if store.len() < 2 {
-        return None;
-    }
-    // Tables have no file for each row.
-    store.row_hints(0).ok()?.file()?;
-    // Most sets are told by their first name: of a million plain files no other is looked at.
-    let mut memory = pattern::Memory::default();
-    let fits = |matcher: &Matcher| {
-        let first = names::of_store(store).flatten().find(|file| !matcher.passes_over(file));
-        first.is_some_and(|file| matcher.named(&file, &mut memory).is_some())
-    };
-    let mut matchers = LAYOUTS.iter().copied().map(Matcher::of_layout).filter(fits).peekable();
-    matchers.peek()?;
-    let files = names::of_store(store).collect::<Result<Vec<_>>>().ok()?;
-    matchers.find_map(|matcher| {
-        let grouped = group::group(&files, &matcher).ok()?;
-        (grouped.unmatched.is_empty() && grouped.files_per_site() > 1).then_some((matcher, grouped))
     })
 }
 
