@@ -12,9 +12,11 @@ use super::csv::{self, Table};
 use super::group::{Grouped, NO_FILE};
 use super::paths;
 use super::store;
-use crate::format::OpenOptions;
+use crate::format::{Missing, OpenOptions};
 use crate::{Error, Result, Store, place};
 use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Bytes in which the header must end to be recognised.
@@ -22,6 +24,9 @@ const HEADER: u64 = 1 << 16;
 
 /// The longest table that is read.
 const LONGEST: u64 = 1 << 30;
+
+/// How many files of a table's beginning are not there where they all lie elsewhere.
+const FIRST: usize = 64;
 
 /// What columns of the layout begin with.
 const FILE: &str = "FileName_";
@@ -91,6 +96,9 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
     let mut files: Vec<PathBuf> = vec![];
     let mut number: HashMap<PathBuf, u32> = HashMap::new();
     let mut planes = Vec::with_capacity(table.rows.len() * channels.len());
+    let mut present = Present::default();
+    let mut absent: Option<PathBuf> = None;
+    let mut absent_first = 0;
     for row in &table.rows {
         for channel in &channels {
             let text = |column: Option<usize>| column.map_or("", |column| row[column].as_str());
@@ -105,13 +113,19 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
             let place = paths::place(path, folder, name, &options.path_map);
             let next = files.len() as u32;
             planes.push(*number.entry(place).or_insert_with_key(|place| {
+                if !present.has(place) {
+                    absent.get_or_insert_with(|| place.clone());
+                    absent_first += usize::from(files.is_empty());
+                    return NO_FILE;
+                }
                 files.push(place.clone());
                 next
             }));
         }
     }
-    if let Some(missing) = files.first().filter(|_| files.iter().take(64).all(|file| !place::exists(file))) {
-        return Err(Error::new(missing, "is not there, as are the other files of the table's first rows")
+    let is_elsewhere = files.is_empty() || options.missing == Missing::Error && absent_first >= FIRST;
+    if let Some(absent) = absent.filter(|_| is_elsewhere) {
+        return Err(Error::new(absent, "is not there, as are the other files of the table's first rows")
             .hint("say where they lie: --path-map FROM=TO, where FROM is what paths in the table begin with")
             .choice());
     }
@@ -129,6 +143,39 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
         path.to_owned(),
         Box::new(|| None),
     )
+}
+
+/// What is in folders, each of which is listed once: on a disk of a network a look at each file takes long.
+#[derive(Default)]
+struct Present {
+    folders: HashMap<PathBuf, HashSet<OsString>>,
+}
+
+impl Present {
+    /// Whether a file is there.
+    fn has(&mut self, file: &Path) -> bool {
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
+            return place::exists(file);
+        };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        if let Some(names) = self.folders.get(folder) {
+            return Self::is_in(names, name, file);
+        }
+        let names: HashSet<OsString> = match place::list(folder) {
+            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.name())).collect(),
+            Err(e) if e.kind() == ErrorKind::NotFound => HashSet::new(),
+            // What may not be listed may be there all the same.
+            Err(_) => return place::exists(file),
+        };
+        let is_there = Self::is_in(&names, name, file);
+        self.folders.insert(folder.to_owned(), names);
+        is_there
+    }
+
+    /// Some file systems take names in another case as well.
+    fn is_in(names: &HashSet<OsString>, name: &OsStr, file: &Path) -> bool {
+        names.contains(name) || !names.is_empty() && place::exists(file)
+    }
 }
 
 fn read(path: &Path) -> Result<Table> {

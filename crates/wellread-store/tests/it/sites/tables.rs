@@ -61,6 +61,27 @@ fn cells_without_a_file_are_missing() {
 }
 
 #[test]
+fn files_that_are_named_and_not_there_are_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "a2.tif", "b1.tif"]);
+    let path = dir.path().join("set.csv");
+    let header = "FileName_OrigDNA,FileName_OrigER,Metadata_Well\n";
+    std::fs::write(&path, format!("{header}a1.tif,a2.tif,A01\nb1.tif,b2.tif,A02\nc1.tif,c2.tif,A03\n"))
+        .unwrap();
+    let store = open(&path, &options()).unwrap();
+    let summary = store.hints().sites.unwrap().summary();
+    assert_eq!((store.len(), summary.incomplete), (3, 2));
+    assert_eq!(store.row_info(2).unwrap(), store.row_info(0).unwrap());
+    assert!(read_image(&*store, 1).unwrap_err().cause().ends_with("has no ER"));
+    assert!(read_image(&*store, 2).unwrap_err().cause().ends_with("has no DNA, ER"));
+    let store = open(&path, &with_missing(Missing::Skip)).unwrap();
+    assert_eq!((store.len(), text(&*store, "Metadata_Well")), (1, vec!["A01".to_owned()]));
+    let store = open(&path, &with_missing(Missing::Zero)).unwrap();
+    assert_eq!(image(&*store, 1), ([1, 2, 1], [pixels(&[2]), vec![0; 12]].concat()));
+    assert_eq!(image(&*store, 2), ([1, 2, 1], vec![0; 24]));
+}
+
+#[test]
 fn a_companion_stands_for_its_files() {
     let dir = tempfile::tempdir().unwrap();
     let only = r#"<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><BinaryOnly MetadataFile="set.companion.ome" UUID="urn:uuid:00000000-0000-0000-0000-000000000000"/></OME>"#;
