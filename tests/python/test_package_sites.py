@@ -87,3 +87,16 @@ def test_a_stray_file_is_told_and_left_out_on_request(plate):
         assert len(wr.Dataset(plate)) == 7
     ds = wr.Dataset(plate, unmatched="skip")
     assert (len(ds), ds[0].shape) == (3, (2, 4, 5))
+
+
+def test_metadata_of_a_table_are_numbers_and_filters_heed_types(tmp_path):
+    write(tmp_path, ["a1.tif", "b1.tif"])
+    table = tmp_path / "load_data.csv"
+    table.write_text("FileName_OrigDNA,Metadata_Well,Metadata_Dose\na1.tif,A01,0\nb1.tif,A02,3\n")
+    ds = wr.Dataset(table)
+    assert [int(image.max()) for image in ds.filter(Metadata_Dose=3)] == [1]
+    assert len(ds.filter(Metadata_Dose=[0, 3])) == 2
+    with pytest.raises(TypeError, match="column Metadata_Dose has numbers"):
+        ds.filter(Metadata_Dose="3")
+    with pytest.raises(TypeError, match="column Metadata_Well has texts"):
+        ds.filter(Metadata_Well=1)

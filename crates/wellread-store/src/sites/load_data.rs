@@ -12,6 +12,7 @@ use super::csv::{self, Table};
 use super::group::{Grouped, NO_FILE};
 use super::paths;
 use super::store;
+use crate::features::{PLATE, WELL};
 use crate::format::{Missing, OpenOptions};
 use crate::{Error, Result, Store, place};
 use std::collections::{HashMap, HashSet};
@@ -274,7 +275,10 @@ fn columns_of(table: &Table) -> Vec<TextColumn> {
     };
     let column = |(at, name): (usize, &String)| {
         let value = |row: &Vec<String>| Some(row[at].clone()).filter(|value| !value.is_empty());
-        TextColumn::new(name, table.rows.iter().map(value).collect())
+        let column = TextColumn::new(name, table.rows.iter().map(value).collect());
+        // Digits of a barcode are no number, and names of files are none.
+        let is_text = [PLATE, WELL].contains(&name.as_str()) || !name.starts_with(METADATA);
+        if is_text { column } else { column.typed() }
     };
     let mut found: Vec<TextColumn> = vec![];
     for (at, name) in table.header.iter().enumerate().filter(|(_, name)| is_kept(name)) {

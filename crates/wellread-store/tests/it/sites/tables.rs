@@ -82,6 +82,19 @@ fn files_that_are_named_and_not_there_are_missing() {
 }
 
 #[test]
+fn metadata_of_numbers_are_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "b1.tif"]);
+    let path = dir.path().join("set.csv");
+    let header = "FileName_OrigDNA,Metadata_Plate,Metadata_Well,Metadata_Dose,Metadata_Batch\n";
+    std::fs::write(&path, format!("{header}a1.tif,101,A01,0,01\nb1.tif,101,A02,3,02\n")).unwrap();
+    let store = open(&path, &options()).unwrap();
+    assert_eq!(numbers(&*store, "Metadata_Dose"), [0, 3]);
+    assert_eq!(text(&*store, "Metadata_Batch"), ["01", "02"]);
+    assert_eq!(text(&*store, "Metadata_Plate"), ["101", "101"]);
+}
+
+#[test]
 fn a_companion_stands_for_its_files() {
     let dir = tempfile::tempdir().unwrap();
     let only = r#"<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><BinaryOnly MetadataFile="set.companion.ome" UUID="urn:uuid:00000000-0000-0000-0000-000000000000"/></OME>"#;
