@@ -101,6 +101,27 @@ pub(super) fn absent(path: &Path, rows: &[ImageLocation]) -> BTreeSet<usize> {
     absent
 }
 
+/// The plates that a folder holds, by name; `None` where it is a group itself, or images lie in it.
+pub(crate) fn plates_in(folder: &Path) -> Option<Vec<PathBuf>> {
+    if is_zarr(folder) {
+        return None;
+    }
+    let mut plates = vec![];
+    for entry in place::list(folder).ok()? {
+        let path = folder.join(entry.ok()?.name());
+        if foreign_format(&path, &NAMING).is_some() {
+            return None;
+        }
+        if path.extension().is_some_and(|ending| ending == "zarr") {
+            // The first image ends it: large folders of images are not looked through.
+            Group::load(&path).ok()?.ome.plate.as_ref()?;
+            plates.push(path);
+        }
+    }
+    plates.sort();
+    (!plates.is_empty()).then_some(plates)
+}
+
 /// The images of a plate, named ROW/COLUMN/FIELD.
 fn plate(path: &Path, group: &Group, missing: Missing) -> Result<Vec<ImageLocation>> {
     let mut rows = vec![];

@@ -5,7 +5,8 @@
 //!     channel DNA                        channel ER            columns beside the images                    columns as well
 //! ```
 //!
-//! The table is recognised by its header. Rows stay in its order.
+//! The table is recognised by its header. Rows stay in its order. A folder with a `load_data.csv` whose files all lie in the folder is
+//! opened by it.
 
 use super::columns::{self, TextColumn};
 use super::csv::{self, Table};
@@ -14,17 +15,21 @@ use super::paths;
 use super::store;
 use crate::features::{PLATE, WELL};
 use crate::format::{Missing, OpenOptions};
+use crate::hints::SiteTable;
 use crate::{Error, Result, Store, place};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Bytes in which the header must end to be recognised.
 const HEADER: u64 = 1 << 16;
 
 /// The longest table that is read.
 const LONGEST: u64 = 1 << 30;
+
+/// What the table is called that lies beside its images.
+const NAME: &str = "load_data.csv";
 
 /// How many files of a table's beginning are not there where they all lie elsewhere.
 const FIRST: usize = 64;
@@ -144,6 +149,32 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
         path.to_owned(),
         Box::new(|| None),
     )
+}
+
+/// Opens a folder by the table in it; `None` where there is none, or it speaks of files that lie elsewhere.
+///
+/// # Errors
+/// As [`open`], but for what options of the table could mend.
+pub(super) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
+    let table = folder.join(NAME);
+    if !place::is_file(&table) || !is_one(&table) {
+        return Ok(None);
+    }
+    let store = match open(&table, options) {
+        Ok(store) => store,
+        Err(error) if error.is_choice() => return Ok(None),
+        Err(error) => return Err(error.hint("--layout files reads the folder without the table")),
+    };
+    let whole = |path: &Path| place::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let root = whole(folder);
+    let is_below = |file: &PathBuf| {
+        let file = whole(file);
+        let below = file.strip_prefix(&root);
+        below.is_ok_and(|below| below.components().all(|part| part != Component::ParentDir))
+    };
+    let files = store.hints().sites.map(SiteTable::files_of_rows).unwrap_or_default();
+    let are_below = files.iter().flatten().all(is_below);
+    Ok(are_below.then_some(store))
 }
 
 /// What is in folders, each of which is listed once: on a disk of a network a look at each file takes long.

@@ -65,17 +65,29 @@ use std::path::{Path, PathBuf};
 /// The name that asks for an image a file.
 pub const FILES: &str = "files";
 
+/// What the layout of a table of files is called.
+const CELLPROFILER: &str = "cellprofiler";
+
 /// Layouts that are recognised by names of files, in the order in which they are tried.
 pub fn layouts() -> &'static [&'static Layout] {
     LAYOUTS
 }
 
-/// Opens what is a table of files or describes files, by its content, where `path` is one; `None` where it is not.
+/// Opens what is a table of files or describes files, by its content, where `path` is one, or a folder by the `load_data.csv` in
+/// it, where all of its files lie there; `None` where it is not.
 ///
 /// # Errors
 /// A table that cannot be understood, options that do not fit it.
 pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
-    if options.format.is_some() || !place::is_file(path) {
+    if options.format.is_some() {
+        return Ok(None);
+    }
+    if place::is_folder(path) {
+        let is_free = options.layout.as_deref().is_none_or(|name| name == CELLPROFILER);
+        let may_have_one = is_free && options.pattern.is_none();
+        return if may_have_one { load_data::open_folder(path, options) } else { Ok(None) };
+    }
+    if !place::is_file(path) {
         return Ok(None);
     }
     if load_data::is_one(path) {
@@ -92,7 +104,7 @@ pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Bo
 
 /// Refuses layouts and patterns where names of files say nothing.
 fn refuse_names(path: &Path, options: &OpenOptions, what: &str) -> Result<()> {
-    let own = ["cellprofiler", "ome-companion", FILES];
+    let own = [CELLPROFILER, "ome-companion", FILES];
     match (&options.layout, &options.pattern) {
         (_, Some(_)) => Err(Error::new(path, format_args!("is {what}, which a pattern does not speak of"))
             .hint("leave --pattern out, or give the folder of the images")
@@ -170,7 +182,7 @@ fn named(name: &str) -> Result<&'static Layout> {
     LAYOUTS.iter().copied().find(|layout| layout.name == name).ok_or_else(|| {
         let known: Vec<&str> = LAYOUTS.iter().map(|layout| layout.name).collect();
         let own = match name {
-            "cellprofiler" => "; of a table of files give the path of the table, load_data.csv",
+            CELLPROFILER => "; of a table of files give the path of the table, load_data.csv",
             "ome-companion" => "; give the path of the file that ends in .companion.ome",
             _ => "",
         };

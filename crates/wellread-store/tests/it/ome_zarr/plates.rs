@@ -66,6 +66,9 @@ fn plates_wells_and_series() {
             .collect()
     };
     assert_eq!(names(&plate), ["A/1/0", "A/1/1", "B/2/0"]);
+    // A folder that holds one plate is that plate.
+    assert_eq!(names(dir.path()), ["A/1/0", "A/1/1", "B/2/0"]);
+    assert_eq!(open_at(dir.path()).hints().feature_names()[1], "Metadata_Well");
     let store = open_at(&plate);
     let columns = ["Metadata_Plate", "Metadata_Well", "Metadata_Site", "Metadata_Acquisition"];
     assert_eq!(store.hints().feature_names(), columns);

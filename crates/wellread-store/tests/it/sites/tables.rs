@@ -33,6 +33,10 @@ fn a_table_says_which_file_is_which_channel() {
     assert_eq!(numbers(&*store, "Metadata_Site"), [1, 2]);
     assert_eq!(text(&*store, "FileName_IllumDNA"), ["illum.npy", "illum.npy"]);
     assert_eq!(store.path(), path);
+    // The folder is opened by the table in it, unless single files are asked for.
+    let folder = open(dir.path(), &options()).unwrap();
+    assert_eq!((names(&*folder), image(&*folder, 0)), (names(&*store), ([1, 2, 1], pixels(&[2, 3]))));
+    assert_eq!(open(dir.path(), &layout("files")).unwrap().len(), 4);
     // Of another machine.
     table(dir.path(), r"C:\data\plate");
     let error = failure(&path, &options());
