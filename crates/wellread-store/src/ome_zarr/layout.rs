@@ -132,7 +132,8 @@ fn plate(path: &Path, group: &Group, missing: Missing) -> Result<Vec<ImageLocati
             Ok(group) => rows.extend(well(path, &group, &entry.path)?),
             Err(_) if missing == Missing::Skip && !is_zarr(&folder) => {}
             Err(error) if !is_zarr(&folder) => {
-                return Err(error.hint("--missing skip leaves wells out that are not there"));
+                return Err(Error::new(error.path(), error.cause())
+                    .hint("--missing skip leaves wells out that are not there"));
             }
             Err(error) => return Err(error),
         }

@@ -131,12 +131,23 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
     }
     let is_elsewhere = files.is_empty() || options.missing == Missing::Error && absent_first >= FIRST;
     if let Some(absent) = absent.filter(|_| is_elsewhere) {
-        return Err(Error::new(absent, "is not there, as are the other files of the table's first rows")
-            .hint("say where they lie: --path-map FROM=TO, where FROM is what paths in the table begin with")
-            .choice());
+        let fits_none = |pair: &&(String, String)| {
+            let map = std::slice::from_ref(*pair);
+            table.rows.iter().flatten().all(|value| paths::mapped(value, map).is_none())
+        };
+        let error =
+            Error::new(absent, "is not there, as are the other files of the table's first rows").choice();
+        return Err(match options.path_map.iter().find(fits_none) {
+            Some((from, to)) => {
+                error.hint(format_args!("no path in the table begins as --path-map {from}={to} says"))
+            }
+            None => error.hint(
+                "say where they lie: --path-map FROM=TO, where FROM is what paths in the table begin with",
+            ),
+        });
     }
     let names = names(&table, &channels);
-    let columns = columns_of(&table);
+    let columns = columns_of(&table, &options.path_map);
     let titles: Vec<String> = channels.into_iter().map(|channel| channel.name).collect();
     let axes = [vec![String::new()], titles.clone(), vec![String::new()]];
     let grouped = Grouped { names, axes, channels: titles, planes, columns, unmatched: vec![] };
@@ -298,17 +309,21 @@ fn common<'t>(mut texts: impl Iterator<Item = &'t str>) -> String {
     if name.is_empty() { whole.to_owned() } else { name.to_owned() }
 }
 
-/// The columns beside the images: metadata, by their names, and files of illumination.
-fn columns_of(table: &Table) -> Vec<TextColumn> {
+/// The columns beside the images: metadata, by their names, and files of illumination, whose paths are those of here.
+fn columns_of(table: &Table, map: &[(String, String)]) -> Vec<TextColumn> {
     let is_kept = |name: &str| {
         let rest = [FILE, FOLDER, ADDRESS].iter().find_map(|start| name.strip_prefix(start));
         name.starts_with(METADATA) || rest.is_some_and(|rest| rest.starts_with("Illum"))
     };
     let column = |(at, name): (usize, &String)| {
-        let value = |row: &Vec<String>| Some(row[at].clone()).filter(|value| !value.is_empty());
+        let is_path = !name.starts_with(METADATA);
+        let value = |row: &Vec<String>| {
+            let mapped = if is_path { paths::mapped(&row[at], map) } else { None };
+            Some(mapped.unwrap_or_else(|| row[at].clone())).filter(|value| !value.is_empty())
+        };
         let column = TextColumn::new(name, table.rows.iter().map(value).collect());
         // Digits of a barcode are no number, and names of files are none.
-        let is_text = [PLATE, WELL].contains(&name.as_str()) || !name.starts_with(METADATA);
+        let is_text = [PLATE, WELL].contains(&name.as_str()) || is_path;
         if is_text { column } else { column.typed() }
     };
     let mut found: Vec<TextColumn> = vec![];

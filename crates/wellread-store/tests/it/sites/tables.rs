@@ -99,6 +99,23 @@ fn metadata_of_numbers_are_numbers() {
 }
 
 #[test]
+fn paths_of_illumination_are_mapped_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "b1.tif"]);
+    let path = dir.path().join("set.csv");
+    let header = "FileName_OrigDNA,PathName_IllumDNA,FileName_IllumDNA\n";
+    std::fs::write(&path, format!("{header}a1.tif,D:\\il\\P1,dna.npy\nb1.tif,E:\\il,dna.npy\n")).unwrap();
+    let mapped = OpenOptions { path_map: vec![(r"D:\il".to_owned(), "/fields".to_owned())], ..options() };
+    let store = open(&path, &mapped).unwrap();
+    assert_eq!(text(&*store, "PathName_IllumDNA"), ["/fields/P1", r"E:\il"]);
+    assert_eq!(text(&*store, "FileName_IllumDNA"), ["dna.npy", "dna.npy"]);
+    // A map that fits nothing is named.
+    std::fs::write(&path, "FileName_OrigDNA,PathName_OrigDNA\nx.tif,/there\n").unwrap();
+    let error = failure(&path, &mapped);
+    assert!(error.contains(r"begins as --path-map D:\il=/fields says"), "{error}");
+}
+
+#[test]
 fn a_companion_stands_for_its_files() {
     let dir = tempfile::tempdir().unwrap();
     let only = r#"<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><BinaryOnly MetadataFile="set.companion.ome" UUID="urn:uuid:00000000-0000-0000-0000-000000000000"/></OME>"#;
