@@ -51,18 +51,29 @@ def rows_where(dataset: Dataset, condition: Any, values: Mapping[str, Any]) -> l
             )
         keep &= given
     for name, wanted in values.items():
-        keep &= _is_one_of(columns[name], wanted)
+        keep &= _is_one_of(name, columns[name], wanted)
     rows: list[int] = numpy.flatnonzero(keep).tolist()
     return rows
 
 
-def _is_one_of(values: NDArray[Any], wanted: Any) -> NDArray[Any]:
-    """Where a column has one of some values, of which None stands for none."""
+def _is_one_of(name: str, values: NDArray[Any], wanted: Any) -> NDArray[Any]:
+    """Where a column has one of some values, of which None stands for none.
+
+    Raises TypeError for a text where the column has numbers, and for a number where it has texts: none would be equal.
+    """
     import numpy
 
     several = isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes))
     found = numpy.zeros(len(values), bool)
+    has_numbers = values.dtype.kind in "iuf"
+    has_texts = values.dtype.kind in "UT" or (
+        values.dtype.kind == "O" and isinstance(next((value for value in values if value is not None), None), str)
+    )
     for one in wanted if several else [wanted]:
+        is_number = isinstance(one, (int, float, numpy.number))
+        if has_numbers and isinstance(one, (str, bytes)) or has_texts and is_number:
+            have, give = ("numbers", "a number") if has_numbers else ("texts", "a text")
+            raise TypeError(f"column {name} has {have} ({values.dtype}), and {one!r} is none: give {give}")
         found |= _is_missing(values) if one is None else numpy.asarray(values == one, bool)
     return found
 

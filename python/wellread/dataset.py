@@ -127,6 +127,14 @@ class Dataset:
                 "give the folder of one of them",
                 stacklevel=2,
             )
+        if layout is None and pattern is None and format is None:
+            strays = self._native.strays()
+            if strays is not None:
+                warnings.warn(
+                    f'{self._path}: {strays[1]}: layout="{strays[0]}", unmatched="skip" leaves others out; '
+                    'layout="files" if single files are meant',
+                    stacklevel=2,
+                )
 
     def _open(self, path: str | list[str], options: dict[str, Any]) -> None:
         self._paths: str | list[str] = path

@@ -79,3 +79,24 @@ def test_a_table_of_another_machine(tmp_path):
     assert list(ds.column("Metadata_Well")) == ["A01"]
     with pytest.raises(TypeError, match="path_map must be a dict"):
         wr.Dataset(table, path_map="/there=/here")
+
+
+def test_a_stray_file_is_told_and_left_out_on_request(plate):
+    write(plate, ["overlay.tif"], first=9)
+    with pytest.warns(UserWarning, match=r"6 of 7 names are harmony's; overlay\.tif is not"):
+        assert len(wr.Dataset(plate)) == 7
+    ds = wr.Dataset(plate, unmatched="skip")
+    assert (len(ds), ds[0].shape) == (3, (2, 4, 5))
+
+
+def test_metadata_of_a_table_are_numbers_and_filters_heed_types(tmp_path):
+    write(tmp_path, ["a1.tif", "b1.tif"])
+    table = tmp_path / "load_data.csv"
+    table.write_text("FileName_OrigDNA,Metadata_Well,Metadata_Dose\na1.tif,A01,0\nb1.tif,A02,3\n")
+    ds = wr.Dataset(table)
+    assert [int(image.max()) for image in ds.filter(Metadata_Dose=3)] == [1]
+    assert len(ds.filter(Metadata_Dose=[0, 3])) == 2
+    with pytest.raises(TypeError, match="column Metadata_Dose has numbers"):
+        ds.filter(Metadata_Dose="3")
+    with pytest.raises(TypeError, match="column Metadata_Well has texts"):
+        ds.filter(Metadata_Well=1)

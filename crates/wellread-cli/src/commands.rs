@@ -153,7 +153,9 @@ impl OpenArgs {
         if let Some(name) = &self.read_as {
             known_format(name)?;
         }
-        let store = wellread_store::open(path, &self.options())?;
+        let options = self.options();
+        let store = wellread_store::open(path, &options)?;
+        note_strays(&*store, &options);
         if !self.skip_null {
             return Ok(self.cells.of(store, true)?);
         }
@@ -165,6 +167,16 @@ impl OpenArgs {
         }
         Ok(self.cells.of(Box::new(subset), true)?)
     }
+}
+
+/// Says where most names of files are a layout's and some are not, since images are single files then.
+pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
+    let Some(strays) = wellread_store::sites::strays(store, options) else { return };
+    to_stderr(format!(
+        "note: {}: {strays} (--layout {} --unmatched skip leaves others out; --layout files if single files are meant)",
+        store.path().display(),
+        strays.layout
+    ));
 }
 
 /// Values as one default of an option that takes a list, shown in the help text as it is typed.

@@ -272,6 +272,14 @@ impl Dataset {
             .with(py, Activity::Opening, |dataset| Ok(wellread::store::masks::among_files(dataset.store())))
     }
 
+    /// The layout that most names of files are of, and how many, where each file is an image since some are not.
+    fn strays(&self, py: Python<'_>) -> PyResult<Option<(String, String)>> {
+        self.opened.with(py, Activity::Opening, |dataset| {
+            let strays = wellread::store::sites::strays(dataset.store(), &OpenOptions::default());
+            Ok(strays.map(|strays| (strays.layout.to_owned(), strays.to_string())))
+        })
+    }
+
     /// Shape (T, C, Z, Y, X) and type of a row.
     fn info(&self, py: Python<'_>, row: usize) -> PyResult<([usize; 5], &'static str)> {
         let info = self.opened.with(py, Activity::Reading, |dataset| dataset.row_info(row))?;

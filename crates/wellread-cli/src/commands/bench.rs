@@ -5,9 +5,10 @@ mod arguments;
 pub use arguments::Args;
 
 use super::program::Program;
-use super::{note_leftovers, recipe};
+use super::{note_leftovers, note_strays, recipe};
 use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
 use crate::text_table::text_table;
+use wellread_bench::data::Source;
 use wellread_bench::{Config, RunObserver, WrongUsage, suite};
 use wellread_measure::to_stderr;
 use wellread_report::{ReportInput, Severity};
@@ -29,6 +30,13 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
         return Err(Failure::Usage("--precision 0 is never reached; write a share such as 2%".to_owned()));
     }
     let config = args.config()?;
+    if let Source::Path { path, sites, .. } = &config.source {
+        let options = sites.open_options();
+        // What cannot be opened says so below.
+        if let Ok(store) = wellread_store::open(path, &options) {
+            note_strays(&*store, &options);
+        }
+    }
     let bar = ui.progress(0, "preparing images");
     let left = TimeLeft::default();
     left.show_on(&bar);

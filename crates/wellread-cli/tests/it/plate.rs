@@ -52,6 +52,21 @@ fn a_plate_is_read_as_a_microscope_s() {
 }
 
 #[test]
+fn folders_of_all_layouts_open_as_plates() {
+    let dir = tempfile::tempdir().unwrap();
+    for (layout, channels) in [("hcs-zarr", "2"), ("load-data", "2"), ("imagexpress", "1"), ("harmony", "1")]
+    {
+        let out = dir.path().join(layout);
+        let size = ["--plate", "1x2", "--fields", "2", "--size", "32x32"];
+        let mut args = vec!["generate", arg(&out), "--layout", layout, "--channels", channels];
+        args.extend(size);
+        json(&args);
+        let info = json(&["info", arg(&out.join("images"))]);
+        assert_eq!((&info["images"], &info["wells"]), (&4.into(), &2.into()), "{layout}: {info}");
+    }
+}
+
+#[test]
 fn wrong_plates_say_what_is_wrong() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("plate");

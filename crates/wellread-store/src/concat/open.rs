@@ -4,7 +4,7 @@ use super::glob::{self, Match};
 use super::parts::{self, Found};
 use super::store::{Concat, Part};
 use super::tables;
-use crate::format::{OpenOptions, format_named};
+use crate::format::{Format, OpenOptions, format_named};
 use crate::probe::Probe;
 use crate::{Error, Result, Store, fd_table, place, registry, threads};
 use std::collections::HashSet;
@@ -89,18 +89,32 @@ fn of_pattern(path: &Path, paths: &mut Vec<PathBuf>, files: &mut HashSet<PathBuf
     Ok(())
 }
 
-/// The tables in a folder that is no set itself.
+/// The plates in a folder of OME-Zarr plates.
+#[cfg(feature = "ome-zarr")]
+fn plates(path: &Path, format: &Format) -> Option<Vec<PathBuf>> {
+    if format.name == crate::ome_zarr::FORMAT.name { crate::ome_zarr::plates_in(path) } else { None }
+}
+
+#[cfg(not(feature = "ome-zarr"))]
+fn plates(_: &Path, _: &Format) -> Option<Vec<PathBuf>> {
+    None
+}
+
+/// The tables in a folder that is no set itself, or its OME-Zarr plates.
 fn in_folder(path: &Path, options: &OpenOptions) -> Result<Option<Vec<PathBuf>>> {
     if path.as_os_str().is_empty() || !place::is_folder(path) {
         return Ok(None);
     }
     match &options.format {
         None => match registry::recognise(path) {
-            Ok(_) => Ok(None),
+            Ok(format) => Ok(plates(path, format)),
             Err(_) => tables::below(path, None),
         },
         Some(name) => {
             let format = format_named(name)?;
+            if let Some(plates) = plates(path, format) {
+                return Ok(Some(plates));
+            }
             if !tables::has_tables(format) || (format.recognise)(&Probe::new(path)?) {
                 return Ok(None);
             }

@@ -5,11 +5,13 @@ use super::group::{Group, inside};
 use crate::file_names;
 use crate::file_rows::ImageLocation;
 use crate::folders::{self, Sort, Visited, ZARR_METADATA, is_zarr, sort_quickly};
-use crate::format::{Naming, foreign_format, formats, mixed_folder};
+use crate::format::{Missing, Naming, foreign_format, formats, mixed_folder};
 use crate::name_index;
 use crate::place;
 use crate::probe::Probe;
 use crate::{Error, OpenOptions, Result};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What the format is called.
@@ -59,7 +61,7 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocati
         return Ok(vec![ImageLocation { name, below: PathBuf::new() }]);
     }
     let rows = if group.ome.plate.is_some() {
-        plate(path, &group)?
+        plate(path, &group, options.missing)?
     } else if group.ome.well.is_some() {
         well(path, &group, "")?
     } else if group.ome.bioformats2raw.is_some() {
@@ -70,15 +72,71 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocati
                 .hint("this is a Zarr group but no OME-Zarr; give the path of an OME-Zarr image")
         });
     };
+    let rows = if options.missing == Missing::Skip && group.ome.bioformats2raw.is_none() {
+        let absent = absent(path, &rows);
+        let there = rows.into_iter().enumerate().filter(|(row, _)| !absent.contains(row));
+        there.map(|(_, place)| place).collect()
+    } else {
+        rows
+    };
     if rows.is_empty() { Err(Error::new(path, "lists no images")) } else { Ok(rows) }
 }
 
+/// The rows whose folders are not there, though metadata name them. Each folder that they lie in is listed once.
+pub(super) fn absent(path: &Path, rows: &[ImageLocation]) -> BTreeSet<usize> {
+    let listed = |folder: &Path| -> HashSet<OsString> {
+        let entries = place::list(folder).into_iter().flatten();
+        entries.filter_map(|entry| Some(entry.ok()?.name())).collect()
+    };
+    let mut folders: HashMap<&Path, HashSet<OsString>> = HashMap::new();
+    let mut absent = BTreeSet::new();
+    for (at, row) in rows.iter().enumerate() {
+        // The opened image itself is there.
+        let (Some(folder), Some(name)) = (row.below.parent(), row.below.file_name()) else { continue };
+        let names = folders.entry(folder).or_insert_with(|| listed(&path.join(folder)));
+        if !names.contains(name) {
+            absent.insert(at);
+        }
+    }
+    absent
+}
+
+/// The plates that a folder holds, by name; `None` where it is a group itself, or images lie in it.
+pub(crate) fn plates_in(folder: &Path) -> Option<Vec<PathBuf>> {
+    if is_zarr(folder) {
+        return None;
+    }
+    let mut plates = vec![];
+    for entry in place::list(folder).ok()? {
+        let path = folder.join(entry.ok()?.name());
+        if foreign_format(&path, &NAMING).is_some() {
+            return None;
+        }
+        if path.extension().is_some_and(|ending| ending == "zarr") {
+            // The first image ends it: large folders of images are not looked through.
+            Group::load(&path).ok()?.ome.plate.as_ref()?;
+            plates.push(path);
+        }
+    }
+    plates.sort();
+    (!plates.is_empty()).then_some(plates)
+}
+
 /// The images of a plate, named ROW/COLUMN/FIELD.
-fn plate(path: &Path, group: &Group) -> Result<Vec<ImageLocation>> {
+fn plate(path: &Path, group: &Group, missing: Missing) -> Result<Vec<ImageLocation>> {
     let mut rows = vec![];
     for entry in group.ome.plate.iter().flat_map(|p| &p.wells) {
         inside(&group.file, &entry.path)?;
-        rows.extend(well(path, &Group::load(&path.join(&entry.path))?, &entry.path)?);
+        let folder = path.join(&entry.path);
+        match Group::load(&folder) {
+            Ok(group) => rows.extend(well(path, &group, &entry.path)?),
+            Err(_) if missing == Missing::Skip && !is_zarr(&folder) => {}
+            Err(error) if !is_zarr(&folder) => {
+                return Err(Error::new(error.path(), error.cause())
+                    .hint("--missing skip leaves wells out that are not there"));
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(rows)
 }

@@ -66,3 +66,4 @@ mod write_metadata;
 mod writer;
 
 pub use format::FORMAT;
+pub(crate) use layout::plates_in;

@@ -17,6 +17,7 @@ use super::plausible;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use crate::fd_table;
 use crate::file_rows::{FileRow, FileRows};
+use crate::format::Missing;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::place;
 use crate::room;
@@ -37,6 +38,8 @@ pub(super) struct OmeZarrStore {
     level: usize,
     /// Rows, with the plans of their arrays once read; rows of equal metadata share one.
     rows: FileRows<Arc<ArrayPlan>>,
+    /// Rows of a plate whose folders are not there and that are read as 0, as large as the first that is there.
+    absent: BTreeSet<usize>,
     /// Where the rows are those of a plate.
     plate: Option<PlateColumns>,
     plans: Plans,
@@ -67,9 +70,12 @@ impl OmeZarrStore {
     /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         fd_table::reserve_descriptors();
+        let places = layout::rows(path, options)?;
+        let is_zero = options.missing == Missing::Zero;
         let store = Self {
             level: options.level,
-            rows: FileRows::new(path, layout::rows(path, options)?),
+            absent: if is_zero { layout::absent(path, &places) } else { BTreeSet::new() },
+            rows: FileRows::new(path, places),
             plate: PlateColumns::of(path),
             plans: Plans::default(),
             shard_indices: IndexCache::default(),
@@ -87,6 +93,9 @@ impl OmeZarrStore {
 
     /// Adds the files of a row: metadata and chunks of the level that was opened, and the group's metadata.
     fn add_files(&self, row: usize, entry: &FileRow<Arc<ArrayPlan>>, files: &mut Vec<PathBuf>) -> Result<()> {
+        if self.absent.contains(&row) {
+            return Ok(());
+        }
         let plan = self.plan(row)?;
         let dir = self.rows.path_of(entry);
         files.extend(
@@ -102,8 +111,14 @@ impl OmeZarrStore {
         .map_err(|e| e.row(row))
     }
 
+    /// The row that says what a row looks like: itself, if it is there.
+    fn model(&self, row: usize) -> usize {
+        let other = || (0..self.rows.len()).find(|row| !self.absent.contains(row));
+        if self.absent.contains(&row) { other().unwrap_or(row) } else { row }
+    }
+
     fn plan(&self, row: usize) -> Result<&Arc<ArrayPlan>> {
-        self.rows.get(row, |dir| self.load_plan(dir))
+        self.rows.get(self.model(row), |dir| self.load_plan(dir))
     }
 
     fn load_plan(&self, dir: &Path) -> Result<Arc<ArrayPlan>> {
@@ -147,6 +162,9 @@ impl OmeZarrStore {
             let chunk = block_region(at, &plan.chunk);
             let mut out = Output { request, plan, wanted: region, sink: &mut *sink };
             let result = match (file.as_deref(), &plan.chain.kind) {
+                (None, _) if self.absent.contains(row) => {
+                    out.spread(&chunk, &[0u8; 16][..plan.info.dtype.size()], buffers.pixels)
+                }
                 (None, _) => out.fill(&chunk, buffers.pixels),
                 (Some(file), Kind::Chunk(codec)) => match read_whole(file, buffers.raw) {
                     Ok(length) => {
@@ -306,6 +324,17 @@ impl Output<'_, '_> {
         if self.plan.complete {
             return Err(Failure::Missing);
         }
+        let plan = self.plan;
+        self.spread(chunk, &plan.fill[..plan.info.dtype.size()], pixels)
+    }
+
+    /// Hands on one value for what the request wants of a chunk.
+    fn spread(
+        &mut self,
+        chunk: &Region,
+        value: &[u8],
+        pixels: &mut Vec<u8>,
+    ) -> std::result::Result<(), Failure> {
         let dtype = self.plan.info.dtype;
         let mut region = *chunk;
         for a in 0..5 {
@@ -315,8 +344,7 @@ impl Output<'_, '_> {
         }
         let bytes = region.pixels() * dtype.size();
         room::grow(pixels, bytes)?;
-        let fill = &self.plan.fill[..dtype.size()];
-        pixels[..bytes].chunks_exact_mut(dtype.size()).for_each(|pixel| pixel.copy_from_slice(fill));
+        pixels[..bytes].chunks_exact_mut(dtype.size()).for_each(|pixel| pixel.copy_from_slice(value));
         self.sink.put(self.request, &Block { region, data: &pixels[..bytes], dtype }).map_err(Failure::Sink)
     }
 }
@@ -344,7 +372,8 @@ impl Store for OmeZarrStore {
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         let entry = self.rows.row(row)?;
-        let group = Group::load(&self.rows.path_of(entry)).map_err(|e| e.row(row))?;
+        let model = self.rows.row(self.model(row))?;
+        let group = Group::load(&self.rows.path_of(model)).map_err(|e| e.row(row))?;
         group.metadata(&entry.place.name, self.level).map_err(|e| e.row(row))
     }
 
@@ -354,7 +383,7 @@ impl Store for OmeZarrStore {
 
     fn layout(&self) -> Result<StoreLayout> {
         let plan = self.plan(0)?;
-        let group = Group::load(&self.rows.path_of(self.rows.row(0)?))?;
+        let group = Group::load(&self.rows.path_of(self.rows.row(self.model(0))?))?;
         let pieces = match &plan.chain.kind {
             Kind::Chunk(_) => format!("chunk {}", wellread_image::Shape(plan.chunk)),
             Kind::Shard(shard) => format!(

@@ -5,23 +5,34 @@
 //!     channel DNA                        channel ER            columns beside the images                    columns as well
 //! ```
 //!
-//! The table is recognised by its header. Rows stay in its order.
+//! The table is recognised by its header. Rows stay in its order. A folder with a `load_data.csv` whose files all lie in the folder is
+//! opened by it.
 
 use super::columns::{self, TextColumn};
 use super::group::{Grouped, NO_FILE};
 use super::paths;
 use super::store;
 use crate::delimited::{self, Table};
-use crate::format::OpenOptions;
+use crate::features::{PLATE, WELL};
+use crate::format::{Missing, OpenOptions};
+use crate::hints::SiteTable;
 use crate::{Error, Result, Store, place};
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
 
 /// Bytes in which the header must end to be recognised.
 const HEADER: u64 = 1 << 16;
 
 /// The longest table that is read.
 const LONGEST: u64 = 256 << 20;
+
+/// What the table is called that lies beside its images.
+const NAME: &str = "load_data.csv";
+
+/// How many files of a table's beginning are not there where they all lie elsewhere.
+const FIRST: usize = 64;
 
 /// What columns of the layout begin with.
 const FILE: &str = "FileName_";
@@ -92,6 +103,9 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
     let mut files: Vec<PathBuf> = vec![];
     let mut number: HashMap<PathBuf, u32> = HashMap::new();
     let mut planes = Vec::with_capacity(table.len() * channels.len());
+    let mut present = Present::default();
+    let mut absent: Option<PathBuf> = None;
+    let mut absent_first = 0;
     for row in 0..table.len() {
         for channel in &channels {
             let text = |column: Option<usize>| column.map_or("", |column| table.value(row, column));
@@ -106,18 +120,36 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
             let place = paths::place(path, folder, name, &options.path_map, &mut folders);
             let next = files.len() as u32;
             planes.push(*number.entry(place).or_insert_with_key(|place| {
+                if !present.has(place) {
+                    absent.get_or_insert_with(|| place.clone());
+                    absent_first += usize::from(files.is_empty());
+                    return NO_FILE;
+                }
                 files.push(place.clone());
                 next
             }));
         }
     }
-    if let Some(missing) = files.first().filter(|_| files.iter().take(64).all(|file| !place::exists(file))) {
-        return Err(Error::new(missing, "is not there, as are the other files of the table's first rows")
-            .hint("say where they lie: --path-map FROM=TO, where FROM is what paths in the table begin with")
-            .choice());
+    let is_elsewhere = files.is_empty() || options.missing == Missing::Error && absent_first >= FIRST;
+    if let Some(absent) = absent.filter(|_| is_elsewhere) {
+        let fits_none = |pair: &&(String, String)| {
+            let map = std::slice::from_ref(*pair);
+            let is_own = |row, at| paths::mapped(table.value(row, at), map).is_none();
+            (0..table.len()).all(|row| (0..table.header.len()).all(|at| is_own(row, at)))
+        };
+        let error =
+            Error::new(absent, "is not there, as are the other files of the table's first rows").choice();
+        return Err(match options.path_map.iter().find(fits_none) {
+            Some((from, to)) => {
+                error.hint(format_args!("no path in the table begins as --path-map {from}={to} says"))
+            }
+            None => error.hint(
+                "say where they lie: --path-map FROM=TO, where FROM is what paths in the table begin with",
+            ),
+        });
     }
     let names = names(&table, &channels);
-    let columns = columns_of(&table);
+    let columns = columns_of(&table, &options.path_map);
     let titles: Vec<String> = channels.into_iter().map(|channel| channel.name).collect();
     let axes = [vec![String::new()], titles.clone(), vec![String::new()]];
     let grouped = Grouped { names, axes, channels: titles, planes, columns, unmatched: vec![] };
@@ -130,6 +162,65 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
         path.to_owned(),
         Box::new(|_| None),
     )
+}
+
+/// Opens a folder by the table in it; `None` where there is none, or it speaks of files that lie elsewhere.
+///
+/// # Errors
+/// As [`open`], but for what options of the table could mend.
+pub(super) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
+    let table = folder.join(NAME);
+    if !place::is_file(&table) || !is_one(&table) {
+        return Ok(None);
+    }
+    let store = match open(&table, options) {
+        Ok(store) => store,
+        Err(error) if error.is_choice() => return Ok(None),
+        Err(error) => return Err(error.hint("--layout files reads the folder without the table")),
+    };
+    let whole = |path: &Path| place::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let root = whole(folder);
+    let is_below = |file: &PathBuf| {
+        let file = whole(file);
+        let below = file.strip_prefix(&root);
+        below.is_ok_and(|below| below.components().all(|part| part != Component::ParentDir))
+    };
+    let files = store.hints().sites.map(SiteTable::files_of_rows).unwrap_or_default();
+    let are_below = files.iter().flatten().all(is_below);
+    Ok(are_below.then_some(store))
+}
+
+/// What is in folders, each of which is listed once: on a disk of a network a look at each file takes long.
+#[derive(Default)]
+struct Present {
+    folders: HashMap<PathBuf, HashSet<OsString>>,
+}
+
+impl Present {
+    /// Whether a file is there.
+    fn has(&mut self, file: &Path) -> bool {
+        let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
+            return place::exists(file);
+        };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        if let Some(names) = self.folders.get(folder) {
+            return Self::is_in(names, name, file);
+        }
+        let names: HashSet<OsString> = match place::list(folder) {
+            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.name())).collect(),
+            Err(e) if e.kind() == ErrorKind::NotFound => HashSet::new(),
+            // What may not be listed may be there all the same.
+            Err(_) => return place::exists(file),
+        };
+        let is_there = Self::is_in(&names, name, file);
+        self.folders.insert(folder.to_owned(), names);
+        is_there
+    }
+
+    /// Some file systems take names in another case as well.
+    fn is_in(names: &HashSet<OsString>, name: &OsStr, file: &Path) -> bool {
+        names.contains(name) || !names.is_empty() && place::exists(file)
+    }
 }
 
 fn read(path: &Path) -> Result<Table> {
@@ -214,15 +305,23 @@ fn common<'t>(mut texts: impl Iterator<Item = &'t str>) -> String {
     if name.is_empty() { whole.to_owned() } else { name.to_owned() }
 }
 
-/// The columns beside the images: metadata, by their names, and files of illumination.
-fn columns_of(table: &Table) -> Vec<TextColumn> {
+/// The columns beside the images: metadata, by their names, and files of illumination, whose paths are those of here.
+fn columns_of(table: &Table, map: &[(String, String)]) -> Vec<TextColumn> {
     let is_kept = |name: &str| {
         let rest = [FILE, FOLDER, ADDRESS].iter().find_map(|start| name.strip_prefix(start));
         name.starts_with(METADATA) || rest.is_some_and(|rest| rest.starts_with("Illum"))
     };
     let column = |(at, name): (usize, &String)| {
-        let value = |row| Some(table.value(row, at)).filter(|value| !value.is_empty()).map(str::to_owned);
-        TextColumn::new(name, (0..table.len()).map(value).collect())
+        let is_path = !name.starts_with(METADATA);
+        let value = |row: usize| {
+            let text = table.value(row, at);
+            let mapped = if is_path { paths::mapped(text, map) } else { None };
+            Some(mapped.unwrap_or_else(|| text.to_owned())).filter(|value| !value.is_empty())
+        };
+        let column = TextColumn::new(name, (0..table.len()).map(value).collect());
+        // Digits of a barcode are no number, and names of files are none.
+        let is_text = [PLATE, WELL].contains(&name.as_str()) || is_path;
+        if is_text { column } else { column.typed() }
     };
     let mut found: Vec<TextColumn> = vec![];
     for (at, name) in table.header.iter().enumerate().filter(|(_, name)| is_kept(name)) {

@@ -7,7 +7,7 @@
 //!                                  SitesStore: a site a row, columns Metadata_Plate, Metadata_Well, Metadata_Site
 //! ```
 //!
-//! A layout is recognised where the names of all images of a folder fit it; `--layout` and `--pattern` ask for one, and
+//! A layout is recognised where the names of all images of a folder fit it (where most do, [`strays`] tells); `--layout` and `--pattern` ask for one, and
 //! `--layout files` for single files. Tables of files (`load_data.csv` of CellProfiler) say which file is which plane
 //! themselves. Only names are looked at: a plate of 34,560 files opens as fast as they are listed.
 //!
@@ -17,6 +17,7 @@
 //! | `layout`, `layouts` | what a layout is; the list of them |
 //! | `harmony`, `imagexpress`, `cellvoyager`, `incell`, `cellomics` | a layout each |
 //! | `index_xml` | `Index.xml` of Harmony |
+//! | `recognise` | the layout that names are of, and [`Strays`], which are of none |
 //! | `pattern`, `names` | patterns of names; names taken apart |
 //! | `natural` | `A2` before `A10`; wells |
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
@@ -45,10 +46,12 @@ mod options;
 mod paths;
 mod pattern;
 mod plane_sink;
+mod recognise;
 mod store;
 
 pub use layout::Layout;
 pub use options::SiteOptions;
+pub use recognise::{Strays, strays};
 
 use crate::format::{Missing, OpenOptions, Unmatched};
 use crate::words::counted;
@@ -61,17 +64,29 @@ use std::path::Path;
 /// The name that asks for an image a file.
 pub const FILES: &str = "files";
 
+/// What the layout of a table of files is called.
+const CELLPROFILER: &str = "cellprofiler";
+
 /// Layouts that are recognised by names of files, in the order in which they are tried.
 pub fn layouts() -> &'static [&'static Layout] {
     LAYOUTS
 }
 
-/// Opens what is a table of files or describes files, by its content, where `path` is one; `None` where it is not.
+/// Opens what is a table of files or describes files, by its content, where `path` is one, or a folder by the `load_data.csv` in
+/// it, where all of its files lie there; `None` where it is not.
 ///
 /// # Errors
 /// A table that cannot be understood, options that do not fit it.
 pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
-    if options.format.is_some() || !place::is_file(path) {
+    if options.format.is_some() {
+        return Ok(None);
+    }
+    if place::is_folder(path) {
+        let is_free = options.layout.as_deref().is_none_or(|name| name == CELLPROFILER);
+        let may_have_one = is_free && options.pattern.is_none();
+        return if may_have_one { load_data::open_folder(path, options) } else { Ok(None) };
+    }
+    if !place::is_file(path) {
         return Ok(None);
     }
     if load_data::is_one(path) {
@@ -88,7 +103,7 @@ pub(crate) fn open_table(path: &Path, options: &OpenOptions) -> Result<Option<Bo
 
 /// Refuses layouts and patterns where names of files say nothing.
 fn refuse_names(path: &Path, options: &OpenOptions, what: &str) -> Result<()> {
-    let own = ["cellprofiler", "ome-companion", FILES];
+    let own = [CELLPROFILER, "ome-companion", FILES];
     match (&options.layout, &options.pattern) {
         (_, Some(_)) => Err(Error::new(path, format_args!("is {what}, which a pattern does not speak of"))
             .hint("leave --pattern out, or give the folder of the images")
@@ -132,7 +147,7 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
         if options.format.is_some() || !place::is_folder(&path) {
             return Ok(inner);
         }
-        return match recognise(&*inner) {
+        return match recognise::recognise(&*inner, options.unmatched) {
             Some((matcher, grouped)) => {
                 let layout = matcher.preset.map_or("", |layout| layout.name).to_owned();
                 sites(inner, matcher, grouped, layout, options.missing)
@@ -166,7 +181,7 @@ fn named(name: &str) -> Result<&'static Layout> {
     LAYOUTS.iter().copied().find(|layout| layout.name == name).ok_or_else(|| {
         let known: Vec<&str> = LAYOUTS.iter().map(|layout| layout.name).collect();
         let own = match name {
-            "cellprofiler" => "; of a table of files give the path of the table, load_data.csv",
+            CELLPROFILER => "; of a table of files give the path of the table, load_data.csv",
             "ome-companion" => "; give the path of the file that ends in .companion.ome",
             _ => "",
         };
@@ -175,28 +190,6 @@ fn named(name: &str) -> Result<&'static Layout> {
             format_args!("is no layout of folders; there are {}, {FILES}{own}", known.join(", ")),
         )
         .choice()
-    })
-}
-
-/// The layout that all names of a set are of, where they are and a site has several files.
-fn recognise(store: &dyn Store) -> Option<(Matcher, Grouped)> {
-    if store.len() < 2 {
-        return None;
-    }
-    // Tables have no file for each row.
-    store.row_hints(0).ok()?.file()?;
-    // Most sets are told by their first name: of a million plain files no other is looked at.
-    let mut memory = pattern::Memory::default();
-    let fits = |matcher: &Matcher| {
-        let first = names::of_store(store).flatten().find(|file| !matcher.passes_over(file));
-        first.is_some_and(|file| matcher.named(&file, &mut memory).is_some())
-    };
-    let mut matchers = LAYOUTS.iter().copied().map(Matcher::of_layout).filter(fits).peekable();
-    matchers.peek()?;
-    let files = names::of_store(store).collect::<Result<Vec<_>>>().ok()?;
-    matchers.find_map(|matcher| {
-        let grouped = group::group(&files, &matcher).ok()?;
-        (grouped.unmatched.is_empty() && grouped.files_per_site() > 1).then_some((matcher, grouped))
     })
 }
 

@@ -51,6 +51,14 @@ impl FileText {
 
 /// The files of a store, a file a row, each when it is asked for: their names alone, nothing is opened.
 pub(super) fn of_store(store: &dyn Store) -> impl Iterator<Item = Result<FileText>> {
+    of_rows(store, 0..store.len())
+}
+
+/// The files of some rows, as [`of_store`].
+pub(super) fn of_rows(
+    store: &dyn Store,
+    rows: impl Iterator<Item = usize>,
+) -> impl Iterator<Item = Result<FileText>> {
     let absolute = place::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned());
     let root = file_names::path_text(&absolute);
     let text = move |row| -> Result<FileText> {
@@ -63,7 +71,7 @@ pub(super) fn of_store(store: &dyn Store) -> impl Iterator<Item = Result<FileTex
         let ending = name.len() - crate::features::stem(name).len();
         Ok(FileText { whole: format!("{root}/{below}"), below: root.len() + 1, ending })
     };
-    (0..store.len()).map(text)
+    rows.map(text)
 }
 
 /// What a file's name says.

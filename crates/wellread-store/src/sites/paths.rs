@@ -72,18 +72,8 @@ pub(super) fn place(
         "" if folder.is_empty() => name.to_owned(),
         folder => format!("{folder}/{name}"),
     };
-    let whole = joined.replace('\\', "/");
-    let whole = match whole.strip_prefix("file://") {
-        // file:///data, file://localhost/data.
-        Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest).to_owned(),
-        None => whole,
-    };
-    let mapped = map.iter().find_map(|(from, to)| {
-        let from = from.replace('\\', "/");
-        let rest = whole.strip_prefix(from.trim_end_matches('/'))?;
-        (rest.is_empty() || rest.starts_with('/'))
-            .then(|| format!("{}{rest}", to.trim_end_matches(['/', '\\'])))
-    });
+    let whole = cleaned(&joined);
+    let mapped = of_map(&whole, map);
     let is_mapped = mapped.is_some();
     let beside = table.parent().unwrap_or(Path::new(""));
     let given = beside.join(mapped.as_deref().unwrap_or(&whole));
@@ -94,6 +84,30 @@ pub(super) fn place(
     let file = whole.rsplit('/').next().unwrap_or(&whole);
     let here = beside.join(file);
     if folders.has(&here) { here } else { given }
+}
+
+/// A path of the table as the first of `map` whose beginning fits has it; `None` where none fits.
+pub(super) fn mapped(path: &str, map: &[(String, String)]) -> Option<String> {
+    if map.is_empty() { None } else { of_map(&cleaned(path), map) }
+}
+
+/// A path with `/`, without `file://`.
+fn cleaned(path: &str) -> String {
+    let whole = path.replace('\\', "/");
+    match whole.strip_prefix("file://") {
+        // file:///data, file://localhost/data.
+        Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest).to_owned(),
+        None => whole,
+    }
+}
+
+fn of_map(whole: &str, map: &[(String, String)]) -> Option<String> {
+    map.iter().find_map(|(from, to)| {
+        let from = from.replace('\\', "/");
+        let rest = whole.strip_prefix(from.trim_end_matches('/'))?;
+        (rest.is_empty() || rest.starts_with('/'))
+            .then(|| format!("{}{rest}", to.trim_end_matches(['/', '\\'])))
+    })
 }
 
 #[cfg(test)]

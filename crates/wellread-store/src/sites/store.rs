@@ -110,6 +110,13 @@ impl SitesStore {
         first.ok_or_else(|| Error::new(self.path(), "the site has no file").row(row))
     }
 
+    /// The file that says what a site looks like: its first, or of a site without any the first of all.
+    fn model(&self, row: usize) -> Result<usize> {
+        let own = self.files_of_site(row)?.next();
+        let any = || self.grouped.planes.iter().find(|&&file| file != NO_FILE).map(|&file| file as usize);
+        own.or_else(any).ok_or_else(|| Error::new(self.path(), "no site has a file").row(row))
+    }
+
     /// Whether the names give each of the axes T, C and Z.
     fn given(&self) -> [bool; 3] {
         [0, 1, 2].map(|axis| self.grouped.axes[axis].len() > 1)
@@ -117,7 +124,7 @@ impl SitesStore {
 
     /// What a file of a site must look like.
     fn first_info(&self, row: usize) -> Result<RowInfo> {
-        let file = self.first(row)?;
+        let file = self.model(row)?;
         let info = self.inner.row_info(file).map_err(|e| e.of_row(row))?;
         for (axis, _) in self.given().into_iter().enumerate().filter(|(_, given)| *given) {
             let n = info.shape.0[axis];
@@ -157,7 +164,7 @@ impl SitesStore {
 
     /// What is known of a site beside its files: of the folder that its first file is in.
     fn details(&self, row: usize) -> Result<Arc<Details>> {
-        let file = self.inner.row_hints(self.first(row)?)?.file();
+        let file = self.inner.row_hints(self.model(row)?)?.file();
         let folder = file.as_deref().and_then(Path::parent).unwrap_or(self.inner.path());
         let mut known = self.details.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(details) = known.get(folder) {
@@ -253,7 +260,7 @@ impl Store for SitesStore {
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         let name = self.name(row)?;
-        let mut metadata = self.inner.metadata(self.first(row)?).map_err(|e| e.of_row(row))?;
+        let mut metadata = self.inner.metadata(self.model(row)?).map_err(|e| e.of_row(row))?;
         let details = self.details(row)?;
         let called = &self.grouped.channels;
         if !called.is_empty() && self.row_info(row)?.shape.c() == called.len() {
@@ -299,7 +306,7 @@ impl Store for SitesStore {
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        self.inner.row_hints(self.first(row)?)
+        self.inner.row_hints(self.model(row)?)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -5,7 +5,34 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use serde_json::{Value, json};
 use std::path::Path;
-use wellread_store::{OpenOptions, WriteOptions, open, read_image};
+use wellread_store::{Missing, OpenOptions, WriteOptions, open, read_image};
+
+/// Without a field and without a well of a plate; both come back.
+fn what_is_not_there(plate: &Path) {
+    let with = |missing: Missing| open(plate, &OpenOptions { missing, ..OpenOptions::default() });
+    let whole = with(Missing::Error).unwrap();
+    let info = whole.row_info(1).unwrap();
+    let away = plate.with_file_name("away");
+    std::fs::rename(plate.join("A/1/1"), &away).unwrap();
+    let names = |missing| {
+        let store = with(missing).unwrap();
+        (0..store.len()).map(|row| store.name(row).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(Missing::Error), ["A/1/0", "A/1/1", "B/2/0"]);
+    assert_eq!(names(Missing::Skip), ["A/1/0", "B/2/0"]);
+    let zero = with(Missing::Zero).unwrap();
+    let (found, pixels) = read_image(&*zero, 1).unwrap();
+    assert_eq!((zero.len(), found), (3, info));
+    assert!(!pixels.is_empty() && pixels.iter().all(|&byte| byte == 0));
+    assert_eq!(zero.metadata(1).unwrap().name, "A/1/1");
+    assert!(read_image(&*zero, 0).unwrap().1.iter().any(|&byte| byte != 0));
+    std::fs::rename(&away, plate.join("A/1/1")).unwrap();
+    std::fs::rename(plate.join("B/2"), &away).unwrap();
+    assert_eq!(names(Missing::Skip), ["A/1/0", "A/1/1"]);
+    let error = with(Missing::Error).err().unwrap();
+    assert!(error.hint_text().unwrap().contains("--missing skip"), "{error}");
+    std::fs::rename(&away, plate.join("B/2")).unwrap();
+}
 
 #[test]
 fn plates_wells_and_series() {
@@ -39,6 +66,9 @@ fn plates_wells_and_series() {
             .collect()
     };
     assert_eq!(names(&plate), ["A/1/0", "A/1/1", "B/2/0"]);
+    // A folder that holds one plate is that plate.
+    assert_eq!(names(dir.path()), ["A/1/0", "A/1/1", "B/2/0"]);
+    assert_eq!(open_at(dir.path()).hints().feature_names()[1], "Metadata_Well");
     let store = open_at(&plate);
     let columns = ["Metadata_Plate", "Metadata_Well", "Metadata_Site", "Metadata_Acquisition"];
     assert_eq!(store.hints().feature_names(), columns);
@@ -62,6 +92,7 @@ fn plates_wells_and_series() {
     assert_eq!(number("Metadata_Acquisition"), [Some(0), Some(7), None]);
     assert!(open_at(&plate.join("A/1")).hints().feature_names().is_empty());
     assert_eq!(names(&plate.join("A/1")), ["0", "1"]);
+    what_is_not_there(&plate);
     // By itself, an image of ours keeps the name that it was written with.
     assert_eq!(names(&plate.join("A/1/1")), ["small"]);
     // The same two fields as bioformats2raw lays out series, without and with the list in OME.

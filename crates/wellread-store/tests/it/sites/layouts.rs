@@ -2,6 +2,7 @@
 
 use super::{channels, failure, image, layout, names, numbers, options, pattern, pixels, text, tiff, write};
 use wellread_image::Region;
+use wellread_store::sites::strays;
 use wellread_store::{CopySink, OpenOptions, Request, Scratch, Unmatched, open};
 
 /// Two channels of three sites, out of order.
@@ -78,9 +79,19 @@ fn single_files_are_read_where_that_is_asked_for() {
         assert_eq!((store.len(), image(&*store, 0)), (6, ([1, 1, 1], pixels(&[2]))));
         assert!(store.hints().sites.is_none());
     }
-    // One name that is another's keeps files apart.
+    assert_eq!(strays(&*open(dir.path(), &options()).unwrap(), &options()), None);
+    // One name that is another's keeps files apart, and is told.
     write(dir.path(), &["overview.tif"]);
-    assert_eq!(open(dir.path(), &options()).unwrap().len(), 7);
+    let store = open(dir.path(), &options()).unwrap();
+    assert_eq!(store.len(), 7);
+    let found = strays(&*store, &options()).unwrap();
+    assert_eq!((found.layout, found.fit, found.of, found.others.as_str()), ("harmony", 6, 7, "overview.tif"));
+    let files = open(dir.path(), &layout("files")).unwrap();
+    assert_eq!(strays(&*files, &layout("files")), None);
+    let skip = OpenOptions { unmatched: Unmatched::Skip, ..options() };
+    let store = open(dir.path(), &skip).unwrap();
+    assert_eq!((store.len(), strays(&*store, &skip)), (3, None));
+    assert_eq!(store.hints().sites.unwrap().summary().layout, "harmony");
     let error = failure(dir.path(), &layout("harmony"));
     assert!(error.contains("1 file of 7 does not fit harmony: overview.tif"), "{error}");
     let skip = OpenOptions { unmatched: Unmatched::Skip, ..layout("harmony") };
@@ -171,6 +182,23 @@ fn every_microscope_is_recognised() {
         // In the order T, C, Z: of ImageXpress each channel's two planes follow each other.
         let order: &[u16] = if microscope == "imagexpress" { &[0, 2, 1, 3, 4, 6, 5, 7] } else { &[0, 1] };
         assert_eq!(image(&*store, 0), (shape, pixels(order)), "{microscope}");
+    }
+}
+
+#[test]
+fn a_plate_of_one_channel_is_recognised_by_strict_names() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["P_A01_s1_w1.tif", "P_A01_s2_w1.tif", "P_A02_s1_w1AB12CD34-56.tif"]);
+    let store = open(dir.path(), &options()).unwrap();
+    assert_eq!(names(&*store), ["P_A01_s1", "P_A01_s2", "P_A02_s1"]);
+    assert_eq!(text(&*store, "Metadata_Well"), ["A01", "A01", "A02"]);
+    assert_eq!(image(&*store, 1), ([1, 1, 1], pixels(&[1])));
+    // Something else behind the channel, and names without a site, are files.
+    for other in ["P_A03_s1_w1_mask.tif", "P_A03_w1.tif"] {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &["P_A01_s1_w1.tif", other]);
+        let store = open(dir.path(), &options()).unwrap();
+        assert!(store.hints().sites.is_none(), "{other}");
     }
 }
 

@@ -33,6 +33,10 @@ fn a_table_says_which_file_is_which_channel() {
     assert_eq!(numbers(&*store, "Metadata_Site"), [1, 2]);
     assert_eq!(text(&*store, "FileName_IllumDNA"), ["illum.npy", "illum.npy"]);
     assert_eq!(store.path(), path);
+    // The folder is opened by the table in it, unless single files are asked for.
+    let folder = open(dir.path(), &options()).unwrap();
+    assert_eq!((names(&*folder), image(&*folder, 0)), (names(&*store), ([1, 2, 1], pixels(&[2, 3]))));
+    assert_eq!(open(dir.path(), &layout("files")).unwrap().len(), 4);
     // Of another machine.
     table(dir.path(), r"C:\data\plate");
     let error = failure(&path, &options());
@@ -58,6 +62,57 @@ fn cells_without_a_file_are_missing() {
     assert!(failure(&path, &options()).contains("line 2: 2 fields, where the first line has 1"));
     std::fs::write(&path, "FileName_OrigDNA\n").unwrap();
     assert!(failure(&path, &options()).contains("no row"));
+}
+
+#[test]
+fn files_that_are_named_and_not_there_are_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "a2.tif", "b1.tif"]);
+    let path = dir.path().join("set.csv");
+    let header = "FileName_OrigDNA,FileName_OrigER,Metadata_Well\n";
+    std::fs::write(&path, format!("{header}a1.tif,a2.tif,A01\nb1.tif,b2.tif,A02\nc1.tif,c2.tif,A03\n"))
+        .unwrap();
+    let store = open(&path, &options()).unwrap();
+    let summary = store.hints().sites.unwrap().summary();
+    assert_eq!((store.len(), summary.incomplete), (3, 2));
+    assert_eq!(store.row_info(2).unwrap(), store.row_info(0).unwrap());
+    assert!(read_image(&*store, 1).unwrap_err().cause().ends_with("has no ER"));
+    assert!(read_image(&*store, 2).unwrap_err().cause().ends_with("has no DNA, ER"));
+    let store = open(&path, &with_missing(Missing::Skip)).unwrap();
+    assert_eq!((store.len(), text(&*store, "Metadata_Well")), (1, vec!["A01".to_owned()]));
+    let store = open(&path, &with_missing(Missing::Zero)).unwrap();
+    assert_eq!(image(&*store, 1), ([1, 2, 1], [pixels(&[2]), vec![0; 12]].concat()));
+    assert_eq!(image(&*store, 2), ([1, 2, 1], vec![0; 24]));
+}
+
+#[test]
+fn metadata_of_numbers_are_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "b1.tif"]);
+    let path = dir.path().join("set.csv");
+    let header = "FileName_OrigDNA,Metadata_Plate,Metadata_Well,Metadata_Dose,Metadata_Batch\n";
+    std::fs::write(&path, format!("{header}a1.tif,101,A01,0,01\nb1.tif,101,A02,3,02\n")).unwrap();
+    let store = open(&path, &options()).unwrap();
+    assert_eq!(numbers(&*store, "Metadata_Dose"), [0, 3]);
+    assert_eq!(text(&*store, "Metadata_Batch"), ["01", "02"]);
+    assert_eq!(text(&*store, "Metadata_Plate"), ["101", "101"]);
+}
+
+#[test]
+fn paths_of_illumination_are_mapped_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "b1.tif"]);
+    let path = dir.path().join("set.csv");
+    let header = "FileName_OrigDNA,PathName_IllumDNA,FileName_IllumDNA\n";
+    std::fs::write(&path, format!("{header}a1.tif,D:\\il\\P1,dna.npy\nb1.tif,E:\\il,dna.npy\n")).unwrap();
+    let mapped = OpenOptions { path_map: vec![(r"D:\il".to_owned(), "/fields".to_owned())], ..options() };
+    let store = open(&path, &mapped).unwrap();
+    assert_eq!(text(&*store, "PathName_IllumDNA"), ["/fields/P1", r"E:\il"]);
+    assert_eq!(text(&*store, "FileName_IllumDNA"), ["dna.npy", "dna.npy"]);
+    // A map that fits nothing is named.
+    std::fs::write(&path, "FileName_OrigDNA,PathName_OrigDNA\nx.tif,/there\n").unwrap();
+    let error = failure(&path, &mapped);
+    assert!(error.contains(r"begins as --path-map D:\il=/fields says"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,174 @@
+//! Which layout the names of a folder are of.
+//!
+//! ```text
+//!  names ─▶ layouts that the first name, or most of a few, fit ─▶ group ─┬─ all fit: sites of several files, or of one each
+//!                                                                       ├─ most fit: sites with `--unmatched skip`, else
+//!                                                                       │            files, and Strays says so
+//!                                                                       └─ else: files
+//! ```
+//!
+//! One file that is none of a plate's must not silently make single images of the plate's files.
+
+use super::group::{self, Grouped, NO_FILE, some};
+use super::layout::Layout;
+use super::layouts::LAYOUTS;
+use super::names::{self, FileText, Matcher};
+use super::pattern::Memory;
+use crate::features::{SITE, WELL};
+use crate::format::{OpenOptions, Unmatched};
+use crate::{Result, Store, place};
+use std::fmt;
+
+/// Names that are looked at, from all over a set, before all are.
+const SAMPLED: usize = 8;
+
+/// The shortest identifier behind a name.
+const IDENTIFIER: usize = 8;
+
+/// Names of which most are of one layout and some are not, so that each file is an image of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strays {
+    /// The layout's name.
+    pub layout: &'static str,
+    /// How many names are of the layout, of how many.
+    pub fit: usize,
+    /// How many names there are.
+    pub of: usize,
+    /// The first few that are not.
+    pub others: String,
+}
+
+impl fmt::Display for Strays {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { layout, fit, of, others } = self;
+        let are = if of - fit == 1 { "is" } else { "are" };
+        write!(
+            f,
+            "{fit} of {of} names are {layout}'s; {others} {are} not, so that each file is an image of its own"
+        )
+    }
+}
+
+/// The names of a store of single files that are nearly those of a layout; `None` where they are not, and where `options` say what
+/// files are. Only names are looked at.
+pub fn strays(store: &dyn Store, options: &OpenOptions) -> Option<Strays> {
+    let is_said = options.layout.is_some() || options.pattern.is_some() || options.format.is_some();
+    if is_said || store.hints().sites.is_some() || !place::is_folder(store.path()) {
+        return None;
+    }
+    let (_, found) = candidates(store)?;
+    let (matcher, grouped) = &found[near(&found)?];
+    let fit = fitting(grouped);
+    let layout = matcher.preset?.name;
+    Some(Strays { layout, fit, of: fit + grouped.unmatched.len(), others: some(&grouped.unmatched) })
+}
+
+/// The layout that all names of a set are of, or most where the others are left out, and its sites.
+pub(super) fn recognise(store: &dyn Store, unmatched: Unmatched) -> Option<(Matcher, Grouped)> {
+    let (files, mut found) = candidates(store)?;
+    let several =
+        |(_, grouped): &(Matcher, Grouped)| grouped.unmatched.is_empty() && grouped.files_per_site() > 1;
+    let chosen = found
+        .iter()
+        .position(several)
+        .or_else(|| single(&files, &found))
+        .or_else(|| if unmatched == Unmatched::Skip { near(&found) } else { None })?;
+    Some(found.swap_remove(chosen))
+}
+
+/// The files of a set, and the layouts that some of them are of, each with its sites.
+fn candidates(store: &dyn Store) -> Option<(Vec<FileText>, Vec<(Matcher, Grouped)>)> {
+    if store.len() < 2 {
+        return None;
+    }
+    // Tables have no file for each row.
+    store.row_hints(0).ok()?.file()?;
+    // Most sets are told by a few names: of a million plain files no other is looked at.
+    let step = store.len().div_ceil(SAMPLED).max(1);
+    let sample: Vec<FileText> = names::of_rows(store, (0..store.len()).step_by(step)).flatten().collect();
+    let mut memory = Memory::default();
+    let fits = |matcher: &Matcher| {
+        let first = names::of_store(store).flatten().find(|file| !matcher.passes_over(file));
+        if first.is_some_and(|file| matcher.named(&file, &mut memory).is_some()) {
+            return true;
+        }
+        let own: Vec<&FileText> = sample.iter().filter(|&file| !matcher.passes_over(file)).collect();
+        let fitting = own.iter().filter(|&&file| matcher.named(file, &mut memory).is_some()).count();
+        2 * fitting > own.len()
+    };
+    let matchers: Vec<Matcher> = LAYOUTS.iter().copied().map(Matcher::of_layout).filter(fits).collect();
+    if matchers.is_empty() {
+        return None;
+    }
+    let files = names::of_store(store).collect::<Result<Vec<_>>>().ok()?;
+    let mut found = vec![];
+    for matcher in matchers {
+        if let Ok(grouped) = group::group(&files, &matcher) {
+            found.push((matcher, grouped));
+        }
+    }
+    Some((files, found))
+}
+
+/// How many files make sites.
+fn fitting(grouped: &Grouped) -> usize {
+    grouped.planes.iter().filter(|&&file| file != NO_FILE).count()
+}
+
+/// The layout that most names are of, and not all.
+fn near(found: &[(Matcher, Grouped)]) -> Option<usize> {
+    found.iter().position(|(_, grouped)| {
+        let others = grouped.unmatched.len();
+        others > 0 && fitting(grouped) > others && grouped.files_per_site() > 1
+    })
+}
+
+/// The one layout that all names are of where each site is one file: of a plate with one channel.
+fn single(files: &[FileText], found: &[(Matcher, Grouped)]) -> Option<usize> {
+    let mut strict = (0..found.len()).filter(|&at| is_single(files, &found[at].0, &found[at].1));
+    let first = strict.next()?;
+    strict.next().is_none().then_some(first)
+}
+
+/// Whether all names say well, site and channel, nothing is behind them, and each is a site of its own.
+fn is_single(files: &[FileText], matcher: &Matcher, grouped: &Grouped) -> bool {
+    let says = |name: &str| {
+        let column = grouped.columns.iter().find(|column| column.name == name);
+        column.is_some_and(|column| column.values.iter().all(Option::is_some))
+    };
+    let is_one = grouped.unmatched.is_empty() && grouped.names.len() > 1 && grouped.planes_of_site() == 1;
+    let Some(layout) = matcher.preset.filter(|_| is_one && says(WELL) && says(SITE)) else { return false };
+    let mut memory = Memory::default();
+    let is_strict = |file: &FileText| {
+        let named = matcher.named(file, &mut memory);
+        named.is_some_and(|named| !named.channel.is_empty() && ends(layout, file, &named.channel))
+    };
+    files.iter().filter(|&file| !matcher.passes_over(file)).all(is_strict)
+}
+
+/// Whether a name ends with its channel or an identifier behind it, where the layout's patterns leave open what is there.
+fn ends(layout: &Layout, file: &FileText, channel: &str) -> bool {
+    if !layout.patterns.iter().any(|pattern| pattern.ends_with('*')) {
+        return true;
+    }
+    let name = file.below().rsplit('/').next().unwrap_or_default();
+    let rest = crate::features::stem(name).rsplit_once(channel).map_or("", |(_, rest)| rest);
+    let is_identifier = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    rest.is_empty() || rest.len() >= IDENTIFIER && rest.bytes().all(is_identifier)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strays_are_told_in_a_sentence() {
+        let one = Strays { layout: "harmony", fit: 4, of: 5, others: "overlay.tif".to_owned() };
+        assert_eq!(
+            one.to_string(),
+            "4 of 5 names are harmony's; overlay.tif is not, so that each file is an image of its own"
+        );
+        let two = Strays { of: 6, others: "a.tif, b.tif".to_owned(), ..one };
+        assert!(two.to_string().contains("; a.tif, b.tif are not, so"), "{two}");
+    }
+}
