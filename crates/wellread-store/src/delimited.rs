@@ -48,7 +48,7 @@ impl<'t> Delimited<'t> {
     pub fn of(path: &'t Path, text: &'t [u8]) -> Result<Self> {
         let made = Self::beginning(path, text);
         if let Err(wrong) = std::str::from_utf8(made.text) {
-            let line = 1 + made.text[..wrong.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+            let line = made.text[..wrong.valid_up_to()].split(|&byte| byte == b'\n').count();
             return Err(Error::new(path, format_args!("line {line}: is no UTF-8 text: {wrong}")));
         }
         made.check().map_err(|why| Error::new(path, why))?;

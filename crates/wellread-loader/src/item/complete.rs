@@ -12,7 +12,7 @@ use super::{Item, Job, PostReadBuffers, grow};
 use crate::compiled_transform::CompiledTransform;
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;
-use crate::kernels::{Affine, Patch, bytes_of, convert, convert_patch, narrow, plane};
+use crate::kernels::{Affine, Patch, bytes_of, convert, convert_patch, narrow};
 use crate::resample::rotate;
 use crate::simd::Level;
 use crate::sink::PixelDestination;

@@ -76,10 +76,10 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         }
     }
     for (label, name) in rest {
-        let own = parts(&name);
+        let own = profiles::parts(&name);
         match index.of_label(&own) {
             // The one of the same file name in another folder, which has its own label image.
-            Ok(Some(image)) if is_named[image] && parts(&names[image]).last() == own.last() => {}
+            Ok(Some(image)) if is_named[image] && profiles::parts(&names[image]).last() == own.last() => {}
             Ok(Some(image)) => put(image, label)?,
             Ok(None) => {}
             Err(two) => {

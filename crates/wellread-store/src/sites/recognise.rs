@@ -76,8 +76,11 @@ pub(super) fn recognise(store: &dyn Store, unmatched: Unmatched) -> Option<(Matc
     Some(found.swap_remove(chosen))
 }
 
+/// Layouts that fit, each with the files as it groups them.
+type Fitting = Vec<(Matcher, Grouped)>;
+
 /// The files of a set, and the layouts that some of them are of, each with its sites.
-fn candidates(store: &dyn Store) -> Option<(Vec<FileText>, Vec<(Matcher, Grouped)>)> {
+fn candidates(store: &dyn Store) -> Option<(Vec<FileText>, Fitting)> {
     if store.len() < 2 {
         return None;
     }
