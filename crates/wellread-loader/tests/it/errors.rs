@@ -150,7 +150,7 @@ fn a_crop_larger_than_an_image_names_the_row() {
 fn choices_that_make_no_sense_are_refused() {
     let dataset = TestStore::new(images(5, Shape([1, 2, 1, 8, 6]), PixelType::U8)).dataset();
     let builder = || Loader::builder(&dataset);
-    for (builder, expected) in [
+    for (builder, expected) in vec![
         (Loader::builder(&Dataset::from_store(Box::new(MemoryStore::new("none")))), "no images"),
         (builder().batch_size(0), "batch size is 0"),
         (builder().workers(2).prefetch(0), "prefetch"),

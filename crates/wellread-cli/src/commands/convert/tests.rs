@@ -5,12 +5,26 @@ use super::*;
 use clap::Parser as _;
 use wellread_image::{ImageMetadata, Shape};
 use wellread_store::ImageView;
+use wellread_store::convert::Converted;
 use wellread_store::read_back::Digests;
 
 #[derive(clap::Parser)]
 struct Command {
     #[command(flatten)]
     args: Args,
+}
+
+/// Reads back what was written, of which no interrupted run has left anything.
+fn verify(
+    against: &dyn Store,
+    converted: Converted,
+    args: &Args,
+    format: &Format,
+    options: &WriteOptions,
+) -> Outcome<Checked> {
+    let target = &args.target;
+    let check = Check { source: against, target, format, rows: against.len(), resumed: 0, jobs: 1 };
+    check.run(converted, &|error| failed(error, against, args, format, options), Ui::new(false, true))
 }
 
 fn write(path: &Path, pixel: u8) {
@@ -42,7 +56,7 @@ fn output_that_differs_from_its_source_never_gets_its_name() {
         let converted = convert(&*store, writer, ConvertOptions::default(), &mut |_| {}).unwrap();
         let converted = Converted { digests: Digests::default(), ..converted };
         let format = known_format("parquet").unwrap();
-        verify(against, converted, 0, &command.args, format, &options, Ui::new(false, true))
+        verify(against, converted, &command.args, format, &options)
     };
     let Err(Failure::Failed(error)) = check(&*changed) else { panic!("it differs") };
     assert!(
@@ -52,7 +66,7 @@ fn output_that_differs_from_its_source_never_gets_its_name() {
     assert!(!error.contains(".wellread"), "{error}");
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "the set before");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
-    let Ok((converted, _)) = check(&*store) else { panic!("it is the same") };
+    let Ok(Checked::Same(converted, _)) = check(&*store) else { panic!("it is the same") };
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "the set before");
     converted.commit().unwrap();
     assert_eq!(wellread_store::open(&target, &OpenOptions::default()).unwrap().len(), 1);
@@ -81,7 +95,7 @@ fn what_was_written_is_kept_where_the_source_cannot_be_read_again() {
     let image = std::fs::read_dir(&source).unwrap().next().unwrap().unwrap().path();
     std::fs::File::create(&image).unwrap();
     let format = known_format("tiff").unwrap();
-    let checked = verify(&*store, converted, 0, &command.args, format, &options, Ui::new(false, true));
+    let checked = verify(&*store, converted, &command.args, format, &options);
     let Err(Failure::Failed(error)) = checked else { panic!("it cannot be read") };
     assert!(error.contains("what is complete is kept in") && error.contains("goes on with it"), "{error}");
     assert!(!error.contains("does not read back"), "{error}");
