@@ -273,9 +273,7 @@ def test_masks_stay_0_and_1(sites, tmp_path, wellread):
         got = np.concatenate(list(wr.DataLoader(cells, 5, **choices)))
         assert np.array_equal(got[:, 2], masks), choices
         assert not np.array_equal(got[:, :2], stored[:, :2]), choices
-    got = np.concatenate(
-        list(wr.DataLoader(cells, 5, channels=[2, 1, 0], scale=None, normalize=([10, 20], [5, 4])))
-    )
+    got = np.concatenate(list(wr.DataLoader(cells, 5, channels=[2, 1, 0], scale=None, normalize=([10, 20], [5, 4]))))
     assert np.array_equal(got[:, 0], masks)
     assert np.allclose(got[:, 1], (stored[:, 1] - 10.0) / 5) and np.allclose(got[:, 2], (stored[:, 0] - 20.0) / 4)
     with pytest.raises(wr.ChoiceError, match="means"):
