@@ -167,8 +167,8 @@ def channels(given: Any, dataset) -> list[int] | None:
 
 
 def named_channels(given: Any, dataset) -> dict[str, Any]:
-    """Channels as the native loader takes them: indices and, where they are asked for by name, the names, by which each
-    image's own are taken."""
+    """Channels as the native loader takes them: indices and, where they are asked for by name, the names, by which
+    each image's own are taken."""
     if given is not None:
         # It may be an iterator.
         given = _check.several("channels", given, "a list of indices or names")

@@ -59,7 +59,8 @@ def rows_where(dataset: Dataset, condition: Any, values: Mapping[str, Any]) -> l
 def _is_one_of(name: str, values: NDArray[Any], wanted: Any) -> NDArray[Any]:
     """Where a column has one of some values, of which None stands for none.
 
-    Raises TypeError for a text where the column has numbers, and for a number where it has texts: none would be equal.
+    Raises TypeError for a text where the column has numbers, and for a number where it has texts: none would be
+    equal.
     """
     import numpy
 

@@ -70,7 +70,7 @@ def test_parts_are_mixed_in_shares(plates):
     ds = wr.Dataset(plates)
     weights = ds.part_weights([1, 0, 2])
     assert weights == [0.5] * 2 + [0.0] * 3 + [0.5] * 4
-    assert ds.part_weights(dict(zip(ds.parts, (1, 0, 2)))) == weights
+    assert ds.part_weights(dict(zip(ds.parts, (1, 0, 2), strict=True))) == weights
     loader = wr.DataLoader(ds, batch_size=10, weights=weights, images_per_epoch=3000, seed=3, num_workers=0)
     rows = np.array(loader.rows(0))
     assert len(rows) == 3000 and not np.isin(rows, range(2, 5)).any()
