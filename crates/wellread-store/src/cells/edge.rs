@@ -77,6 +77,14 @@ pub(super) fn bands(region: &Region, seen: Option<[Range<usize>; 2]>) -> impl It
     )
 }
 
+/// A box in the image as one in the cell, whose first row and column are `start`.
+pub(super) fn moved(part: &Region, start: [i64; 2]) -> Region {
+    let mut region = *part;
+    region.start[3] = (part.start[3] as i64 - start[0]) as usize;
+    region.start[4] = (part.start[4] as i64 - start[1]) as usize;
+    region
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@
 //! ```
 
 use super::cut::{Cutter, Wanted};
-use super::edge::{CellBox, bands, inside};
+use super::edge::{CellBox, bands, inside, moved};
 use super::join::Cells;
 use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
@@ -271,14 +271,6 @@ fn each_once(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut seen = HashSet::with_capacity(files.len());
     files.retain(|file| seen.insert(file.clone()));
     files
-}
-
-/// A box in the image as one in the cell, whose first row and column are `start`.
-fn moved(part: &Region, start: [i64; 2]) -> Region {
-    let mut region = *part;
-    region.start[3] = (part.start[3] as i64 - start[0]) as usize;
-    region.start[4] = (part.start[4] as i64 - start[1]) as usize;
-    region
 }
 
 impl Store for CellsStore {
