@@ -6,7 +6,7 @@ use super::positions::{CLASS, label_column, labels, numbers, position_columns};
 use super::table::CellTable;
 use crate::{Error, Result, Store};
 use std::collections::{HashMap, HashSet};
-use wellread_image::PhysicalSize;
+use wellread_image::{PhysicalSize, ome_xml};
 
 /// The columns of a table that say where its cells are.
 pub(super) struct Placement {
@@ -92,17 +92,8 @@ fn in_pixels(images: &dyn Store, of: &[Option<usize>], [y, x]: [&mut [f64]; 2]) 
 
 /// The size of a pixel in micrometres; `None` for units that are no length and sizes that are none.
 fn micrometres(size: &PhysicalSize) -> Option<f64> {
-    let factor = match size.unit.as_str() {
-        "" | "µm" | "\u{3bc}m" | "um" | "micron" | "micrometer" | "micrometre" => 1.0,
-        "nm" | "nanometer" => 1e-3,
-        "pm" | "picometer" => 1e-6,
-        "Å" | "angstrom" => 1e-4,
-        "mm" | "millimeter" => 1e3,
-        "cm" | "centimeter" => 1e4,
-        "m" | "meter" => 1e6,
-        _ => return None,
-    };
-    Some(size.value * factor).filter(|um| um.is_finite() && *um > 0.0)
+    let unit = if size.unit.is_empty() { "µm" } else { &size.unit };
+    ome_xml::micrometres(size.value, unit).filter(|um| *um > 0.0)
 }
 
 #[cfg(test)]

@@ -123,11 +123,8 @@ impl Database {
             }
         }
         let (mut fields, mut arrays) = (vec![], vec![]);
-        for name in names {
-            let column = found.iter().find(|(other, _)| *other == name);
-            let (_, column) = column
-                .ok_or_else(|| Error::new(&self.path, format_args!("has no column {name:?}")).choice())?;
-            fields.push(Field::new(name, column.data_type().clone(), true));
+        for (name, column) in names.iter().filter_map(|name| found.iter().find(|(other, _)| *other == name)) {
+            fields.push(Field::new(name.as_str(), column.data_type().clone(), true));
             arrays.push(Arc::clone(column));
         }
         RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(|e| Error::new(&self.path, e))

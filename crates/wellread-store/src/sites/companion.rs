@@ -5,7 +5,7 @@
 
 use crate::{Error, Result, Store, place};
 use std::collections::BTreeSet;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use wellread_image::ome_xml;
 
 /// The longest description that is read.
@@ -35,7 +35,7 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Store>> {
     for plane in images.iter().flat_map(|image| &image.planes) {
         named.extend(plane.file_name.as_deref());
     }
-    let files: BTreeSet<PathBuf> = named.into_iter().map(|name| beside(folder, name)).collect();
+    let files: BTreeSet<PathBuf> = named.into_iter().map(|name| crate::tiff::beside(path, name)).collect();
     let files: Vec<PathBuf> = files.into_iter().collect();
     if files.is_empty() {
         return Err(Error::new(path, "names no TIFF file (TiffData/UUID/@FileName)")
@@ -45,16 +45,4 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Store>> {
         return Err(Error::new(missing, "is not there, though the companion names it"));
     }
     crate::tiff::open_files(folder, files)
-}
-
-/// The place of a file that it names: below its folder, whatever path it gives.
-fn beside(folder: &Path, name: &str) -> PathBuf {
-    let relative = Path::new(name);
-    if relative.components().all(|part| matches!(part, Component::Normal(_))) {
-        let whole = folder.join(relative);
-        if place::exists(&whole) {
-            return whole;
-        }
-    }
-    folder.join(name.rsplit(['/', '\\']).next().unwrap_or(name))
 }

@@ -18,8 +18,6 @@ use crate::format::{Missing, OpenOptions};
 use crate::hints::SiteTable;
 use crate::{Error, Result, Store, place};
 use std::collections::{HashMap, HashSet};
-use std::ffi::{OsStr, OsString};
-use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 /// Bytes in which the header must end to be recognised.
@@ -103,7 +101,6 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
     let mut files: Vec<PathBuf> = vec![];
     let mut number: HashMap<PathBuf, u32> = HashMap::new();
     let mut planes = Vec::with_capacity(table.len() * channels.len());
-    let mut present = Present::default();
     let mut absent: Option<PathBuf> = None;
     let mut absent_first = 0;
     for row in 0..table.len() {
@@ -120,7 +117,7 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
             let place = paths::place(path, folder, name, &options.path_map, &mut folders);
             let next = files.len() as u32;
             planes.push(*number.entry(place).or_insert_with_key(|place| {
-                if !present.has(place) {
+                if !folders.has(place) {
                     absent.get_or_insert_with(|| place.clone());
                     absent_first += usize::from(files.is_empty());
                     return NO_FILE;
@@ -188,39 +185,6 @@ pub(super) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Option
     let files = store.hints().sites.map(SiteTable::files_of_rows).unwrap_or_default();
     let are_below = files.iter().flatten().all(is_below);
     Ok(are_below.then_some(store))
-}
-
-/// What is in folders, each of which is listed once: on a disk of a network a look at each file takes long.
-#[derive(Default)]
-struct Present {
-    folders: HashMap<PathBuf, HashSet<OsString>>,
-}
-
-impl Present {
-    /// Whether a file is there.
-    fn has(&mut self, file: &Path) -> bool {
-        let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
-            return place::exists(file);
-        };
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        if let Some(names) = self.folders.get(folder) {
-            return Self::is_in(names, name, file);
-        }
-        let names: HashSet<OsString> = match place::list(folder) {
-            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.name())).collect(),
-            Err(e) if e.kind() == ErrorKind::NotFound => HashSet::new(),
-            // What may not be listed may be there all the same.
-            Err(_) => return place::exists(file),
-        };
-        let is_there = Self::is_in(&names, name, file);
-        self.folders.insert(folder.to_owned(), names);
-        is_there
-    }
-
-    /// Some file systems take names in another case as well.
-    fn is_in(names: &HashSet<OsString>, name: &OsStr, file: &Path) -> bool {
-        names.contains(name) || !names.is_empty() && place::exists(file)
-    }
 }
 
 fn read(path: &Path) -> Result<Table> {

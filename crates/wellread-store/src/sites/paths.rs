@@ -27,7 +27,7 @@ enum Listed {
 
 impl Folders {
     /// Whether there is something at a path.
-    fn has(&mut self, path: &Path) -> bool {
+    pub fn has(&mut self, path: &Path) -> bool {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return place::exists(path);
         };

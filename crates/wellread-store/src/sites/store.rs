@@ -166,13 +166,13 @@ impl SitesStore {
     fn details(&self, row: usize) -> Result<Arc<Details>> {
         let file = self.inner.row_hints(self.model(row)?)?.file();
         let folder = file.as_deref().and_then(Path::parent).unwrap_or(self.inner.path());
-        let mut known = self.details.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(details) = known.get(folder) {
+        let known = || self.details.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(details) = known().get(folder) {
             return Ok(Arc::clone(details));
         }
+        // Read without the lock, which a process that forks meanwhile would find closed.
         let details = Arc::new((self.origin.details)(folder).unwrap_or_default());
-        known.insert(folder.to_owned(), Arc::clone(&details));
-        Ok(details)
+        Ok(Arc::clone(known().entry(folder.to_owned()).or_insert(details)))
     }
 
     /// The error of a site that lacks planes.

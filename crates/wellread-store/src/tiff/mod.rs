@@ -72,3 +72,4 @@ pub(crate) fn open_files(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Sto
     Ok(Box::new(store::TiffStore::of_files(path, true, files)?))
 }
 pub(crate) use lzw::{Decoder as LzwDecoder, encode as lzw_encode};
+pub(crate) use ome::beside;

@@ -133,7 +133,7 @@ fn read_companion(path: &Path) -> Result<String> {
 }
 
 /// The place of a file that an OME-TIFF names: below the same folder, whatever path the XML gives.
-fn beside(path: &Path, name: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, name: &str) -> PathBuf {
     let folder = path.parent().unwrap_or(Path::new(""));
     let relative = Path::new(name);
     if relative.components().all(|c| matches!(c, Component::Normal(_))) {
