@@ -2,7 +2,9 @@
 
 #[cfg(unix)]
 use crate::support::interrupt;
-use crate::support::{absent_formats, arg, files_below, formats, generate, has_format, json, wellread};
+use crate::support::{
+    Breakable, absent_formats, arg, files_below, formats, generate, has_format, json, wellread,
+};
 use serde_json::Value;
 
 #[test]
@@ -298,15 +300,8 @@ fn a_source_that_has_changed_is_not_gone_on_with() {
 #[test]
 fn an_interrupted_conversion_goes_on() {
     let dir = tempfile::tempdir().unwrap();
+    let Breakable { source, files, whole, broken } = Breakable::in_folder(dir.path());
     let set = dir.path().join("set");
-    generate(&set, 12, &["--formats", "tiff"]);
-    let source = set.join("tiff");
-    let mut files: Vec<_> = std::fs::read_dir(&source).unwrap().map(|e| e.unwrap().path()).collect();
-    files.sort();
-    let whole = std::fs::read(&files[7]).unwrap();
-    // The header of one image is wrong for a while; no file changes its size.
-    let mut broken = whole.clone();
-    broken[..8].fill(b'x');
     for (format, target) in
         [("tiff", "a"), ("ome-zarr", "b"), ("image-folder", "c"), ("lance", "d"), ("duckdb", "e")]
     {
@@ -358,14 +353,8 @@ fn an_interrupted_conversion_goes_on() {
 #[test]
 fn what_was_damaged_since_is_written_again() {
     let dir = tempfile::tempdir().unwrap();
+    let Breakable { source, files, whole, broken } = Breakable::in_folder(dir.path());
     let set = dir.path().join("set");
-    generate(&set, 12, &["--formats", "tiff"]);
-    let source = set.join("tiff");
-    let mut files: Vec<_> = std::fs::read_dir(&source).unwrap().map(|e| e.unwrap().path()).collect();
-    files.sort();
-    let whole = std::fs::read(&files[7]).unwrap();
-    let mut broken = whole.clone();
-    broken[..8].fill(b'x');
     for (format, ending) in [("tiff", "tiff"), ("ome-zarr", "zarr"), ("image-folder", "png")] {
         let target = dir.path().join(format!("to-{format}"));
         let args =

@@ -1,6 +1,6 @@
 //! Several processes at once, and processes that are killed: what they leave is one whole set or none.
 
-use crate::support::{arg, formats, generate, has_format, json, leftovers, wellread};
+use crate::support::{Breakable, arg, formats, generate, has_format, json, leftovers, wellread};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -110,14 +110,8 @@ fn a_killed_conversion_goes_on() {
 #[test]
 fn what_is_left_may_be_damaged() {
     let dir = tempfile::tempdir().unwrap();
+    let Breakable { source, files, whole, broken } = Breakable::in_folder(dir.path());
     let set = dir.path().join("set");
-    generate(&set, 12, &["--formats", "tiff"]);
-    let source = set.join("tiff");
-    let mut files: Vec<_> = std::fs::read_dir(&source).unwrap().map(|e| e.unwrap().path()).collect();
-    files.sort();
-    let whole = std::fs::read(&files[7]).unwrap();
-    let mut broken = whole.clone();
-    broken[..8].fill(b'x');
     for (format, name) in [("lance", "a.lance"), ("duckdb", "a.duckdb")] {
         if !has_format(format) {
             continue;

@@ -152,3 +152,30 @@ pub fn interrupt<S: AsRef<std::ffi::OsStr>>(args: &[S], folder: &Path, name: &st
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(leftovers(folder).is_empty(), "{:?}", leftovers(folder));
 }
+
+/// A set of 12 TIFF files, of which number 7 can be broken for a while: no file changes its size.
+pub struct Breakable {
+    /// The folder of the files.
+    pub source: PathBuf,
+    /// The files in order.
+    pub files: Vec<PathBuf>,
+    /// What file 7 holds.
+    pub whole: Vec<u8>,
+    /// The same with a header that is none.
+    pub broken: Vec<u8>,
+}
+
+impl Breakable {
+    /// A new one below a folder.
+    pub fn in_folder(folder: &Path) -> Self {
+        let set = folder.join("set");
+        generate(&set, 12, &["--formats", "tiff"]);
+        let source = set.join("tiff");
+        let mut files: Vec<_> = std::fs::read_dir(&source).unwrap().map(|e| e.unwrap().path()).collect();
+        files.sort();
+        let whole = std::fs::read(&files[7]).unwrap();
+        let mut broken = whole.clone();
+        broken[..8].fill(b'x');
+        Self { source, files, whole, broken }
+    }
+}
