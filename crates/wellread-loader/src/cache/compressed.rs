@@ -86,6 +86,6 @@ impl CacheBackend for Compressed {
     }
 
     fn size(&self) -> (usize, usize) {
-        self.0.size()
+        self.0.size(Packed::bytes)
     }
 }

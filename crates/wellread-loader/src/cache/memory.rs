@@ -11,14 +11,13 @@ pub(super) struct Memory(Slots<Box<[u8]>>);
 /// A slot per row that is filled once, and the bytes that may still be kept. A look at a slot takes no lock.
 pub(super) struct Slots<T> {
     rows: Box<[OnceLock<T>]>,
-    limit: usize,
     left: AtomicUsize,
 }
 
 impl<T> Slots<T> {
     pub fn new(rows: usize, limit: usize) -> Self {
         let rows = std::iter::repeat_with(OnceLock::new).take(rows).collect();
-        Self { rows, limit, left: AtomicUsize::new(limit) }
+        Self { rows, left: AtomicUsize::new(limit) }
     }
 
     pub fn get(&self, row: usize) -> Option<&T> {
@@ -39,10 +38,11 @@ impl<T> Slots<T> {
         self.left.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that are taken, and filled slots.
-    pub fn size(&self) -> (usize, usize) {
-        let taken = self.limit - self.left.load(Ordering::Relaxed);
-        (taken, self.rows.iter().filter(|kept| kept.get().is_some()).count())
+    /// Bytes in filled slots, and how many those are. Room that a read has taken for images on their way is left out:
+    /// two threads may have taken it for the same image.
+    pub fn size(&self, bytes: impl Fn(&T) -> usize) -> (usize, usize) {
+        let filled = self.rows.iter().filter_map(OnceLock::get);
+        filled.fold((0, 0), |(sum, images), kept| (sum + bytes(kept), images + 1))
     }
 }
 
@@ -83,6 +83,6 @@ impl CacheBackend for Memory {
     }
 
     fn size(&self) -> (usize, usize) {
-        self.0.size()
+        self.0.size(|pixels| pixels.len())
     }
 }
