@@ -1,6 +1,6 @@
 """Plates and cells beside their peers: sites of several files, crops of cells, views, opening (docs/peers.md).
 
-    python benches/plates.py --out results/plates.json [--rounds 6] [--sites 200] [--seconds 1] [--only a,b]
+    python benches/plates.py --out results/plates.json [--rounds 6] [--sites 192] [--seconds 1] [--only a,b]
     python benches/plates.py --write docs/peers.md results/plates.json
 
  a  sites of 5 channels, 1080 x 1080, a TIFF for each channel: torch DataLoader + tifffile
@@ -91,7 +91,7 @@ def variants_of(a, sets):
     few = min(FEW, a.sites)
     beside("a", "lzw", sets["lzw"], 4, min(24, a.sites), None, page | plain, 8)
     beside("a", "none", sets["none"], 4, min(48, a.sites), None, page | plain | mapped, 8)
-    beside("b", "lzw", sets["lzw"], 16, a.crops // 8, "all", whole, 20)
+    beside("b", "lzw", sets["lzw"], 8, a.crops // 8, "all", whole, 20)
     beside("b", "none", sets["none"], 32, a.crops, "all", whole | mapped, 20)
     beside("b", "zarr", sets["zarr"], 32, a.crops, "all", zarrs, 5)
 
@@ -230,7 +230,7 @@ def arguments(given=None):
     ap.add_argument("--data", type=Path, help="folder of the sets, which are used again; default: beside --out")
     ap.add_argument("--wellread", default=os.environ.get("WELLREAD") or "wellread", help="the program; writes sets")
     ap.add_argument("--rounds", type=int, default=6)
-    ap.add_argument("--sites", type=int, default=200, help="sites of the plate of parts a to d")
+    ap.add_argument("--sites", type=int, default=192, help="sites of the plate of parts a to d")
     ap.add_argument("--size", type=int, default=1080, help="their height and width")
     ap.add_argument("--crops", type=int, default=512, help="crops of an epoch in part b; an eighth of it with LZW")
     ap.add_argument("--wells", type=int, default=384, help="wells of the plate of part e, of 90 files each")
