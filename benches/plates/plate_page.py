@@ -25,6 +25,8 @@ OPENING = {"forgotten": ("nothing of it in memory", None), "first": ("first time
 
 def verdict(estimate, low, high, goal, at_most):
     """Whether a goal is reached, as far as the interval tells."""
+    if goal is None:
+        return ""
     if low is None:
         return f"{'met' if (estimate <= goal) == at_most else 'not met'}, without interval"
     if at_most:
@@ -79,7 +81,7 @@ def of_part(name, part):
         table = [["set", "A", "B", "A, images/s", "B, images/s", "time of A / time of B", "goal", "verdict"]]
         for row in rows:
             about = [row["what"], part["about"][row["top"]], part["about"][row["bottom"]]]
-            goal = f"{'at most' if row['at_most'] else 'at least'} {row['goal']:g}"
+            goal = f"{'at most' if row['at_most'] else 'at least'} {row['goal']:g}" if row["goal"] else "none"
             if "error" in row:
                 table.append([*about, f"not measured: {row['error']}", "", "", goal, ""])
             else:
@@ -116,8 +118,7 @@ def of_opening(part):
             continue
         values = [run["open_s"] for run in runs]
         one = statistics.median(values), *(judge.interval(values) or (None, None))
-        said = verdict(*one, goal, True) if goal else ""
-        table.append([about, spread(*one), f"under {goal:g}" if goal else "", said])
+        table.append([about, spread(*one), f"under {goal:g}" if goal else "", verdict(*one, goal, True)])
     good = [run for run in part["runs"]["after"] if "error" not in run]
     found = [f"**Opening a plate of {part['files']:,} files**, a process each", "", *lines(table), ""]
     if good:

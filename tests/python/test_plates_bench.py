@@ -57,6 +57,7 @@ def result(rounds=6, peer_s=2.0, ours_s=0.5):
         ((1.8, 1.7, 1.9), 1.6, True, "missed"),
         ((9.0, None, None), 8, False, "met, without interval"),
         ((1.7, None, None), 1.6, True, "not met, without interval"),
+        ((1.7, 1.6, 1.8), None, False, ""),
     ],
 )
 def test_a_goal_is_reached_by_the_whole_interval(page, ratio, goal, at_most, said):
