@@ -18,7 +18,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign engines-latest build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers docs reference release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign engines-latest build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers bench-plates docs reference release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -114,6 +114,10 @@ bench-peers: system-packages build python-package ## compare with torch DataLoad
 	scripts/python-env.sh "$(CACHE)/peers" benches/peers/requirements.txt
 	WELLREAD="$(WELLREAD)" WELLREAD_DUCKDB="$(CACHE)/peers/bin/python" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/peers/bin/python" benches/peers/compare.py \
 	  --out results/peers $(ARGS)
+
+bench-plates: system-packages build python-package ## sites, crops of cells, views and opening beside tifffile, zarr-python, tensorstore (8 GB of disk)
+	scripts/python-env.sh "$(CACHE)/peers" benches/peers/requirements.txt
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/peers/bin/python" benches/plates.py --out results/plates.json $(ARGS)
 
 docs: ## the documentation as a site, in results/docs (compiles mdbook once, a few minutes)
 	"$$(scripts/mdbook.sh "$(CACHE)/mdbook")" build docs

@@ -1,0 +1,160 @@
+"""What a run of `benches/plates.py` comes to, as Markdown: a function of its JSON file alone.
+
+Ratios and their intervals are those of `benches/peers/judge.py`. Beside each stands the goal, and whether the whole
+interval is on its side of it ("reached"), on the other one ("missed"), or holds it ("open").
+"""
+
+import statistics
+
+import judge
+import page
+
+PHASES = {
+    "first": ("first epoch, from opening on", lambda run: run["epochs_s"][0]),
+    "later": ("later epochs", lambda run: statistics.median(run["epochs_s"][1:])),
+}
+TITLES = {
+    "a": "Sites of 5 channels, a file for each",
+    "b": "Crops of 5 x 96 x 96, fully random order",
+    "c": "Crops in block order, and stored",
+    "d": "Two views of one",
+}
+# Seconds that opening may take.
+OPENING = {"forgotten": ("nothing of it in memory", None), "first": ("first time", 3.0), "after": ("after that", 0.5)}
+
+
+def verdict(estimate, low, high, goal, at_most):
+    """Whether a goal is reached, as far as the interval tells."""
+    if goal is None:
+        return ""
+    if low is None:
+        return f"{'met' if (estimate <= goal) == at_most else 'not met'}, without interval"
+    if at_most:
+        return "reached" if high <= goal else "missed" if low > goal else "open"
+    return "reached" if low >= goal else "missed" if high < goal else "open"
+
+
+def spread(estimate, low, high, unit=""):
+    ends = "" if low is None else f" ({page.number(low)}–{page.number(high)})"
+    return f"{page.number(estimate)}{ends}{unit}"
+
+
+def floor(part, phase):
+    """How far the variant that ran twice in a round lay from itself."""
+    seconds, found = PHASES[phase][1], []
+    for twin in part["twins"]:
+        first = next((run for run in part["runs"][twin["of"]] if run["round"] == twin["round"]), None)
+        if first and "error" not in twin and "error" not in first:
+            found.append(seconds(twin) / seconds(first))
+    return judge.noise_floor(found)
+
+
+def judged(part, row, phase):
+    """A row of a table: both rates, the ratio of seconds with its interval, the verdict."""
+    top, bottom = part["runs"][row["top"]], part["runs"][row["bottom"]]
+    wrong = page.failure(top, bottom)
+    if wrong:
+        return {**row, "error": wrong}
+    top, bottom = page.paired(top, bottom)
+    seconds = PHASES[phase][1]
+    sides = [[seconds(run) for run in side] for side in (top, bottom)]
+    one = judge.judge(*sides, floor(part, phase))
+    rates = [statistics.median(run["rows"] / seconds(run) for run in side) for side in (top, bottom)]
+    return {**row, "rates": rates, "ratio": (one.estimate, one.low, one.high),
+            "memory": [statistics.median(run["memory_mb"] for run in side) for side in (top, bottom)],
+            "verdict": verdict(one.estimate, one.low, one.high, row["goal"], row["at_most"])}  # fmt: skip
+
+
+def lines(cells):
+    """A Markdown table."""
+    head, *rest = cells
+    rule = "|" + "---|" * len(head)
+    rows = ["| " + " | ".join(page.cell(str(text)) for text in row) + " |" for row in cells]
+    return [rows[0], rule, *rows[1:]] if rest else []
+
+
+def of_part(name, part):
+    """The tables of a part, one of the first epoch, one of later ones."""
+    found = []
+    for phase, (text, _) in PHASES.items():
+        rows = [judged(part, row, phase) for row in part["rows"]]
+        table = [["set", "A", "B", "A, images/s", "B, images/s", "time of A / time of B", "goal", "verdict"]]
+        for row in rows:
+            about = [row["what"], part["about"][row["top"]], part["about"][row["bottom"]]]
+            goal = f"{'at most' if row['at_most'] else 'at least'} {row['goal']:g}" if row["goal"] else "none"
+            if "error" in row:
+                table.append([*about, f"not measured: {row['error']}", "", "", goal, ""])
+            else:
+                rates = [page.number(rate) for rate in row["rates"]]
+                table.append([*about, *rates, spread(*row["ratio"]), goal, row["verdict"]])
+        found += [f"**{TITLES[name]}**, {text}", "", *lines(table), ""]
+        noise = floor(part, phase)
+        if noise is not None:
+            found += [f"The same loader run twice in a round differed by {noise:.1%} at most.", ""]
+    copies = [one["gb_per_s"] for one in part["copy"] if "error" not in one]
+    more = [
+        f"{about} {statistics.median(run['bytes_read_per_used'] for run in runs):.1f}"
+        for about, runs in part["runs"].items()
+        if runs and all(run.get("bytes_read_per_used") is not None for run in runs)
+    ]
+    if copies:
+        rate = page.number(statistics.median(copies))
+        found += [f"In the same rounds one thread copied memory at {rate} GB/s.", ""]
+    if more:
+        found += [f"Bytes read for each byte delivered: {'; '.join(more)}.", ""]
+    return found
+
+
+def of_opening(part):
+    """The table of opening: seconds, their interval, the goal."""
+    table = [["opening", "seconds", "goal, s", "verdict"]]
+    for name, (about, goal) in OPENING.items():
+        runs = part["runs"][name]
+        if not runs:
+            table.append([about, "not measured: the system may not be told to forget files", "", ""])
+            continue
+        if page.failure(runs):
+            table.append([about, f"not measured: {page.failure(runs)}", "", ""])
+            continue
+        values = [run["open_s"] for run in runs]
+        one = statistics.median(values), *(judge.interval(values) or (None, None))
+        table.append([about, spread(*one), f"under {goal:g}" if goal else "", verdict(*one, goal, True)])
+    good = [run for run in part["runs"]["after"] if "error" not in run]
+    found = [f"**Opening a plate of {part['files']:,} files**, a process each", "", *lines(table), ""]
+    if good:
+        listing, again = (statistics.median(run[name] for run in good) for name in ("listing_s", "again_s"))
+        kept = "keeps an index of it" if good[0]["index"] else "keeps nothing of it from process to process"
+        found += [f"Listing its folder in Python takes {page.number(listing)} s; opening once more in one process "
+                  f"{page.number(again)} s. wellread {kept}.", ""]  # fmt: skip
+    return found
+
+
+def section(result):
+    """The generated part of the page."""
+    f = result["facts"]
+    versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
+    found = [f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}. "
+             f"{f['sites']} sites of {f['size']} x {f['size']}; epochs of {f['crops']} crops in random order (an "
+             f"eighth with LZW), and of all cells of {f['few']} sites in block order.", ""]  # fmt: skip
+    for name, part in result["parts"].items():
+        found += of_opening(part) if name == "e" else of_part(name, part)
+    return "\n".join(found).rstrip()
+
+
+def put(text, result):
+    """A page with what stands between its markers replaced by the tables of this result."""
+    if result["facts"]["rounds"] < judge.MIN_ROUNDS:
+        raise ValueError(f"{result['facts']['rounds']} rounds: a page needs {judge.MIN_ROUNDS}")
+    begin, end = "<!-- plates:begin -->", "<!-- plates:end -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ValueError(f"the page has no {begin} … {end}")
+    return f"{text[: text.index(begin)]}{begin}\n{section(result)}\n{text[text.index(end) :]}"
+
+
+def write(path, result):
+    """Puts the tables of a result into the page at `path`."""
+    try:
+        text = put(path.read_text(), result)
+    except ValueError as error:
+        raise SystemExit(f"{path} is left as it is: {error}") from None
+    path.write_text(text)

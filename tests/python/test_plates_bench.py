@@ -1,0 +1,96 @@
+"""The comparison of plates and cells (`make bench-plates`): what its tables may say."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHES = Path(__file__).resolve().parents[2] / "benches"
+NAMES = ("judge", "page", "plate_page")
+
+
+@pytest.fixture(scope="module")
+def page():
+    """Its page, and what it takes from benches/peers, whose names are for their own folder only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHES / "peers")
+        patch.syspath_prepend(BENCHES / "plates")
+        yield importlib.import_module("plate_page")
+        for name in NAMES:
+            sys.modules.pop(name, None)
+
+
+def run(round_, first, later):
+    return {"round": round_, "epochs_s": [first, *later], "rows": 100, "memory_mb": 1.0}
+
+
+def result(rounds=6, peer_s=2.0, ours_s=0.5):
+    """Of one row, whose peer takes four times as long in later epochs and twice as long in the first."""
+    ours = [run(i, ours_s * 2, [ours_s, ours_s]) for i in range(1, rounds + 1)]
+    peer = [run(i, peer_s, [peer_s]) for i in range(1, rounds + 1)]
+    row = {"what": "a set", "top": "peer", "bottom": "ours", "goal": 3, "at_most": False}
+    part = {
+        "rows": [row],
+        "about": {"peer": "the peer", "ours": "wellread"},
+        "runs": {"peer": peer, "ours": ours},
+        "twins": [{"of": "ours", **one} for one in ours],
+        "copy": [{"gb_per_s": 10.0}],
+    }
+    opened = [
+        {"round": i, "open_s": 0.25, "again_s": 0.2, "listing_s": 0.1, "index": False} for i in range(1, rounds + 1)
+    ]
+    opening = {"files": 34560, "dropped": False, "runs": {"forgotten": [], "first": opened, "after": opened}}
+    facts = {"command": "plates.py", "commit": "abc", "date": "2026-01-01", "machine": "one", "threads": 2}
+    facts |= {"versions": {"Python": "3"}, "rounds": rounds, "sites": 4, "size": 256, "crops": 32, "few": 4}
+    return {"facts": facts, "parts": {"a": part, "e": opening}}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "goal", "at_most", "said"),
+    [
+        ((8.5, 8.1, 9.0), 8, False, "reached"),
+        ((8.5, 7.9, 9.0), 8, False, "open"),
+        ((7.0, 6.9, 7.9), 8, False, "missed"),
+        ((1.5, 1.4, 1.6), 1.6, True, "reached"),
+        ((1.5, 1.4, 1.7), 1.6, True, "open"),
+        ((1.8, 1.7, 1.9), 1.6, True, "missed"),
+        ((9.0, None, None), 8, False, "met, without interval"),
+        ((1.7, None, None), 1.6, True, "not met, without interval"),
+        ((1.7, 1.6, 1.8), None, False, ""),
+    ],
+)
+def test_a_goal_is_reached_by_the_whole_interval(page, ratio, goal, at_most, said):
+    assert page.verdict(*ratio, goal, at_most) == said
+
+
+def test_the_tables_have_rates_ratios_and_verdicts(page):
+    text = page.section(result())
+    first, later = (line for line in text.splitlines() if line.startswith("| a set"))
+    assert first == "| a set | the peer | wellread | 50.0 | 100 | 2.00 (2.00–2.00) | at least 3 | missed |"
+    assert later == "| a set | the peer | wellread | 50.0 | 200 | 4.00 (4.00–4.00) | at least 3 | reached |"
+    assert "| first time | 0.25 (0.25–0.25) | under 3 | reached |" in text
+    assert "keeps nothing of it from process to process" in text
+
+
+def test_a_loader_that_failed_has_no_figure(page):
+    broken = result()
+    broken["parts"]["a"]["runs"]["peer"] = [{"round": 0, "error": "ValueError: other pixels"}]
+    lines = [line for line in page.section(broken).splitlines() if line.startswith("| a set")]
+    assert len(lines) == 2 and all("not measured: ValueError: other pixels" in line for line in lines)
+
+
+def test_a_page_takes_six_rounds_and_keeps_what_stands_around(page):
+    text = "before\n<!-- plates:begin -->\nold\n<!-- plates:end -->\nafter\n"
+    put = page.put(text, result())
+    assert put.startswith("before\n<!-- plates:begin -->\nOne run") and put.endswith("<!-- plates:end -->\nafter\n")
+    assert "\nold\n" not in put
+    with pytest.raises(ValueError, match="5 rounds: a page needs 6"):
+        page.put(text, result(5))
+    with pytest.raises(ValueError, match="the page has no"):
+        page.put("nothing", result())
+
+
+def test_the_page_of_the_book_has_its_markers(page):
+    book = (BENCHES.parent / "docs" / "peers.md").read_text()
+    assert page.section(result()) in page.put(book, result())
