@@ -231,18 +231,24 @@ fn note(left: &[Leftover], ui: Ui) {
     let partial = named(&LeftoverKind::Partial).map(|all| {
         format!("{all}: not written to for an hour, remove it unless another machine or container uses it")
     });
+    let elsewhere = named(&LeftoverKind::Elsewhere).map(|all| {
+        format!(
+            "{all}: begun on another machine, in another container or before this machine was started anew; remove it once no \
+             process there writes it"
+        )
+    });
     let begun = named(&LeftoverKind::Resumable)
         .map(|all| format!("{all}: the same command, with --resume, goes on with it; else remove it"));
-    let all: Vec<String> = aside.chain(partial).chain(begun).collect();
+    let all: Vec<String> = aside.chain(partial).chain(elsewhere).chain(begun).collect();
     if !all.is_empty() {
         ui.hint(format!("note: runs that were ended have left {}", all.join("; ")));
     }
 }
 
-/// As [`note_leftovers`], for the folder that a target lies in.
+/// As [`note_leftovers`], for the folder that a target lies in, and with what a process elsewhere may be writing of the same target.
 pub fn note_leftovers_beside(target: &Path, ui: Ui) {
-    if let Some(folder) = place_of(target).as_deref().and_then(Path::parent) {
-        note_leftovers(folder, ui);
+    if let Some(place) = place_of(target) {
+        note(&staged::leftovers_beside(&place), ui);
     }
 }
 

@@ -5,7 +5,7 @@ use crate::probe::DEPTH;
 use crate::{Error, Result, journal};
 use std::path::{Path, PathBuf};
 
-/// What names of output that is not finished begin with; the process, a number and the target's name follow.
+/// What names of output that is not finished begin with; the process with its place, a number and the target's name follow.
 pub(crate) const PARTIAL: &str = ".wellread-partial-";
 /// What names of folders begin with in which a part of an output is kept to be gone on with; the target's name follows.
 pub(crate) const RESUME: &str = ".wellread-resume-";

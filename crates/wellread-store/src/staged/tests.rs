@@ -254,7 +254,7 @@ fn what_another_writer_moved_aside_is_in_nobodys_way() {
 fn what_a_killed_writer_moved_aside_goes_once_it_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("set");
-    let aside = dir.path().join(".wellread-partial-4294967294-0-set.old");
+    let aside = dir.path().join(format!(".wellread-partial-{}-0-set.old", process_mark(4_294_967_294)));
     std::fs::create_dir(&aside).unwrap();
     Staged::new(&target, true).unwrap().commit().unwrap_err();
     assert!(aside.exists(), "the only copy there is");
@@ -281,7 +281,7 @@ fn folders_are_replaced_and_dead_leftovers_removed() {
     let target = dir.path().join("set");
     std::fs::create_dir(&target).unwrap();
     std::fs::write(target.join("old.tif"), b"").unwrap();
-    let leftover = dir.path().join(".wellread-partial-4294967294-0-set");
+    let leftover = dir.path().join(format!(".wellread-partial-{}-0-set", process_mark(4_294_967_294)));
     std::fs::create_dir(&leftover).unwrap();
     let staged = Staged::new(&target, true).unwrap();
     assert!(!leftover.exists());
