@@ -69,7 +69,7 @@ class Dataset:
     shape or type. Of no rows it is an empty array, (0, C, Y, X) by the shape and type of the first image.
 
     A folder with masks beside the images, told by the names of folders and files, is opened with a UserWarning: both
-    are images of the set.
+    are images of the set. So is a folder with images that the ``load_data.csv`` in it does not name: they are none.
 
     It may be shared by threads, is pickled by its path and options, and opens itself anew in forked processes, so
     worker processes of any start method can use it. ``with`` closes it (:meth:`close`).
@@ -127,6 +127,9 @@ class Dataset:
                 "give the folder of one of them",
                 stacklevel=2,
             )
+        unnamed = self._native.unnamed()
+        if unnamed is not None:
+            warnings.warn(f'{self._path}: {unnamed}: layout="files" reads each file as an image', stacklevel=2)
         if layout is None and pattern is None and format is None:
             strays = self._native.strays()
             if strays is not None:

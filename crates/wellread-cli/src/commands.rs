@@ -169,12 +169,16 @@ impl OpenArgs {
     }
 }
 
-/// Says where most names of files are a layout's and some are not, since images are single files then.
+/// Says where most names of files are a layout's and some are not, since images are single files then, and where a folder has images
+/// that its table does not name.
 pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
+    let path = store.path().display();
+    if let Some(unnamed) = store.hints().sites.and_then(|sites| sites.summary().unnamed_in_words()) {
+        to_stderr(format!("note: {path}: {unnamed} (--layout files reads each file as an image)"));
+    }
     let Some(strays) = wellread_store::sites::strays(store, options) else { return };
     to_stderr(format!(
-        "note: {}: {strays} (--layout {} --unmatched skip leaves others out; --layout files if single files are meant)",
-        store.path().display(),
+        "note: {path}: {strays} (--layout {} --unmatched skip leaves others out; --layout files if single files are meant)",
         strays.layout
     ));
 }

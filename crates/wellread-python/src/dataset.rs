@@ -280,6 +280,14 @@ impl Dataset {
         })
     }
 
+    /// Which images of a folder the table that it was opened by does not name, in a sentence.
+    fn unnamed(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.opened.with(py, Activity::Opening, |dataset| {
+            let sites = dataset.store().hints().sites;
+            Ok(sites.and_then(|sites| sites.summary().unnamed_in_words()))
+        })
+    }
+
     /// Shape (T, C, Z, Y, X) and type of a row.
     fn info(&self, py: Python<'_>, row: usize) -> PyResult<([usize; 5], &'static str)> {
         let info = self.opened.with(py, Activity::Reading, |dataset| dataset.row_info(row))?;

@@ -10,6 +10,7 @@
 //! passes through every wrapper.
 
 use crate::Result;
+use crate::words::counted;
 use arrow_array::RecordBatch;
 use std::path::PathBuf;
 
@@ -200,6 +201,24 @@ pub struct SiteSummary {
     pub left_out: usize,
     /// Files that were left out since no pattern fits their names.
     pub unmatched: usize,
+    /// Images of a folder that is opened by the table in it, `load_data.csv`, which does not name them.
+    pub unnamed: usize,
+    /// The first few of them, by their paths in the folder.
+    pub unnamed_first: Vec<String>,
+}
+
+impl SiteSummary {
+    /// Most images of [`Self::unnamed_first`].
+    pub const NAMED: usize = 3;
+
+    /// In a sentence, which images of the folder its table does not name; `None` where it names all.
+    pub fn unnamed_in_words(&self) -> Option<String> {
+        let (images, are) = (counted(self.unnamed, "image"), if self.unnamed == 1 { "is" } else { "are" });
+        let more = if self.unnamed > self.unnamed_first.len() { " …" } else { "" };
+        let first = self.unnamed_first.join(", ");
+        let sentence = || format!("{images} of the folder {are} not in its load_data.csv: {first}{more}");
+        (self.unnamed > 0).then(sentence)
+    }
 }
 
 /// The part of a larger image that a row is.

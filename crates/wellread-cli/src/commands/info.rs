@@ -153,6 +153,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         if sites.unmatched > 0 {
             line("left out", format!("{} whose names do not fit", counted(sites.unmatched, "file")));
         }
+        if let Some(unnamed) = sites.unnamed_in_words() {
+            line("left out", unnamed);
+        }
     }
     let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).filter(|n| !n.is_empty()).collect();
     if !names.is_empty() {
