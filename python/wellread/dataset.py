@@ -254,10 +254,13 @@ class Dataset:
         return _concat([*before, other])
 
     @property
-    def parts(self) -> dict[str, range]:
-        """The sets that this one is put together from, by their names, with the rows of each; empty where it is one
-        set. ``ds.select(ds.parts[name])`` is one of them."""
-        return {name: range(first, end) for name, first, end in self._native.parts()}
+    def parts(self) -> dict[str, range | list[int]]:
+        """The sets that this one is put together from, by their names, with the rows of each, in order: a range where
+        they follow each other, else a list. Empty where it is one set. ``ds.select(ds.parts[name])`` is one of them.
+        Rows that were chosen (:meth:`select`, :meth:`filter`) and :meth:`cells` stay of their parts; a part of which
+        no row is left has none.
+        """
+        return {name: _rows.of_ranges(ranges) for name, ranges in self._native.parts()}
 
     def part_weights(self, shares: Sequence[float] | Mapping[str, float]) -> list[float]:
         """Weights of the rows, for ``DataLoader(…, weights=…)``, by which each part is drawn in its share, however

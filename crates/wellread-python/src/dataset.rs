@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use wellread::store::{Block, CopySink, Missing, PixelSink, Request, RowInfo, Scratch, Unmatched};
+use wellread::store::{Block, CopySink, Missing, PixelSink, Request, RowInfo, Scratch, SetPart, Unmatched};
 use wellread::{Cache, DType, Error, OpenOptions, Output, Region, Result};
 
 /// Images of more bytes are read in a thread of their own, so that Ctrl-C is answered meanwhile; a thread costs more than
@@ -227,10 +227,11 @@ impl Dataset {
         whole.map(Self::new).map_err(|error| exception(py, &error, Activity::Opening))
     }
 
-    /// The sets that this one is put together from: name, first row, and the row after the last.
-    fn parts(&self) -> Vec<(String, usize, usize)> {
+    /// The sets that this one is put together from: name, and ranges of rows by their first and the row after the last.
+    fn parts(&self) -> Vec<(String, Vec<(usize, usize)>)> {
         let parts = self.opened.home().parts();
-        parts.into_iter().map(|part| (part.name, part.rows.start, part.rows.end)).collect()
+        let ranges = |part: &SetPart| part.rows.iter().map(|rows| (rows.start, rows.end)).collect();
+        parts.into_iter().map(|part| (part.name.clone(), ranges(&part))).collect()
     }
 
     /// A weight for each row, so that parts are drawn in these shares.

@@ -13,8 +13,8 @@ use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
 use crate::outer_rows::TakerError;
 use crate::{
-    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PageCache, PixelSink, Request,
-    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
+    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result,
+    RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -101,7 +101,7 @@ impl CellsStore {
         self.masks.as_ref().map_or_else(Hints::default, |masks| masks.hints())
     }
 
-    fn mask(&self) -> Mask {
+    pub(super) fn mask(&self) -> Mask {
         self.cells.masks.as_ref().map_or(Mask::None, |masks| masks.mask)
     }
 
@@ -341,11 +341,7 @@ impl Store for CellsStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        let images = self.images.hints();
-        let keeps = images.pages.is_some() || self.mask_hints().pages.is_some();
-        let pages = keeps.then_some(self as &dyn PageCache);
-        let is_last_mask = self.mask() == Mask::Channel;
-        Hints { columns: Some(self), sites: None, parts: None, pages, is_last_mask, are_cut: true, ..images }
+        self.own_hints()
     }
 
     /// Where the image lies, which cells are sorted by; not the image's grid, since a cell begins anywhere in it.

@@ -359,7 +359,7 @@ impl PartTable for Concat {
     fn parts(&self) -> Vec<SetPart> {
         let rows = self.starts.windows(2).map(|ends| ends[0]..ends[1]);
         let parts = self.parts.iter().zip(rows);
-        parts.map(|(part, rows)| SetPart { name: part.name.clone(), rows }).collect()
+        parts.map(|(part, rows)| SetPart { name: part.name.clone(), rows: vec![rows] }).collect()
     }
 }
 
