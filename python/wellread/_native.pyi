@@ -103,6 +103,7 @@ class Dataset:
         missing: str | None = None,
         unmatched: str | None = None,
         path_map: list[tuple[str, str]] | None = None,
+        skip_null: bool = False,
     ) -> Dataset: ...
     @staticmethod
     def from_arrow(stream: Any, column: str | None = None) -> Dataset: ...

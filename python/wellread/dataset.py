@@ -56,6 +56,8 @@ class Dataset:
         unmatched: what is done with files whose names do not fit a layout or pattern that is asked for: "error" or
             "skip".
         path_map: beginnings of paths in a table of files (load_data.csv), each with what it is here.
+        skip_null: leave out rows of a table that hold no image, which are errors when they are read. Every row's shape
+            is looked at for it.
 
     Raises:
         FileNotFoundError: there is no such file (a :class:`wellread.Error` too).
@@ -99,6 +101,7 @@ class Dataset:
         missing: str | None = None,
         unmatched: str | None = None,
         path_map: Mapping[str, str] | None = None,
+        skip_null: bool = False,
     ) -> None:
         paths = _check.paths("path", path)
         options: dict[str, Any] = {}
@@ -112,6 +115,8 @@ class Dataset:
                 raise TypeError(f"path_map must be a dict of texts, not {type(path_map).__name__}")
             pairs = path_map.items()
             options["path_map"] = [tuple(_check.text("path_map", text) for text in pair) for pair in pairs]
+        if _check.truth("skip_null", skip_null):
+            options["skip_null"] = True
         if level is not None:
             options["level"] = _check.whole("level", level, most=1000)
         if options.get("format") in _OF_FILES:

@@ -141,7 +141,7 @@ impl Dataset {
     #[new]
     #[pyo3(signature = (
         path, *, format=None, table=None, column=None, level=0, cache=None,
-        layout=None, pattern=None, missing=None, unmatched=None, path_map=None,
+        layout=None, pattern=None, missing=None, unmatched=None, path_map=None, skip_null=false,
     ))]
     fn open(
         py: Python<'_>,
@@ -156,6 +156,7 @@ impl Dataset {
         missing: Option<&str>,
         unmatched: Option<&str>,
         path_map: Option<Vec<(String, String)>>,
+        skip_null: bool,
     ) -> PyResult<Self> {
         let wrong =
             |what: &str, why: String| pyo3::exceptions::PyValueError::new_err(format!("{what}: {why}"));
@@ -166,14 +167,13 @@ impl Dataset {
         let path_map = path_map.unwrap_or_default();
         let options =
             OpenOptions { format, level, table, column, layout, pattern, missing, unmatched, path_map };
-        let cache = cache.map_or(Ok(Cache::None), str::parse);
-        let cache =
-            cache.map_err(|why: String| pyo3::exceptions::PyValueError::new_err(format!("cache: {why}")))?;
+        let cache = cache.map_or(Ok(Cache::None), str::parse).map_err(|why| wrong("cache", why))?;
         let open = move |_: &AtomicBool| {
             let set = match path {
                 Paths::One(path) => wellread::Dataset::open_with(path, &options)?,
                 Paths::Several(paths) => wellread::Dataset::open_all(paths, &options)?,
             };
+            let set = if skip_null { set.without_nulls()? } else { set };
             set.with_cache(&cache)
         };
         // Here, where the process may still have but this thread.

@@ -28,15 +28,24 @@ impl Subset {
     /// # Errors
     /// What is wrong with a row beside that it is null.
     pub fn without_nulls(inner: Box<dyn Store>) -> Result<Self> {
-        let mut rows = Vec::with_capacity(inner.len());
-        for row in 0..inner.len() {
-            match inner.row_info(row) {
+        let rows = Self::not_null(&*inner)?;
+        Ok(Self { inner: inner.into(), rows })
+    }
+
+    /// The rows of a store that are no null. Looks at every row's shape.
+    ///
+    /// # Errors
+    /// As [`Self::without_nulls`].
+    pub fn not_null(store: &dyn Store) -> Result<Vec<usize>> {
+        let mut rows = Vec::with_capacity(store.len());
+        for row in 0..store.len() {
+            match store.row_info(row) {
                 Ok(_) => rows.push(row),
                 Err(error) if error.is_null_image() => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { inner: inner.into(), rows })
+        Ok(rows)
     }
 
     /// How many rows of the inner store are left out.

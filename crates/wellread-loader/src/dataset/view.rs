@@ -126,6 +126,15 @@ impl Dataset {
         Ok(Self::of_rows(self.clone(), rows))
     }
 
+    /// The rows that hold an image, as a set: a table may have nulls in their place. Looks at every row's shape.
+    ///
+    /// # Errors
+    /// What is wrong with a row beside that it is null.
+    pub fn without_nulls(&self) -> Result<Self> {
+        let rows = Subset::not_null(self.store())?;
+        if rows.len() == self.len() { Ok(self.clone()) } else { self.select(rows) }
+    }
+
     /// These sets as one: rows of the first, then of the next. They may be of several formats, and images of several shapes, as within a
     /// set; a column that some lack is null there.
     ///
