@@ -147,7 +147,7 @@ class Dataset:
     def _open(self, path: str | list[str], options: dict[str, Any]) -> None:
         self._paths: str | list[str] = path
         self._options: dict[str, Any] | None = options
-        self._cut: tuple[Dataset, Any, dict[str, Any]] | None = None
+        self._cut: tuple[Dataset, Any, dict[str, Any], Dataset | None] | None = None
         native = _native.Dataset(path, **options)
         self._path = path if isinstance(path, str) else native.path
         self._native = native
@@ -319,7 +319,7 @@ class Dataset:
 
     def cells(
         self,
-        table: Path | ArrowStream | Observed,
+        table: Path | ArrowStream | Observed | Dataset,
         *,
         x: str | None = None,
         y: str | None = None,
@@ -328,7 +328,7 @@ class Dataset:
         edge: Edge = "shift",
         unit: Unit = "pixel",
         mask: Mask = "none",
-        masks: Path | None = None,
+        masks: Path | Dataset | None = None,
         label: str | None = None,
         unmatched: Unmatched = "error",
     ) -> Dataset:
@@ -340,8 +340,9 @@ class Dataset:
 
         Args:
             table: Parquet (of CytoTable or pycytominer), CSV, TSV or CellProfiler's SQLite, with a row per cell; or a
-                set of label images, whose labels are the cells (their centroids and areas are computed). Or a table
-                in memory, as :meth:`with_columns` takes it: a pandas or polars frame, a pyarrow table.
+                set of label images, whose labels are the cells (their centroids and areas are computed): its path, or
+                a Dataset, such as some rows of one (:meth:`select`). Or a table in memory, as :meth:`with_columns`
+                takes it: a pandas or polars frame, a pyarrow table.
             x, y: columns of the position; unless given, those of CellProfiler and scikit-image are looked for, such
                 as ``Nuclei_Location_Center_X``.
             size: height and width of a crop in pixels. The pixel that the position lies in is at index ``size // 2``.
@@ -354,7 +355,8 @@ class Dataset:
                 images' metadata say how large a pixel is.
             mask: "zero" makes pixels 0 that are not the cell's own, "channel" adds a last channel with 1 where they
                 are, by the label images.
-            masks: the set of label images, told by the names of their images; the table's, where it is one.
+            masks: the set of label images, told by the names of their images: its path or a Dataset; the table's,
+                where it is one.
             label: column of the cell's number in its label image; unless given, ``ObjectNumber`` and the like.
             unmatched: cells without an image or a position, or outside of their image, are an error that counts them
                 ("error"), or left out ("skip").
@@ -378,14 +380,15 @@ class Dataset:
             "unit": _check.word("unit", unit, _options.UNITS),
             "unmatched": _check.word("unmatched", unmatched, _options.UNMATCHED),
             "mask": _check.word("mask", mask, _options.MASKS),
-            "masks": None if masks is None else _check.path("masks", masks),
+            "masks": None if masks is None or isinstance(masks, Dataset) else _check.path("masks", masks),
             "label": None if label is None else _check.text("label", label),
         }
+        open_masks = masks if isinstance(masks, Dataset) else None
         if isinstance(table, Dataset):
-            raise TypeError("table must be the path of label images, or a table of cells, not a Dataset")
+            return _cells_of(self, table, choices, open_masks)
         if not _tables.is_table(table):
-            return _cells_of(self, _check.path("table", table), choices)
-        return _cells_of(self, _tables.with_index(table, choices["by"]), choices)
+            return _cells_of(self, _check.path("table", table), choices, open_masks)
+        return _cells_of(self, _tables.with_index(table, choices["by"]), choices, open_masks)
 
     def with_columns(
         self,
@@ -695,14 +698,15 @@ class Dataset:
         return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._images()}, {escape(self.format)}{first}"
 
 
-def _cells_of(images: Dataset, table: Any, choices: dict[str, Any]) -> Dataset:
+def _cells_of(images: Dataset, table: Any, choices: dict[str, Any], masks: Dataset | None) -> Dataset:
     # What was chosen is checked by now.
     dataset = Dataset.__new__(Dataset)
-    dataset._path, dataset._options, dataset._cut = images._path, images._options, (images, table, choices)
-    if isinstance(table, str):
-        dataset._native = images._native.cells(table, choices)
+    dataset._path, dataset._options, dataset._cut = images._path, images._options, (images, table, choices, masks)
+    if isinstance(table, Dataset):
+        source: Any = table._native
     else:
-        dataset._native = images._native.cells_in(table.__arrow_c_stream__(), choices)
+        source = table if isinstance(table, str) else table.__arrow_c_stream__()
+    dataset._native = images._native.cells(source, choices, None if masks is None else masks._native)
     dataset._length = len(dataset._native)
     return dataset
 

@@ -21,6 +21,16 @@ impl CellsStore {
             ..images
         }
     }
+
+    /// What the label images say, where they are masks.
+    pub(super) fn mask_hints(&self) -> Hints<'_> {
+        self.masks.as_ref().map_or_else(Hints::default, |masks| masks.hints())
+    }
+
+    /// What label images are used for.
+    pub(super) fn mask(&self) -> Mask {
+        self.cells.masks.as_ref().map_or(Mask::None, |masks| masks.mask)
+    }
 }
 
 impl PartTable for CellsStore {
