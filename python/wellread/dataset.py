@@ -56,8 +56,8 @@ class Dataset:
         unmatched: what is done with files whose names do not fit a layout or pattern that is asked for: "error" or
             "skip".
         path_map: beginnings of paths in a table of files (load_data.csv), each with what it is here.
-        skip_null: leave out rows of a table that hold no image, which are errors when they are read. Every row's shape
-            is looked at for it.
+        skip_null: leave out rows of a table that hold no image, which are errors when they are read. For that the
+            shape of every row is looked at.
 
     Raises:
         FileNotFoundError: there is no such file (a :class:`wellread.Error` too).

@@ -4,21 +4,13 @@
 //!  images, with their caches ─▶ CellsStore ─▶ a set of cells        masks: label images, a set of their own
 //! ```
 
-use super::{CACHED_READ_BYTES, Dataset};
+use super::{CACHED_READ_BYTES, CellsFrom, Cut, Dataset};
 use crate::cache::Cache;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_store::cells::{CellOptions, CellSource, Cells, CellsStore, Mask};
 use wellread_store::features::FeatureColumns;
 use wellread_store::{Result, Store};
-
-/// Cells, and the images that they are cut out of.
-pub(super) struct Cut {
-    pub(super) images: Dataset,
-    pub(super) cells: Arc<Cells>,
-    /// Label images that were given as a set and are masks.
-    masks: Option<Dataset>,
-}
 
 impl Cut {
     /// The same, of sets that are opened anew.
@@ -32,17 +24,6 @@ impl Cut {
         let images = self.images.clone().with_cache(cache)?;
         Dataset::of_cells(images, Arc::clone(&self.cells), self.masks.clone())
     }
-}
-
-/// What says where cells are, for [`Dataset::cells_from`].
-#[derive(Clone, Copy, Debug)]
-pub enum CellsFrom<'a> {
-    /// A file: a table, or a set of label images.
-    Path(&'a Path),
-    /// A table that the program has, in one batch or several.
-    Memory(&'a [FeatureColumns]),
-    /// Label images: their labels are the cells.
-    Labels(&'a Dataset),
 }
 
 impl Dataset {

@@ -11,15 +11,12 @@ mod cells;
 mod split;
 mod view;
 
-pub use cells::CellsFrom;
-
 use crate::cache::{Cache, CacheReport, CachedStore};
-use cells::Cut;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
-use wellread_store::cells::CellsReport;
+use wellread_store::cells::{Cells, CellsReport};
 use wellread_store::features::FeatureColumns;
 use wellread_store::with_columns::WithColumns;
 use wellread_store::words::counted;
@@ -56,6 +53,25 @@ pub struct Dataset {
 struct Beside {
     images: Dataset,
     columns: Arc<FeatureColumns>,
+}
+
+/// Cells, and the images that they are cut out of.
+struct Cut {
+    images: Dataset,
+    cells: Arc<Cells>,
+    /// Label images that were given as a set and are masks.
+    masks: Option<Dataset>,
+}
+
+/// What says where cells are, for [`Dataset::cells_from`].
+#[derive(Clone, Copy, Debug)]
+pub enum CellsFrom<'a> {
+    /// A file: a table, or a set of label images.
+    Path(&'a Path),
+    /// A table that the program has, in one batch or several.
+    Memory(&'a [FeatureColumns]),
+    /// Label images: their labels are the cells.
+    Labels(&'a Dataset),
 }
 
 /// What a set is made of that is no set of its own.
