@@ -12,6 +12,9 @@ pub(crate) const RESUME: &str = ".wellread-resume-";
 /// What the name of output ends with that was moved aside to be replaced.
 pub(crate) const OLD: &str = ".old";
 
+/// What follows the name of an image that lacks the mark of wellread's writers.
+pub(crate) const UNMARKED: &str = ", which wellread did not write";
+
 /// Something directly in a folder.
 #[derive(Debug)]
 pub struct Entry {
@@ -112,7 +115,7 @@ fn foreign_within(
             Belongs::No if place::is_folder(path) => {}
             Belongs::No => return Ok(Some(entry.name)),
             Belongs::OfOthers if *kind == Kind::Link => {}
-            Belongs::OfOthers => return Ok(Some(format!("{name}, which wellread did not write"))),
+            Belongs::OfOthers => return Ok(Some(format!("{name}{UNMARKED}"))),
         }
     }
     Ok(None)

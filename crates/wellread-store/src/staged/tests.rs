@@ -51,6 +51,19 @@ fn what_is_no_set_of_images_is_not_replaced() {
     std::fs::write(home.join("precious.txt"), b"").unwrap();
     let error = Staged::new(&home, true).unwrap_err().to_string();
     assert!(error.contains("precious.txt") && error.contains("not replaced"), "{error}");
+    assert!(error.contains(&format!("move {} elsewhere", home.join("precious.txt").display())), "{error}");
+    #[cfg(feature = "image-folder")]
+    {
+        // As another program writes it, and as wellread did before it marked its pictures: nobody can tell.
+        let pictures = dir.path().join("pictures");
+        std::fs::create_dir(&pictures).unwrap();
+        std::fs::write(pictures.join("a.png"), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR and more").unwrap();
+        let error = Staged::new(&pictures, true).unwrap_err().to_string();
+        assert!(error.contains("(a.png, which wellread did not write)"), "{error}");
+        let removed = format!("remove the folder {} yourself", pictures.display());
+        assert!(error.contains("have no mark") && error.contains(&removed), "{error}");
+        assert!(pictures.join("a.png").exists());
+    }
     #[cfg(unix)]
     {
         let error = Staged::new(Path::new("/dev/null"), true).unwrap_err().to_string();
