@@ -47,3 +47,11 @@ def many(index: Any, length: int) -> list[int]:
             raise IndexError(f"{len(rows)} truth values were given for {length} rows")
         return [row for row, wanted in enumerate(rows) if wanted]
     return [one(row, length) for row in rows]
+
+
+def of_ranges(ranges: list[tuple[int, int]]) -> range | list[int]:
+    """The rows of ranges, each given by its first row and the one after its last: a range where it is one."""
+    if len(ranges) > 1:
+        return [row for first, end in ranges for row in range(first, end)]
+    first, end = ranges[0] if ranges else (0, 0)
+    return range(first, end)

@@ -74,6 +74,7 @@ class OpenOptions(TypedDict, total=False):
     missing: str | None
     unmatched: str | None
     path_map: Mapping[str, str] | None
+    skip_null: bool
 
 
 class Recipe(TypedDict, total=False):

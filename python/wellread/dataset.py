@@ -56,6 +56,8 @@ class Dataset:
         unmatched: what is done with files whose names do not fit a layout or pattern that is asked for: "error" or
             "skip".
         path_map: beginnings of paths in a table of files (load_data.csv), each with what it is here.
+        skip_null: leave out rows of a table that hold no image, which are errors when they are read. For that the
+            shape of every row is looked at.
 
     Raises:
         FileNotFoundError: there is no such file (a :class:`wellread.Error` too).
@@ -69,7 +71,7 @@ class Dataset:
     shape or type. Of no rows it is an empty array, (0, C, Y, X) by the shape and type of the first image.
 
     A folder with masks beside the images, told by the names of folders and files, is opened with a UserWarning: both
-    are images of the set.
+    are images of the set. So is a folder with images that the ``load_data.csv`` in it does not name: they are none.
 
     It may be shared by threads, is pickled by its path and options, and opens itself anew in forked processes, so
     worker processes of any start method can use it. ``with`` closes it (:meth:`close`).
@@ -99,6 +101,7 @@ class Dataset:
         missing: str | None = None,
         unmatched: str | None = None,
         path_map: Mapping[str, str] | None = None,
+        skip_null: bool = False,
     ) -> None:
         paths = _check.paths("path", path)
         options: dict[str, Any] = {}
@@ -112,6 +115,8 @@ class Dataset:
                 raise TypeError(f"path_map must be a dict of texts, not {type(path_map).__name__}")
             pairs = path_map.items()
             options["path_map"] = [tuple(_check.text("path_map", text) for text in pair) for pair in pairs]
+        if _check.truth("skip_null", skip_null):
+            options["skip_null"] = True
         if level is not None:
             options["level"] = _check.whole("level", level, most=1000)
         if options.get("format") in _OF_FILES:
@@ -127,6 +132,9 @@ class Dataset:
                 "give the folder of one of them",
                 stacklevel=2,
             )
+        unnamed = self._native.unnamed()
+        if unnamed is not None:
+            warnings.warn(f'{self._path}: {unnamed}: layout="files" reads each file as an image', stacklevel=2)
         if layout is None and pattern is None and format is None:
             strays = self._native.strays()
             if strays is not None:
@@ -139,7 +147,7 @@ class Dataset:
     def _open(self, path: str | list[str], options: dict[str, Any]) -> None:
         self._paths: str | list[str] = path
         self._options: dict[str, Any] | None = options
-        self._cut: tuple[Dataset, Any, dict[str, Any]] | None = None
+        self._cut: tuple[Dataset, Any, dict[str, Any], Dataset | None] | None = None
         native = _native.Dataset(path, **options)
         self._path = path if isinstance(path, str) else native.path
         self._native = native
@@ -251,10 +259,13 @@ class Dataset:
         return _concat([*before, other])
 
     @property
-    def parts(self) -> dict[str, range]:
-        """The sets that this one is put together from, by their names, with the rows of each; empty where it is one
-        set. ``ds.select(ds.parts[name])`` is one of them."""
-        return {name: range(first, end) for name, first, end in self._native.parts()}
+    def parts(self) -> dict[str, range | list[int]]:
+        """The sets that this one is put together from, by their names, with the rows of each, in order: a range where
+        they follow each other, else a list. Empty where it is one set. ``ds.select(ds.parts[name])`` is one of them.
+        Rows that were chosen (:meth:`select`, :meth:`filter`) and :meth:`cells` stay of their parts; a part of which
+        no row is left has none.
+        """
+        return {name: _rows.of_ranges(ranges) for name, ranges in self._native.parts()}
 
     def part_weights(self, shares: Sequence[float] | Mapping[str, float]) -> list[float]:
         """Weights of the rows, for ``DataLoader(…, weights=…)``, by which each part is drawn in its share, however
@@ -308,7 +319,7 @@ class Dataset:
 
     def cells(
         self,
-        table: Path | ArrowStream | Observed,
+        table: Path | ArrowStream | Observed | Dataset,
         *,
         x: str | None = None,
         y: str | None = None,
@@ -317,7 +328,7 @@ class Dataset:
         edge: Edge = "shift",
         unit: Unit = "pixel",
         mask: Mask = "none",
-        masks: Path | None = None,
+        masks: Path | Dataset | None = None,
         label: str | None = None,
         unmatched: Unmatched = "error",
     ) -> Dataset:
@@ -329,8 +340,9 @@ class Dataset:
 
         Args:
             table: Parquet (of CytoTable or pycytominer), CSV, TSV or CellProfiler's SQLite, with a row per cell; or a
-                set of label images, whose labels are the cells (their centroids and areas are computed). Or a table
-                in memory, as :meth:`with_columns` takes it: a pandas or polars frame, a pyarrow table.
+                set of label images, whose labels are the cells (their centroids and areas are computed): its path, or
+                a Dataset, such as some rows of one (:meth:`select`). Or a table in memory, as :meth:`with_columns`
+                takes it: a pandas or polars frame, a pyarrow table.
             x, y: columns of the position; unless given, those of CellProfiler and scikit-image are looked for, such
                 as ``Nuclei_Location_Center_X``.
             size: height and width of a crop in pixels. The pixel that the position lies in is at index ``size // 2``.
@@ -343,7 +355,8 @@ class Dataset:
                 images' metadata say how large a pixel is.
             mask: "zero" makes pixels 0 that are not the cell's own, "channel" adds a last channel with 1 where they
                 are, by the label images.
-            masks: the set of label images, told by the names of their images; the table's, where it is one.
+            masks: the set of label images, told by the names of their images: its path or a Dataset; the table's,
+                where it is one.
             label: column of the cell's number in its label image; unless given, ``ObjectNumber`` and the like.
             unmatched: cells without an image or a position, or outside of their image, are an error that counts them
                 ("error"), or left out ("skip").
@@ -367,14 +380,15 @@ class Dataset:
             "unit": _check.word("unit", unit, _options.UNITS),
             "unmatched": _check.word("unmatched", unmatched, _options.UNMATCHED),
             "mask": _check.word("mask", mask, _options.MASKS),
-            "masks": None if masks is None else _check.path("masks", masks),
+            "masks": None if masks is None or isinstance(masks, Dataset) else _check.path("masks", masks),
             "label": None if label is None else _check.text("label", label),
         }
+        open_masks = masks if isinstance(masks, Dataset) else None
         if isinstance(table, Dataset):
-            raise TypeError("table must be the path of label images, or a table of cells, not a Dataset")
+            return _cells_of(self, table, choices, open_masks)
         if not _tables.is_table(table):
-            return _cells_of(self, _check.path("table", table), choices)
-        return _cells_of(self, _tables.with_index(table, choices["by"]), choices)
+            return _cells_of(self, _check.path("table", table), choices, open_masks)
+        return _cells_of(self, _tables.with_index(table, choices["by"]), choices, open_masks)
 
     def with_columns(
         self,
@@ -684,14 +698,15 @@ class Dataset:
         return f"<b>wellread.Dataset</b> {escape(self._path)}<br>{self._images()}, {escape(self.format)}{first}"
 
 
-def _cells_of(images: Dataset, table: Any, choices: dict[str, Any]) -> Dataset:
+def _cells_of(images: Dataset, table: Any, choices: dict[str, Any], masks: Dataset | None) -> Dataset:
     # What was chosen is checked by now.
     dataset = Dataset.__new__(Dataset)
-    dataset._path, dataset._options, dataset._cut = images._path, images._options, (images, table, choices)
-    if isinstance(table, str):
-        dataset._native = images._native.cells(table, choices)
+    dataset._path, dataset._options, dataset._cut = images._path, images._options, (images, table, choices, masks)
+    if isinstance(table, Dataset):
+        source: Any = table._native
     else:
-        dataset._native = images._native.cells_in(table.__arrow_c_stream__(), choices)
+        source = table if isinstance(table, str) else table.__arrow_c_stream__()
+    dataset._native = images._native.cells(source, choices, None if masks is None else masks._native)
     dataset._length = len(dataset._native)
     return dataset
 

@@ -1,6 +1,7 @@
 """Arrow in and out: pyarrow, polars and DuckDB, without a copy where pixels are typed."""
 
 import gc
+import hashlib
 import pickle
 
 import numpy as np
@@ -161,3 +162,34 @@ def test_categories_are_columns(labelled):
     ]
     ds = wr.Dataset.from_arrow(pa.concat_tables(parts))
     assert ds.column("kind").tolist() == words.to_pylist()[3:12] + ["z"] * 5
+
+
+def test_rows_without_an_image_are_left_out_on_request(generated, tmp_path):
+    folder, expected, _ = generated
+    table = pq.read_table(folder / "images.parquet")
+    images = table["ome_image"].to_pylist()
+    names = [image["name"] for image in images]
+    images[1] = None
+    column = pa.array(images, table["ome_image"].type)
+    path = tmp_path / "nulls.parquet"
+    pq.write_table(table.set_column(table.schema.get_field_index("ome_image"), "ome_image", column), path)
+    whole = wr.Dataset(path)
+    assert len(whole) == len(names)
+    with pytest.raises(wr.Error, match=r"skip_null=True"):
+        whole[1]
+    for ds in (
+        wr.Dataset(path, skip_null=True),
+        wr.Dataset([path], skip_null=True, cache="memory"),
+        pickle.loads(pickle.dumps(wr.Dataset(path, skip_null=True))),
+    ):
+        assert [ds.name(row) for row in range(len(ds))] == names[:1] + names[2:]
+        for row in range(len(ds)):
+            digest = hashlib.sha256(np.ascontiguousarray(ds[row]).tobytes()).hexdigest()
+            assert digest == expected[ds.name(row)]["sha256"]
+        batches = list(wr.DataLoader(ds, batch_size=1, dtype="stored", num_workers=0))
+        assert len(batches) == len(names) - 1
+    assert len(wr.Dataset(folder / "images.parquet", skip_null=True)) == len(names)
+    both = wr.Dataset([path, folder / "images.parquet"], skip_null=True)
+    assert [len(rows) for rows in both.parts.values()] == [len(names) - 1, len(names)]
+    with pytest.raises(TypeError, match="skip_null must be True or False"):
+        wr.Dataset(path, skip_null="yes")

@@ -247,6 +247,39 @@ def test_cells_of_real_images(shared):
         np.testing.assert_array_equal(cells[row], want)
 
 
+def test_label_images_may_be_a_dataset(sites, tmp_path):
+    folder, _ = sites
+    ds, labels = wr.Dataset(folder / "images"), wr.Dataset(folder / "labels")
+    by_path = ds.cells(folder / "labels", size=(15, 15), edge="pad", mask="channel")
+    expected = [by_path[row] for row in range(len(by_path))]
+    by_set = ds.cells(labels, size=(15, 15), edge="pad", mask="channel")
+    cached = wr.Dataset(folder / "images", cache="memory").cells(labels, size=(15, 15), edge="pad", mask="channel")
+    for cells in (by_set, cached, pickle.loads(pickle.dumps(by_set))):
+        assert [cells.name(row) for row in range(len(cells))] == [by_path.name(row) for row in range(len(by_path))]
+        assert all(np.array_equal(cells[row], want) for row, want in enumerate(expected))
+    # Label images of some of the images.
+    some = ds.cells(labels.select([2, 0]), size=(15, 15), edge="pad", mask="channel")
+    kept = [row for row in range(len(by_path)) if not by_path.name(row).startswith(ds.name(1))]
+    assert len(some) == len(kept) == 8
+    assert all(np.array_equal(some[i], expected[row]) for i, row in enumerate(kept))
+    # As masks of a table of cells.
+    table = tmp_path / "cells.csv"
+    names, numbers = by_path.column("ImageName"), by_path.column("ObjectNumber")
+    y, x = by_path.column("Location_Center_Y"), by_path.column("Location_Center_X")
+    lines = [f"{name},{number},{a},{b}" for name, number, a, b in zip(names, numbers, x, y, strict=True)]
+    table.write_text("\n".join(["ImageName,ObjectNumber,Location_Center_X,Location_Center_Y", *lines]) + "\n")
+    masked = ds.cells(table, size=(15, 15), edge="pad", mask="channel", by="ImageName", masks=labels)
+    assert all(np.array_equal(masked[row], want) for row, want in enumerate(expected))
+    loaded = np.concatenate(list(wr.DataLoader(masked, 5, dtype="stored", num_workers=2)))
+    assert np.array_equal(loaded, np.stack(expected))
+    labels.close()
+    assert np.array_equal(masked[3], expected[3])
+    with pytest.raises(wr.ChoiceError, match="nothing to do with them"):
+        ds.cells(table, size=15, by="ImageName", masks=wr.Dataset(folder / "labels"))
+    with pytest.raises(TypeError, match="masks must be"):
+        ds.cells(table, size=15, by="ImageName", mask="zero", masks=3)
+
+
 def test_masks_stay_0_and_1(sites, tmp_path, wellread):
     folder, _ = sites
     cells = wr.Dataset(folder / "images").cells(folder / "labels", size=(15, 15), edge="pad", mask="channel")

@@ -81,6 +81,33 @@ def test_parts_are_mixed_in_shares(plates):
             ds.part_weights(wrong)
 
 
+def test_chosen_rows_stay_of_their_parts(plates):
+    ds = wr.Dataset(plates)
+    names = list(ds.parts)
+    some = ds.select([8, 0, 7, 2, 1])
+    assert some.parts == dict(zip(names, ([1, 4], range(3, 4), [0, 2]), strict=True))
+    assert some.part_weights([1, 1, 2]) == [1, 0.5, 1, 1, 0.5]
+    assert pickle.loads(pickle.dumps(some)).parts == some.parts
+    part = some.select(some.parts[names[2]])
+    assert np.array_equal(part[0], ds[8]) and np.array_equal(part[1], ds[7])
+    without = ds.filter(plate=["BR0", "BR2"])
+    assert [len(rows) for rows in without.parts.values()] == [2, 0, 4]
+    assert without.part_weights({names[0]: 1, names[1]: 5, names[2]: 1}) == [0.5] * 2 + [0.25] * 4
+    loader = wr.DataLoader(without, batch_size=10, weights=without.part_weights([1, 0, 0]), num_workers=0)
+    assert set(loader.rows(0)) <= {0, 1}
+
+
+def test_cells_are_of_the_parts_of_their_images(plates):
+    ds = wr.Dataset(plates)
+    table = plates.parent / "cells.csv"
+    lines = [f"{ds.name(row)},{x},3,{x}" for row in (0, 5, 8) for x in (4, 6)]
+    table.write_text("\n".join(["Image,x,y,ObjectNumber", *lines]) + "\n")
+    cells = ds.cells(table, x="x", y="y", by="Image", size=(2, 2))
+    assert cells.parts == dict(zip(ds.parts, (range(0, 2), range(0, 0), range(2, 6)), strict=True))
+    assert cells.part_weights([1, 0, 1]) == [0.5] * 2 + [0.25] * 4
+    assert list(cells.select([5, 1]).parts.values()) == [range(1, 2), range(0, 0), range(0, 1)]
+
+
 def test_some_rows_are_a_set(plates):
     ds = wr.Dataset(plates)
     expected = images_of(plates)

@@ -1,6 +1,7 @@
 """Images made of several files each, from Python: layouts, patterns, what is missing, tables of files."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -100,3 +101,14 @@ def test_metadata_of_a_table_are_numbers_and_filters_heed_types(tmp_path):
         ds.filter(Metadata_Dose="3")
     with pytest.raises(TypeError, match="column Metadata_Well has texts"):
         ds.filter(Metadata_Well=1)
+
+
+def test_images_that_the_table_of_a_folder_does_not_name_are_told(tmp_path):
+    write(tmp_path, ["a1.tif", "b1.tif", "c1.tif"])
+    table = tmp_path / "load_data.csv"
+    table.write_text("FileName_OrigDNA,Metadata_Well\na1.tif,A01\nb1.tif,A02\n")
+    with pytest.warns(UserWarning, match=r"1 image of the folder is not in its load_data\.csv: c1\.tif: layout="):
+        assert len(wr.Dataset(tmp_path)) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (len(wr.Dataset(table)), len(wr.Dataset(tmp_path, layout="files"))) == (2, 3)

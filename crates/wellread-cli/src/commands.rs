@@ -169,12 +169,16 @@ impl OpenArgs {
     }
 }
 
-/// Says where most names of files are a layout's and some are not, since images are single files then.
+/// Says where most names of files are a layout's and some are not, since images are single files then, and where a folder has images
+/// that its table does not name.
 pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
+    let path = store.path().display();
+    if let Some(unnamed) = store.hints().sites.and_then(|sites| sites.summary().unnamed_in_words()) {
+        to_stderr(format!("note: {path}: {unnamed} (--layout files reads each file as an image)"));
+    }
     let Some(strays) = wellread_store::sites::strays(store, options) else { return };
     to_stderr(format!(
-        "note: {}: {strays} (--layout {} --unmatched skip leaves others out; --layout files if single files are meant)",
-        store.path().display(),
+        "note: {path}: {strays} (--layout {} --unmatched skip leaves others out; --layout files if single files are meant)",
         strays.layout
     ));
 }
@@ -231,18 +235,24 @@ fn note(left: &[Leftover], ui: Ui) {
     let partial = named(&LeftoverKind::Partial).map(|all| {
         format!("{all}: not written to for an hour, remove it unless another machine or container uses it")
     });
+    let elsewhere = named(&LeftoverKind::Elsewhere).map(|all| {
+        format!(
+            "{all}: begun on another machine, in another container or before this machine was started anew; remove it once no \
+             process there writes it"
+        )
+    });
     let begun = named(&LeftoverKind::Resumable)
         .map(|all| format!("{all}: the same command, with --resume, goes on with it; else remove it"));
-    let all: Vec<String> = aside.chain(partial).chain(begun).collect();
+    let all: Vec<String> = aside.chain(partial).chain(elsewhere).chain(begun).collect();
     if !all.is_empty() {
         ui.hint(format!("note: runs that were ended have left {}", all.join("; ")));
     }
 }
 
-/// As [`note_leftovers`], for the folder that a target lies in.
+/// As [`note_leftovers`], for the folder that a target lies in, and with what a process elsewhere may be writing of the same target.
 pub fn note_leftovers_beside(target: &Path, ui: Ui) {
-    if let Some(folder) = place_of(target).as_deref().and_then(Path::parent) {
-        note_leftovers(folder, ui);
+    if let Some(place) = place_of(target) {
+        note(&staged::leftovers_beside(&place), ui);
     }
 }
 

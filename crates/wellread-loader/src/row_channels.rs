@@ -122,7 +122,7 @@ impl RowChannels {
     fn refusal(&self, row: usize, name: &str, is_twice: bool, there: &[String]) -> Error {
         let store = self.dataset.store();
         let parts = store.hints().set_parts();
-        let part = parts.iter().find(|part| part.rows.contains(&row));
+        let part = parts.iter().find(|part| part.contains(row));
         let of = part.map_or_else(String::new, |part| format!(" of {}", part.name));
         let has = if is_twice { "two channels" } else { "no channel" };
         Error::new(store.path(), format_args!("the image{of} has {has} {name:?}: its channels are {there:?}"))

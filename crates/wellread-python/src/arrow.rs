@@ -16,7 +16,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 use std::collections::HashSet;
 use std::ffi::CStr;
-use wellread::store::cells::CellOptions;
 use wellread::store::features::without_dictionaries;
 use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
 use wellread::store::with_columns::joined;
@@ -171,7 +170,7 @@ unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
 }
 
 /// A stream that is taken out of its capsule, which is left a released one.
-fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
+pub(crate) fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
     let stream: *mut FFI_ArrowArrayStream = capsule.pointer_checked(Some(STREAM))?.as_ptr().cast();
     // SAFETY: a capsule of this name holds a stream; taking it leaves a released one in its place.
     Ok(unsafe { FFI_ArrowArrayStream::from_raw(stream) })
@@ -208,21 +207,8 @@ pub(crate) fn import(
     })
 }
 
-/// The cells of a table in memory, cut out of the images of a set.
-pub(crate) fn cells(
-    py: Python<'_>,
-    dataset: &Opened,
-    capsule: &Bound<'_, PyCapsule>,
-    options: CellOptions,
-) -> PyResult<wellread::Dataset> {
-    let stream = taken(capsule)?;
-    dataset.long(py, Activity::Opening, move |dataset, _| {
-        dataset.cells_in_memory(&some_batches(stream)?, &options)
-    })
-}
-
 /// The batches of a table's stream; an empty one, which has the columns, where there is none.
-fn some_batches(stream: FFI_ArrowArrayStream) -> Result<Vec<RecordBatch>, Error> {
+pub(crate) fn some_batches(stream: FFI_ArrowArrayStream) -> Result<Vec<RecordBatch>, Error> {
     let (schema, mut batches) = plain_batches(stream).map_err(|why| Error::new("<table>", why))?;
     if batches.is_empty() {
         batches.push(RecordBatch::new_empty(schema));

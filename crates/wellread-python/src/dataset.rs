@@ -1,20 +1,19 @@
 //! [`Dataset`]: a set of images, as Python sees it.
 
+use crate::arrow::taken;
 use crate::batch::Batch;
+use crate::cells::Table;
 use crate::choices::{CellChoice, grouping};
 use crate::errors::{Activity, abandonable, exception};
 use crate::opened::Opened;
-use crate::pixels::{AlignedVec, Pixels};
+use crate::reading::{are_alike, is_small, read, stored};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use wellread::store::{Block, CopySink, Missing, PixelSink, Request, RowInfo, Scratch, Unmatched};
-use wellread::{Cache, DType, Error, OpenOptions, Output, Region, Result};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use wellread::store::{Missing, SetPart, Unmatched};
+use wellread::{Cache, Error, OpenOptions, Region, Result};
 
-/// Images of more bytes are read in a thread of their own, so that Ctrl-C is answered meanwhile; a thread costs more than
-/// an image of a tenth of that.
-const DETACHED_READ_BYTES: usize = 4 << 20;
 /// Looking up so many rows may take long.
 const DETACHED_LOOKUP_ROWS: usize = 256;
 
@@ -35,17 +34,6 @@ impl Dataset {
     }
 }
 
-/// The type of pixels as stored.
-fn stored(info: RowInfo) -> DType {
-    Output::Stored.dtype(info.dtype)
-}
-
-/// Axes as they are shown: (C, Y, X), or (T, C, Z, Y, X) where there is more than one time point or depth.
-fn shown(size: [usize; 5]) -> Vec<usize> {
-    let [t, c, z, y, x] = size;
-    if t == 1 && z == 1 { vec![c, y, x] } else { size.to_vec() }
-}
-
 /// What is opened: a path, or several as one set.
 #[derive(FromPyObject)]
 enum Paths {
@@ -53,87 +41,12 @@ enum Paths {
     Several(Vec<PathBuf>),
 }
 
-/// Takes blocks until it is told to stop.
-struct StoppableSink<'a, S> {
-    sink: S,
-    path: &'a Path,
-    stop: &'a AtomicBool,
-}
-
-impl<S: PixelSink> PixelSink for StoppableSink<'_, S> {
-    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
-        go_on(self.stop, self.path)?;
-        self.sink.put(request, block)
-    }
-}
-
-/// An error, which nobody is told, when it is to stop.
-fn go_on(stop: &AtomicBool, path: &Path) -> Result<()> {
-    if stop.load(Ordering::Relaxed) { Err(Error::new(path, "reading was cancelled")) } else { Ok(()) }
-}
-
-/// Whether all these rows have the shape and type of the first.
-fn are_alike(dataset: &wellread::Dataset, rows: &[usize], stop: &AtomicBool) -> Result<bool> {
-    let Some(&first) = rows.first() else { return Ok(true) };
-    let info = dataset.row_info(first)?;
-    for &row in rows {
-        go_on(stop, dataset.store().path())?;
-        if dataset.row_info(row)? != info {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Whether a row is no larger than [`DETACHED_READ_BYTES`], whatever part of it is read: pieces may be as large as the image.
-fn is_small(dataset: &wellread::Dataset, row: usize) -> Result<bool> {
-    let info = dataset.row_info(row)?;
-    Ok(info.shape.checked_bytes(info.dtype).is_ok_and(|bytes| bytes <= DETACHED_READ_BYTES))
-}
-
-/// A box of each of some images of the same shape and type.
-fn read(
-    dataset: &wellread::Dataset,
-    rows: &[usize],
-    region: Option<Region>,
-    stop: &AtomicBool,
-) -> Result<Pixels> {
-    let store = dataset.store();
-    let Some(&first) = rows.first() else { return Err(Error::new(store.path(), "no rows were asked for")) };
-    let info = dataset.row_info(first)?;
-    let region = region.unwrap_or_else(|| info.shape.full());
-    for &row in rows {
-        go_on(stop, store.path())?;
-        let other = dataset.row_info(row)?;
-        if other != info {
-            return Err(Error::new(
-                store.path(),
-                format_args!(
-                    "row {row} is {} {}, row {first} {} {} (TCZYX): images in one array must be equal",
-                    other.shape, other.dtype, info.shape, info.dtype
-                ),
-            ));
-        }
-    }
-    let each = region.pixels() * info.dtype.size();
-    let bytes = each.checked_mul(rows.len());
-    let mut pixels = bytes.and_then(AlignedVec::zeroed).ok_or_else(|| {
-        Error::new(store.path(), format_args!("no memory for {} images of {each} bytes", rows.len()))
-    })?;
-    let requests: Vec<_> = rows.iter().map(|&row| Request { row, region }).collect();
-    for request in &requests {
-        store.check(request)?;
-    }
-    let parts = pixels.as_mut_slice().chunks_exact_mut(each.max(1));
-    let copied = CopySink::new(parts.map(|part| (region, info.dtype, part)).collect());
-    store.read(
-        &requests,
-        &mut Scratch::default(),
-        &mut StoppableSink { sink: copied, path: store.path(), stop },
-    )?;
-    let mut shape = vec![rows.len()];
-    shape.extend(shown(region.size));
-    Ok(Pixels::own(pixels, &shape, stored(info), rows.to_vec()))
+/// What says where cells are: the stream of a table, label images that are open, or a file.
+#[derive(FromPyObject)]
+enum CellTable<'py> {
+    Stream(Bound<'py, PyCapsule>),
+    Labels(PyRef<'py, Dataset>),
+    File(PathBuf),
 }
 
 #[pymethods]
@@ -141,7 +54,7 @@ impl Dataset {
     #[new]
     #[pyo3(signature = (
         path, *, format=None, table=None, column=None, level=0, cache=None,
-        layout=None, pattern=None, missing=None, unmatched=None, path_map=None,
+        layout=None, pattern=None, missing=None, unmatched=None, path_map=None, skip_null=false,
     ))]
     fn open(
         py: Python<'_>,
@@ -156,6 +69,7 @@ impl Dataset {
         missing: Option<&str>,
         unmatched: Option<&str>,
         path_map: Option<Vec<(String, String)>>,
+        skip_null: bool,
     ) -> PyResult<Self> {
         let wrong =
             |what: &str, why: String| pyo3::exceptions::PyValueError::new_err(format!("{what}: {why}"));
@@ -166,14 +80,13 @@ impl Dataset {
         let path_map = path_map.unwrap_or_default();
         let options =
             OpenOptions { format, level, table, column, layout, pattern, missing, unmatched, path_map };
-        let cache = cache.map_or(Ok(Cache::None), str::parse);
-        let cache =
-            cache.map_err(|why: String| pyo3::exceptions::PyValueError::new_err(format!("cache: {why}")))?;
+        let cache = cache.map_or(Ok(Cache::None), str::parse).map_err(|why| wrong("cache", why))?;
         let open = move |_: &AtomicBool| {
             let set = match path {
                 Paths::One(path) => wellread::Dataset::open_with(path, &options)?,
                 Paths::Several(paths) => wellread::Dataset::open_all(paths, &options)?,
             };
+            let set = if skip_null { set.without_nulls()? } else { set };
             set.with_cache(&cache)
         };
         // Here, where the process may still have but this thread.
@@ -189,18 +102,26 @@ impl Dataset {
         crate::arrow::import(py, stream, column).map(Self::new)
     }
 
-    /// The cells of a table, cut out of these images.
-    fn cells(&self, py: Python<'_>, table: PathBuf, choices: CellChoice) -> PyResult<Self> {
+    /// The cells of a table or of label images, cut out of these images; masks may be label images that are open.
+    fn cells(
+        &self,
+        py: Python<'_>,
+        table: CellTable<'_>,
+        choices: CellChoice,
+        masks: Option<PyRef<'_, Self>>,
+    ) -> PyResult<Self> {
         let options = choices.options().map_err(|error| exception(py, &error, Activity::Choosing))?;
-        self.opened
-            .long(py, Activity::Opening, move |dataset, _| dataset.cells(&table, &options))
-            .map(Self::new)
-    }
-
-    /// The cells of the table of an Arrow stream, cut out of these images.
-    fn cells_in(&self, py: Python<'_>, stream: &Bound<'_, PyCapsule>, choices: CellChoice) -> PyResult<Self> {
-        let options = choices.options().map_err(|error| exception(py, &error, Activity::Choosing))?;
-        crate::arrow::cells(py, &self.opened, stream, options).map(Self::new)
+        let here = |set: &Self| set.opened.here().map_err(|error| exception(py, &error, Activity::Opening));
+        let masks = masks.map(|masks| here(&masks)).transpose()?;
+        let table = match table {
+            CellTable::Stream(stream) => Table::Stream(taken(&stream)?),
+            CellTable::Labels(labels) => Table::Labels(here(&labels)?),
+            CellTable::File(path) => Table::File(path),
+        };
+        let cut = move |images: &wellread::Dataset, _: &AtomicBool| {
+            crate::cells::cut(images, table, masks.as_ref(), &options)
+        };
+        self.opened.long(py, Activity::Opening, cut).map(Self::new)
     }
 
     /// The same images with the columns of an Arrow stream beside them.
@@ -227,10 +148,11 @@ impl Dataset {
         whole.map(Self::new).map_err(|error| exception(py, &error, Activity::Opening))
     }
 
-    /// The sets that this one is put together from: name, first row, and the row after the last.
-    fn parts(&self) -> Vec<(String, usize, usize)> {
+    /// The sets that this one is put together from: name, and ranges of rows by their first and the row after the last.
+    fn parts(&self) -> Vec<(String, Vec<(usize, usize)>)> {
         let parts = self.opened.home().parts();
-        parts.into_iter().map(|part| (part.name, part.rows.start, part.rows.end)).collect()
+        let ranges = |part: &SetPart| part.rows.iter().map(|rows| (rows.start, rows.end)).collect();
+        parts.into_iter().map(|part| (part.name.clone(), ranges(&part))).collect()
     }
 
     /// A weight for each row, so that parts are drawn in these shares.
@@ -277,6 +199,14 @@ impl Dataset {
         self.opened.with(py, Activity::Opening, |dataset| {
             let strays = wellread::store::sites::strays(dataset.store(), &OpenOptions::default());
             Ok(strays.map(|strays| (strays.layout.to_owned(), strays.to_string())))
+        })
+    }
+
+    /// Which images of a folder the table that it was opened by does not name, in a sentence.
+    fn unnamed(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.opened.with(py, Activity::Opening, |dataset| {
+            let sites = dataset.store().hints().sites;
+            Ok(sites.and_then(|sites| sites.summary().unnamed_in_words()))
         })
     }
 

@@ -15,6 +15,7 @@
 
 mod arrow;
 mod batch;
+mod cells;
 mod choices;
 mod dataset;
 mod dlpack;
@@ -24,6 +25,7 @@ mod lent;
 mod loader;
 mod opened;
 mod pixels;
+mod reading;
 mod stream;
 mod trace;
 

@@ -5,12 +5,15 @@ use crate::probe::DEPTH;
 use crate::{Error, Result, journal};
 use std::path::{Path, PathBuf};
 
-/// What names of output that is not finished begin with; the process, a number and the target's name follow.
+/// What names of output that is not finished begin with; the process with its place, a number and the target's name follow.
 pub(crate) const PARTIAL: &str = ".wellread-partial-";
 /// What names of folders begin with in which a part of an output is kept to be gone on with; the target's name follows.
 pub(crate) const RESUME: &str = ".wellread-resume-";
 /// What the name of output ends with that was moved aside to be replaced.
 pub(crate) const OLD: &str = ".old";
+
+/// What follows the name of an image that lacks the mark of wellread's writers.
+pub(crate) const UNMARKED: &str = ", which wellread did not write";
 
 /// Something directly in a folder.
 #[derive(Debug)]
@@ -112,7 +115,7 @@ fn foreign_within(
             Belongs::No if place::is_folder(path) => {}
             Belongs::No => return Ok(Some(entry.name)),
             Belongs::OfOthers if *kind == Kind::Link => {}
-            Belongs::OfOthers => return Ok(Some(format!("{name}, which wellread did not write"))),
+            Belongs::OfOthers => return Ok(Some(format!("{name}{UNMARKED}"))),
         }
     }
     Ok(None)

@@ -10,7 +10,9 @@
 //! passes through every wrapper.
 
 use crate::Result;
+use crate::words::counted;
 use arrow_array::RecordBatch;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// How a whole set is read best, what is kept of it and what stands beside its images: [`crate::Store::hints`]. Making one
@@ -164,8 +166,42 @@ pub trait PartTable: Send + Sync {
 pub struct SetPart {
     /// What it is called, as no other part is.
     pub name: String,
-    /// Its rows in the whole.
-    pub rows: std::ops::Range<usize>,
+    /// Its rows in the whole, as ranges in order: one where all of its rows follow each other, none where the whole has no row of it.
+    pub rows: Vec<Range<usize>>,
+}
+
+impl SetPart {
+    /// How many rows it has.
+    pub fn count(&self) -> usize {
+        self.rows.iter().map(Range::len).sum()
+    }
+
+    /// Whether a row of the whole is one of it.
+    pub fn contains(&self, row: usize) -> bool {
+        let at = self.rows.partition_point(|rows| rows.end <= row);
+        self.rows.get(at).is_some_and(|rows| rows.contains(&row))
+    }
+
+    /// The parts of a set each of whose rows is, or is cut out of, the row that `rows` gives of a set that has `parts`. Parts of which
+    /// no row is left stay, so that there are as many as before.
+    pub(crate) fn regrouped(parts: Vec<Self>, rows: impl Iterator<Item = usize>) -> Vec<Self> {
+        let mut owners: Vec<(Range<usize>, usize)> = vec![];
+        for (part, of) in parts.iter().enumerate() {
+            owners.extend(of.rows.iter().map(|rows| (rows.clone(), part)));
+        }
+        owners.sort_unstable_by_key(|(rows, _)| rows.start);
+        let empty = |part: Self| Self { rows: vec![], ..part };
+        let mut found: Vec<Self> = parts.into_iter().map(empty).collect();
+        for (row, of) in rows.enumerate() {
+            let at = owners.partition_point(|(rows, _)| rows.end <= of);
+            let Some((_, part)) = owners.get(at).filter(|(rows, _)| rows.contains(&of)) else { continue };
+            match found[*part].rows.last_mut() {
+                Some(last) if last.end == row => last.end += 1,
+                _ => found[*part].rows.push(row..row + 1),
+            }
+        }
+        found
+    }
 }
 
 /// How the images of a set are made of several files each: [`crate::sites`].
@@ -200,6 +236,24 @@ pub struct SiteSummary {
     pub left_out: usize,
     /// Files that were left out since no pattern fits their names.
     pub unmatched: usize,
+    /// Images of a folder that is opened by the table in it, `load_data.csv`, which does not name them.
+    pub unnamed: usize,
+    /// The first few of them, by their paths in the folder.
+    pub unnamed_first: Vec<String>,
+}
+
+impl SiteSummary {
+    /// Most images of [`Self::unnamed_first`].
+    pub const NAMED: usize = 3;
+
+    /// In a sentence, which images of the folder its table does not name; `None` where it names all.
+    pub fn unnamed_in_words(&self) -> Option<String> {
+        let (images, are) = (counted(self.unnamed, "image"), if self.unnamed == 1 { "is" } else { "are" });
+        let more = if self.unnamed > self.unnamed_first.len() { " …" } else { "" };
+        let first = self.unnamed_first.join(", ");
+        let sentence = || format!("{images} of the folder {are} not in its load_data.csv: {first}{more}");
+        (self.unnamed > 0).then(sentence)
+    }
 }
 
 /// The part of a larger image that a row is.
@@ -300,5 +354,30 @@ impl<'a> RowHints<'a> {
     /// As [`crate::Store::row_info`].
     pub fn working_bytes(self) -> Result<usize> {
         self.facts.working_bytes(self.row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_stays_of_its_part() {
+        let part = |name: &str, rows: &[(usize, usize)]| {
+            let rows = rows.iter().map(|&(start, end)| start..end).collect();
+            SetPart { name: name.to_owned(), rows }
+        };
+        let parts = vec![part("a", &[(0, 2)]), part("b", &[(2, 2)]), part("c", &[(2, 5)])];
+        let some = SetPart::regrouped(parts.clone(), [4, 3, 0, 1, 1, 2].into_iter());
+        assert_eq!(some, [part("a", &[(2, 5)]), part("b", &[]), part("c", &[(0, 2), (5, 6)])]);
+        assert_eq!(some.iter().map(SetPart::count).collect::<Vec<_>>(), [3, 0, 3]);
+        let of_c: Vec<bool> = (0..7).map(|row| some[2].contains(row)).collect();
+        assert_eq!(of_c, [true, true, false, false, false, true, false]);
+        // And of that some.
+        let again = SetPart::regrouped(some, [5, 0, 2].into_iter());
+        assert_eq!(again, [part("a", &[(2, 3)]), part("b", &[]), part("c", &[(0, 2)])]);
+        // A row that there is not is of no part.
+        let beyond = SetPart::regrouped(parts, [9, 4].into_iter());
+        assert_eq!(beyond, [part("a", &[]), part("b", &[]), part("c", &[(1, 2)])]);
     }
 }

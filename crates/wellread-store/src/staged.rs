@@ -1,20 +1,24 @@
 //! Output that appears whole or not at all: written beside its place, renamed when complete.
 //!
 //! That holds when the program fails, is interrupted (its handler of signals calls [`remove_unfinished`]) or is killed (the next
-//! writer of the target cleans up). Nothing is synchronised to the disk: it does not hold when the machine loses power soon after.
+//! writer of the target that sees that the process has ended cleans up). Nothing is synchronised to the disk: it does not hold when
+//! the machine loses power soon after. What takes the place of something has its mode and, where the system lets it, its owner.
 //!
 //! All but renaming is the file system's own. In another [`place`] nothing is replaced or gone on with.
 
 mod cleaning;
 mod leftovers;
 mod remove;
+mod renaming;
 mod replace;
 mod reserved;
+mod writer;
 
 pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
-pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_of};
+pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_beside, leftovers_of};
 pub use reserved::Reserved;
+pub use writer::process_mark;
 
 use crate::entries::{OLD, PARTIAL, RESUME};
 use crate::journal::{self, Journal};
@@ -22,6 +26,7 @@ use crate::{Error, Result, WriteOptions, place};
 use cleaning::{RESUMABLE, unfinished};
 use leftovers::remove_leftovers;
 use remove::remove_any;
+use renaming::{is_taken, keep_access, move_new};
 use replace::{may_be_replaced, through_links};
 use std::fs::{File, TryLockError};
 use std::io;
@@ -63,7 +68,8 @@ fn resume_folder(target: &Path) -> PathBuf {
 /// A file or folder being written under a temporary name beside its final place.
 ///
 /// [`Staged::commit`] renames it into place; dropping it without that removes what was written. A name left
-/// behind by a killed process starts with `.wellread-partial-` and is removed by the next writer of the same target.
+/// behind by a killed process starts with `.wellread-partial-` and is removed by the next writer of the same target that can tell that
+/// the process has ended.
 #[derive(Debug)]
 pub struct Staged {
     target: PathBuf,
@@ -298,6 +304,7 @@ impl Staged {
         }
         // Since it was looked at, which may be hours ago, somebody may have put something else there.
         may_be_replaced(&self.target)?;
+        keep_access(&self.target, from);
         if from.is_file() && !self.target.is_dir() {
             return std::fs::rename(from, &self.target).map_err(|e| cannot(&e));
         }
@@ -354,35 +361,12 @@ fn partial_name(target: &Path) -> PathBuf {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let n = COUNTER.fetch_add(1, Ordering::Relaxed);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
-    target.with_file_name(format!("{PARTIAL}{}-{n}-{name}", std::process::id()))
+    target.with_file_name(format!("{PARTIAL}{}-{n}-{name}", process_mark(std::process::id())))
 }
 
 /// Lets other writers of a target finish, the longer the more often it was tried.
 fn pause(attempt: usize) {
     std::thread::sleep(Duration::from_millis(attempt.min(20) as u64));
-}
-
-/// Renames a file or folder to a name at which nothing is.
-fn move_new(from: &Path, to: &Path) -> io::Result<()> {
-    if from.is_file() && std::fs::hard_link(from, to).map_or_else(exists, |()| Ok(true))? {
-        return std::fs::remove_file(from);
-    }
-    // A folder never takes the place of a file or of a folder with something in it.
-    if to.symlink_metadata().is_ok() {
-        return Err(io::ErrorKind::AlreadyExists.into());
-    }
-    std::fs::rename(from, to).map_err(|e| if is_taken(&e) { io::ErrorKind::AlreadyExists.into() } else { e })
-}
-
-/// Whether something at the new name made renaming fail.
-fn is_taken(error: &io::Error) -> bool {
-    use io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, IsADirectory, NotADirectory};
-    matches!(error.kind(), AlreadyExists | DirectoryNotEmpty | IsADirectory | NotADirectory)
-}
-
-/// An error of linking that says that something is there; `false` for others, such as of file systems without links.
-fn exists(error: io::Error) -> io::Result<bool> {
-    if error.kind() == io::ErrorKind::AlreadyExists { Err(error) } else { Ok(false) }
 }
 
 fn being_replaced(target: &Path) -> Error {

@@ -1,8 +1,8 @@
 //! Some rows of a set, as a set: for tables with null images, and for sets that are brought into another's order.
 
 use crate::{
-    EachImage, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
-    SiteSummary, SiteTable, Store, StoreLayout,
+    EachImage, FeatureTable, Hints, PartTable, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
+    Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -28,15 +28,24 @@ impl Subset {
     /// # Errors
     /// What is wrong with a row beside that it is null.
     pub fn without_nulls(inner: Box<dyn Store>) -> Result<Self> {
-        let mut rows = Vec::with_capacity(inner.len());
-        for row in 0..inner.len() {
-            match inner.row_info(row) {
+        let rows = Self::not_null(&*inner)?;
+        Ok(Self { inner: inner.into(), rows })
+    }
+
+    /// The rows of a store that are no null. Looks at every row's shape.
+    ///
+    /// # Errors
+    /// As [`Self::without_nulls`].
+    pub fn not_null(store: &dyn Store) -> Result<Vec<usize>> {
+        let mut rows = Vec::with_capacity(store.len());
+        for row in 0..store.len() {
+            match store.row_info(row) {
                 Ok(_) => rows.push(row),
                 Err(error) if error.is_null_image() => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(Self { inner: inner.into(), rows })
+        Ok(rows)
     }
 
     /// How many rows of the inner store are left out.
@@ -95,7 +104,8 @@ impl Store for Subset {
     fn hints(&self) -> Hints<'_> {
         let inner = self.inner.hints();
         let sites = inner.sites.map(|_| self as &dyn SiteTable);
-        Hints { columns: Some(self), sites, parts: None, ..inner }
+        let parts = inner.parts.map(|_| self as &dyn PartTable);
+        Hints { columns: Some(self), sites, parts, ..inner }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
@@ -122,6 +132,12 @@ impl Store for Subset {
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         let inner = requests.iter().map(|r| Ok(Request { row: self.row(r.row)?, region: r.region }));
         self.inner.read(&inner.collect::<Result<Vec<_>>>()?, scratch, sink)
+    }
+}
+
+impl PartTable for Subset {
+    fn parts(&self) -> Vec<SetPart> {
+        SetPart::regrouped(self.inner.hints().set_parts(), self.rows.iter().copied())
     }
 }
 

@@ -58,6 +58,9 @@ struct Info {
     /// How images are made of several files each.
     #[serde(skip_serializing_if = "Option::is_none")]
     sites: Option<SiteSummary>,
+    /// Fields and wells of a plate that are not there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lacks: Vec<String>,
     /// The sets that it is put together from, with their rows.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<SetPart>,
@@ -144,10 +147,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let all = [count(info.plates, "plate"), count(info.wells, "well")];
         line("plates", all.into_iter().flatten().collect::<Vec<_>>().join(", "));
     }
+    info.lacks.iter().for_each(|what| line("missing", what.clone()));
     if let Some(sites) = &info.sites {
         sites.missing.iter().for_each(|what| line("missing", what.clone()));
         if sites.unmatched > 0 {
             line("left out", format!("{} whose names do not fit", counted(sites.unmatched, "file")));
+        }
+        if let Some(unnamed) = sites.unnamed_in_words() {
+            line("left out", unnamed);
         }
     }
     let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).filter(|n| !n.is_empty()).collect();
@@ -362,6 +369,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         rows_sampled: rows,
         feature_columns: store.hints().feature_names(),
         sites: store.hints().sites.map(SiteTable::summary),
+        lacks: layout.lacks,
         parts: store.hints().set_parts(),
         plates: distinct(store, &[features::PLATE])?,
         wells: distinct(store, &[features::PLATE, features::WELL])?,

@@ -322,7 +322,9 @@ fn what_killed_runs_have_left_is_named() {
     generate(&set, 2, &["--formats", "tiff"]);
     let place = |name: &str| dir.path().join(name);
     // No process has this number.
-    for name in [".wellread-partial-4294967294-0-other", ".wellread-partial-4294967294-0-plate.parquet"] {
+    let gone = wellread_store::staged::process_mark(4_294_967_294);
+    let [other, same] = ["other", "plate.parquet"].map(|of| format!(".wellread-partial-{gone}-0-{of}"));
+    for name in [&other, &same] {
         fs::write(place(name), [0; 2048]).unwrap();
         let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
         fs::File::open(place(name)).unwrap().set_modified(long_ago).unwrap();
@@ -340,19 +342,21 @@ fn what_killed_runs_have_left_is_named() {
     let [removed, named] = notes.as_slice() else { panic!("{}", done.stderr) };
     assert!(removed.contains(".wellread-resume-plate.parquet, which an interrupted run"), "{removed}");
     assert!(!place(".wellread-resume-plate.parquet").exists());
-    assert!(
-        named.contains(".wellread-partial-4294967294-0-other (2.0 KiB): not written to for an hour"),
-        "{named}"
-    );
+    assert!(named.contains(&format!("{other} (2.0 KiB): not written to for an hour")), "{named}");
     assert!(named.contains(".wellread-resume-third (512 B): the same command, with --resume"), "{named}");
     assert!(!named.contains("plate.parquet"), "{named}");
-    assert!(
-        place(".wellread-partial-4294967294-0-other").exists() && place(".wellread-resume-third").exists()
-    );
+    assert!(place(&other).exists() && !place(&same).exists() && place(".wellread-resume-third").exists());
     // Once they are gone, there is nothing to say.
-    fs::remove_file(place(".wellread-partial-4294967294-0-other")).unwrap();
+    fs::remove_file(place(&other)).unwrap();
     fs::remove_dir_all(place(".wellread-resume-third")).unwrap();
     assert_eq!(convert(&["--overwrite"]).stderr, "");
+    // What is written now in another container, whose processes have numbers that nobody has here.
+    let elsewhere = ".wellread-partial-4294967294.elsewhere-0-plate.parquet";
+    fs::write(place(elsewhere), [0; 1024]).unwrap();
+    let said = convert(&["--overwrite"]).stderr;
+    assert!(said.contains(&format!("{elsewhere} (1.0 KiB): begun on another machine, in another")), "{said}");
+    assert!(said.contains("remove it once no process there writes it"), "{said}");
+    assert_eq!(fs::read(place(elsewhere)).unwrap(), [0; 1024]);
 }
 
 /// What lies in no folder of a set is named by `doctor`.

@@ -99,3 +99,51 @@ fn what_was_written_of_sites_is_compared_with_their_files() {
         }
     }
 }
+
+/// A table that names some of the images in its folder, and a plate of OME-Zarr without one of its fields.
+#[test]
+fn info_says_which_images_a_set_is_without() {
+    let dir = tempfile::tempdir().unwrap();
+    let generated = |layout: &str| {
+        let out = dir.path().join(layout);
+        let size = ["--plate", "1x2", "--fields", "2", "--size", "32x32", "--channels", "2"];
+        json(&[&["generate", arg(&out), "--layout", layout], &size[..]].concat());
+        out.join("images")
+    };
+    let folder = generated("load-data");
+    let table = folder.join("load_data.csv");
+    let whole = std::fs::read_to_string(&table).unwrap();
+    assert!(!wellread(&["info", arg(&folder)]).stdout.contains("not in its load_data.csv"));
+    let last = whole.trim_end().rfind('\n').unwrap();
+    std::fs::write(&table, &whole[..=last]).unwrap();
+    let done = wellread(&["info", arg(&folder)]);
+    let line = done.stdout.lines().find(|line| line.contains("not in its load_data.csv")).unwrap();
+    assert!(line.contains("left out") && line.contains("2 images of the folder are not in"), "{line}");
+    assert!(line.ends_with(".tiff") && line.matches(".tiff").count() == 2, "{line}");
+    assert!(
+        done.stderr.contains("note: ") && done.stderr.contains("(--layout files reads"),
+        "{}",
+        done.stderr
+    );
+    let info = json(&["info", arg(&folder)]);
+    assert_eq!((&info["images"], &info["sites"]["unnamed"]), (&3.into(), &2.into()), "{info}");
+    assert_eq!(info["sites"]["unnamed_first"].as_array().unwrap().len(), 2, "{info}");
+
+    let folder = generated("hcs-zarr");
+    assert!(json(&["info", arg(&folder)])["lacks"].is_null());
+    let gone = wellread_store::open(&folder, &wellread_store::OpenOptions::default()).unwrap();
+    let gone = gone.row_hints(1).unwrap().file().unwrap();
+    std::fs::remove_dir_all(&gone).unwrap();
+    let info = json(&["info", arg(&folder)]);
+    let said = info["lacks"][0].as_str().unwrap();
+    assert!(
+        said.contains("1 field of 4 is not there: ") && said.ends_with(" (--missing skip|zero)"),
+        "{said}"
+    );
+    assert_eq!(info["images"], 4);
+    let shown = wellread(&["info", arg(&folder)]).stdout;
+    assert!(shown.contains(&format!("missing         {said}")), "{shown}");
+    let skipped = json(&["info", arg(&folder), "--missing", "skip"]);
+    assert_eq!(skipped["images"], 3);
+    assert!(skipped["lacks"][0].as_str().unwrap().ends_with("(left out)"), "{skipped}");
+}

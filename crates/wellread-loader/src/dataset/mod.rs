@@ -7,6 +7,7 @@
 //!  any of them ─▶ WithColumns             the same rows, with more columns beside them
 //! ```
 
+mod cells;
 mod split;
 mod view;
 
@@ -15,7 +16,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
-use wellread_store::cells::{CellOptions, Cells, CellsReport, CellsStore};
+use wellread_store::cells::{Cells, CellsReport};
 use wellread_store::features::FeatureColumns;
 use wellread_store::with_columns::WithColumns;
 use wellread_store::words::counted;
@@ -58,6 +59,19 @@ struct Beside {
 struct Cut {
     images: Dataset,
     cells: Arc<Cells>,
+    /// Label images that were given as a set and are masks.
+    masks: Option<Dataset>,
+}
+
+/// What says where cells are, for [`Dataset::cells_from`].
+#[derive(Clone, Copy, Debug)]
+pub enum CellsFrom<'a> {
+    /// A file: a table, or a set of label images.
+    Path(&'a Path),
+    /// A table that the program has, in one batch or several.
+    Memory(&'a [FeatureColumns]),
+    /// Label images: their labels are the cells.
+    Labels(&'a Dataset),
 }
 
 /// What a set is made of that is no set of its own.
@@ -126,7 +140,7 @@ impl Dataset {
             return Self::of_columns(beside.images.reopened()?, Arc::clone(&beside.columns));
         }
         if let Some(cut) = &self.cut {
-            return Self::of_cells(cut.images.reopened()?, Arc::clone(&cut.cells));
+            return cut.reopened();
         }
         if let Some(view) = &self.view {
             return self.caches.iter().try_fold(view.reopened()?, Self::with_cache);
@@ -146,7 +160,7 @@ impl Dataset {
             return Self::of_columns(beside.images.clone().with_cache(cache)?, Arc::clone(&beside.columns));
         }
         if let Some(cut) = &self.cut {
-            return Self::of_cells(cut.images.clone().with_cache(cache)?, Arc::clone(&cut.cells));
+            return cut.with_cache(cache);
         }
         if let Some(cached) = CachedStore::new(Arc::clone(&self.store), cache)? {
             let cached = Arc::new(cached);
@@ -155,53 +169,6 @@ impl Dataset {
             self.cache = Some(cached);
         }
         Ok(self)
-    }
-
-    /// The cells of a table, or of a set of label images, in these images: a set whose rows are cells. Caches of this set stay below
-    /// it, so that crops are cut out of images that are kept.
-    ///
-    /// ```
-    /// use wellread_image::{PixelType, Shape};
-    /// use wellread_loader::{Dataset, MemoryStore};
-    /// use wellread_store::cells::CellOptions;
-    /// # let dir = std::env::temp_dir().join(format!("wellread-cells-{}", std::process::id()));
-    /// # std::fs::create_dir_all(&dir).unwrap();
-    /// # let table = dir.join("cells.csv");
-    /// # std::fs::write(&table, "Location_Center_X,Location_Center_Y,ObjectNumber\n20,30,1\n33,8,2\n").unwrap();
-    /// let mut store = MemoryStore::new("one site");
-    /// store.push("site", Shape::plane(64, 64), PixelType::U8, vec![0; 4096])?;
-    /// let images = Dataset::from_store(Box::new(store));
-    /// let cells = images.cells(&table, &CellOptions { size: [16, 16], ..CellOptions::default() })?;
-    /// assert_eq!((cells.len(), cells.row_info(0)?.shape), (2, Shape::plane(16, 16)));
-    /// assert_eq!(cells.name(1)?, "site/cell-2");
-    /// # std::fs::remove_dir_all(&dir).unwrap();
-    /// # Ok::<(), wellread_store::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Cells::find`].
-    pub fn cells(&self, table: impl AsRef<Path>, options: &CellOptions) -> Result<Self> {
-        let cells = Cells::find(&*self.store, table.as_ref(), options)?;
-        Self::of_cells(self.clone(), Arc::new(cells))
-    }
-
-    /// The same of a table that the program has, in one batch or several.
-    ///
-    /// # Errors
-    /// As [`Cells::find_in_memory`].
-    pub fn cells_in_memory(&self, table: &[FeatureColumns], options: &CellOptions) -> Result<Self> {
-        let cells = Cells::find_in_memory(&*self.store, table, options)?;
-        Self::of_cells(self.clone(), Arc::new(cells))
-    }
-
-    /// Cells that were found in these images.
-    fn of_cells(images: Self, cells: Arc<Cells>) -> Result<Self> {
-        let store = CellsStore::new(Arc::clone(&images.store), Arc::clone(&cells))?;
-        let most = if images.is_cached() { CACHED_READ_BYTES } else { usize::MAX };
-        let store: Arc<dyn Store> = Arc::new(store.reading_at_most(most));
-        let cache = images.cache.clone();
-        let caches = images.caches();
-        Ok(Self { cache, caches, cut: Some(Arc::new(Cut { images, cells })), ..Self::bare(store) })
     }
 
     /// The same images with more columns beside them, a row per image: those of a table that the program has. Columns of names that

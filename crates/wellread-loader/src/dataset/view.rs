@@ -126,6 +126,15 @@ impl Dataset {
         Ok(Self::of_rows(self.clone(), rows))
     }
 
+    /// The rows that hold an image, as a set: a table may have nulls in their place. Looks at every row's shape.
+    ///
+    /// # Errors
+    /// What is wrong with a row beside that it is null.
+    pub fn without_nulls(&self) -> Result<Self> {
+        let rows = Subset::not_null(self.store())?;
+        if rows.len() == self.len() { Ok(self.clone()) } else { self.select(rows) }
+    }
+
     /// These sets as one: rows of the first, then of the next. They may be of several formats, and images of several shapes, as within a
     /// set; a column that some lack is null there.
     ///
@@ -153,7 +162,8 @@ impl Dataset {
         Self { view: Some(Arc::new(view)), ..Self::bare(store) }
     }
 
-    /// The sets that this one is put together from, with their rows: none where it is one set.
+    /// The sets that this one is put together from, with their rows: none where it is one set. Some rows of such a set
+    /// ([`Self::select`]) and cells cut out of its images ([`Self::cells`]) stay of their parts.
     pub fn parts(&self) -> Vec<SetPart> {
         self.store().hints().set_parts()
     }
@@ -174,14 +184,16 @@ impl Dataset {
         if let Some(bad) = shares.iter().find(|share| !(share.is_finite() && **share >= 0.0)) {
             return Err(refuse(format!("{bad} is no share of a part")).hint("give 0 or a positive number"));
         }
-        let has_rows = |(part, share): (&SetPart, &f64)| !part.rows.is_empty() && *share > 0.0;
+        let has_rows = |(part, share): (&SetPart, &f64)| part.count() > 0 && *share > 0.0;
         if !parts.iter().zip(shares).any(has_rows) {
             return Err(refuse("no part with images has a share above 0".to_owned()));
         }
-        let mut weights = Vec::with_capacity(self.len());
+        let mut weights = vec![0.0; self.len()];
         for (part, share) in parts.iter().zip(shares) {
-            let rows = part.rows.len();
-            weights.extend(std::iter::repeat_n(share / rows.max(1) as f64, rows));
+            let each = share / part.count().max(1) as f64;
+            for rows in part.rows.clone() {
+                weights[rows].fill(each);
+            }
         }
         Ok(weights)
     }
@@ -201,13 +213,17 @@ mod tests {
         Dataset::from_store(Box::new(store))
     }
 
+    fn part(name: &str, rows: &[(usize, usize)]) -> SetPart {
+        SetPart { name: name.to_owned(), rows: rows.iter().map(|&(start, end)| start..end).collect() }
+    }
+
     #[test]
     fn views_of_views_read_the_rows_that_they_name() {
         let [a, b] = [set("P1", &["x", "y"]), set("P2", &["x", "z", "w"])];
         let both = Dataset::concat(&[a.clone(), b]).unwrap();
         let names: Vec<String> = (0..5).map(|row| both.name(row).unwrap()).collect();
         assert_eq!(names, ["P1/x", "P1/y", "P2/x", "P2/z", "P2/w"]);
-        assert_eq!(both.parts()[1], SetPart { name: "P2".into(), rows: 2..5 });
+        assert_eq!(both.parts()[1], part("P2", &[(2, 5)]));
         let some = both.select([4, 0, 3]).unwrap();
         let read = |set: &Dataset| (0..set.len()).map(|row| set.read(row).unwrap().1[0]).collect::<Vec<_>>();
         assert_eq!(read(&some), [2, 0, 1]);
@@ -227,6 +243,16 @@ mod tests {
     fn parts_are_drawn_in_their_shares() {
         let both = Dataset::concat(&[set("a", &["1"]), set("b", &["2", "3", "4", "5"])]).unwrap();
         assert_eq!(both.part_weights(&[1.0, 2.0]).unwrap(), [1.0, 0.5, 0.5, 0.5, 0.5]);
+        // Some rows stay of their parts, also of one of which nothing is left.
+        let some = both.select([4, 0, 2]).unwrap();
+        assert_eq!(some.parts(), [part("a", &[(1, 2)]), part("b", &[(0, 1), (2, 3)])]);
+        assert_eq!(some.part_weights(&[1.0, 1.0]).unwrap(), [0.5, 1.0, 0.5]);
+        let cached = some.with_cache(&Cache::Memory { limit: 1 << 20 }).unwrap();
+        assert_eq!(cached.reopened().unwrap().part_weights(&[1.0, 1.0]).unwrap(), [0.5, 1.0, 0.5]);
+        let alone = both.select([1, 2]).unwrap();
+        assert_eq!(alone.parts(), [part("a", &[]), part("b", &[(0, 2)])]);
+        assert_eq!(alone.part_weights(&[1.0, 3.0]).unwrap(), [1.5, 1.5]);
+        assert!(alone.part_weights(&[1.0, 0.0]).unwrap_err().to_string().contains("no part with images"));
         for shares in [&[1.0][..], &[1.0, -1.0], &[f64::NAN, 1.0], &[0.0, 0.0]] {
             assert!(both.part_weights(shares).unwrap_err().is_choice(), "{shares:?}");
         }

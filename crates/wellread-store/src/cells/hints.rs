@@ -1,8 +1,43 @@
-//! How cells are read best: what is kept of images and masks, where a cell lies, the memory that reading it takes.
+//! How cells are read best: what is kept of images and masks, where a cell lies, the memory that reading it takes, and of which part of
+//! a set of several its image is.
 
 use super::edge::CellBox;
+use super::options::Mask;
 use super::store::CellsStore;
-use crate::{PageCache, Result, RowCut, RowFacts, RowHints, Store};
+use crate::{Hints, PageCache, PartTable, Result, RowCut, RowFacts, RowHints, SetPart, Store};
+
+impl CellsStore {
+    /// What the set of cells says of itself: its images' parts are its parts.
+    pub(super) fn own_hints(&self) -> Hints<'_> {
+        let images = self.images.hints();
+        let keeps = images.pages.is_some() || self.mask_hints().pages.is_some();
+        Hints {
+            columns: Some(self),
+            sites: None,
+            parts: images.parts.map(|_| self as &dyn PartTable),
+            pages: keeps.then_some(self as &dyn PageCache),
+            is_last_mask: self.mask() == Mask::Channel,
+            are_cut: true,
+            ..images
+        }
+    }
+
+    /// What the label images say, where they are masks.
+    pub(super) fn mask_hints(&self) -> Hints<'_> {
+        self.masks.as_ref().map_or_else(Hints::default, |masks| masks.hints())
+    }
+
+    /// What label images are used for.
+    pub(super) fn mask(&self) -> Mask {
+        self.cells.masks.as_ref().map_or(Mask::None, |masks| masks.mask)
+    }
+}
+
+impl PartTable for CellsStore {
+    fn parts(&self) -> Vec<SetPart> {
+        SetPart::regrouped(self.images.hints().set_parts(), self.cells.boxes.iter().map(|cell| cell.image))
+    }
+}
 
 impl PageCache for CellsStore {
     fn most(&self) -> usize {

@@ -4,19 +4,30 @@ use super::centroids;
 use super::edge::{CellBox, Placed, place};
 use super::found::CellsReport;
 use super::keys::{By, image_of};
+use super::mask_rows::{LabelSets, MaskRows};
 use super::options::{CellOptions, Mask, Unmatched};
-use super::pairs::pair;
 use super::placement::Placement;
 use super::table::{self, CellTable, TableFile};
 use crate::words::counted;
-use crate::{Error, OpenOptions, Result, RowInfo, Store, concat, with_columns};
+use crate::{Error, Result, RowInfo, Store, with_columns};
 use arrow_array::RecordBatch;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use wellread_image::Shape;
 
 /// Rows and columns of a crop at most: far beyond any cell, and small enough to count its pixels.
 const MAX_SIDE: usize = 1 << 20;
+
+/// What says where the cells of a set are.
+#[derive(Clone, Copy)]
+pub enum CellSource<'a> {
+    /// A file: a table, or a set of label images.
+    Path(&'a Path),
+    /// A table in memory, by the plain columns of its batches.
+    Memory(&'a [RecordBatch]),
+    /// Label images that are open: their labels are the cells.
+    Labels(&'a dyn Store),
+}
 
 /// The cells of a table in the images of a set. Made once; [`super::CellsStore`] reads them.
 #[derive(Debug)]
@@ -36,41 +47,6 @@ pub struct Cells {
     report: CellsReport,
 }
 
-/// Label images that are masks.
-#[derive(Debug)]
-pub(super) struct MaskRows {
-    /// What they are used for: not [`Mask::None`].
-    pub mask: Mask,
-    /// The set.
-    pub path: PathBuf,
-    /// For each image the row of its label image, where there is one.
-    pub rows: Vec<Option<usize>>,
-    /// Whether a crop without a pixel of its cell is an error. Of cells that are the labels themselves none can be missing.
-    pub has_to_be_seen: bool,
-}
-
-impl MaskRows {
-    /// The error of a crop without a pixel of its cell: `number` of the cell `name` in row `cell` is not in its box of the label image
-    /// in row `row` of `masks`.
-    pub fn no_such_label(
-        &self,
-        masks: &dyn Store,
-        row: usize,
-        name: &str,
-        cell: usize,
-        number: i64,
-    ) -> Error {
-        let label = masks.name(row).unwrap_or_else(|_| format!("in row {row}"));
-        let cause = format_args!(
-            "the label image {label} has no pixel of label {number} in the box of the cell {name}, row {cell} of the cells"
-        );
-        Error::new(&self.path, cause).row(row).hint(
-            "where another column has the numbers of the labels, name it (label); where the cell is larger than its box, take \
-             larger crops; unmatched skip takes such crops as they are",
-        )
-    }
-}
-
 impl Cells {
     /// Finds the cells of `path`, a table or a set of label images, in `images`. Reads the columns that this needs, the shape of each
     /// image that has a cell and, of label images, all pixels.
@@ -79,17 +55,7 @@ impl Cells {
     /// A table that cannot be read or lacks a column; cells that cannot be cut out, unless they may be left out; two cells of one number
     /// in an image; images that are smaller than a crop that is to lie inside; masks that are not of their images.
     pub fn find(images: &dyn Store, path: &Path, options: &CellOptions) -> Result<Self> {
-        check_choices(path, options)?;
-        let wanted = [&options.x, &options.y, &options.label].into_iter().flatten();
-        let wanted: Vec<&str> = wanted.map(String::as_str).collect();
-        match table::open(path, &wanted)? {
-            TableFile::Labels(store) => {
-                let (table, image) = centroids::table(images, &*store, &options.by)?;
-                let placement = Placement::of(&table, image, None, &CellOptions::default())?;
-                Self::masked(images, table, &placement, options, Some(path.to_owned()))
-            }
-            TableFile::Columns(table) => Self::of_columns(images, table, options),
-        }
+        Self::of(images, CellSource::Path(path), options, None)
     }
 
     /// The same of a table in memory, by the plain columns of its batches. Errors call it `table`.
@@ -101,36 +67,86 @@ impl Cells {
         batches: &[RecordBatch],
         options: &CellOptions,
     ) -> Result<Self> {
-        let path = Path::new(with_columns::TABLE);
-        check_choices(path, options)?;
-        let columns = with_columns::whole(batches)?;
-        if columns.num_rows() == 0 {
-            return Err(Error::new(path, "the table has no rows").choice());
-        }
-        Self::of_columns(images, CellTable::in_memory(path, columns), options)
+        Self::of(images, CellSource::Memory(batches), options, None)
     }
 
-    fn of_columns(images: &dyn Store, table: CellTable, options: &CellOptions) -> Result<Self> {
+    /// The same of whatever says where cells are; `masks` are label images that are open, in place of [`CellOptions::masks`]. Of such
+    /// masks, and of label images that are open and are masks, [`super::CellsStore::of`] has to be told.
+    ///
+    /// # Errors
+    /// As [`Self::find`] and [`Self::find_in_memory`].
+    pub fn of(
+        images: &dyn Store,
+        source: CellSource<'_>,
+        options: &CellOptions,
+        masks: Option<&dyn Store>,
+    ) -> Result<Self> {
+        let path = match source {
+            CellSource::Path(path) => path,
+            CellSource::Memory(_) => Path::new(with_columns::TABLE),
+            CellSource::Labels(labels) => labels.path(),
+        };
+        check_choices(path, options, masks.is_some())?;
+        match source {
+            CellSource::Labels(labels) => Self::of_labels(images, (labels, path), options, masks),
+            CellSource::Memory(batches) => {
+                let columns = with_columns::whole(batches)?;
+                if columns.num_rows() == 0 {
+                    return Err(Error::new(path, "the table has no rows").choice());
+                }
+                Self::of_columns(images, CellTable::in_memory(path, columns), options, masks)
+            }
+            CellSource::Path(path) => {
+                let wanted = [&options.x, &options.y, &options.label].into_iter().flatten();
+                let wanted: Vec<&str> = wanted.map(String::as_str).collect();
+                match table::open(path, &wanted)? {
+                    TableFile::Labels(store) => Self::of_labels(images, (&*store, path), options, masks),
+                    TableFile::Columns(table) => Self::of_columns(images, table, options, masks),
+                }
+            }
+        }
+    }
+
+    fn of_labels(
+        images: &dyn Store,
+        labels: (&dyn Store, &Path),
+        options: &CellOptions,
+        masks: Option<&dyn Store>,
+    ) -> Result<Self> {
+        let (table, image) = centroids::table(images, labels.0, &options.by)?;
+        let placement = Placement::of(&table, image, None, &CellOptions::default())?;
+        let sets = LabelSets { masks, labels: Some(labels) };
+        Self::masked(images, table, &placement, options, &sets)
+    }
+
+    fn of_columns(
+        images: &dyn Store,
+        table: CellTable,
+        options: &CellOptions,
+        masks: Option<&dyn Store>,
+    ) -> Result<Self> {
         let by = By::of(images, &table, options)?;
         let keys = (!by.columns().is_empty()).then(|| table.read(by.columns())).transpose()?;
         let none = || RecordBatch::new_empty(std::sync::Arc::new(arrow_schema::Schema::empty()));
         let keys = keys.unwrap_or_else(none);
         let image = image_of(images, &table, &by, &keys)?;
         let placement = Placement::of(&table, image, Some(images), options)?;
-        Self::masked(images, table, &placement, options, None)
+        Self::masked(images, table, &placement, options, &LabelSets { masks, labels: None })
     }
 
-    /// The cells, with their masks where these are asked for: `labels`, where the table is label images.
+    /// The cells, with their masks where these are asked for.
     fn masked(
         images: &dyn Store,
         table: CellTable,
         placement: &Placement,
         options: &CellOptions,
-        labels: Option<PathBuf>,
+        sets: &LabelSets<'_>,
     ) -> Result<Self> {
         let mut cells = Self::placed(images, table, placement, options)?;
         if options.mask != Mask::None {
-            cells.masks = Some(cells.mask_rows(images, options, labels, placement.labels.is_some())?);
+            let has_labels = placement.labels.is_some();
+            let masks = MaskRows::find(images, &cells.table, &cells.boxes, options, sets, has_labels)?;
+            cells.masks = Some(masks);
         }
         Ok(cells)
     }
@@ -287,55 +303,10 @@ impl Cells {
         }
         Ok(())
     }
-
-    /// The label images of the images that have a cell.
-    fn mask_rows(
-        &self,
-        images: &dyn Store,
-        options: &CellOptions,
-        of_table: Option<PathBuf>,
-        has_labels: bool,
-    ) -> Result<MaskRows> {
-        let are_labels = options.masks.is_none() && of_table.is_some();
-        let Some(path) = options.masks.clone().or(of_table) else {
-            return Err(Error::new(&self.table.path, "a mask needs label images")
-                .choice()
-                .hint("give the set that has one for each image (masks)"));
-        };
-        if !has_labels {
-            return Err(self.table.no_choice(
-                "a mask needs the number of each cell in its label image: name its column (label)",
-                &["number", "label"],
-            ));
-        }
-        let labels = concat::open(&path, &OpenOptions::default())?;
-        let rows = pair(images, &*labels, &options.by)?;
-        let mut last = None;
-        for cell in &self.boxes {
-            if last.replace(cell.image) == Some(cell.image) {
-                continue;
-            }
-            let image = images.row_info(cell.image)?.shape;
-            let Some(row) = rows[cell.image] else {
-                let cause = format!("there is no label image of the image {}", images.name(cell.image)?);
-                return Err(Error::new(&path, cause)
-                    .hint("label images are told by the names of their images, which theirs begin with"));
-            };
-            let label = labels.row_info(row)?.shape;
-            if !is_mask_of(label, image) {
-                let cause = format_args!("the label image has shape {label} (TCZYX), and its image {image}");
-                return Err(Error::new(&path, cause)
-                    .row(row)
-                    .hint("a label image has the rows and columns of its image, and one channel"));
-            }
-        }
-        let has_to_be_seen = options.unmatched == Unmatched::Error && !are_labels;
-        Ok(MaskRows { mask: options.mask, path, rows, has_to_be_seen })
-    }
 }
 
 /// Whether what is asked for can be had of any table.
-fn check_choices(path: &Path, options: &CellOptions) -> Result<()> {
+fn check_choices(path: &Path, options: &CellOptions, has_masks: bool) -> Result<()> {
     if options.size.contains(&0) || options.size.iter().any(|&side| side > MAX_SIDE) {
         let [height, width] = options.size;
         let cause = format_args!("crops of {height} x {width} pixels");
@@ -343,21 +314,12 @@ fn check_choices(path: &Path, options: &CellOptions) -> Result<()> {
             .choice()
             .hint(format_args!("give 1 to {MAX_SIDE} rows and columns")));
     }
-    if options.mask == Mask::None && options.masks.is_some() {
+    if options.mask == Mask::None && (options.masks.is_some() || has_masks) {
         return Err(Error::new(path, "label images were given, and nothing to do with them")
             .choice()
             .hint("choose what a mask is for: zero or channel"));
     }
     Ok(())
-}
-
-/// Whether a label image of this shape can be a mask of an image: of each time point and plane, or of all.
-fn is_mask_of(label: Shape, image: Shape) -> bool {
-    let fits = |label: usize, image: usize| label == 1 || label == image;
-    label.c() == 1
-        && (label.y(), label.x()) == (image.y(), image.x())
-        && fits(label.t(), image.t())
-        && fits(label.z(), image.z())
 }
 
 /// Checks that a crop of all planes of an image can be counted in bytes.
@@ -366,17 +328,4 @@ fn checked(images: &dyn Store, row: usize, info: RowInfo, [height, width]: [usiz
     // With a channel for the mask.
     let crop = Shape([t, c.saturating_add(1), z, height, width]);
     crop.checked_bytes(info.dtype).map(|_| ()).map_err(|e| Error::new(images.path(), e).row(row))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn masks_have_the_planes_of_their_image_or_one() {
-        let image = Shape([2, 3, 4, 5, 6]);
-        assert!(is_mask_of(Shape([1, 1, 1, 5, 6]), image) && is_mask_of(Shape([2, 1, 4, 5, 6]), image));
-        assert!(!is_mask_of(Shape([1, 3, 1, 5, 6]), image) && !is_mask_of(Shape([1, 1, 1, 6, 5]), image));
-        assert!(!is_mask_of(Shape([3, 1, 1, 5, 6]), image));
-    }
 }

@@ -22,6 +22,7 @@
 //! | `pairs` | which label image is of which image |
 //! | `edge` | the box of a cell, and what of it lies outside of the image |
 //! | `found` | [`CellsReport`]: what was left out, counted, with the first few |
+//! | `mask_rows` | which label image is the mask of each image |
 //! | `join` | [`Cells`]: all of that for one table and one set |
 //! | `own_pixels` | which pixels of a crop are the cell's |
 //! | `cut` | boxes of many cells, read in one call, each piece decoded once |
@@ -38,6 +39,7 @@ mod found;
 mod hints;
 mod join;
 mod keys;
+mod mask_rows;
 mod options;
 mod own_pixels;
 mod pairs;
@@ -52,7 +54,7 @@ mod table;
 mod text_columns;
 
 pub use found::{CellsReport, Found};
-pub use join::Cells;
+pub use join::{CellSource, Cells};
 pub use options::{CellOptions, Edge, Mask, Unit, Unmatched};
 pub use pairs::{agree_in_order, pair};
 pub use store::CellsStore;

@@ -13,8 +13,8 @@ use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
 use crate::outer_rows::TakerError;
 use crate::{
-    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PageCache, PixelSink, Request,
-    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
+    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result,
+    RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -57,10 +57,21 @@ impl CellsStore {
     /// # Errors
     /// Label images that cannot be opened.
     pub fn new(images: Arc<dyn Store>, cells: Arc<Cells>) -> Result<Self> {
-        let open = |path: &PathBuf| -> Result<Arc<dyn Store>> {
-            Ok(Arc::from(concat::open(path, &OpenOptions::default())?))
+        Self::of(images, cells, None)
+    }
+
+    /// The same with the label images that are the masks, where they are open.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of(images: Arc<dyn Store>, cells: Arc<Cells>, masks: Option<Arc<dyn Store>>) -> Result<Self> {
+        let masks = match &cells.masks {
+            None => None,
+            Some(named) => Some(match masks {
+                Some(open) => open,
+                None => Arc::from(concat::open(&named.path, &OpenOptions::default())?),
+            }),
         };
-        let masks = cells.masks.as_ref().map(|masks| open(&masks.path)).transpose()?;
         Ok(Self { images, cells, masks, most: usize::MAX })
     }
 
@@ -94,15 +105,6 @@ impl CellsStore {
     /// What the image of the cell `row` is.
     fn image_info(&self, row: usize, image: usize) -> Result<RowInfo> {
         self.images.row_info(image).map_err(|e| e.of_row(row))
-    }
-
-    /// What the label images say, where they are masks.
-    pub(super) fn mask_hints(&self) -> Hints<'_> {
-        self.masks.as_ref().map_or_else(Hints::default, |masks| masks.hints())
-    }
-
-    fn mask(&self) -> Mask {
-        self.cells.masks.as_ref().map_or(Mask::None, |masks| masks.mask)
     }
 
     /// What requests want of images and label images; what lies outside of its image is put at once.
@@ -341,11 +343,7 @@ impl Store for CellsStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        let images = self.images.hints();
-        let keeps = images.pages.is_some() || self.mask_hints().pages.is_some();
-        let pages = keeps.then_some(self as &dyn PageCache);
-        let is_last_mask = self.mask() == Mask::Channel;
-        Hints { columns: Some(self), sites: None, parts: None, pages, is_last_mask, are_cut: true, ..images }
+        self.own_hints()
     }
 
     /// Where the image lies, which cells are sorted by; not the image's grid, since a cell begins anywhere in it.

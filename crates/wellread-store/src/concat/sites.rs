@@ -23,7 +23,10 @@ impl SiteTable for Concat {
             all.incomplete += one.incomplete;
             all.left_out += one.left_out;
             all.unmatched += one.unmatched;
+            all.unnamed += one.unnamed;
+            all.unnamed_first.extend(one.unnamed_first.iter().map(|name| format!("{}/{name}", part.name)));
         }
+        all.unnamed_first.truncate(SiteSummary::NAMED);
         all.layout = layouts.join(", ");
         all
     }

@@ -273,6 +273,9 @@ impl Store for Concat {
             |text: fn(&StoreLayout) -> &String| parts::in_words(layouts.iter().map(|one| text(one).clone()));
         let chunk = layouts.first().and_then(|layout| layout.chunk);
         let sum = |count: fn(&StoreLayout) -> usize| layouts.iter().map(count).sum();
+        let named = self.parts.iter().zip(&layouts);
+        let lacks =
+            named.flat_map(|(part, one)| one.lacks.iter().map(move |what| format!("{}: {what}", part.name)));
         Ok(StoreLayout {
             codec: of(|layout| &layout.codec),
             pieces: of(|layout| &layout.pieces),
@@ -280,6 +283,7 @@ impl Store for Concat {
             chunk: chunk.filter(|_| layouts.iter().all(|layout| layout.chunk == chunk)),
             white_is_zero_images: sum(|layout| layout.white_is_zero_images),
             palette_images: sum(|layout| layout.palette_images),
+            lacks: lacks.collect(),
         })
     }
 
@@ -355,7 +359,7 @@ impl PartTable for Concat {
     fn parts(&self) -> Vec<SetPart> {
         let rows = self.starts.windows(2).map(|ends| ends[0]..ends[1]);
         let parts = self.parts.iter().zip(rows);
-        parts.map(|(part, rows)| SetPart { name: part.name.clone(), rows }).collect()
+        parts.map(|(part, rows)| SetPart { name: part.name.clone(), rows: vec![rows] }).collect()
     }
 }
 

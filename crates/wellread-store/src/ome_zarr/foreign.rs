@@ -49,7 +49,7 @@ pub(super) fn entry(folder: &Path) -> Result<Option<String>> {
 /// The metadata of an image that does not have the mark of wellread's writer.
 fn of_others(folder: &Path) -> String {
     let file = ZARR_METADATA.into_iter().find(|file| place::exists(&folder.join(file))).unwrap_or_default();
-    format!("{file}, which wellread did not write")
+    format!("{file}{}", entries::UNMARKED)
 }
 
 /// What is neither metadata nor at one of `paths`, nor found by `inside` in what is there.
@@ -201,6 +201,8 @@ mod tests {
             [entry(&image).unwrap(), entry(dir.path()).unwrap()]
         };
         assert_eq!(attributes(r#", "wellread": {"name": "a"}"#), [None, None]);
+        // As the first version of the writer marked some of its images.
+        assert_eq!(attributes(r#", "wellread": {"image": {"id": "a"}}"#), [None, None]);
         for found in attributes("").map(Option::unwrap) {
             assert!(found.ends_with(", which wellread did not write"), "{found}");
         }

@@ -15,7 +15,7 @@ const FOLDER: &str = "labels";
 /// The folders of labels of the images at `root`, each with the names of those in it: one or more. What cannot be looked at has none.
 pub(crate) fn below(root: &Path) -> Vec<(PathBuf, Vec<String>)> {
     let options = OpenOptions { format: Some(NAMING.name.to_owned()), ..OpenOptions::default() };
-    let rows = layout::rows(root, &options).unwrap_or_default();
+    let rows = layout::rows(root, &options).unwrap_or_default().places;
     let folders =
         rows.iter().map(|row| root.join(&row.below).join(FOLDER)).filter(|folder| place::is_folder(folder));
     let named = folders.map(|folder| {

@@ -1,6 +1,7 @@
 //! Which groups below a path are the rows: one image, a folder of images, a plate, a well, or the numbered
 //! series that bioformats2raw writes.
 
+use super::fields;
 use super::group::{Group, inside};
 use crate::file_names;
 use crate::file_rows::ImageLocation;
@@ -47,43 +48,65 @@ fn ends_in_zarr(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == "zarr")
 }
 
+/// The rows of a path.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// Where they are, and what they are called.
+    pub places: Vec<ImageLocation>,
+    /// Those whose folders are not there, though metadata name them.
+    pub absent: BTreeSet<usize>,
+    /// What a plate lacks, in sentences.
+    pub lacks: Vec<String>,
+}
+
+impl From<Vec<ImageLocation>> for Rows {
+    fn from(places: Vec<ImageLocation>) -> Self {
+        Self { places, ..Self::default() }
+    }
+}
+
 /// Lists the rows of `path`.
 ///
 /// # Errors
 /// No image there, unreadable metadata of a plate or series, or files of other image formats beside the images.
-pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
+pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Rows> {
     if !is_zarr(path) {
-        return folder(path, options);
+        return folder(path, options).map(Rows::from);
     }
     let group = Group::load(path)?;
     if group.ome.multiscales.is_some() {
         let name = group.own_name().map_or_else(|| image_name(path), str::to_owned);
-        return Ok(vec![ImageLocation { name, below: PathBuf::new() }]);
+        return Ok(vec![ImageLocation { name, below: PathBuf::new() }].into());
     }
-    let rows = if group.ome.plate.is_some() {
-        plate(path, &group, options.missing)?
+    let is_series = group.ome.plate.is_none() && group.ome.well.is_none();
+    let mut wells_gone = vec![];
+    let listed = if group.ome.plate.is_some() {
+        plate(path, &group, options.missing, &mut wells_gone)?
     } else if group.ome.well.is_some() {
         well(path, &group, "")?
     } else if group.ome.bioformats2raw.is_some() {
         series(path)?
     } else {
-        return folder(path, options).map_err(|_| {
+        return folder(path, options).map(Rows::from).map_err(|_| {
             Error::new(&group.file, "has no OME metadata (multiscales, plate or bioformats2raw.layout)")
                 .hint("this is a Zarr group but no OME-Zarr; give the path of an OME-Zarr image")
         });
     };
-    let rows = if options.missing == Missing::Skip && group.ome.bioformats2raw.is_none() {
-        let absent = absent(path, &rows);
-        let there = rows.into_iter().enumerate().filter(|(row, _)| !absent.contains(row));
-        there.map(|(_, place)| place).collect()
+    let looks = !is_series || options.missing == Missing::Zero;
+    let absent = if looks { absent(path, &listed) } else { BTreeSet::new() };
+    let lacks =
+        if is_series { vec![] } else { fields::lacks(&listed, &absent, &wells_gone, options.missing) };
+    let rows = if options.missing == Missing::Skip {
+        let there = listed.into_iter().enumerate().filter(|(row, _)| !absent.contains(row));
+        Rows { places: there.map(|(_, place)| place).collect(), absent: BTreeSet::new(), lacks }
     } else {
-        rows
+        Rows { places: listed, absent, lacks }
     };
-    if rows.is_empty() { Err(Error::new(path, "lists no images")) } else { Ok(rows) }
+    if rows.places.is_empty() { Err(Error::new(path, "lists no images")) } else { Ok(rows) }
 }
 
 /// The rows whose folders are not there, though metadata name them. Each folder that they lie in is listed once.
-pub(super) fn absent(path: &Path, rows: &[ImageLocation]) -> BTreeSet<usize> {
+fn absent(path: &Path, rows: &[ImageLocation]) -> BTreeSet<usize> {
     let listed = |folder: &Path| -> HashSet<OsString> {
         let entries = place::list(folder).into_iter().flatten();
         entries.filter_map(|entry| Some(entry.ok()?.name())).collect()
@@ -122,15 +145,15 @@ pub(crate) fn plates_in(folder: &Path) -> Option<Vec<PathBuf>> {
     (!plates.is_empty()).then_some(plates)
 }
 
-/// The images of a plate, named ROW/COLUMN/FIELD.
-fn plate(path: &Path, group: &Group, missing: Missing) -> Result<Vec<ImageLocation>> {
+/// The images of a plate, named ROW/COLUMN/FIELD. Wells that are not there and are left out are put into `gone`.
+fn plate(path: &Path, group: &Group, missing: Missing, gone: &mut Vec<String>) -> Result<Vec<ImageLocation>> {
     let mut rows = vec![];
     for entry in group.ome.plate.iter().flat_map(|p| &p.wells) {
         inside(&group.file, &entry.path)?;
         let folder = path.join(&entry.path);
         match Group::load(&folder) {
             Ok(group) => rows.extend(well(path, &group, &entry.path)?),
-            Err(_) if missing == Missing::Skip && !is_zarr(&folder) => {}
+            Err(_) if missing == Missing::Skip && !is_zarr(&folder) => gone.push(entry.path.clone()),
             Err(error) if !is_zarr(&folder) => {
                 return Err(Error::new(error.path(), error.cause())
                     .hint("--missing skip leaves wells out that are not there"));

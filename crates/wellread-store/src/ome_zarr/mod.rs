@@ -29,7 +29,7 @@
 //! | [`general`] | chunks whose codecs only `zarrs` knows |
 //! | [`shard`] | the index of a shard and the byte ranges to read |
 //! | [`grid`] | which chunks a region touches |
-//! | [`plate`] | columns of a plate: well, field of view, acquisition |
+//! | [`plate`], [`fields`] | columns of a plate: well, field of view, acquisition; what a plate lacks |
 //! | [`order`] | memory order: from any order of axes to TCZYX |
 //! | [`plausible`] | declared sizes against what the files can hold |
 //! | [`store`] | the [`crate::Store`] |
@@ -45,6 +45,7 @@ mod chain;
 mod chunk;
 mod codec;
 mod encode;
+mod fields;
 mod foreign;
 mod format;
 mod general;

@@ -38,8 +38,12 @@ pub(super) struct OmeZarrStore {
     level: usize,
     /// Rows, with the plans of their arrays once read; rows of equal metadata share one.
     rows: FileRows<Arc<ArrayPlan>>,
-    /// Rows of a plate whose folders are not there and that are read as 0, as large as the first that is there.
+    /// Rows of a plate whose folders are not there: they look like the first that is there.
     absent: BTreeSet<usize>,
+    /// Whether those are read as 0; else they cannot be read.
+    is_zero: bool,
+    /// What the plate lacks, in sentences.
+    lacks: Vec<String>,
     /// Where the rows are those of a plate.
     plate: Option<PlateColumns>,
     plans: Plans,
@@ -70,11 +74,12 @@ impl OmeZarrStore {
     /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         fd_table::reserve_descriptors();
-        let places = layout::rows(path, options)?;
-        let is_zero = options.missing == Missing::Zero;
+        let layout::Rows { places, absent, lacks } = layout::rows(path, options)?;
         let store = Self {
             level: options.level,
-            absent: if is_zero { layout::absent(path, &places) } else { BTreeSet::new() },
+            absent,
+            is_zero: options.missing == Missing::Zero,
+            lacks,
             rows: FileRows::new(path, places),
             plate: PlateColumns::of(path),
             plans: Plans::default(),
@@ -146,6 +151,14 @@ impl OmeZarrStore {
     ) -> Result<()> {
         let plan = self.plan(*row)?;
         let entry = self.rows.row(*row)?;
+        if !self.is_zero && self.absent.contains(row) {
+            return Err(Error::new(
+                self.rows.path_of(entry),
+                "the field is not there, though the metadata name it",
+            )
+            .row(*row)
+            .hint("--missing skip leaves such fields out, --missing zero reads them as 0"));
+        }
         let (first, last) = covering(region, &plan.chunk);
         let array_dir = || self.rows.path_of(entry).join(&plan.dataset);
         for_each_index(first, last, |at| {
@@ -400,6 +413,7 @@ impl Store for OmeZarrStore {
                 Kind::Chunk(_) => plan.chunk,
                 Kind::Shard(shard) => shard.inner,
             }),
+            lacks: self.lacks.clone(),
             ..StoreLayout::default()
         })
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Of the first image at `root`, whose name is `name`. What cannot be looked at has nothing.
 pub(crate) fn of_first(root: &Path, name: &str) -> Vec<&'static str> {
     let options = OpenOptions { format: Some(NAMING.name.to_owned()), ..OpenOptions::default() };
-    let rows = layout::rows(root, &options).unwrap_or_default();
+    let rows = layout::rows(root, &options).unwrap_or_default().places;
     let multiscale = rows.first().and_then(|row| multiscale(&root.join(&row.below)));
     multiscale.map_or_else(Vec::new, |multiscale| unkept(&multiscale, name))
 }

@@ -44,6 +44,8 @@ pub(super) struct Grouped {
     pub columns: Vec<TextColumn>,
     /// Files that no pattern fits.
     pub unmatched: Vec<String>,
+    /// Images of the folder that a table of files does not name.
+    pub unnamed: Vec<String>,
 }
 
 impl Grouped {
@@ -132,7 +134,7 @@ pub(super) fn group(files: &[FileText], matcher: &Matcher) -> Result<Grouped, Fa
     let first: Vec<&Named> = sites.iter().map(|&file| &found[file].1).collect();
     let names = names_of(matcher, &first);
     let columns = columns_of(matcher, &first);
-    Ok(Grouped { names, axes, channels, planes, columns, unmatched })
+    Ok(Grouped { names, axes, channels, planes, columns, unmatched, unnamed: vec![] })
 }
 
 /// The first few of some names.

@@ -12,6 +12,7 @@ use super::columns::{self, TextColumn};
 use super::group::{Grouped, NO_FILE};
 use super::paths;
 use super::store;
+use super::unnamed;
 use crate::delimited::{self, Table};
 use crate::features::{PLATE, WELL};
 use crate::format::{Missing, OpenOptions};
@@ -92,6 +93,11 @@ fn channels(header: &[String]) -> Vec<ChannelColumns> {
 /// # Errors
 /// A table that cannot be read, no row in it, files of a format that folders of images are not of.
 pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>> {
+    open_of(path, options, None)
+}
+
+/// As [`open`]; with the folder that is meant, images in it that the table does not name are looked for.
+fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<Box<dyn Store>> {
     let table = read(path)?;
     let channels = channels(&table.header);
     if table.len() == 0 {
@@ -145,11 +151,15 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Store>>
             ),
         });
     }
+    let unnamed = folder.map_or_else(Vec::new, |folder| {
+        let beside = files_beside(path, &table, &channels, options, &mut folders);
+        unnamed::below(folder, files.iter().chain(&beside))
+    });
     let names = names(&table, &channels);
     let columns = columns_of(&table, &options.path_map);
     let titles: Vec<String> = channels.into_iter().map(|channel| channel.name).collect();
     let axes = [vec![String::new()], titles.clone(), vec![String::new()]];
-    let grouped = Grouped { names, axes, channels: titles, planes, columns, unmatched: vec![] };
+    let grouped = Grouped { names, axes, channels: titles, planes, columns, unmatched: vec![], unnamed };
     let inner = store_of(path, files)?;
     store::opened(
         inner,
@@ -170,7 +180,7 @@ pub(super) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Option
     if !place::is_file(&table) || !is_one(&table) {
         return Ok(None);
     }
-    let store = match open(&table, options) {
+    let store = match open_of(&table, options, Some(folder)) {
         Ok(store) => store,
         Err(error) if error.is_choice() => return Ok(None),
         Err(error) => return Err(error.hint("--layout files reads the folder without the table")),
@@ -185,6 +195,31 @@ pub(super) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Option
     let files = store.hints().sites.map(SiteTable::files_of_rows).unwrap_or_default();
     let are_below = files.iter().flatten().all(is_below);
     Ok(are_below.then_some(store))
+}
+
+/// The files that other columns than those of the channels name, such as illumination and outlines.
+fn files_beside(
+    path: &Path,
+    table: &Table,
+    channels: &[ChannelColumns],
+    options: &OpenOptions,
+    folders: &mut paths::Folders,
+) -> Vec<PathBuf> {
+    let is_channel = |column: usize| channels.iter().any(|channel| channel.file == Some(column));
+    let mut seen: HashSet<(&str, &str)> = HashSet::new();
+    let mut files = vec![];
+    for (column, name) in table.header.iter().enumerate() {
+        let Some(name) = name.strip_prefix(FILE).filter(|_| !is_channel(column)) else { continue };
+        let folder = table.column(&format!("{FOLDER}{name}"));
+        for row in 0..table.len() {
+            let folder = folder.map_or("", |folder| table.value(row, folder));
+            let file = table.value(row, column);
+            if !file.is_empty() && seen.insert((folder, file)) {
+                files.push(paths::place(path, folder, file, &options.path_map, folders));
+            }
+        }
+    }
+    files
 }
 
 fn read(path: &Path) -> Result<Table> {

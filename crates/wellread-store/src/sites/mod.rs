@@ -23,6 +23,7 @@
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
 //! | `store`, `plane_sink`, `channels` | the store whose rows are sites |
 //! | `load_data`, `paths` | tables of files, and where the files of another machine lie here |
+//! | `unnamed` | images of a folder that the table in it does not name |
 //! | `companion` | `*.companion.ome` |
 
 mod cellomics;
@@ -48,6 +49,7 @@ mod pattern;
 mod plane_sink;
 mod recognise;
 mod store;
+mod unnamed;
 
 pub use layout::Layout;
 pub use options::SiteOptions;

@@ -376,6 +376,8 @@ impl SiteTable for SitesStore {
             incomplete: count,
             left_out: if self.origin.missing == Missing::Skip { count } else { 0 },
             unmatched: self.grouped.unmatched.len(),
+            unnamed: self.grouped.unnamed.len(),
+            unnamed_first: self.grouped.unnamed.iter().take(SiteSummary::NAMED).cloned().collect(),
         }
     }
 

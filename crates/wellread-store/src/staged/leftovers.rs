@@ -1,13 +1,14 @@
-//! What runs that were killed have left in a folder: found and named. A writer removes what was left of its own target; the rest
-//! may be wanted, or be another machine's that writes there, so that the user decides.
+//! What runs that were killed have left in a folder: found and named. A writer removes what was left of its own target by processes
+//! that have ended; the rest may be wanted, or be another machine's or container's that writes there, so that the user decides.
 
 use super::remove::remove_any;
+use super::writer::{Life, life, life_of};
 use crate::entries::{OLD, PARTIAL, RESUME};
 use crate::journal::Journal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How long nobody has written to what is named: a process of another machine or container, which is not seen here, may write to it.
+/// How long nobody has written to what is named: a process that is not seen here may write to it.
 const QUIET: Duration = Duration::from_hours(1);
 
 /// What a run has left, which says what can be done with it.
@@ -15,6 +16,9 @@ const QUIET: Duration = Duration::from_hours(1);
 pub enum LeftoverKind {
     /// Half of an output, of no use.
     Partial,
+    /// Half of an output, of a process on another machine, in another container or before the machine was started anew: whether it
+    /// still writes cannot be told here.
+    Elsewhere,
     /// Kept to be gone on with, by the same command.
     Resumable,
     /// What was at this place before, moved aside to be replaced: the run ended before anything was put there.
@@ -35,14 +39,21 @@ pub struct Leftover {
 /// What lies directly in `folder` of runs that no process seen here goes on with, by name; of outputs those that nobody has written to
 /// for an hour. Nothing where that is no folder, or cannot be listed.
 pub fn leftovers(folder: &Path) -> Vec<Leftover> {
-    found_in(folder, leftover)
+    found_in(folder, |path| leftover(path, None))
+}
+
+/// As [`leftovers`], for the folder that `target` lies in; of the target itself also what a process elsewhere may be writing now, which
+/// no writer of the same target removes.
+pub fn leftovers_beside(target: &Path) -> Vec<Leftover> {
+    let name = target.file_name().and_then(|name| name.to_str());
+    target.parent().map_or_else(Vec::new, |folder| found_in(folder, |path| leftover(path, name)))
 }
 
 /// As [`leftovers`], of files and folders that are called otherwise: of a name `process` tells which process made it, if it is of that
 /// kind. They are of no use without that process.
 pub fn leftovers_of(folder: &Path, process: fn(&str) -> Option<&str>) -> Vec<Leftover> {
     found_in(folder, |path| {
-        if !is_gone(process(path.file_name()?.to_str()?)?) {
+        if life_of(process(path.file_name()?.to_str()?)?) != Life::Gone {
             return None;
         }
         let (bytes, written) = size(path);
@@ -58,7 +69,7 @@ fn found_in(folder: &Path, leftover: impl Fn(&Path) -> Option<Leftover>) -> Vec<
     found
 }
 
-fn leftover(path: &Path) -> Option<Leftover> {
+fn leftover(path: &Path, wanted: Option<&str>) -> Option<Leftover> {
     let name = path.file_name()?.to_str()?;
     if name.starts_with(RESUME) {
         let is_left = path.is_dir() && !Journal::is_busy(path);
@@ -67,15 +78,18 @@ fn leftover(path: &Path) -> Option<Leftover> {
         return is_left.then(leftover);
     }
     let (process, of) = written_by(name)?;
-    if !is_gone(process) {
-        return None;
-    }
+    let kind = match life(process) {
+        Life::Lives => return None,
+        Life::Gone => LeftoverKind::Partial,
+        Life::Unseen => LeftoverKind::Elsewhere,
+    };
     let (bytes, written) = size(path);
+    let is_named = is_quiet(written) || kind == LeftoverKind::Elsewhere && wanted == Some(of);
     let target = of.strip_suffix(OLD).map(|target| path.with_file_name(target));
     let kind = match target.filter(|target| target.symlink_metadata().is_err()) {
         Some(target) => LeftoverKind::MovedAside(target),
-        None if !is_quiet(written) => return None,
-        None => LeftoverKind::Partial,
+        None if !is_named => return None,
+        None => kind,
     };
     Some(Leftover { path: path.to_owned(), bytes, kind })
 }
@@ -101,7 +115,7 @@ fn size(path: &Path) -> (u64, SystemTime) {
     (bytes, written)
 }
 
-/// Removes partial outputs of the same target whose writing process no longer lives. What such a process moved aside
+/// Removes partial outputs of the same target whose writing process is known to have ended. What such a process moved aside
 /// goes when something is in its place.
 pub(super) fn remove_leftovers(parent: &Path, name: &str) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
@@ -110,28 +124,22 @@ pub(super) fn remove_leftovers(parent: &Path, name: &str) {
         let file = entry.file_name();
         let Some((process, of)) = file.to_str().and_then(written_by) else { continue };
         let ours = of == name || replaced && of.strip_suffix(OLD) == Some(name);
-        if ours && is_gone(process) {
+        if ours && life(process) == Life::Gone {
             remove_any(&entry.path());
         }
     }
 }
 
-/// The process in the temporary name of an output, and the name of its target.
+/// The mark of the process in the temporary name of an output, and the name of its target.
 fn written_by(file: &str) -> Option<(&str, &str)> {
     let mut parts = file.strip_prefix(PARTIAL)?.splitn(3, '-');
     let (process, _, of) = (parts.next()?, parts.next()?, parts.next()?);
     Some((process, of))
 }
 
-/// Whether a process no longer lives; `false` where the system does not say.
-fn is_gone(process: &str) -> bool {
-    let lives = process.parse::<u32>().is_ok_and(|id| Path::new("/proc").join(id.to_string()).exists());
-    !lives && Path::new("/proc/self").exists()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::Staged;
+    use super::super::{Staged, process_mark};
     use super::*;
 
     #[test]
@@ -156,7 +164,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn what_no_process_writes_is_named_with_its_size() {
         let dir = tempfile::tempdir().unwrap();
-        let partial = dir.path().join(".wellread-partial-4294967294-0-set");
+        let gone = process_mark(4_294_967_294);
+        let partial = dir.path().join(format!(".wellread-partial-{gone}-0-set"));
         std::fs::create_dir_all(partial.join("inner")).unwrap();
         std::fs::write(partial.join("inner/a.tif"), [0; 5]).unwrap();
         std::fs::write(partial.join("b.tif"), [0; 2]).unwrap();
@@ -181,7 +190,7 @@ mod tests {
         }
         assert_eq!(leftovers(dir.path()), [of(&partial, 7, LeftoverKind::Partial), kept.clone()]);
         // A set that was moved aside is the only one while nothing is at its place.
-        let aside = dir.path().join(".wellread-partial-4294967294-1-plate.old");
+        let aside = dir.path().join(format!(".wellread-partial-{gone}-1-plate.old"));
         std::fs::write(&aside, [0; 4]).unwrap();
         let plate = dir.path().join("plate");
         let moved = of(&aside, 4, LeftoverKind::MovedAside(plate.clone()));
@@ -192,5 +201,35 @@ mod tests {
         assert_eq!(leftovers(dir.path()), [of(&partial, 7, LeftoverKind::Partial), old, kept]);
         drop((staged, busy));
         assert!(leftovers(&dir.path().join("none")).is_empty());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_a_process_elsewhere_writes_is_named_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("set");
+        // Of another container, of a release whose names had no place, and of a process here that has ended.
+        let mut places = ["4294967294.none", "4294967294"]
+            .map(|mark| dir.path().join(format!(".wellread-partial-{mark}-0-set")))
+            .to_vec();
+        places.sort();
+        let gone = dir.path().join(format!(".wellread-partial-{}-0-set", process_mark(4_294_967_294)));
+        for place in places.iter().chain([&gone]) {
+            std::fs::write(place, [0; 6]).unwrap();
+        }
+        drop(Staged::new(&target, false).unwrap());
+        assert!(places.iter().all(|place| place.exists()) && !gone.exists());
+        let of = |path: &PathBuf| Leftover { path: path.clone(), bytes: 6, kind: LeftoverKind::Elsewhere };
+        let both: Vec<Leftover> = places.iter().map(of).collect();
+        assert_eq!(leftovers_beside(&target), both);
+        // Of another target, somebody may be writing it, which is nobody's concern.
+        assert!(leftovers(dir.path()).is_empty() && leftovers_beside(&dir.path().join("other")).is_empty());
+        for place in &places {
+            let long_ago = SystemTime::now() - 2 * QUIET;
+            std::fs::File::open(place).unwrap().set_modified(long_ago).unwrap();
+        }
+        assert_eq!(leftovers(dir.path()), both);
+        super::super::write(&target, b"whole").unwrap();
+        assert!(places.iter().all(|place| place.exists()));
     }
 }

@@ -34,15 +34,21 @@ fn is_replaceable(target: &Path, there: FileType) -> Result<()> {
     if !there.is_dir() {
         return Err(Error::new(target, "is neither a file nor a folder and is not replaced"));
     }
-    let foreign = foreign_entry(target)?;
-    match foreign {
-        None => Ok(()),
-        Some(entry) => Err(Error::new(
-            target,
-            format_args!("is a folder that holds more than a set of images ({entry}) and is not replaced"),
-        )
-        .hint("choose another name, or remove the folder yourself")),
-    }
+    let Some(entry) = foreign_entry(target)? else { return Ok(()) };
+    let cause =
+        format_args!("is a folder that holds more than a set of images ({entry}) and is not replaced");
+    let error = Error::new(target, cause);
+    Err(match entry.strip_suffix(entries::UNMARKED) {
+        Some(_) => error.hint(format_args!(
+            "choose another name. Sets of PNG and OME-Zarr that the first versions of wellread wrote have no mark, and look like those \
+             of others: if this is one, remove the folder {} yourself",
+            target.display()
+        )),
+        None => error.hint(format_args!(
+            "choose another name, or move {} elsewhere, or remove the folder yourself",
+            target.join(&entry).display()
+        )),
+    })
 }
 
 /// Something in a folder that does not look like a part of a set of images; `None` for an empty folder.

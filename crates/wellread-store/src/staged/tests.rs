@@ -51,6 +51,19 @@ fn what_is_no_set_of_images_is_not_replaced() {
     std::fs::write(home.join("precious.txt"), b"").unwrap();
     let error = Staged::new(&home, true).unwrap_err().to_string();
     assert!(error.contains("precious.txt") && error.contains("not replaced"), "{error}");
+    assert!(error.contains(&format!("move {} elsewhere", home.join("precious.txt").display())), "{error}");
+    #[cfg(feature = "image-folder")]
+    {
+        // As another program writes it, and as wellread did before it marked its pictures: nobody can tell.
+        let pictures = dir.path().join("pictures");
+        std::fs::create_dir(&pictures).unwrap();
+        std::fs::write(pictures.join("a.png"), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR and more").unwrap();
+        let error = Staged::new(&pictures, true).unwrap_err().to_string();
+        assert!(error.contains("(a.png, which wellread did not write)"), "{error}");
+        let removed = format!("remove the folder {} yourself", pictures.display());
+        assert!(error.contains("have no mark") && error.contains(&removed), "{error}");
+        assert!(pictures.join("a.png").exists());
+    }
     #[cfg(unix)]
     {
         let error = Staged::new(Path::new("/dev/null"), true).unwrap_err().to_string();
@@ -254,7 +267,7 @@ fn what_another_writer_moved_aside_is_in_nobodys_way() {
 fn what_a_killed_writer_moved_aside_goes_once_it_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("set");
-    let aside = dir.path().join(".wellread-partial-4294967294-0-set.old");
+    let aside = dir.path().join(format!(".wellread-partial-{}-0-set.old", process_mark(4_294_967_294)));
     std::fs::create_dir(&aside).unwrap();
     Staged::new(&target, true).unwrap().commit().unwrap_err();
     assert!(aside.exists(), "the only copy there is");
@@ -281,7 +294,7 @@ fn folders_are_replaced_and_dead_leftovers_removed() {
     let target = dir.path().join("set");
     std::fs::create_dir(&target).unwrap();
     std::fs::write(target.join("old.tif"), b"").unwrap();
-    let leftover = dir.path().join(".wellread-partial-4294967294-0-set");
+    let leftover = dir.path().join(format!(".wellread-partial-{}-0-set", process_mark(4_294_967_294)));
     std::fs::create_dir(&leftover).unwrap();
     let staged = Staged::new(&target, true).unwrap();
     assert!(!leftover.exists());

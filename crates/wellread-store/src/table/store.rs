@@ -119,7 +119,7 @@ impl TableStore {
         declared.map_err(|cause| {
             let error = Error::new(self.path(), cause).row(row);
             let hint = if error.is_null_image() {
-                "leave out rows without an image (--skip-null; in Python on_error=\"skip\")"
+                "leave out rows without an image (--skip-null; in Python skip_null=True)"
             } else {
                 "other rows can still be read; if the table was not written like this, write it again"
             };

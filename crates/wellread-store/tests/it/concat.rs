@@ -67,7 +67,7 @@ fn a_list_a_pattern_and_a_folder_of_tables_are_one_set() {
         assert_eq!((set.len(), set.format()), (5, "parquet"));
         assert_eq!(values(&*set), [0, 1, 2, 3, 4]);
         let parts = set.hints().set_parts();
-        let rows: Vec<_> = parts.iter().map(|part| part.rows.clone()).collect();
+        let rows: Vec<_> = parts.iter().flat_map(|part| part.rows.clone()).collect();
         assert_eq!(rows, [0..2, 2..5]);
         assert!(parts[0].name.ends_with("BR1"), "{}", parts[0].name);
         // Both plates have an image `a`.

@@ -36,6 +36,29 @@ fn a_table_says_which_file_is_which_channel() {
     // The folder is opened by the table in it, unless single files are asked for.
     let folder = open(dir.path(), &options()).unwrap();
     assert_eq!((names(&*folder), image(&*folder, 0)), (names(&*store), ([1, 2, 1], pixels(&[2, 3]))));
+    let unnamed = || {
+        let summary = open(dir.path(), &options()).unwrap().hints().sites.unwrap().summary();
+        (summary.unnamed, summary.unnamed_in_words())
+    };
+    assert_eq!(unnamed(), (0, None));
+    // What other columns name is named; what no column names is said.
+    write(dir.path(), &["illum.tif"]);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, whole.replace("illum.npy", "illum.tif")).unwrap();
+    assert_eq!(unnamed(), (0, None));
+    write(&dir.path().join("images"), &["c-ch1.tif"]);
+    let said = |what: &str| Some(format!("{what} not in its load_data.csv: images/c-ch1.tif"));
+    assert_eq!(unnamed(), (1, said("1 image of the folder is")));
+    write(&dir.path().join("images/deep"), &["1.tif", "2.tif", "3.tif"]);
+    let (count, sentence) = unnamed();
+    assert_eq!(count, 4);
+    let more = ", images/deep/1.tif, images/deep/2.tif …";
+    assert_eq!(sentence, said("4 images of the folder are").map(|one| one + more));
+    let by_table = open(&path, &options()).unwrap();
+    assert_eq!(by_table.hints().sites.unwrap().summary().unnamed, 0, "the table was asked for");
+    std::fs::remove_dir_all(dir.path().join("images/deep")).unwrap();
+    std::fs::remove_file(dir.path().join("images/c-ch1.tif")).unwrap();
+    std::fs::remove_file(dir.path().join("illum.tif")).unwrap();
     assert_eq!(open(dir.path(), &layout("files")).unwrap().len(), 4);
     // Of another machine.
     table(dir.path(), r"C:\data\plate");

@@ -1,0 +1,131 @@
+//! Which label image is the mask of each image.
+
+use super::edge::CellBox;
+use super::options::{CellOptions, Mask, Unmatched};
+use super::pairs::pair;
+use super::table::CellTable;
+use crate::{Error, OpenOptions, Result, Store, concat};
+use std::path::{Path, PathBuf};
+use wellread_image::Shape;
+
+/// Label images that are open.
+pub(super) struct LabelSets<'a> {
+    /// Those that were given to be masks.
+    pub masks: Option<&'a dyn Store>,
+    /// Those whose labels are the cells, and where they are.
+    pub labels: Option<(&'a dyn Store, &'a Path)>,
+}
+
+/// Label images that are masks.
+#[derive(Debug)]
+pub(super) struct MaskRows {
+    /// What they are used for: not [`Mask::None`].
+    pub mask: Mask,
+    /// The set; of label images that were given open, for messages alone.
+    pub path: PathBuf,
+    /// For each image the row of its label image, where there is one.
+    pub rows: Vec<Option<usize>>,
+    /// Whether a crop without a pixel of its cell is an error. Of cells that are the labels themselves none can be missing.
+    pub has_to_be_seen: bool,
+}
+
+impl MaskRows {
+    /// The error of a crop without a pixel of its cell: `number` of the cell `name` in row `cell` is not in its box of the label image
+    /// in row `row` of `masks`.
+    pub fn no_such_label(
+        &self,
+        masks: &dyn Store,
+        row: usize,
+        name: &str,
+        cell: usize,
+        number: i64,
+    ) -> Error {
+        let label = masks.name(row).unwrap_or_else(|_| format!("in row {row}"));
+        let cause = format_args!(
+            "the label image {label} has no pixel of label {number} in the box of the cell {name}, row {cell} of the cells"
+        );
+        Error::new(&self.path, cause).row(row).hint(
+            "where another column has the numbers of the labels, name it (label); where the cell is larger than its box, take \
+             larger crops; unmatched skip takes such crops as they are",
+        )
+    }
+
+    /// The label images of the images that have a cell: those that are open, those that `options` name, or those whose labels the
+    /// cells are.
+    ///
+    /// # Errors
+    /// No label images, no numbers of the cells in them, an image without one, or one of another shape.
+    pub fn find(
+        images: &dyn Store,
+        table: &CellTable,
+        boxes: &[CellBox],
+        options: &CellOptions,
+        sets: &LabelSets<'_>,
+        has_labels: bool,
+    ) -> Result<Self> {
+        let are_labels = options.masks.is_none() && sets.masks.is_none();
+        let given = sets.masks.map(|masks| (masks, masks.path()));
+        let open = given.or(sets.labels.filter(|_| are_labels));
+        let none = || {
+            Error::new(&table.path, "a mask needs label images")
+                .choice()
+                .hint("give the set that has one for each image (masks)")
+        };
+        if open.is_none() && options.masks.is_none() {
+            return Err(none());
+        }
+        if !has_labels {
+            return Err(table.no_choice(
+                "a mask needs the number of each cell in its label image: name its column (label)",
+                &["number", "label"],
+            ));
+        }
+        let named = options.masks.as_deref().filter(|_| open.is_none());
+        let opened = named.map(|path| concat::open(path, &OpenOptions::default())).transpose()?;
+        let Some((labels, path)) = open.or(opened.as_deref().zip(named)) else { return Err(none()) };
+        let rows = pair(images, labels, &options.by)?;
+        let mut last = None;
+        for cell in boxes {
+            if last.replace(cell.image) == Some(cell.image) {
+                continue;
+            }
+            let image = images.row_info(cell.image)?.shape;
+            let Some(row) = rows[cell.image] else {
+                let cause = format!("there is no label image of the image {}", images.name(cell.image)?);
+                return Err(Error::new(path, cause)
+                    .hint("label images are told by the names of their images, which theirs begin with"));
+            };
+            let label = labels.row_info(row)?.shape;
+            if !is_mask_of(label, image) {
+                let cause = format_args!("the label image has shape {label} (TCZYX), and its image {image}");
+                return Err(Error::new(path, cause)
+                    .row(row)
+                    .hint("a label image has the rows and columns of its image, and one channel"));
+            }
+        }
+        let has_to_be_seen = options.unmatched == Unmatched::Error && !are_labels;
+        Ok(Self { mask: options.mask, path: path.to_owned(), rows, has_to_be_seen })
+    }
+}
+
+/// Whether a label image of this shape can be a mask of an image: of each time point and plane, or of all.
+fn is_mask_of(label: Shape, image: Shape) -> bool {
+    let fits = |label: usize, image: usize| label == 1 || label == image;
+    label.c() == 1
+        && (label.y(), label.x()) == (image.y(), image.x())
+        && fits(label.t(), image.t())
+        && fits(label.z(), image.z())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_have_the_planes_of_their_image_or_one() {
+        let image = Shape([2, 3, 4, 5, 6]);
+        assert!(is_mask_of(Shape([1, 1, 1, 5, 6]), image) && is_mask_of(Shape([2, 1, 4, 5, 6]), image));
+        assert!(!is_mask_of(Shape([1, 3, 1, 5, 6]), image) && !is_mask_of(Shape([1, 1, 1, 6, 5]), image));
+        assert!(!is_mask_of(Shape([3, 1, 1, 5, 6]), image));
+    }
+}

@@ -1,0 +1,56 @@
+//! Images of a folder that the table in it does not name: the set is without them, which nobody would notice.
+
+use crate::file_names::path_text;
+use crate::folders::{self, Sort};
+use crate::place;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// How names of images end that folders are read of.
+const ENDINGS: [&str; 5] = ["tif", "tiff", "png", "jpg", "jpeg"];
+
+/// The images below a folder that are not among `named`, by their paths there. Of what cannot be listed there are none.
+pub(super) fn below<'f>(folder: &Path, named: impl Iterator<Item = &'f PathBuf>) -> Vec<String> {
+    let whole = |path: &Path| place::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let root = whole(folder);
+    let below_root = |file: &PathBuf| whole(file).strip_prefix(&root).ok().map(Path::to_owned);
+    let named: HashSet<PathBuf> = named.filter_map(below_root).collect();
+    let found = folders::images(folder, sort).unwrap_or_default();
+    let images = found.images.into_iter().map(|image| image.path);
+    let mut others: Vec<PathBuf> = images.filter(|path| !named.contains(path)).collect();
+    others.sort();
+    others.iter().map(|path| path_text(path)).collect()
+}
+
+/// Whether an entry is an image, by its name alone.
+fn sort(_: &Path, name: &str, is_dir: bool) -> Sort {
+    let ending = Path::new(name).extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    let ending = ending.unwrap_or_default();
+    if is_dir {
+        if ending == "zarr" { Sort::Skip } else { Sort::Below }
+    } else if ENDINGS.contains(&ending.as_str()) {
+        Sort::Image
+    } else {
+        Sort::Skip
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_that_are_not_named_are_found_at_any_depth() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        std::fs::create_dir(dir.path().join("c.zarr")).unwrap();
+        for name in
+            ["x.tif", "y.TIF", "notes.txt", "a/b/z.png", "a/named.tiff", "c.zarr/0.tif", ".hidden.tif"]
+        {
+            std::fs::write(dir.path().join(name), b"").unwrap();
+        }
+        let named = [dir.path().join("a/named.tiff"), dir.path().join("./x.tif"), "elsewhere/y.TIF".into()];
+        assert_eq!(below(dir.path(), named.iter()), ["a/b/z.png", "y.TIF"]);
+        assert!(below(&dir.path().join("none"), named.iter()).is_empty());
+    }
+}

@@ -1,0 +1,78 @@
+//! Which process writes an unfinished output, as the output's name says it, and whether that process lives.
+//!
+//! ```text
+//!  NUMBER.PLACE ──▶ is PLACE ours? ──no──▶ Unseen: another machine, container or boot; its number says nothing here
+//!                        └────────yes───▶ /proc/NUMBER ──▶ Lives or Gone
+//! ```
+//!
+//! The place is a hash of the machine's boot and of the process's PID namespace. A lock would tell more, but network file systems
+//! keep locks to one machine, or have none, and forked processes keep them beyond their holder's end.
+
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What is known of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// It lives.
+    Lives,
+    /// It has ended.
+    Gone,
+    /// It cannot be seen from here.
+    Unseen,
+}
+
+/// How names of unfinished outputs call a process that is seen from here, by its number.
+pub fn process_mark(id: u32) -> String {
+    format!("{id}.{}", place().unwrap_or_default())
+}
+
+/// The process of this mark.
+pub(super) fn life(mark: &str) -> Life {
+    let Some((id, of)) = mark.split_once('.') else { return Life::Unseen };
+    if place().is_none_or(|place| place != of) {
+        return Life::Unseen;
+    }
+    life_of(id)
+}
+
+/// The process of this number, of those that are seen from here.
+pub(super) fn life_of(id: &str) -> Life {
+    if !Path::new("/proc/self").exists() {
+        return Life::Unseen;
+    }
+    let lives = id.parse::<u32>().is_ok_and(|id| Path::new("/proc").join(id.to_string()).exists());
+    if lives { Life::Lives } else { Life::Gone }
+}
+
+/// Where numbers of processes mean what they mean here; `None` where the system does not say. Asked each time, since forked processes
+/// may be elsewhere.
+fn place() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    let both = format!("{} {}", boot.trim(), namespace.display());
+    Some(format!("{:08x}", xxh3_64(both.as_bytes()) >> 32))
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_of_another_place_is_not_taken_for_one_of_the_same_number_here() {
+        let own = process_mark(std::process::id());
+        let (id, place) = own.split_once('.').unwrap();
+        assert_eq!((id, place.len()), (std::process::id().to_string().as_str(), 8));
+        assert_eq!(life(&own), Life::Lives);
+        // No process has this number.
+        assert_eq!(life(&process_mark(4_294_967_294)), Life::Gone);
+        let other = if place == "00000000" { "00000001" } else { "00000000" };
+        for unseen in
+            [format!("4294967294.{other}"), format!("{id}.{other}"), "4294967294".into(), "1.".into()]
+        {
+            assert_eq!(life(&unseen), Life::Unseen, "{unseen}");
+        }
+        assert_eq!([life_of(id), life_of("4294967294"), life_of("x")], [Life::Lives, Life::Gone, Life::Gone]);
+    }
+}
