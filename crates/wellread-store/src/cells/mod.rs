@@ -56,3 +56,4 @@ pub use join::Cells;
 pub use options::{CellOptions, Edge, Mask, Unit, Unmatched};
 pub use pairs::{agree_in_order, pair};
 pub use store::CellsStore;
+pub use table::file_and_table;
