@@ -330,8 +330,8 @@ class Dataset:
         Args:
             table: Parquet (of CytoTable or pycytominer), CSV, TSV or CellProfiler's SQLite, with a row per cell
                 ("experiment.sqlite:Per_Nuclei" names one of its tables); or a set of label images, whose labels are
-                the cells (their centroids and areas are computed). Or a table in memory, as :meth:`with_columns` takes
-                it: a pandas or polars frame, a pyarrow table.
+                the cells (their centroids and areas are computed). Or a table in memory, as :meth:`with_columns`
+                takes it: a pandas or polars frame, a pyarrow table.
             x, y: columns of the position; unless given, those of CellProfiler and scikit-image are looked for, such
                 as ``Nuclei_Location_Center_X``.
             size: height and width of a crop in pixels. The pixel that the position lies in is at index ``size // 2``.
