@@ -197,6 +197,37 @@ def test_parquet_of_profiles_is_joined_by_metadata(sites, tmp_path, wellread):
     assert list(cells.column("name")) == [names[2], names[0]]
 
 
+@pytest.mark.parametrize("variant", ["0.4", "0.5"])
+def test_cells_are_stored_in_zarr_with_their_columns(sites, tmp_path, wellread, variant):
+    zarr = pytest.importorskip("zarr")
+    folder, images = sites
+    table, rows = table_of(tmp_path, images, cells=5)
+    target = tmp_path / "cells.zarr"
+    said = wellread(
+        "convert", folder / "images", target, "--cells", table, "--cells-size", "21x30", "--cells-edge", "pad",
+        "--variant", variant, "--jobs", 2,
+    )  # fmt: skip
+    cells = wr.Dataset(folder / "images").cells(table, size=(21, 30), edge="pad")
+    stored = wr.Dataset(target)
+    assert (said["images"], said["verified"], said["feature_columns"]) == (15, True, len(cells.columns))
+    assert [stored.name(row) for row in range(15)] == [cells.name(row) for row in range(15)]
+    assert stored.columns == cells.columns
+    for name in cells.columns:
+        want, got = cells.column(name), stored.column(name)
+        assert list(got) == list(want) and got.dtype == want.dtype, name
+    for row, (name, x, y) in enumerate(rows):
+        want = crop(images[name][0], y, x, (21, 30), "pad")
+        np.testing.assert_array_equal(stored[row], want)
+        # As others see it.
+        np.testing.assert_array_equal(np.asarray(zarr.open(str(target / str(row)), mode="r")["0"])[0, :, 0], want)
+    for batch in wr.DataLoader(stored, 4, shuffle=True, as_="batch", dtype="stored"):
+        np.testing.assert_array_equal(np.asarray(batch), stored[batch.rows])
+    check = ("--cells", table, "--cells-size", "21x30", "--cells-edge", "pad")
+    wellread("verify", target, "--against", folder / "images", *check)
+    few = stored.filter(Nuclei_AreaShape_Area=[3, 7])
+    np.testing.assert_array_equal(few[1], cells[7])
+
+
 def test_what_is_wrong_is_said(sites, tmp_path):
     folder, _ = sites
     ds = wr.Dataset(folder / "images")
