@@ -215,7 +215,9 @@ fn wells_of_older_microscopes_are_columns() {
     assert_eq!(text(&*store, "Metadata_Well"), ["C05", "L24"]);
     assert_eq!(numbers(&*store, "Metadata_Site"), [1, 10]);
     let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &["M1/Image/W10F001T0001Z01C1.tif", "M1/Image/W2F001T0001Z01C1.tif"]);
+    let files = ["W10F001T0001Z01C1", "W2F001T0001Z01C1", "W10F001T0001Z01C2", "W2F001T0001Z01C2"]
+        .map(|file| format!("M1/Image/{file}.tif"));
+    write(dir.path(), &files.each_ref().map(String::as_str));
     let store = open(dir.path(), &options()).unwrap();
     assert_eq!(names(&*store), ["M1/Image/W2F001", "M1/Image/W10F001"]);
     assert_eq!(text(&*store, "Metadata_Plate"), ["M1", "M1"]);
