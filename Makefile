@@ -9,6 +9,7 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/wellread
 # Outside the clone, so that clones share one build and `git clean` costs nothing.
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 PYTHON_ENV ?= $(CACHE)/python
+PROFILES_ENV ?= $(CACHE)/profiles
 PYTHON_PACKAGE := $(CARGO_TARGET_DIR)/python
 WELLREAD := $(CARGO_TARGET_DIR)/release/wellread
 # Before a cargo that compiles: Clippy as the compiler of this workspace's crates.
@@ -18,7 +19,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign engines-latest build build-light build-all lint check test-rust test-python python-env python-package wheel bench-peers bench-plates docs reference release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates docs reference release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -46,7 +47,7 @@ install: engine-packages ## put the wellread command with all engines into cargo
 test: ## every test: format, lints, Rust, and cross-reading with the Python libraries
 	@scripts/system-packages.sh tests
 	cargo fmt --all --check
-	$(CLIPPY) $(MAKE) --no-print-directory -j2 build-all python-env browser
+	$(CLIPPY) $(MAKE) --no-print-directory -j2 build-all python-env profiles-env browser
 	$(CLIPPY) $(MAKE) --no-print-directory test-rust test-python
 
 # A tree of its own, with incremental compilation: from a changed line to a tested result in a minute or two.
@@ -79,10 +80,11 @@ test-rust: build-all python-env
 	$(WITH_DUCKDB) cargo test --release --locked --workspace
 
 # Two files of tests at a time: most of them wait for processes that start.
-test-python: build-all python-env python-package browser ## files cross-read with other libraries; the Python package
+test-python: build-all python-env profiles-env python-package browser ## files cross-read with other libraries; the Python package
 	"$(PYTHON_ENV)/bin/ruff" check python tests examples scripts benches fuzz
 	"$(PYTHON_ENV)/bin/ruff" format --check python tests examples scripts benches fuzz
-	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python -n 2 --dist loadfile --durations 30
+	WELLREAD="$(WELLREAD)" WELLREAD_PROFILES_PYTHON="$(PROFILES_ENV)/bin/python" PYTHONPATH="$(PYTHON_PACKAGE)" \
+	  "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python -n 2 --dist loadfile --durations 30
 
 # Of each kind of set the same share; the small one is a test (tests/python/test_campaign.py, crates/wellread-cli/tests/mutations.rs).
 campaign: build-all python-env python-package ## damage to sets of every format, kills, forks: N=27000 SEED=1 SECONDS_MOST=0 KILLS=20
@@ -105,6 +107,10 @@ wheel: system-packages python-env ## wheels of the Python package and of the com
 
 python-env: system-packages ## the Python environment of the tests
 	scripts/python-env.sh "$(PYTHON_ENV)" tests/python/requirements.txt
+
+# CytoTable and pycytominer, which need an older pandas than the other tests.
+profiles-env: system-packages ## the Python environment that writes tables of single cells for the tests
+	scripts/python-env.sh "$(PROFILES_ENV)" tests/python/profiles-requirements.txt
 
 browser: system-packages ## a Chromium, in which the tests open reports
 	@scripts/browser.sh

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from . import _check, _native, _types
@@ -177,18 +178,25 @@ def named_channels(given: Any, dataset) -> dict[str, Any]:
     return {"channels": found, "channel_names": given if has_names else None}
 
 
-def fields(given: Any) -> tuple[Any, Any] | None:
-    """Files of the flat and the dark field."""
+def fields(given: Any) -> tuple[Any, Any] | list[tuple[str, tuple[Any, Any]]] | None:
+    """Files of the flat and the dark field, or those of each channel by its name."""
     if given is None:
         return None
-    both = (
-        [given, None]
-        if isinstance(given, (str, os.PathLike))
-        else _two("illumination", given, "a path, or (flat, dark)")
-    )
+    if not isinstance(given, Mapping):
+        return _fields("illumination", given)
+    if not given:
+        raise ValueError("illumination must not be an empty dictionary")
+    for name in given:
+        _check.text("a channel of illumination", name)
+    return [(name, _fields(f"illumination[{name!r}]", paths)) for name, paths in given.items()]
+
+
+def _fields(name: str, given: Any) -> tuple[Any, Any]:
+    what = "a path, or (flat, dark)"
+    both = [given, None] if isinstance(given, (str, os.PathLike)) else _two(name, given, what)
     for path in both:
         if path is not None and not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"illumination must be a path, or (flat, dark), not {type(path).__name__}")
+            raise TypeError(f"{name} must be {what}, not {type(path).__name__}")
     if any(path is not None and "\0" in os.fspath(path) for path in both):
-        raise ValueError("illumination must not hold a null character")
+        raise ValueError(f"{name} must not hold a null character")
     return both[0], both[1]

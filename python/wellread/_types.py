@@ -31,6 +31,8 @@ Pairing = Literal["order", "names"]
 Cache = Union[Literal["none", "memory", "lru", "compressed", "file", "preload"], str]  # noqa: UP007
 
 Path = Union[str, "os.PathLike[str]"]  # noqa: UP007
+_Fields = Union[Path, "Sequence[Path | None]"]
+Illumination = Union[_Fields, "Mapping[str, _Fields]"]
 Size = Union[int, Sequence[int]]  # noqa: UP007
 Flip = Union[bool, float, Literal["horizontal", "vertical", "both"], Sequence[float]]  # noqa: UP007
 Scale = Union[Literal["auto", "unit", "device"], float, Sequence[Any], None]  # noqa: UP007
@@ -132,7 +134,7 @@ class PixelChoices(TypedDict, total=False):
     photon_noise: float
     gaussian_noise: float
     channel_dropout: float
-    illumination: Path | Sequence[Path | None] | None
+    illumination: Illumination | None
     crops_per_image: int
     prefetch: int | None
     memory: int | str | None

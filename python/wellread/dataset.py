@@ -45,9 +45,9 @@ class Dataset:
         cache: what is kept of images that were read: "none", "memory[:SIZE]", "lru:SIZE", "compressed[:SIZE]",
             "compressed-lru:SIZE", "file[:SIZE]" (shared by all processes), "preload[:SIZE]" or "chunked:ROWS[:SIZE]",
             with SIZE as "2GiB".
-        layout: how files of a folder make images: "harmony", "imagexpress", "cellvoyager", "incell", "cellomics", or
-            "files" for an image a file. Unless given, it is told from the names, where all of them are those of one
-            layout; with ``format``, an image is a file.
+        layout: how files of a folder make images: "harmony", "imagexpress", "cellvoyager", "cv1000", "columbus",
+            "incell", "cellomics", or "files" for an image a file. Unless given, it is told from the names, where all
+            of them are those of one layout; with ``format``, an image is a file.
         pattern: how files are called, instead of a layout: text, ``{field}`` and ``*`` for anything, such as
             "{well}_*_{site}_{channel}_001.tif". The fields channel, z and time are axes of an image; plate, well and
             site are the columns Metadata_Plate, Metadata_Well and Metadata_Site, others columns of their own names.
@@ -339,9 +339,10 @@ class Dataset:
         images at a time. The table's columns are the columns of the new set; those of the images stand beside them.
 
         Args:
-            table: Parquet (of CytoTable or pycytominer), CSV, TSV or CellProfiler's SQLite, with a row per cell; or a
-                set of label images, whose labels are the cells (their centroids and areas are computed): its path, or
-                a Dataset, such as some rows of one (:meth:`select`). Or a table in memory, as :meth:`with_columns`
+            table: Parquet (of CytoTable or pycytominer), CSV, TSV or CellProfiler's SQLite, with a row per cell
+                ("experiment.sqlite:Per_Nuclei" names one of its tables); or a set of label images, whose labels are
+                the cells (their centroids and areas are computed): its path, or a Dataset, such as some rows of one
+                (:meth:`select`). Or a table in memory, as :meth:`with_columns`
                 takes it: a pandas or polars frame, a pyarrow table.
             x, y: columns of the position; unless given, those of CellProfiler and scikit-image are looked for, such
                 as ``Nuclei_Location_Center_X``.

@@ -20,6 +20,7 @@ from ._types import (
     Dtype,
     Filter,
     Flip,
+    Illumination,
     LoaderChoices,
     Normalize,
     OnError,
@@ -90,7 +91,9 @@ class DataLoader(Generic[B_co]):
         channel_dropout: probability of each channel of becoming 0.
         illumination: file of the flat field, or (flat, dark), that images are corrected by; a pattern such as
             "illum/{Metadata_Plate}/{Metadata_Plate}_Illum{channel}.npy" for one of each plate and channel: names of
-            columns, ``{channel}`` for the channel's name, ``{channel:1}`` for its number from 1.
+            columns, ``{channel}`` for the channel's name, ``{channel:1}`` for its number from 1. Or a dictionary of
+            these by the names of channels, ``{"DNA": "dna.npy", "ER": "er.npy"}``, in whichever order images have
+            them.
         crops_per_image: so many crops of each image, one after the other in a batch, from one read.
         targets: a second set, or its path: masks, another stain. Batches are (pixels, targets). Crops, flips, turns,
             rotations and sizes are those of the image; changes of intensity are the image's alone. Which target is of
@@ -318,7 +321,7 @@ class DataLoader(Generic[B_co]):
         photon_noise: float = 0.0,
         gaussian_noise: float = 0.0,
         channel_dropout: float = 0.0,
-        illumination: Path | Sequence[Path | None] | None = None,
+        illumination: Illumination | None = None,
         crops_per_image: int = 1,
         targets: Dataset | Path | None = None,
         target_kind: TargetKind | None = None,

@@ -197,6 +197,60 @@ def test_parquet_of_profiles_is_joined_by_metadata(sites, tmp_path, wellread):
     assert list(cells.column("name")) == [names[2], names[0]]
 
 
+def test_a_table_may_name_any_file_of_a_site(tmp_path):
+    """As tables of CytoTable do, with a column for each channel and nothing else that tells the image."""
+    random = np.random.default_rng(4)
+    stacks = random.integers(0, 4096, (2, 2, 20, 24), dtype=np.uint16)
+    for site, stack in enumerate(stacks, 1):
+        for channel, plane in enumerate(stack, 1):
+            tifffile.imwrite(tmp_path / f"P1_A01_s{site}_w{channel}.tif", plane)
+    ds = wr.Dataset(tmp_path)
+    table = tmp_path / "cells.csv"
+    table.write_text(
+        "Image_FileName_IllumDNA,Image_FileName_DNA,Image_FileName_ER,Nuclei_Location_Center_X,Nuclei_Location_Center_Y\n"
+        "illum.npy,P1_A01_s2_w1.tif,P1_A01_s2_w2.tif,10,11\nillum.npy,P1_A01_s1_w1.tif,P1_A01_s1_w2.tif,12,9\n"
+    )
+    for by in (None, "FileName_ER", "Image_FileName_DNA"):
+        cells = ds.cells(table, size=6, by=by)
+        assert [cells.name(row).split("/")[0] for row in (0, 1)] == ["P1_A01_s2", "P1_A01_s1"]
+        np.testing.assert_array_equal(cells[0], stacks[1][:, 8:14, 7:13])
+        np.testing.assert_array_equal(cells[1], stacks[0][:, 6:12, 9:15])
+    # Of images of one file each it is not told which column is meant.
+    with pytest.raises(wr.ChoiceError, match="which image a cell is of"):
+        wr.Dataset(tmp_path, layout="files").cells(table, size=6)
+
+
+@pytest.mark.parametrize("variant", ["0.4", "0.5"])
+def test_cells_are_stored_in_zarr_with_their_columns(sites, tmp_path, wellread, variant):
+    zarr = pytest.importorskip("zarr")
+    folder, images = sites
+    table, rows = table_of(tmp_path, images, cells=5)
+    target = tmp_path / "cells.zarr"
+    said = wellread(
+        "convert", folder / "images", target, "--cells", table, "--cells-size", "21x30", "--cells-edge", "pad",
+        "--variant", variant, "--jobs", 2,
+    )  # fmt: skip
+    cells = wr.Dataset(folder / "images").cells(table, size=(21, 30), edge="pad")
+    stored = wr.Dataset(target)
+    assert (said["images"], said["verified"], said["feature_columns"]) == (15, True, len(cells.columns))
+    assert [stored.name(row) for row in range(15)] == [cells.name(row) for row in range(15)]
+    assert stored.columns == cells.columns
+    for name in cells.columns:
+        want, got = cells.column(name), stored.column(name)
+        assert list(got) == list(want) and got.dtype == want.dtype, name
+    for row, (name, x, y) in enumerate(rows):
+        want = crop(images[name][0], y, x, (21, 30), "pad")
+        np.testing.assert_array_equal(stored[row], want)
+        # As others see it.
+        np.testing.assert_array_equal(np.asarray(zarr.open(str(target / str(row)), mode="r")["0"])[0, :, 0], want)
+    for batch in wr.DataLoader(stored, 4, shuffle=True, as_="batch", dtype="stored"):
+        np.testing.assert_array_equal(np.asarray(batch), stored[batch.rows])
+    check = ("--cells", table, "--cells-size", "21x30", "--cells-edge", "pad")
+    wellread("verify", target, "--against", folder / "images", *check)
+    few = stored.filter(Nuclei_AreaShape_Area=[3, 7])
+    np.testing.assert_array_equal(few[1], cells[7])
+
+
 def test_what_is_wrong_is_said(sites, tmp_path):
     folder, _ = sites
     ds = wr.Dataset(folder / "images")

@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import tifffile
 import wellread as wr
 
 PLATES = ["BR1", "BR2"]
@@ -54,6 +55,63 @@ def test_normalisation_is_that_of_each_plate(plates, tmp_path, wellread):
         wr.DataLoader(screen, normalize=out)
     failed = wellread("stats", screen, "--by", "none", code=1)
     assert "no column" in failed and "plate" in failed
+
+
+def test_illumination_is_told_by_names_of_channels(tmp_path):
+    """Of two plates whose channels are in another order each."""
+    random = np.random.default_rng(8)
+    flat = {stain: random.uniform(0.5, 2, (12, 10)).astype(np.float32) for stain in ("DNA", "ER", "AGP")}
+    for number, field in enumerate(flat.values()):
+        # No pattern tells these names.
+        np.save(tmp_path / f"laser{number}.npy", field)
+    orders = {"P1": ("DNA", "ER", "AGP"), "P2": ("AGP", "DNA", "ER")}
+    images, expected = {}, {}
+    for plate, stains in orders.items():
+        folder = tmp_path / f"{plate}__1-Measurement1" / "Images"
+        folder.mkdir(parents=True)
+        planes = random.integers(1, 4096, (2, 3, 12, 10), dtype=np.uint16)
+        entries = "".join(
+            f"<Image><ChannelID>{channel}</ChannelID><ChannelName>{stain}</ChannelName></Image>"
+            for channel, stain in enumerate(stains, 1)
+        )
+        (folder / "Index.xml").write_text(f"<EvaluationInputData><Images>{entries}</Images></EvaluationInputData>")
+        for well, image in enumerate(planes, 1):
+            for channel, plane in enumerate(image, 1):
+                tifffile.imwrite(folder / f"r01c0{well}f01p01-ch{channel}sk1fk1fl1.tiff", plane)
+        images[plate] = planes
+        expected[plate] = planes / np.stack([flat[stain] for stain in stains])
+    screen = wr.Dataset(tmp_path)
+    assert len(screen) == 4
+    illumination = {stain: tmp_path / f"laser{number}.npy" for number, stain in enumerate(flat)}
+    for workers in (0, 2):
+        loader = wr.DataLoader(screen, 3, scale=None, illumination=illumination, num_workers=workers)
+        got = np.concatenate(list(loader))
+        # Images are delivered in the order of the first plate, whichever they are stored in.
+        assert np.allclose(got[:2], expected["P1"], rtol=1e-5)
+        assert np.allclose(got[2:], expected["P2"][:, [1, 2, 0]], rtol=1e-5)
+    two = wr.DataLoader(screen, 4, scale=None, channels=["AGP", "DNA"], illumination=illumination)
+    got = next(iter(two))
+    assert np.allclose(got[:2], expected["P1"][:, [2, 0]], rtol=1e-5)
+    assert np.allclose(got[2:], expected["P2"][:, [0, 1]], rtol=1e-5)
+    # Patterns of columns, and a dark field.
+    np.save(tmp_path / "dark.npy", np.full((12, 10), 100, np.float32))
+    (tmp_path / "P1_DNA.npy").write_bytes((tmp_path / "laser0.npy").read_bytes())
+    (tmp_path / "P2_DNA.npy").write_bytes((tmp_path / "laser1.npy").read_bytes())
+    given = {"DNA": (str(tmp_path / "{Metadata_Plate}_DNA.npy"), tmp_path / "dark.npy")}
+    got = next(iter(wr.DataLoader(screen, 4, scale=None, channels=["DNA"], illumination=given)))[:, 0]
+    assert np.allclose(got[:2], (images["P1"][:, 0] - 100.0) / flat["DNA"], rtol=1e-4)
+    assert np.allclose(got[2:], (images["P2"][:, 1] - 100.0) / flat["ER"], rtol=1e-4)
+    # Every view is corrected.
+    views = next(iter(wr.DataLoader(screen, 4, scale=None, illumination=illumination, views=[{}, {}])))
+    for view in views:
+        assert np.allclose(view[:2], expected["P1"], rtol=1e-5)
+    del illumination["ER"]
+    with pytest.raises(wr.ChoiceError, match='given for the channel "ER", but for "DNA", "AGP"'):
+        wr.DataLoader(screen, illumination=illumination)
+    with pytest.raises(TypeError, match=r"illumination\['DNA'\] must be"):
+        wr.DataLoader(screen, illumination={"DNA": 3})
+    with pytest.raises(ValueError, match="empty"):
+        wr.DataLoader(screen, illumination={})
 
 
 def test_illumination_is_that_of_each_plate_and_channel(plates, tmp_path):

@@ -106,6 +106,50 @@ def test_tables_of_cytominer_database_are_joined(plate, tmp_path):
     np.testing.assert_array_equal(cells[1], images[1, :, 15:21, 19:25])
 
 
+def test_a_table_is_named_behind_a_colon(plate, tmp_path, wellread):
+    folder, images = plate
+    path = tmp_path / "experiment.sqlite"
+    objects = ("Nuclei", "Cells", "Cytoplasm")
+    columns = "ImageNumber INTEGER, {0}_Number_Object_Number INTEGER, {0}_Location_Center_X FLOAT, "
+    columns += "{0}_Location_Center_Y FLOAT"
+    places = {"Nuclei": (20, 10), "Cells": (22, 12), "Cytoplasm": (24, 14)}
+    write(
+        path,
+        ("CREATE TABLE Per_Image (ImageNumber INTEGER, Image_Metadata_Well TEXT)", (1, "A01"), (2, "B01")),
+        *[(f"CREATE TABLE Per_{name} ({columns.format(name)})", (2, 1, *places[name])) for name in objects],
+    )
+    ds = wr.Dataset(folder / "images")
+    for name, (x, y) in places.items():
+        choices = {"x": f"{name}_Location_Center_X", "y": f"{name}_Location_Center_Y", "size": 6}
+        want = images[2, :, y - 3 : y + 3, x - 3 : x + 3]
+        for table in (f"Per_{name}", name):
+            cells = ds.cells(f"{path}:{table}", **choices)
+            np.testing.assert_array_equal(cells[0], want)
+            assert list(cells.column("Image_Metadata_Well")) == ["B01"]
+            assert f"{name}_Location_Center_X" in cells.columns and len(cells) == 1
+    # Without a name it is that of the nuclei, or that of the columns.
+    assert "Nuclei_Location_Center_X" in ds.cells(path, size=6).columns
+    assert "Cells_Location_Center_X" in ds.cells(path, size=6, x="Cells_Location_Center_X").columns
+    said = wellread(
+        "convert",
+        folder / "images",
+        tmp_path / "cells.parquet",
+        "--cells",
+        f"{path}:Per_Cells",
+        "--cells-size",
+        "6x6",
+    )
+    assert said["images"] == 1
+    np.testing.assert_array_equal(wr.Dataset(tmp_path / "cells.parquet")[0], images[2, :, 9:15, 19:25])
+    with pytest.raises(wr.ChoiceError, match="has no table .Per_Object.") as error:
+        ds.cells(f"{path}:Per_Object", size=6)
+    assert "Per_Cells, Per_Cytoplasm, Per_Image, Per_Nuclei" in str(error.value)
+    table = tmp_path / "cells.csv"
+    table.write_text("Metadata_Well,x,y\nA01,1,2\n")
+    with pytest.raises(wr.ChoiceError, match="no SQLite database"):
+        ds.cells(f"{table}:Per_Nuclei", size=6)
+
+
 def test_what_is_wrong_is_said(plate, tmp_path):
     folder, _ = plate
     images = wr.Dataset(folder / "images")

@@ -67,8 +67,8 @@ pub struct OpenArgs {
 /// Options of sets whose images are made of several files each.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteArgs {
-    /// How files of a folder make images: harmony, imagexpress, cellvoyager, incell, cellomics, or files for an image a file. By
-    /// default told from the names, where all of them are those of one layout.
+    /// How files of a folder make images: harmony, imagexpress, cellvoyager, cv1000, columbus, incell, cellomics, or files for an image
+    /// a file. By default told from the names, where all of them are those of one layout.
     #[arg(long, value_name = "LAYOUT")]
     pub layout: Option<String>,
     /// How files of a folder are called: text, {field} and * for anything, such as 'r{row}c{col}f{site}p{z}-ch{channel}*'. Fields

@@ -74,7 +74,7 @@ struct TransformChoice {
     random_crop: Option<[usize; 2]>,
     /// Range of the area and of the proportion.
     random_resized: Option<([f32; 2], [f32; 2])>,
-    illumination: Option<(PathBuf, Option<PathBuf>)>,
+    illumination: Option<IlluminationChoice>,
     flip: [f32; 2],
     turns: String,
     resize: Option<[usize; 2]>,
@@ -87,6 +87,14 @@ struct TransformChoice {
     noise: (f32, f32),
     normalize: Option<NormalizeChoice>,
     channel_dropout: f32,
+}
+
+/// Flat field and dark field.
+#[derive(FromPyObject)]
+enum IlluminationChoice {
+    Of(PathBuf, Option<PathBuf>),
+    /// Of each channel, by its name.
+    Named(Vec<(String, (PathBuf, Option<PathBuf>))>),
 }
 
 #[derive(FromPyObject)]
@@ -170,9 +178,10 @@ impl Choices {
             None => builder.views(self.views),
             Some(recipes) => {
                 // A field is for all views: it is read once.
-                let illumination = &transform.illumination;
+                let (illumination, fields) = (&transform.illumination, &transform.fields);
                 let of = |recipe: TransformChoice| -> Result<Transform> {
-                    Ok(Transform { illumination: illumination.clone(), ..recipe.transform()? })
+                    let (illumination, fields) = (illumination.clone(), fields.clone());
+                    Ok(Transform { illumination, fields, ..recipe.transform()? })
                 };
                 builder.recipes(recipes.into_iter().map(of).collect::<Result<Vec<_>>>()?)
             }
@@ -319,16 +328,25 @@ impl TransformChoice {
             (None, None, None, Some(share)) => Crop::CenterSquare { share },
             (None, None, None, None) => Crop::None,
         };
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let (illumination, fields) = match self.illumination {
             None => (None, None),
-            Some((flat, dark)) if is_pattern(&flat) || dark.as_deref().is_some_and(is_pattern) => {
-                let text = |path: PathBuf| path.to_string_lossy().into_owned();
-                let fields = GroupFields::new(text(flat), dark.map(text));
-                let fields = fields.map_err(|e| Error::new("illumination", e.cause).hint(e.hint))?;
-                (None, Some(Arc::new(fields)))
+            Some(IlluminationChoice::Named(channels)) => {
+                let channels =
+                    channels.into_iter().map(|(name, (flat, dark))| (name, text(flat), dark.map(text)));
+                (None, Some(GroupFields::by_name(channels)))
             }
-            Some((flat, dark)) => (Some(Arc::new(Field::open(flat, dark.as_deref())?)), None),
+            Some(IlluminationChoice::Of(flat, dark))
+                if is_pattern(&flat) || dark.as_deref().is_some_and(is_pattern) =>
+            {
+                (None, Some(GroupFields::new(text(flat), dark.map(text))))
+            }
+            Some(IlluminationChoice::Of(flat, dark)) => {
+                (Some(Arc::new(Field::open(flat, dark.as_deref())?)), None)
+            }
         };
+        let fields = fields.transpose();
+        let fields = fields.map_err(|e| Error::new("illumination", e.cause).hint(e.hint))?.map(Arc::new);
         let (brightness, contrast, gamma, per_channel) = self.jitter;
         let (photon, gaussian) = self.noise;
         Ok(Transform {

@@ -120,6 +120,8 @@ pub struct Format {
     pub foreign_entry: fn(&Path) -> Result<Option<String>>,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
+    /// Whether such columns are kept in a target of this name that holds several images, of a format that is no table.
+    pub keeps_features_at: fn(&Path) -> bool,
     /// Whether the format's tables have a column of this name themselves, so that none beside the images can:
     /// [`create`](crate::create) renames one that has it ([`crate::features::renamed`]).
     pub own_columns: fn(&str) -> bool,
@@ -156,6 +158,11 @@ pub struct Format {
 }
 
 impl Format {
+    /// Whether columns of plain values are kept beside so many images in a target.
+    pub fn keeps_features_in(&self, target: &Path, images: usize) -> bool {
+        self.keeps_features || images > 1 && (self.keeps_features_at)(target)
+    }
+
     /// # Errors
     /// Options for what this format does not have.
     pub(crate) fn check(&self, path: &Path, options: &OpenOptions) -> Result<()> {

@@ -18,8 +18,8 @@ use crate::words::counted;
 use crate::{Error, Renamed, Result, Store, place};
 use arrow_array::{Array, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
-pub(crate) use names::parts;
-use names::{Namesakes, files_of_sites, full_name, full_parts, is_table};
+use names::{Namesakes, full_name, full_parts, is_table};
+pub(crate) use names::{files_of_sites, parts};
 use spread::Spread;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -202,7 +202,7 @@ impl Profiles {
     }
 
     /// The row of the profile that names one of these; two where they are named by two.
-    fn of_any<'n>(
+    pub(crate) fn of_any<'n>(
         &self,
         base: &[&str],
         names: impl Iterator<Item = &'n String>,

@@ -4,13 +4,13 @@ use super::size::parse_size;
 use std::path::{Path, PathBuf};
 use wellread_measure::to_stderr;
 use wellread_store::Store;
-use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched};
+use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched, file_and_table};
 
 /// Single-cell crops instead of whole images.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct CellArgs {
     /// Take the cells of this table, cut out of the images, instead of the images: Parquet, CSV, TSV or a SQLite database of
-    /// CellProfiler with a row per cell, or a set of label images, whose labels are the cells.
+    /// CellProfiler with a row per cell (FILE:TABLE names one of its tables), or a set of label images, whose labels are the cells.
     #[arg(help_heading = "Single cells", long, value_name = "TABLE")]
     pub cells: Option<PathBuf>,
     /// Size of a crop in pixels; 96x96 unless given.
@@ -74,7 +74,8 @@ impl CellArgs {
 
     /// What is read beside the images: the table, and the label images.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.cells.as_deref().into_iter().chain(self.cells_masks.as_deref())
+        let table = self.cells.as_deref().map(|table| file_and_table(table).0);
+        table.into_iter().chain(self.cells_masks.as_deref())
     }
 
     /// These images, or the cells that are cut out of them; says what was left out where `says` is set.

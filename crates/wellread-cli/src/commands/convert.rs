@@ -120,7 +120,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let joining = args.join.as_deref().zip(args.on.as_deref());
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
     let Features { columns, joined, left_out, renamed } =
-        features_of(&*source, joining.as_ref(), format, ui)?;
+        features_of(&*source, joining.as_ref(), (format, args.target.as_path()), ui)?;
     options.features = columns;
     if format.keeps_features {
         options.types = types;

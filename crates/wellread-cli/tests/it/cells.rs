@@ -41,7 +41,8 @@ fn commands_take_cells_as_images() {
     assert!(sheet.is_file());
     // Stored, they are what was cut out, with their columns.
     let sums = with(&["checksum", arg(&tiff)]);
-    for (target, format) in [("cells.parquet", "parquet"), ("cells", "ome-zarr")] {
+    for (target, format) in [("cells.parquet", "parquet"), ("cells", "ome-zarr"), ("cells.zarr", "ome-zarr")]
+    {
         let target = dir.path().join(target);
         let converted = with(&["convert", arg(&tiff), arg(&target), "--format", format]);
         assert_eq!((&converted["images"], &converted["verified"]), (&12.into(), &true.into()));
@@ -54,8 +55,18 @@ fn commands_take_cells_as_images() {
         assert_eq!(names(&stored), names(&sums));
         assert!(names(&stored)[0].0.ends_with("/cell-1"), "{stored}");
     }
-    let stored = json(&["info", arg(&dir.path().join("cells.parquet"))]);
-    assert!(stored["feature_columns"].as_array().unwrap().iter().any(|name| name == "area"), "{stored}");
+    for (target, has_columns) in [("cells.parquet", true), ("cells.zarr", true), ("cells", false)] {
+        let stored = json(&["info", arg(&dir.path().join(target))]);
+        let mut names = stored["feature_columns"].as_array().into_iter().flatten();
+        assert_eq!(names.any(|name| name == "area"), has_columns, "{stored}");
+    }
+    // A set that wellread wrote is replaced; with something else in it, it is not.
+    let zarr = dir.path().join("cells.zarr");
+    with(&["convert", arg(&tiff), arg(&zarr), "--overwrite"]);
+    std::fs::write(zarr.join("OME/notes.txt"), "mine").unwrap();
+    let all = [&["convert", arg(&tiff), arg(&zarr), "--overwrite"][..], &cells[..]].concat();
+    assert_ne!(wellread(&all).code, 0);
+    assert!(zarr.join("OME/notes.txt").is_file());
 }
 
 #[test]

@@ -9,13 +9,25 @@
 //!
 //! `{channel}` is the channel's name, `{channel:1}` its number where the first is 1 (or whatever number stands there). It is put in first,
 //! so that it may be part of a column's name: `{PathName_Illum{channel}}/{FileName_Illum{channel}}` are the columns of CellProfiler's
-//! `load_data.csv`.
+//! `load_data.csv`. Where fields are given by the names of channels, each channel has a pattern of its own.
 
 use super::error::TransformError;
 
 /// Where the field of each plate and channel lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupFields {
+pub struct GroupFields(Patterns);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Patterns {
+    /// One for all channels.
+    All(Pattern),
+    /// One for the channel of each name.
+    Named(Vec<(String, Pattern)>),
+}
+
+/// Of flat fields, and of dark fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pattern {
     flat: String,
     dark: Option<String>,
 }
@@ -41,14 +53,44 @@ impl GroupFields {
         flat: impl Into<String>,
         dark: Option<impl Into<String>>,
     ) -> std::result::Result<Self, TransformError> {
-        let fields = Self { flat: flat.into(), dark: dark.map(Into::into) };
-        let named = fields.of_channel(Some("channel"), 0);
-        named.map(|_| fields).map_err(|cause| {
-            TransformError::new(
-                cause,
-                "write it as illum/{Metadata_Plate}/{Metadata_Plate}_Illum{channel}.npy",
-            )
-        })
+        let pattern = Pattern { flat: flat.into(), dark: dark.map(Into::into) };
+        pattern.check()?;
+        Ok(Self(Patterns::All(pattern)))
+    }
+
+    /// By the names of channels, in whichever order images have them: each with a path of its flat field, and one of its dark field,
+    /// which may be patterns. Every channel that is delivered needs one.
+    ///
+    /// ```
+    /// use wellread_loader::GroupFields;
+    /// let fields = [("DNA", "illum/dna.npy", None), ("ER", "illum/{Metadata_Plate}/er.npy", None::<&str>)];
+    /// assert!(GroupFields::by_name(fields).is_ok());
+    /// ```
+    ///
+    /// # Errors
+    /// No channel, or one twice; braces that are not closed, or nothing in them.
+    pub fn by_name(
+        channels: impl IntoIterator<Item = (impl Into<String>, impl Into<String>, Option<impl Into<String>>)>,
+    ) -> std::result::Result<Self, TransformError> {
+        let mut named: Vec<(String, Pattern)> = vec![];
+        for (name, flat, dark) in channels {
+            let (name, pattern) = (name.into(), Pattern { flat: flat.into(), dark: dark.map(Into::into) });
+            pattern.check()?;
+            if named.iter().any(|(other, _)| *other == name) {
+                return Err(TransformError::new(
+                    format!("the channel {name:?} has two illumination fields"),
+                    "give each channel one",
+                ));
+            }
+            named.push((name, pattern));
+        }
+        if named.is_empty() {
+            return Err(TransformError::new(
+                "no channel has an illumination field",
+                "name each channel with the path of its field",
+            ));
+        }
+        Ok(Self(Patterns::Named(named)))
     }
 
     /// Whether a path is a pattern of some.
@@ -58,21 +100,59 @@ impl GroupFields {
 
     /// Whether the fields of channels are told apart, so that each is a plane of its own.
     pub(crate) fn has_channels(&self) -> bool {
-        let has = |text: &String| text.contains("{channel}") || text.contains("{channel:");
-        has(&self.flat) || self.dark.as_ref().is_some_and(has)
+        match &self.0 {
+            Patterns::All(pattern) => {
+                pattern.any(|text| text.contains("{channel}") || text.contains("{channel:"))
+            }
+            Patterns::Named(_) => true,
+        }
     }
 
     /// Whether channels are told by their names.
     pub(crate) fn has_names(&self) -> bool {
-        let has = |text: &String| text.contains("{channel}");
-        has(&self.flat) || self.dark.as_ref().is_some_and(has)
+        match &self.0 {
+            Patterns::All(pattern) => pattern.any(|text| text.contains("{channel}")),
+            Patterns::Named(_) => true,
+        }
     }
 
     /// The paths of a channel, counted from 0.
     ///
     /// # Errors
-    /// A channel without the name that is asked for, or a pattern that is none, in words.
+    /// A channel without the name that is asked for, or of another name; a pattern that is none, in words.
     pub(crate) fn of_channel(&self, name: Option<&str>, number: usize) -> Result<ChannelPaths, String> {
+        let named = match &self.0 {
+            Patterns::All(pattern) => return pattern.of_channel(name, number),
+            Patterns::Named(named) => named,
+        };
+        let name = name.ok_or_else(|| {
+            format!("illumination fields are given by the names of channels, and channel {number} has none")
+        })?;
+        if let Some((_, pattern)) = named.iter().find(|(other, _)| other == name) {
+            return pattern.of_channel(Some(name), number);
+        }
+        let given: Vec<String> = named.iter().map(|(name, _)| format!("{name:?}")).collect();
+        Err(format!("no illumination field is given for the channel {name:?}, but for {}", given.join(", ")))
+    }
+}
+
+impl Pattern {
+    /// Whether it is one.
+    fn check(&self) -> Result<(), TransformError> {
+        let named = self.of_channel(Some("channel"), 0);
+        named.map(drop).map_err(|cause| {
+            TransformError::new(
+                cause,
+                "write it as illum/{Metadata_Plate}/{Metadata_Plate}_Illum{channel}.npy",
+            )
+        })
+    }
+
+    fn any(&self, is: impl Fn(&str) -> bool) -> bool {
+        is(&self.flat) || self.dark.as_deref().is_some_and(is)
+    }
+
+    fn of_channel(&self, name: Option<&str>, number: usize) -> Result<ChannelPaths, String> {
         let pieces = |text: &String| pieces(&with_channel(text, name, number)?);
         Ok((pieces(&self.flat)?, self.dark.as_ref().map(pieces).transpose()?))
     }
@@ -158,5 +238,27 @@ mod tests {
             assert!(GroupFields::new("{P}", Some(wrong)).is_err(), "{wrong}");
         }
         assert!(GroupFields::new("{P}", Some("dark.tif")).is_ok());
+    }
+
+    #[test]
+    fn channels_have_fields_by_their_names() {
+        let fields =
+            GroupFields::by_name([("ER", "er.npy", None), ("DNA", "{P}/{channel}.npy", Some("dark.npy"))]);
+        let fields = fields.unwrap();
+        assert!(fields.has_channels() && fields.has_names());
+        let (flat, dark) = fields.of_channel(Some("DNA"), 0).unwrap();
+        assert_eq!((shown(&flat), shown(&dark.unwrap())), ("<P>/DNA.npy".to_owned(), "dark.npy".to_owned()));
+        let (flat, dark) = fields.of_channel(Some("ER"), 1).unwrap();
+        assert_eq!((shown(&flat), dark), ("er.npy".to_owned(), None));
+        let error = fields.of_channel(Some("RNA"), 2).unwrap_err();
+        assert_eq!(error, "no illumination field is given for the channel \"RNA\", but for \"ER\", \"DNA\"");
+        assert!(fields.of_channel(None, 2).unwrap_err().contains("channel 2 has none"));
+        let wrong = |channels: &[(&str, &str)]| {
+            let channels = channels.iter().map(|&(name, flat)| (name, flat, None::<String>));
+            GroupFields::by_name(channels).unwrap_err().cause
+        };
+        assert!(wrong(&[]).contains("no channel"));
+        assert!(wrong(&[("DNA", "a"), ("DNA", "b")]).contains("two illumination fields"));
+        assert!(wrong(&[("DNA", "{a")]).contains("not closed"));
     }
 }

@@ -103,6 +103,16 @@ fn illumination_by_names_follows_them() {
     assert_eq!(values(&all), [[0.0, 0.2], [5.5, 2.0]]);
     let named = Loader::builder(&dataset).batch_size(2).transform(transform().named_channels([("ER", 1)]));
     assert_eq!(values(&named.build().unwrap()), [[0.2], [2.0]]);
+    // Each channel with a path of its own, in another order than the images have them.
+    let path = |name: &str| format!("{}/{name}.npy", folder.path().display());
+    let of = |names: &[&str]| {
+        let named = names.iter().map(|&name| (name, path(name), None::<String>));
+        GroupFields::by_name(named).unwrap()
+    };
+    let build = |names: &[&str]| Loader::builder(&dataset).batch_size(2).illumination_by(of(names)).build();
+    assert_eq!(values(&build(&["ER", "DNA"]).unwrap()), [[0.0, 0.2], [5.5, 2.0]]);
+    let error = build(&["DNA"]).unwrap_err();
+    assert!(error.is_choice() && error.to_string().contains("given for the channel \"ER\""), "{error}");
 }
 
 #[test]

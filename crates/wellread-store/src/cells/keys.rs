@@ -3,13 +3,13 @@
 //! ```text
 //!  by = Plate, Well, Site    table: Metadata_Plate …  ─ key ─┐
 //!                            images' columns: Plate … ─ key ─┴▶ image of each row
-//!  by = FileName             table: names ─ as profiles are joined ─▶ image of each name
+//!  by = FileName             table: names ─ as profiles are joined ─▶ image of each name, or of a file of that name
 //! ```
 
 use super::options::CellOptions;
 use super::table::CellTable;
 use crate::features::{Index, as_written, joint_key, key_at};
-use crate::profiles::{Profiles, folders_of, parts};
+use crate::profiles::{Profiles, files_of_sites, folders_of, parts};
 use crate::{Error, Result, Store};
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashMap;
@@ -23,6 +23,10 @@ const SITE: [&str; 4] = ["Plate", "Well", "Site", "Field"];
 
 /// Columns of image names, unless said otherwise, in the order in which they are looked for.
 const NAMES: [&str; 6] = ["ImageName", "image_name", "Image_Name", "Metadata_ImageName", "image", "FileName"];
+
+/// What CellProfiler calls the columns of names of files, one of each channel, and those of its illumination functions.
+const FILE: &str = "FileName_";
+const ILLUMINATION: &str = "FileName_Illum";
 
 /// How the image of a cell is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,9 +96,12 @@ impl By {
         if let Some(name) = NAMES.into_iter().find(|name| table.has(name)) {
             return Ok(Self::Name(name.to_owned()));
         }
-        let of_files: Vec<&String> = table.names.iter().filter(|name| name.contains("FileName_")).collect();
+        let is_of_image = |name: &&String| name.contains(FILE) && !name.contains(ILLUMINATION);
+        let of_files: Vec<&String> = table.names.iter().filter(is_of_image).collect();
         match of_files[..] {
             [name] => return Ok(Self::Name(name.clone())),
+            // Of images of several files, each of which names them.
+            [name, ..] if images.hints().sites.is_some() => return Ok(Self::Name(name.clone())),
             // Nothing says that cells are of several images.
             [] if images.len() == 1 => return Ok(Self::Only),
             _ => {}
@@ -204,7 +211,9 @@ fn by_name(
         name_of_row.push(key_at(column, row).map(|value| *numbers.entry(value).or_insert(next)));
     }
     let names: Vec<String> = (0..images.len()).map(|image| images.name(image)).collect::<Result<_>>()?;
-    let mut index = Profiles::of_images(names.iter().map(|name| parts(name)));
+    // An image of several files may be called as any of them.
+    let files = files_of_sites(images).unwrap_or_default();
+    let mut index = Profiles::of_images(names.iter().chain(files.iter().flatten()).map(|name| parts(name)));
     // In the order of their numbers, so that messages are the same each time.
     let mut given: Vec<(&String, usize)> = numbers.iter().map(|(name, number)| (name, *number)).collect();
     given.sort_unstable_by_key(|(_, number)| *number);
@@ -215,7 +224,8 @@ fn by_name(
     let base: Vec<&str> = base.iter().map(String::as_str).collect();
     let mut image_of_name: Vec<Option<usize>> = vec![None; given.len()];
     for (image, own) in names.iter().enumerate() {
-        let number = match index.of(&base, &parts(own)) {
+        let own_files = files.get(image).into_iter().flatten();
+        let number = match index.of_any(&base, std::iter::once(own).chain(own_files)) {
             Ok(Some(found)) => found.row,
             Ok(None) => continue,
             Err([first, second]) => {

@@ -58,3 +58,4 @@ pub use join::{CellSource, Cells};
 pub use options::{CellOptions, Edge, Mask, Unit, Unmatched};
 pub use pairs::{agree_in_order, pair};
 pub use store::CellsStore;
+pub use table::file_and_table;

@@ -36,6 +36,9 @@ const OBJECTS: [&str; 4] = ["Object", "Nuclei", "Cells", "Cytoplasm"];
 const OTHERS: [&str; 6] =
     ["Image", "Experiment", "Well", "Relationships", "RelationshipTypes", "RelationshipsView"];
 
+/// How many names of tables a message lists.
+const LISTED: usize = 12;
+
 /// Files beside a database in which changes are that are not in it.
 const UNFINISHED: [&str; 2] = ["-wal", "-journal"];
 
@@ -59,16 +62,20 @@ struct Table {
 }
 
 impl Database {
-    /// Opens a database and counts its cells. Of several tables of objects, those count that have the columns `wanted`.
+    /// Opens a database and counts its cells: those of the table of this name. Unless one is named, of several tables of objects those
+    /// count that have the columns `wanted`.
     ///
     /// # Errors
-    /// A file that is damaged or being written; no table of objects, or several of which none is the one.
-    pub fn open(path: &Path, wanted: &[&str]) -> Result<(Self, usize)> {
+    /// A file that is damaged or being written; no such table, no table of objects, or several of which none is the one.
+    pub fn open(path: &Path, table: Option<&str>, wanted: &[&str]) -> Result<(Self, usize)> {
         let connection = connect(path)?;
         let refuse = |e: rusqlite::Error| refusal(path, &e);
         let names = table_names(&connection).map_err(refuse)?;
-        let names = with_columns(&connection, names, wanted).map_err(refuse)?;
-        let (objects, images) = choose(path, &names)?;
+        let (objects, images) = if let Some(table) = table {
+            named(path, &names, table)?
+        } else {
+            choose(path, &with_columns(&connection, names, wanted).map_err(refuse)?)?
+        };
         let objects = Table::of(&connection, objects).map_err(refuse)?;
         let images = images.map(|name| Table::of(&connection, name)).transpose().map_err(refuse)?;
         let keys: Vec<String> = KEYS
@@ -290,30 +297,56 @@ fn with_columns(
     Ok(names)
 }
 
+/// The table of this name, or the one whose rows are such objects (`Nuclei` of `MyExpt_Per_Nuclei`), and that of their images.
+fn named(path: &Path, names: &[String], table: &str) -> Result<(String, Option<String>)> {
+    let is_kind = |name: &&String| kind(name).is_some_and(|(_, kind)| kind.eq_ignore_ascii_case(table));
+    let mut of_kind = names.iter().filter(is_kind);
+    let only = of_kind.next().filter(|_| of_kind.next().is_none());
+    let exact = names.iter().find(|name| name.eq_ignore_ascii_case(table));
+    let Some(name) = exact.or(only) else {
+        let there = if names.is_empty() { "none".to_owned() } else { some(names) };
+        let error = Error::new(path, format_args!("has no table {table:?}"));
+        return Err(error.choice().hint(format_args!("its tables: {there}")));
+    };
+    Ok((name.clone(), images_of(names, name)))
+}
+
+/// The table of the images of these objects.
+fn images_of(names: &[String], objects: &str) -> Option<String> {
+    let prefix = kind(objects).map_or("", |(prefix, _)| prefix);
+    let images = format!("{prefix}Image");
+    (names.contains(&images) && images != objects).then_some(images)
+}
+
+/// The first few of some names.
+fn some(names: &[String]) -> String {
+    let more = if names.len() > LISTED { " …" } else { "" };
+    format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
+}
+
 /// The table of objects, and that of their images where there is one.
 fn choose(path: &Path, names: &[String]) -> Result<(String, Option<String>)> {
     let best = names.iter().filter_map(|name| rank(name)).min();
     let found: Vec<&String> =
         names.iter().filter(|&name| rank(name).is_some() && rank(name) == best).collect();
     match found[..] {
-        [name] => {
-            let prefix = kind(name).map_or("", |(prefix, _)| prefix);
-            let images = format!("{prefix}Image");
-            Ok((name.clone(), names.contains(&images).then_some(images)))
-        }
+        [name] => Ok((name.clone(), images_of(names, name))),
         [] => {
-            let there = names[..names.len().min(12)].join(", ");
+            let there = some(names);
             let cause = format_args!("is a SQLite database without a table of objects ({there})");
             Err(Error::new(path, cause).unsupported().hint(
-                "CellProfiler calls it Per_Object or Per_Nuclei, cytominer-database Nuclei; write another one as Parquet",
+                "CellProfiler calls it Per_Object or Per_Nuclei, cytominer-database Nuclei; another one is named FILE:TABLE",
             ))
         }
         _ => {
             let tables = counted(found.len(), "table");
-            let all: Vec<&str> = found.iter().map(|name| name.as_str()).take(12).collect();
+            let all: Vec<&str> = found.iter().map(|name| name.as_str()).take(LISTED).collect();
             let cause = format_args!("has {tables} of objects: {}", all.join(", "));
-            Err(Error::new(path, cause)
-                .hint("name columns that one of them alone has (x, y), or write that one as Parquet or CSV"))
+            Err(Error::new(path, cause).hint(format_args!(
+                "name the one behind the file: {}:{}",
+                path.display(),
+                found[0]
+            )))
         }
     }
 }

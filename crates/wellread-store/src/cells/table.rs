@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  file ── first bytes, ending ──▶ Parquet without images: columns are read when they are asked for
-//!                                  SQLite of CellProfiler: likewise
+//!                                  SQLite of CellProfiler: likewise; FILE:TABLE names one of its tables
 //!                                  CSV, TSV: all columns, in memory
 //!                                  images: label images
 //! ```
@@ -53,14 +53,26 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 /// Endings of tables of text.
 const TEXT: [&str; 4] = [".csv", ".tsv", ".txt", ".tab"];
 
-/// Opens a table of cells, by its content. Of several tables of a database, the one that has the columns `wanted`.
+/// A path of cells as the file, and the table of it that `FILE:TABLE` names. A file of that whole name is a file.
+pub fn file_and_table(path: &Path) -> (&Path, Option<&str>) {
+    let named = path.to_str().and_then(|text| text.rsplit_once(':'));
+    let Some((file, table)) = named.filter(|(file, table)| !file.is_empty() && !table.is_empty()) else {
+        return (path, None);
+    };
+    let file = Path::new(file);
+    if place::exists(path) || !place::is_file(file) { (path, None) } else { (file, Some(table)) }
+}
+
+/// Opens a table of cells, by its content. Of several tables of a database, the one that the path names behind a colon, or else the
+/// one that has the columns `wanted`.
 ///
 /// # Errors
-/// A file that is missing, damaged or of a kind that is not read; a table without rows.
+/// A file that is missing, damaged or of a kind that is not read; no such table, or one without rows.
 pub(super) fn open(path: &Path, wanted: &[&str]) -> Result<TableFile> {
     if place::is_folder(path) {
         return labels(path);
     }
+    let (path, table) = file_and_table(path);
     let mut head = vec![];
     let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
     let looked_at = length.min(SQLITE.len() as u64);
@@ -69,7 +81,12 @@ pub(super) fn open(path: &Path, wanted: &[&str]) -> Result<TableFile> {
         return Err(Error::new(path, "the file is empty"));
     }
     if head == SQLITE {
-        return sqlite(path, wanted).map(TableFile::Columns);
+        return sqlite(path, table, wanted).map(TableFile::Columns);
+    }
+    if let Some(table) = table {
+        return Err(Error::new(path, format_args!("has no table {table:?}: it is no SQLite database"))
+            .choice()
+            .hint("give the path of the file alone"));
     }
     if head.starts_with(b"PAR1") && !(parquet::FORMAT.holds_images)(path) {
         let (names, rows) = parquet::plain_names(path)?;
@@ -87,8 +104,8 @@ pub(super) fn open(path: &Path, wanted: &[&str]) -> Result<TableFile> {
 }
 
 #[cfg(feature = "sqlite")]
-fn sqlite(path: &Path, wanted: &[&str]) -> Result<CellTable> {
-    let (database, rows) = super::sqlite::Database::open(path, wanted)?;
+fn sqlite(path: &Path, table: Option<&str>, wanted: &[&str]) -> Result<CellTable> {
+    let (database, rows) = super::sqlite::Database::open(path, table, wanted)?;
     if rows == 0 {
         return Err(Error::new(path, "the table has no rows"));
     }
@@ -97,7 +114,7 @@ fn sqlite(path: &Path, wanted: &[&str]) -> Result<CellTable> {
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn sqlite(path: &Path, _: &[&str]) -> Result<CellTable> {
+fn sqlite(path: &Path, _: Option<&str>, _: &[&str]) -> Result<CellTable> {
     let cause = "is a SQLite database, which this build does not read";
     Err(Error::new(path, cause).unsupported().hint(
         "build with --features sqlite, or write its table of objects as Parquet, by CytoTable or by pandas: \
@@ -174,9 +191,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(name);
         std::fs::write(&path, bytes).unwrap();
-        match open(&path, &[]) {
+        refusal_of(&path)
+    }
+
+    fn refusal_of(path: &Path) -> Error {
+        match open(path, &[]) {
             Err(error) => error,
-            Ok(_) => panic!("{name} was opened"),
+            Ok(_) => panic!("{} was opened", path.display()),
         }
     }
 
@@ -192,6 +213,24 @@ mod tests {
         assert!(damaged.contains("cells.parquet"), "{damaged}");
         let dir = tempfile::tempdir().unwrap();
         assert!(open(&dir.path().join("none.csv"), &[]).is_err_and(|error| error.is_missing()));
+    }
+
+    #[test]
+    fn a_table_of_a_file_is_named_behind_a_colon() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cells.csv");
+        std::fs::write(&path, "x,y\n1,2\n").unwrap();
+        let with = |table: &str| dir.path().join(format!("cells.csv{table}"));
+        assert_eq!(file_and_table(&path), (path.as_path(), None));
+        assert_eq!(file_and_table(&with(":Per_Nuclei")), (path.as_path(), Some("Per_Nuclei")));
+        for other in [":", "x:Per_Nuclei"] {
+            assert_eq!(file_and_table(&with(other)), (with(other).as_path(), None));
+        }
+        let error = refusal_of(&with(":Per_Nuclei"));
+        assert!(error.is_choice() && error.to_string().contains("no table \"Per_Nuclei\""), "{error}");
+        // A file that is called so.
+        std::fs::write(with(":b"), "x,y\n1,2\n").unwrap();
+        assert_eq!(file_and_table(&with(":b")), (with(":b").as_path(), None));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::group::Group;
 use super::layout::series;
+use super::series::{COLUMNS, FOLDER};
 use crate::Result;
 use crate::entries::{self, Entry};
 use crate::folders::{ZARR_METADATA, is_zarr};
@@ -38,8 +39,8 @@ pub(super) fn entry(folder: &Path) -> Result<Option<String>> {
         described(folder, &paths, entry)
     } else if ome.bioformats2raw.is_some() {
         let rows = series(folder)?;
-        let mut paths: Vec<_> = rows.iter().map(|row| trimmed(&row.name)).collect();
-        paths.push("OME");
+        let mut paths: Vec<_> = rows.iter().filter_map(|row| row.below.to_str()).map(trimmed).collect();
+        paths.push(FOLDER);
         described(folder, &paths, entry)
     } else {
         images(folder)
@@ -88,7 +89,7 @@ fn images(folder: &Path) -> Result<Option<String>> {
         if is_metadata(&found) {
             continue;
         }
-        let may_belong = name == name_index::FILE || place::is_folder(&found.path);
+        let may_belong = [name_index::FILE, COLUMNS].contains(&name) || place::is_folder(&found.path);
         if name.starts_with('.') || !may_belong {
             return Ok(Some(found.name));
         }

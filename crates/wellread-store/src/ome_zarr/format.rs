@@ -1,7 +1,7 @@
 //! OME-Zarr as a format.
 
 use super::layout::{self, NAMING};
-use super::{foreign, store, writer};
+use super::{foreign, series, store, writer};
 use crate::Format;
 
 /// OME-Zarr 0.4 and 0.5: one image group (`x.zarr`), a folder of them, a plate, or a Bio-Formats series.
@@ -14,7 +14,8 @@ pub static FORMAT: Format = Format {
     parts: &[".zgroup", ".zattrs", ".zarray", ".zmetadata"],
     foreign_entry: foreign::entry,
     keeps_features: false,
-    own_columns: |_| false,
+    keeps_features_at: series::is_target,
+    own_columns: |name| name == series::IMAGE,
     keeps_durations: false,
     holds_bare_pixels: true,
     has_checksums: true,

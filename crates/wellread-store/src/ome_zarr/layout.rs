@@ -3,6 +3,7 @@
 
 use super::fields;
 use super::group::{Group, inside};
+use super::series::FOLDER;
 use crate::file_names;
 use crate::file_rows::ImageLocation;
 use crate::folders::{self, Sort, Visited, ZARR_METADATA, is_zarr, sort_quickly};
@@ -179,19 +180,20 @@ fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<ImageLocation>> {
         .collect()
 }
 
-/// The series of a bioformats2raw group: as `OME` lists them, or numbered folders `0`, `1`, …
+/// The series of a bioformats2raw group: as `OME` lists them, or numbered folders `0`, `1`, …; called so, or as an index of names says.
 ///
 /// Specification: <https://ngff.openmicroscopy.org/0.5/#bf2raw>.
 pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
-    let listed = match Group::load(&path.join("OME")) {
-        Ok(ome) => {
-            for name in ome.ome.series.iter().flatten() {
-                inside(&ome.file, name)?;
+    let ome = path.join(FOLDER);
+    let listed = match Group::load(&ome) {
+        Ok(group) => {
+            for name in group.ome.series.iter().flatten() {
+                inside(&group.file, name)?;
             }
-            ome.ome.series
+            group.ome.series
         }
         // The group OME is optional.
-        Err(_) if !is_zarr(&path.join("OME")) => None,
+        Err(_) if !is_zarr(&ome) => None,
         Err(e) => return Err(e),
     };
     let names: Vec<String> = if let Some(names) = listed {
@@ -203,7 +205,13 @@ pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
         }
         names
     };
-    Ok(names.into_iter().map(|name| ImageLocation { below: PathBuf::from(&name), name }).collect())
+    let groups = names.into_iter().map(PathBuf::from).collect();
+    let arranged = name_index::arrange(&ome, groups, PathBuf::as_path)?;
+    let named = |(below, name): (PathBuf, Option<String>)| ImageLocation {
+        name: name.unwrap_or_else(|| file_names::path_text(&below)),
+        below,
+    };
+    Ok(arranged.into_iter().map(named).collect())
 }
 
 /// What an entry of a folder is: a name ending in .zarr is taken at its word, so that opening a large set only lists it.

@@ -30,6 +30,7 @@
 //! | [`shard`] | the index of a shard and the byte ranges to read |
 //! | [`grid`] | which chunks a region touches |
 //! | [`plate`], [`fields`] | columns of a plate: well, field of view, acquisition; what a plate lacks |
+//! | [`series`] | several images in one `.zarr`, with names and columns beside them |
 //! | [`order`] | memory order: from any order of axes to TCZYX |
 //! | [`plausible`] | declared sizes against what the files can hold |
 //! | [`store`] | the [`crate::Store`] |
@@ -59,6 +60,7 @@ mod order;
 mod plans;
 mod plate;
 mod plausible;
+mod series;
 mod shard;
 mod store;
 mod units;

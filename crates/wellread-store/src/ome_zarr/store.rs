@@ -14,8 +14,10 @@ use super::order::Reorder;
 use super::plans::Plans;
 use super::plate::PlateColumns;
 use super::plausible;
+use super::series::SeriesColumns;
 use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
 use crate::fd_table;
+use crate::file_names::path_text;
 use crate::file_rows::{FileRow, FileRows};
 use crate::format::Missing;
 use crate::open_files::{OpenFile, OpenFiles};
@@ -46,6 +48,8 @@ pub(super) struct OmeZarrStore {
     lacks: Vec<String>,
     /// Where the rows are those of a plate.
     plate: Option<PlateColumns>,
+    /// Where they are a series with columns.
+    series: Option<SeriesColumns>,
     plans: Plans,
     shard_indices: IndexCache,
     /// Chunk and shard files that stay open, by row and number of the chunk.
@@ -82,6 +86,7 @@ impl OmeZarrStore {
             lacks,
             rows: FileRows::new(path, places),
             plate: PlateColumns::of(path),
+            series: SeriesColumns::of(path)?,
             plans: Plans::default(),
             shard_indices: IndexCache::default(),
             files: OpenFiles::default(),
@@ -424,6 +429,7 @@ impl Store for OmeZarrStore {
         for (row, entry) in self.rows.iter().enumerate() {
             self.add_files(row, entry, &mut files)?;
         }
+        files.extend(self.series.as_ref().map(|series| series.file().to_owned()));
         Ok(files)
     }
 
@@ -436,7 +442,8 @@ impl Store for OmeZarrStore {
     }
 
     fn hints(&self) -> Hints<'_> {
-        let columns = self.plate.as_ref().map(|_| self as &dyn FeatureTable);
+        let has_some = self.plate.is_some() || self.series.is_some();
+        let columns = has_some.then_some(self as &dyn FeatureTable);
         Hints { columns, ..Hints::default() }
     }
 
@@ -458,7 +465,8 @@ impl Store for OmeZarrStore {
 
 impl FeatureTable for OmeZarrStore {
     fn feature_names(&self) -> Vec<String> {
-        self.plate.as_ref().map_or_else(Vec::new, PlateColumns::names)
+        let of_series = || self.series.as_ref().map_or_else(Vec::new, SeriesColumns::names);
+        self.plate.as_ref().map_or_else(of_series, PlateColumns::names)
     }
 
     fn columns_left_out(&self) -> Vec<String> {
@@ -466,9 +474,13 @@ impl FeatureTable for OmeZarrStore {
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        let Some(plate) = &self.plate else { return Ok(None) };
-        let places: Vec<String> = self.rows.iter().map(|row| row.place.name.clone()).collect();
-        plate.columns(self.path(), names, &places)
+        if let Some(plate) = &self.plate {
+            let places: Vec<String> = self.rows.iter().map(|row| row.place.name.clone()).collect();
+            return plate.columns(self.path(), names, &places);
+        }
+        let Some(series) = &self.series else { return Ok(None) };
+        let groups: Vec<String> = self.rows.iter().map(|row| path_text(&row.place.below)).collect();
+        series.columns(names, &groups)
     }
 }
 

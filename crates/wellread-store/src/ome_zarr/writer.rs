@@ -4,6 +4,7 @@
 
 use super::encode::{Compressor, Encoder, check_view, failed};
 use super::layout::image_name;
+use super::series::{NewSeries, is_target};
 use super::write_metadata::{Chunking, DATASET, Version, files};
 use crate::finished::Finished;
 use crate::journal::Journal;
@@ -29,6 +30,8 @@ pub(super) struct OmeZarrWriter {
     target: PathBuf,
     /// The target is one image group, not a folder of them.
     single: bool,
+    /// Where it is a group of several.
+    series: Option<NewSeries>,
     names: SetNames,
     /// Images given so far.
     count: usize,
@@ -62,7 +65,8 @@ struct Job {
 }
 
 impl OmeZarrWriter {
-    /// Starts a new set at `path`: one image group if the name ends in `.zarr`, else a folder of groups.
+    /// Starts a new set at `path`: if the name ends in `.zarr` one image group, or a series of several with columns beside them; else
+    /// a folder of groups.
     ///
     /// # Errors
     /// An existing target (without `overwrite`), or options that OME-Zarr does not have.
@@ -86,7 +90,9 @@ impl OmeZarrWriter {
         let compressor = Compressor::new(options.compression).map_err(wrong)?;
         let (checksums, chunk, shard) = (options.checksums, options.chunk, options.shard);
         let recipe = Recipe { version, compressor, checksums, chunk, shard };
-        let single = path.extension().is_some_and(|e| e == "zarr");
+        let columns = options.features.clone().filter(|columns| is_target(path) && columns.num_rows() > 1);
+        let single = is_target(path) && columns.is_none();
+        let series = columns.map(NewSeries::new);
         let staged = Staged::folder(path, options, single)?;
         staged.create_dir()?;
         let journal = staged.journal().cloned();
@@ -107,7 +113,8 @@ impl OmeZarrWriter {
             Workers::Inline(Box::new(recipe.encoder().map_err(failed(path))?))
         };
         let names = SetNames::new(Listing { ending: ".zarr", sorts_ending: true, name_of: image_name });
-        Ok(Self { staged: Some(staged), target: path.to_owned(), single, names, count: 0, recipe, workers })
+        let (staged, target) = (Some(staged), path.to_owned());
+        Ok(Self { staged, target, single, series, names, count: 0, recipe, workers })
     }
 
     fn staged(&self) -> Result<&Staged> {
@@ -123,10 +130,12 @@ impl StoreWriter for OmeZarrWriter {
         let dir = if self.single {
             if row > 0 {
                 return Err(Error::new(&self.target, "a target ending in .zarr holds one image").hint(
-                    "give a folder name without .zarr to write several images, each in its own group",
+                    "give a folder name without .zarr to write several images without columns, each in its own group",
                 ));
             }
             folder
+        } else if let Some(series) = &mut self.series {
+            folder.join(series.next(&image.metadata.name))
         } else {
             let name = &image.metadata.name;
             self.names.next(&folder, "", name, name).map_err(|e| e.row(row))?
@@ -166,6 +175,10 @@ impl StoreWriter for OmeZarrWriter {
     fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
         let folder = self.staged()?.path().to_owned();
         self.count += 1;
+        if let Some(series) = &mut self.series {
+            series.next(&metadata.name);
+            return Ok(());
+        }
         self.names.next(&folder, "", &metadata.name, &metadata.name).map(drop)
     }
 
@@ -177,7 +190,11 @@ impl StoreWriter for OmeZarrWriter {
         let Some(staged) = self.staged.take() else {
             return Err(Error::new(&self.target, "was completed before"));
         };
-        if self.single { Ok(staged.finished()) } else { self.names.finish(staged) }
+        if let Some(series) = &self.series {
+            series.finish(staged.path(), self.recipe.version, &self.target)?;
+        }
+        let is_one = self.single || self.series.is_some();
+        if is_one { Ok(staged.finished()) } else { self.names.finish(staged) }
     }
 }
 

@@ -20,6 +20,7 @@ pub static FORMAT: Format = Format {
     parts: &[],
     foreign_entry: |_| Ok(None),
     keeps_features: true,
+    keeps_features_at: |_| false,
     own_columns: is_own_of_tables,
     keeps_durations: true,
     holds_bare_pixels: false,

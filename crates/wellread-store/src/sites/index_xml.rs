@@ -22,7 +22,7 @@ const MOST_IMAGES: usize = 2000;
 /// What the `Index.xml` in a folder, or in the folder above, says. `None` where there is none that can be read.
 pub(super) fn details(folder: &Path) -> Option<Details> {
     let beside = [Some(folder), folder.parent()];
-    let names = ["Index.xml", "Index.idx.xml", "index.xml"];
+    let names = ["Index.xml", "Index.idx.xml", "index.xml", "ImageIndex.ColumbusIDX.xml"];
     let mut places = beside.into_iter().flatten().flat_map(|folder| names.map(|name| folder.join(name)));
     let (file, length) = places.find_map(|path| place::open(&path).ok())?;
     let mut bytes = vec![];

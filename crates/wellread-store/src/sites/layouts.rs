@@ -7,6 +7,8 @@ pub(super) static LAYOUTS: &[&Layout] = &[
     &super::harmony::LAYOUT,
     &super::imagexpress::LAYOUT,
     &super::cellvoyager::LAYOUT,
+    &super::cv1000::LAYOUT,
+    &super::columbus::LAYOUT,
     &super::incell::LAYOUT,
     &super::cellomics::LAYOUT,
 ];

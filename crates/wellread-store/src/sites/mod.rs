@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `options` | [`SiteOptions`]: what was said of files, to be kept and written down |
 //! | `layout`, `layouts` | what a layout is; the list of them |
-//! | `harmony`, `imagexpress`, `cellvoyager`, `incell`, `cellomics` | a layout each |
+//! | `harmony`, `imagexpress`, `cellvoyager`, `cv1000`, `columbus`, `incell`, `cellomics` | a layout each |
 //! | `index_xml` | `Index.xml` of Harmony |
 //! | `recognise` | the layout that names are of, and [`Strays`], which are of none |
 //! | `pattern`, `names` | patterns of names; names taken apart |
@@ -29,9 +29,11 @@
 mod cellomics;
 mod cellvoyager;
 mod channels;
+mod columbus;
 mod columns;
 #[cfg(feature = "tiff")]
 mod companion;
+mod cv1000;
 mod group;
 mod harmony;
 mod imagexpress;

@@ -328,6 +328,12 @@ mod tests {
             preset("harmony", "/data", &format!("b/BR1/Images/{file}")),
             expected("b/BR1/Images/r01c02f03", "ch5", ["6", "5", "04"], &fields)
         );
+        // Of Harmony 3, which has a record for each channel.
+        let fields = ["", "02", "07", "01", "1", "1"];
+        assert_eq!(
+            preset("harmony", "/data", "r02c07f01p03rc2-ch1sk1fk1fl1.tiff"),
+            expected("r02c07f01", "rc2", ["1", "2", "03"], &fields)
+        );
         for other in ["r01c02f03p04-ch5sk6fk1fl1-010.ome.tiff", "r01c02f03p04-ch5.tiff", "x.tif"] {
             assert_eq!(preset("harmony", "/data", other), None, "{other}");
         }

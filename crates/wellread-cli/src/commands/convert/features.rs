@@ -28,19 +28,20 @@ pub(super) struct Joining<'a> {
     pub columns: &'a [String],
 }
 
-/// Feature columns of the source and of the profiles joined to them.
+/// Feature columns of the source and of the profiles joined to them, as far as a target of a format keeps them.
 pub(super) fn features_of(
     source: &dyn Store,
     joining: Option<&Joining<'_>>,
-    format: &Format,
+    (format, target): (&Format, &Path),
     ui: Ui,
 ) -> Outcome<Features> {
+    let is_kept = format.keeps_features_in(target, source.len());
     let mut own = features::all(source)?;
     let mut joined = None;
     let mut left_out = source.hints().columns_left_out();
     let mut renamed = source.hints().columns_renamed();
     if let Some(&Joining { profiles, on, columns }) = joining {
-        if !format.keeps_features {
+        if !is_kept {
             let can: Vec<_> =
                 registry::formats().iter().filter(|f| f.keeps_features).map(|f| f.name).collect();
             return Err(Failure::Usage(format!(
@@ -74,7 +75,7 @@ pub(super) fn features_of(
         }
         left_out.extend(found.left_out.iter().cloned());
         joined = Some(found);
-    } else if let Some(columns) = own.as_ref().filter(|_| !format.keeps_features) {
+    } else if let Some(columns) = own.as_ref().filter(|_| !is_kept) {
         let lost = lost(source, columns, format);
         if let Some(first) = lost.first() {
             ui.say(format!(

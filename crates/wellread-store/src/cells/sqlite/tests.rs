@@ -30,7 +30,7 @@ const CELLPROFILER: &str = "
 #[test]
 fn objects_have_the_columns_of_their_images() {
     let (_dir, path) = database(CELLPROFILER);
-    let (database, rows) = Database::open(&path, &[]).unwrap();
+    let (database, rows) = Database::open(&path, None, &[]).unwrap();
     assert_eq!(rows, 4);
     let all = [
         "ImageNumber",
@@ -63,7 +63,7 @@ fn runs_of_cytominer_database_are_told_apart() {
          INSERT INTO Image VALUES ('a', 1, 'A01'), ('b', 1, 'B01');
          INSERT INTO Nuclei VALUES ('b', 1, 1, 3), ('a', 1, 1, 4);",
     );
-    let (database, rows) = Database::open(&path, &[]).unwrap();
+    let (database, rows) = Database::open(&path, None, &[]).unwrap();
     let batch = database.read(&names(&["Image_Metadata_Well", "TableNumber"])).unwrap();
     assert_eq!(rows, 2);
     assert_eq!(batch.column(0).as_string::<i32>().value(0), "B01");
@@ -80,16 +80,43 @@ fn columns_that_are_asked_for_choose_among_tables_of_objects() {
          INSERT INTO Per_Nuclei VALUES (1, 2, 3), (1, 4, 5);
          INSERT INTO Per_Cells VALUES (1, 6, 7);",
     );
-    let rows = |wanted: &[&str]| Database::open(&path, wanted).unwrap().1;
+    let rows = |wanted: &[&str]| Database::open(&path, None, wanted).unwrap().1;
     assert_eq!(rows(&[]), 2);
     assert_eq!(rows(&["Nuclei_Location_Center_X"]), 2);
     assert_eq!(rows(&["Cells_Location_Center_X", "cells_location_center_y"]), 1);
     // That none has them is said where they are read.
     assert_eq!(rows(&["Cells_Location_Center_X", "x"]), 2);
-    let (cells, _) = Database::open(&path, &["Cells_Location_Center_X"]).unwrap();
+    let (cells, _) = Database::open(&path, None, &["Cells_Location_Center_X"]).unwrap();
     let batch = cells.read(&names(&["Cells_Location_Center_X", "Image_Metadata_Well"])).unwrap();
     assert_eq!(batch.column(0).as_primitive::<Float64Type>().values(), &[6.0]);
     assert_eq!(batch.column(1).as_string::<i32>().value(0), "A01");
+}
+
+#[test]
+fn a_table_is_taken_by_its_name() {
+    let (_dir, path) = database(
+        "CREATE TABLE E_Per_Image (ImageNumber INTEGER, Image_Metadata_Well TEXT);
+         CREATE TABLE E_Per_Nuclei (ImageNumber INTEGER, Nuclei_Location_Center_X FLOAT);
+         CREATE TABLE E_Per_Cytoplasm (ImageNumber INTEGER, Cytoplasm_Location_Center_X FLOAT);
+         INSERT INTO E_Per_Image VALUES (1, 'A01');
+         INSERT INTO E_Per_Nuclei VALUES (1, 2), (1, 4);
+         INSERT INTO E_Per_Cytoplasm VALUES (1, 6);",
+    );
+    for name in ["E_Per_Cytoplasm", "e_per_cytoplasm", "Cytoplasm"] {
+        let (database, rows) = Database::open(&path, Some(name), &["Nuclei_Location_Center_X"]).unwrap();
+        assert_eq!(rows, 1);
+        let all = ["ImageNumber", "Cytoplasm_Location_Center_X", "Image_Metadata_Well"];
+        assert_eq!(database.names(), all);
+        let wells = database.read(&names(&["Image_Metadata_Well"])).unwrap();
+        assert_eq!(wells.column(0).as_string::<i32>().value(0), "A01");
+    }
+    // A table of no objects is one, too, if it is asked for.
+    let (images, rows) = Database::open(&path, Some("Image"), &[]).unwrap();
+    assert_eq!((rows, images.names().len()), (1, 2));
+    let error = Database::open(&path, Some("Per_Cells"), &[]).unwrap_err();
+    let text = error.to_string();
+    assert!(error.is_choice() && text.contains("has no table \"Per_Cells\""), "{text}");
+    assert!(text.contains("its tables: E_Per_Cytoplasm, E_Per_Image, E_Per_Nuclei"), "{text}");
 }
 
 #[test]
@@ -99,7 +126,7 @@ fn tables_without_row_numbers_or_images_are_read() {
             PRIMARY KEY (ImageNumber, Nuclei_Number_Object_Number)) WITHOUT ROWID;
          INSERT INTO Per_Nuclei VALUES (2, 1, 1.5), (1, 1, 2.5);",
     );
-    let (database, _) = Database::open(&path, &[]).unwrap();
+    let (database, _) = Database::open(&path, None, &[]).unwrap();
     let batch = database.read(&names(&["x"])).unwrap();
     assert_eq!(batch.column(0).as_primitive::<Float64Type>().values(), &[2.5, 1.5]);
 }
@@ -108,7 +135,7 @@ fn tables_without_row_numbers_or_images_are_read() {
 fn what_cannot_be_read_says_why() {
     let refusal = |sql: &str| {
         let (_dir, path) = database(sql);
-        Database::open(&path, &[]).map(|_| ()).unwrap_err().to_string()
+        Database::open(&path, None, &[]).map(|_| ()).unwrap_err().to_string()
     };
     let none = refusal("CREATE TABLE notes (text TEXT); CREATE VIEW Per_Object AS SELECT 1 AS x;");
     assert!(none.contains("without a table of objects (notes)"), "{none}");
@@ -118,14 +145,14 @@ fn what_cannot_be_read_says_why() {
         "CREATE TABLE Per_Object (ImageNumber, x); INSERT INTO Per_Object VALUES (1, 2), (1, x'00');
          CREATE TABLE Per_Image (ImageNumber, w); INSERT INTO Per_Image VALUES (1, 'a'), (1, 'b');",
     );
-    let (database, _) = Database::open(&path, &[]).unwrap();
+    let (database, _) = Database::open(&path, None, &[]).unwrap();
     let bytes = database.read(&names(&["x"])).unwrap_err().to_string();
     assert!(bytes.contains("row 1") && bytes.contains("holds bytes"), "{bytes}");
     let alike = database.read(&names(&["w"])).unwrap_err().to_string();
     assert!(alike.contains("rows 0 and 1 of table Per_Image are alike in ImageNumber"), "{alike}");
     let wal = path.with_file_name("cells 1%.sqlite-wal");
     std::fs::write(&wal, "changes").unwrap();
-    assert!(Database::open(&path, &[]).unwrap_err().to_string().contains("is being written"));
+    assert!(Database::open(&path, None, &[]).unwrap_err().to_string().contains("is being written"));
 }
 
 #[test]
@@ -137,12 +164,12 @@ fn damaged_files_are_errors() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0xff;
         std::fs::write(&path, &bytes).unwrap();
-        if let Ok((database, _)) = Database::open(&path, &[]) {
+        if let Ok((database, _)) = Database::open(&path, None, &[]) {
             // Numbers that are other numbers now are nobody's fault; anything else is an error.
             drop(database.read(&asked));
         }
         std::fs::write(&path, &whole[..at]).unwrap();
-        let read = Database::open(&path, &[]).and_then(|(database, _)| database.read(&asked));
+        let read = Database::open(&path, None, &[]).and_then(|(database, _)| database.read(&asked));
         // What is missing of the last page may be room that nothing is in.
         assert!(read.is_err() || at > whole.len() - PAGE, "cut at {at}");
     }

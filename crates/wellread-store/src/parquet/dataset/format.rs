@@ -23,6 +23,7 @@ pub static FORMAT: Format = Format {
         Ok(entries::list(folder)?.into_iter().find(is_foreign).map(|entry| entry.name))
     },
     keeps_features: true,
+    keeps_features_at: |_| false,
     own_columns: tables::is_own,
     keeps_durations: true,
     holds_bare_pixels: false,

@@ -4,6 +4,7 @@ mod golden;
 mod hostile;
 mod plates;
 mod round_trip;
+mod series;
 mod zarrs;
 
 use proptest::prelude::*;

@@ -129,7 +129,7 @@ type Case<'n> = (&'n str, &'n [&'n str], &'n str, [usize; 3], &'n [&'n str]);
 
 #[test]
 fn every_microscope_is_recognised() {
-    let cases: [Case<'_>; 5] = [
+    let cases: [Case<'_>; 8] = [
         (
             "imagexpress",
             &[
@@ -153,6 +153,27 @@ fn every_microscope_is_recognised() {
             "AS1_B03_F002",
             [1, 2, 1],
             &["C01", "C02"],
+        ),
+        (
+            "cv1000",
+            &["Image/W1F002T0001Z01C1.tif", "Image/W1F002T0001Z01C2.tif"],
+            "Image/W1F002",
+            [1, 2, 1],
+            &["C1", "C2"],
+        ),
+        (
+            "columbus",
+            &["003005-1-001001001.tif", "003005-1-001001002.tif"],
+            "003005-1",
+            [1, 2, 1],
+            &["001", "002"],
+        ),
+        (
+            "harmony",
+            &["r02c07f01p01rc1-ch1sk1fk1fl1.tiff", "r02c07f01p01rc2-ch1sk1fk1fl1.tiff"],
+            "r02c07f01",
+            [1, 2, 1],
+            &["rc1", "rc2"],
         ),
         (
             "incell",
@@ -183,6 +204,24 @@ fn every_microscope_is_recognised() {
         let order: &[u16] = if microscope == "imagexpress" { &[0, 2, 1, 3, 4, 6, 5, 7] } else { &[0, 1] };
         assert_eq!(image(&*store, 0), (shape, pixels(order)), "{microscope}");
     }
+}
+
+#[test]
+fn wells_of_older_microscopes_are_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["003005-1-001001001.tif", "003005-1-001001002.tif", "012024-10-001001001.tif"]);
+    let store = open(dir.path(), &options()).unwrap();
+    assert_eq!(names(&*store), ["003005-1", "012024-10"]);
+    assert_eq!(text(&*store, "Metadata_Well"), ["C05", "L24"]);
+    assert_eq!(numbers(&*store, "Metadata_Site"), [1, 10]);
+    let dir = tempfile::tempdir().unwrap();
+    let files = ["W10F001T0001Z01C1", "W2F001T0001Z01C1", "W10F001T0001Z01C2", "W2F001T0001Z01C2"]
+        .map(|file| format!("M1/Image/{file}.tif"));
+    write(dir.path(), &files.each_ref().map(String::as_str));
+    let store = open(dir.path(), &options()).unwrap();
+    assert_eq!(names(&*store), ["M1/Image/W2F001", "M1/Image/W10F001"]);
+    assert_eq!(text(&*store, "Metadata_Plate"), ["M1", "M1"]);
+    assert_eq!(text(&*store, "Metadata_Well"), ["2", "10"]);
 }
 
 #[test]

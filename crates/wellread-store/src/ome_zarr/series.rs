@@ -1,0 +1,186 @@
+//! Several images with columns beside them in one target that ends in `.zarr`: a series, as bioformats2raw lays it out.
+//!
+//! ```text
+//!  cells.zarr/zarr.json                       bioformats2raw.layout 3
+//!  cells.zarr/0, 1, 2 …                       the group of an image each
+//!  cells.zarr/OME/zarr.json                   series: 0, 1, 2 …
+//!  cells.zarr/OME/wellread-names.json         what each image is called
+//!  cells.zarr/OME/wellread-columns.parquet    a row for each: its group, the columns beside it
+//! ```
+//!
+//! Other readers find images, and no more than that. The columns of an image are told by its group, so that groups that are removed
+//! are no trouble, and those that are added have nulls.
+//!
+//! Specification: <https://ngff.openmicroscopy.org/0.5/#bf2raw>.
+
+use super::write_metadata::Version;
+use crate::features::taken;
+use crate::parquet::{plain_names, read_plain};
+use crate::words::counted;
+use crate::{Error, Result, name_index, place};
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The group of what is known of a series.
+pub(super) const FOLDER: &str = "OME";
+
+/// Name of the file of columns in it.
+pub(super) const COLUMNS: &str = "wellread-columns.parquet";
+
+/// The column of that file that tells the group of each image.
+pub(super) const IMAGE: &str = "wellread_image";
+
+/// Whether a target of this name is one image, or a series.
+pub(super) fn is_target(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "zarr")
+}
+
+/// A series being written.
+pub(super) struct NewSeries {
+    /// Names of the images so far.
+    names: Vec<String>,
+    columns: RecordBatch,
+}
+
+impl NewSeries {
+    /// With these columns, a row per image.
+    pub fn new(columns: RecordBatch) -> Self {
+        Self { names: vec![], columns }
+    }
+
+    /// The folder of the next image, which is called so.
+    pub fn next(&mut self, name: &str) -> String {
+        self.names.push(name.to_owned());
+        (self.names.len() - 1).to_string()
+    }
+
+    /// Writes into `folder` what makes a series of the images there. Errors speak of `target`.
+    ///
+    /// # Errors
+    /// Another number of images than of rows of columns; a file that cannot be written.
+    pub fn finish(&self, folder: &Path, version: Version, target: &Path) -> Result<()> {
+        let Self { names, columns } = self;
+        if names.len() != columns.num_rows() {
+            let (images, rows) = (counted(names.len(), "image"), counted(columns.num_rows(), "row"));
+            return Err(Error::new(target, format_args!("has {images}, and {rows} of columns beside them")));
+        }
+        let cannot = |e: std::io::Error| Error::io(target, "cannot write", &e);
+        let ome = folder.join(FOLDER);
+        place::create_folder(&ome).map_err(cannot)?;
+        let groups: Vec<String> = (0..names.len()).map(|row| row.to_string()).collect();
+        for (file, value) in metadata(version, &groups) {
+            place::write(&folder.join(file), value.to_string().as_bytes()).map_err(cannot)?;
+        }
+        name_index::write(&ome, groups.iter().cloned().zip(names.iter().cloned()), target)?;
+        let bytes = as_parquet(groups, columns).map_err(|why| {
+            Error::new(target, format_args!("cannot write the columns beside the images: {why}"))
+        })?;
+        place::write(&ome.join(COLUMNS), &bytes).map_err(cannot)
+    }
+}
+
+/// Files of metadata, by their paths in the series.
+fn metadata(version: Version, groups: &[String]) -> Vec<(String, Value)> {
+    match version {
+        Version::V05 => {
+            let group =
+                |ome: Value| json!({"zarr_format": 3, "node_type": "group", "attributes": {"ome": ome}});
+            vec![
+                ("zarr.json".to_owned(), group(json!({"version": "0.5", "bioformats2raw.layout": 3}))),
+                (format!("{FOLDER}/zarr.json"), group(json!({"version": "0.5", "series": groups}))),
+            ]
+        }
+        Version::V04 => vec![
+            (".zgroup".to_owned(), json!({"zarr_format": 2})),
+            (".zattrs".to_owned(), json!({"bioformats2raw.layout": 3})),
+            (format!("{FOLDER}/.zgroup"), json!({"zarr_format": 2})),
+            (format!("{FOLDER}/.zattrs"), json!({"series": groups})),
+        ],
+    }
+}
+
+/// The columns, with the group of each row before them, as a file of Parquet.
+fn as_parquet(groups: Vec<String>, columns: &RecordBatch) -> Result<Vec<u8>, parquet::errors::ParquetError> {
+    let mut fields = vec![Arc::new(Field::new(IMAGE, DataType::Utf8, false))];
+    fields.extend(columns.schema().fields().iter().cloned());
+    let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from(groups))];
+    arrays.extend(columns.columns().iter().cloned());
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
+    let properties =
+        WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    let mut bytes = vec![];
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
+    writer.write(&batch)?;
+    writer.close()?;
+    Ok(bytes)
+}
+
+/// The columns of a series.
+#[derive(Debug)]
+pub(super) struct SeriesColumns {
+    file: PathBuf,
+    names: Vec<String>,
+}
+
+impl SeriesColumns {
+    /// Of the group at `path`; `None` where it has no file of them.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is another one.
+    pub fn of(path: &Path) -> Result<Option<Self>> {
+        let file = path.join(FOLDER).join(COLUMNS);
+        if !place::is_file(&file) {
+            return Ok(None);
+        }
+        let (mut names, _) = plain_names(&file)?;
+        if !names.iter().any(|name| name == IMAGE) {
+            return Err(no_groups(&file));
+        }
+        names.retain(|name| name != IMAGE);
+        Ok(Some(Self { file, names }))
+    }
+
+    /// Names of the columns.
+    pub fn names(&self) -> Vec<String> {
+        self.names.clone()
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Those columns of the images in these groups, nulls where the file has no row of one.
+    ///
+    /// # Errors
+    /// Columns that cannot be read; no such column.
+    pub fn columns(&self, names: &[String], groups: &[String]) -> Result<Option<RecordBatch>> {
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let asked: Vec<String> = std::iter::once(IMAGE.to_owned()).chain(names.iter().cloned()).collect();
+        let found = read_plain(&self.file, &asked)?;
+        let of_rows = found.column_by_name(IMAGE).and_then(|column| column.as_string_opt::<i32>());
+        let of_rows = of_rows.ok_or_else(|| no_groups(&self.file))?;
+        let row_of: HashMap<&str, u64> =
+            of_rows.iter().enumerate().filter_map(|(row, group)| Some((group?, row as u64))).collect();
+        let rows: Vec<Option<u64>> = groups.iter().map(|group| row_of.get(group.as_str()).copied()).collect();
+        let schema = found.schema();
+        let places = names.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>();
+        let columns = places.and_then(|places| taken(&found.project(&places)?, rows));
+        columns.map(Some).map_err(|e| Error::new(&self.file, e))
+    }
+}
+
+fn no_groups(file: &Path) -> Error {
+    Error::new(file, format_args!("has no texts {IMAGE:?}, which tell the image of each row"))
+        .hint("copy it again from where the series came from; without it, images have no columns")
+}
