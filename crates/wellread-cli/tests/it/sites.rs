@@ -119,7 +119,7 @@ fn info_says_which_images_a_set_is_without() {
     let done = wellread(&["info", arg(&folder)]);
     let line = done.stdout.lines().find(|line| line.contains("not in its load_data.csv")).unwrap();
     assert!(line.contains("left out") && line.contains("2 images of the folder are not in"), "{line}");
-    assert!(line.ends_with(".tiff") && line.matches(".tiff").count() == 2, "{line}");
+    assert!(line.matches(".tiff").count() == 2, "{line}");
     assert!(
         done.stderr.contains("note: ") && done.stderr.contains("(--layout files reads"),
         "{}",
