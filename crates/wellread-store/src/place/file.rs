@@ -107,7 +107,9 @@ impl File {
     /// As [`Self::read_exact_at`].
     pub fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
         match self {
-            Self::Local(_) => parts.iter_mut().try_for_each(|part| self.read_exact_at(part.buffer, part.offset)),
+            Self::Local(_) => {
+                parts.iter_mut().try_for_each(|part| self.read_exact_at(part.buffer, part.offset))
+            }
             Self::Other(file) => {
                 let bytes = parts.iter().map(|part| part.buffer.len()).sum();
                 let _read = span(Kind::Read).with(bytes as u64, 0);
