@@ -53,6 +53,8 @@ pub(crate) struct Upload {
     dirty: bool,
     /// Whether it was completed in parts, so that nothing can be changed any more.
     complete: bool,
+    /// Whether a part could not be sent, whose bytes are gone.
+    broken: bool,
 }
 
 impl fmt::Debug for Upload {
@@ -80,11 +82,17 @@ impl Upload {
             begun: None,
             dirty: true,
             complete: false,
+            broken: false,
         })
     }
 
     fn asked(&self, verb: &str) -> Asked {
         self.object.asked(verb, &self.bucket)
+    }
+
+    /// An object of which a part is lost is never completed.
+    fn check(&self) -> io::Result<()> {
+        if self.broken { Err(io::Error::other("an earlier part could not be written")) } else { Ok(()) }
     }
 
     /// Sends `bytes` as part `number` without waiting for it.
@@ -201,6 +209,7 @@ impl Write for Upload {
             return Ok(0);
         }
         let unsupported = |what: &str| Err(io::Error::new(io::ErrorKind::Unsupported, what.to_owned()));
+        self.check()?;
         if self.complete {
             return unsupported("the object is complete, and cannot be changed any more");
         }
@@ -223,7 +232,10 @@ impl Write for Upload {
         if self.current.len() == PART {
             let part = std::mem::replace(&mut self.current, Vec::with_capacity(PART));
             let number = self.begun.as_ref().map_or(1, |begun| begun.next);
+            // Until it is on its way.
+            self.broken = true;
             self.send(part, number)?;
+            self.broken = false;
             if let Some(begun) = &mut self.begun {
                 begun.next += 1;
             }
@@ -232,14 +244,16 @@ impl Write for Upload {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.check()?;
         if !self.dirty {
             return Ok(());
         }
         if self.begun.is_none() && self.current.is_empty() {
             self.put()?;
         } else {
+            self.broken = true;
             self.finish()?;
-            self.complete = true;
+            (self.broken, self.complete) = (false, true);
         }
         self.dirty = false;
         self.link.heads.forget(&self.object.address.to_string());

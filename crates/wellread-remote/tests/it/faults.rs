@@ -154,6 +154,7 @@ fn an_empty_object_is_a_file_without_bytes() {
 
 #[test]
 fn nobody_at_the_other_end_is_an_error_soon() {
+    server::url();
     let error = place::open(Path::new("http://127.0.0.1:1/a.tif")).err().unwrap().to_string();
     assert!(error.contains("no connection") && error.contains("after 5 attempts"), "{error}");
 }

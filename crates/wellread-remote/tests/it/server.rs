@@ -61,6 +61,10 @@ pub(crate) fn url() -> &'static str {
             ("AWS_ENDPOINT_URL", &*url),
             ("AWS_ACCESS_KEY_ID", "the-key-id"),
             ("AWS_SECRET_ACCESS_KEY", "the-secret"),
+            ("AWS_CONFIG_FILE", "/dev/null"),
+            ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"),
+            ("NO_PROXY", "127.0.0.1"),
+            ("no_proxy", "127.0.0.1"),
             ("WELLREAD_ATTEMPTS", "6"),
             ("WELLREAD_TIMEOUT", "5"),
         ] {
