@@ -80,13 +80,13 @@ def put(s3, local: Path, key: str) -> str:
 @pytest.fixture(scope="module")
 def sets(generated, s3):
     """Local path and address of a set in each format that was written and that places read."""
-    _, _, written = generated
+    folder, _, written = generated
     engines = ("lance", "vortex", "duckdb")
     found = {}
     for name, document in written.items():
         if not document["error"] and not any(engine in name for engine in engines):
             local = Path(document["path"])
-            found[name] = (local, put(s3, local, f"sets/{local.name}"))
+            found[name] = (local, put(s3, local, f"{folder.name}/{local.name}"))
     assert len(found) >= 4
     return found
 
@@ -111,15 +111,16 @@ def test_commands_say_of_a_bucket_what_they_say_of_a_folder(sets, wellread):
 
 
 def test_a_set_is_converted_into_a_bucket_and_out_of_it(sets, s3, wellread, tmp_path):
-    local, _ = next(iter(sets.values()))
+    local, address = next(iter(sets.values()))
+    converted = f"{address.split('/')[3]}-converted/"
     for target in ("parquet", "tiff", "ome-zarr"):
-        there = f"s3://{BUCKET}/converted/{target}"
+        there = f"s3://{BUCKET}/{converted}{target}"
         wellread("convert", local, there, "--format", target)
         assert wellread("verify", there, "--against", local)["passed"]
         back = tmp_path / target
         wellread("convert", there, back, "--format", target)
         assert wellread("checksum", back) == wellread("checksum", local)
-    listed = s3.list_objects_v2(Bucket=BUCKET, Prefix="converted/")["Contents"]
+    listed = s3.list_objects_v2(Bucket=BUCKET, Prefix=converted)["Contents"]
     assert not [entry["Key"] for entry in listed if ".wellread-" in entry["Key"]]
     assert "Uploads" not in s3.list_multipart_uploads(Bucket=BUCKET)
 
