@@ -121,8 +121,12 @@ fn refuse_address(path: &Path, writing: bool) -> Result<()> {
     match place::scheme(path) {
         Some(scheme) if !is_usable() => {
             let verb = if writing { "write" } else { "read" };
-            Err(Error::new(path, format_args!("this build cannot {verb} {scheme}:// addresses yet"))
-                .hint("copy the data to a local folder and give that path"))
+            let error = Error::new(path, format_args!("this build cannot {verb} {scheme}:// addresses"));
+            let local = "copy the data to a local folder and give that path";
+            Err(match place::how_to_get(scheme) {
+                Some(how) => error.hint(format_args!("{how}, or {local}")),
+                None => error.hint(local),
+            })
         }
         _ => Ok(()),
     }

@@ -1,12 +1,15 @@
-//! Storage engines that are large to compile: one crate and one feature each, linked here and nowhere else.
+//! Storage engines and places that are large to compile: one crate and one feature each, linked here and nowhere else.
 //!
-//! A crate that is linked registers its formats ([`wellread_store::register_format!`]); one that is not is named by
-//! `wellread doctor` and in errors ([`wellread_store::absent_format!`]).
+//! A crate that is linked registers its formats ([`wellread_store::register_format!`]) or places
+//! ([`wellread_store::register_place!`]); one that is not is named by `wellread doctor` and in errors
+//! ([`wellread_store::absent_format!`], [`wellread_store::absent_place!`]).
 
 #[cfg(feature = "duckdb")]
 use wellread_duckdb as _;
 #[cfg(feature = "lance")]
 use wellread_lance as _;
+#[cfg(feature = "remote")]
+use wellread_remote as _;
 #[cfg(feature = "vortex")]
 use wellread_vortex as _;
 
@@ -18,3 +21,13 @@ wellread_store::absent_format!("parquet-duckdb", [], "duckdb");
 wellread_store::absent_format!("lance", [".lance", ".lancedb"], "lance");
 #[cfg(not(feature = "vortex"))]
 wellread_store::absent_format!("vortex", [".vortex"], "vortex");
+#[cfg(not(feature = "remote"))]
+mod without_remote {
+    wellread_store::absent_place!("s3", "remote");
+    wellread_store::absent_place!("gs", "remote");
+    wellread_store::absent_place!("az", "remote");
+    wellread_store::absent_place!("abfs", "remote");
+    wellread_store::absent_place!("abfss", "remote");
+    wellread_store::absent_place!("http", "remote");
+    wellread_store::absent_place!("https", "remote");
+}

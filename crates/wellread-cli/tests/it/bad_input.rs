@@ -202,7 +202,7 @@ fn missing_empty_and_foreign_paths_are_named() {
     fails(&["info", arg(&path("zero.tif"))], 1, &["zero.tif", "empty"]);
     fs::write(path("text.parquet"), b"this is no parquet file at all").unwrap();
     fails(&["info", arg(&path("text.parquet"))], 1, &["text.parquet", "recognised"]);
-    fails(&["info", "s3://bucket/plate.parquet"], 1, &["s3://", "copy the data"]);
+    fails(&["info", "hdfs://name/plate.parquet"], 1, &["hdfs://", "copy the data"]);
 }
 
 #[test]

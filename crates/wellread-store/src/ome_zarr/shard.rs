@@ -8,10 +8,11 @@
 use super::chunk::{Target, checked};
 use super::codec::ChunkCodec;
 use super::order::Reorder;
-use crate::place::File;
+use crate::place::{File, Part};
 use crate::refusal::Refusal;
 use serde_json::Value;
 use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Marks an inner chunk that is not there.
@@ -20,6 +21,8 @@ const MISSING: u64 = u64::MAX;
 const MAX_JOINED_GAP: u64 = 32 << 10;
 /// Upper bound of one joint read, unless a single inner chunk is larger.
 const MAX_JOINED_READ: u64 = 8 << 20;
+/// Bytes of the joint reads that are made in one call where that saves waiting.
+const MAX_AT_ONCE: u64 = 8 << 20;
 
 /// How shards of an array are laid out.
 #[derive(Debug)]
@@ -181,6 +184,43 @@ pub(super) fn joint_reads(pieces: &mut [Piece]) -> Vec<(u64, u64, usize)> {
     reads
 }
 
+/// Those of [`joint_reads`] that are made in one call: one by one of a local file; elsewhere, where each is a wait, as many as have
+/// [`MAX_AT_ONCE`] bytes together.
+pub(super) fn at_once<'a>(
+    reads: &'a [(u64, u64, usize)],
+    file: &File,
+) -> impl Iterator<Item = &'a [(u64, u64, usize)]> + use<'a> {
+    let most = if file.local().is_some() { 0 } else { MAX_AT_ONCE };
+    let mut rest = reads;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut bytes = 0_u64;
+        let fits = rest.iter().take_while(|(start, end, _)| {
+            bytes = bytes.saturating_add(end - start);
+            bytes <= most
+        });
+        let (now, later) = rest.split_at(fits.count().max(1));
+        rest = later;
+        Some(now)
+    })
+}
+
+/// Fills `raw` with the bytes of some [`joint_reads`], one behind the other.
+pub(super) fn fetch(file: &File, reads: &[(u64, u64, usize)], mut raw: &mut [u8]) -> io::Result<()> {
+    if let [(start, ..)] = reads {
+        return file.read_exact_at(raw, *start);
+    }
+    let mut parts = Vec::with_capacity(reads.len());
+    for &(offset, end, _) in reads {
+        let (buffer, rest) = std::mem::take(&mut raw).split_at_mut((end - offset) as usize);
+        parts.push(Part { offset, buffer });
+        raw = rest;
+    }
+    file.read_ranges(&mut parts)
+}
+
 /// Indices of shards that were read, by row and linear shard number.
 #[derive(Debug, Default)]
 pub(super) struct IndexCache(RwLock<Indices>);
@@ -220,6 +260,36 @@ impl IndexCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug)]
+    struct Elsewhere;
+
+    impl crate::place::ReadRanges for Elsewhere {
+        fn length(&self) -> io::Result<u64> {
+            Ok(256)
+        }
+
+        fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            for (at, byte) in (offset..).zip(buffer) {
+                *byte = at as u8;
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn reads_elsewhere_are_made_together_up_to_a_bound() {
+        let file = File::Other(Box::new(Elsewhere));
+        let reads = [(0, 2, 1), (7, 8, 1), (9, 9 + MAX_AT_ONCE, 1), (100, 101, 1)];
+        let counts: Vec<_> = at_once(&reads, &file).map(<[_]>::len).collect();
+        assert_eq!(counts, [2, 1, 1]);
+        let mut raw = [0; 3];
+        fetch(&file, &reads[..2], &mut raw).unwrap();
+        assert_eq!(raw, [0, 1, 7]);
+        let local = File::Local(tempfile::tempfile().unwrap());
+        assert_eq!(at_once(&reads, &local).count(), 4);
+        assert_eq!(at_once(&[], &local).count(), 0);
+    }
 
     #[test]
     fn neighbours_are_read_together() {

@@ -15,7 +15,7 @@ use super::plans::Plans;
 use super::plate::PlateColumns;
 use super::plausible;
 use super::series::SeriesColumns;
-use super::shard::{IndexCache, Piece, ShardCodec, joint_reads};
+use super::shard::{IndexCache, Piece, ShardCodec, at_once, fetch, joint_reads};
 use crate::fd_table;
 use crate::file_names::path_text;
 use crate::file_rows::{FileRow, FileRows};
@@ -255,20 +255,25 @@ impl OmeZarrStore {
             None => out.fill(&region_of(at), buffers.pixels),
         })?;
         let mut next = 0;
-        for (start, end, count) in joint_reads(&mut pieces) {
-            let bytes = (end - start) as usize;
+        let reads = joint_reads(&mut pieces);
+        for reads in at_once(&reads, file) {
+            let bytes = reads.iter().map(|(start, end, _)| (end - start) as usize).sum();
             room::grow(buffers.raw, bytes)?;
-            file.read_exact_at(&mut buffers.raw[..bytes], start)
+            fetch(file, reads, &mut buffers.raw[..bytes])
                 .map_err(|e| Failure::Chunk(format!("cannot read: {e}")))?;
             let raw = std::mem::take(buffers.raw);
-            for piece in &pieces[next..next + count] {
-                let at = (piece.offset - start) as usize;
-                let raw = &raw[at..at + piece.length as usize];
-                let region = region_of(piece.at);
-                out.decode(raw, &codec.codec, codec.reorder, &region, context, buffers)?;
+            let mut before = 0;
+            for &(start, end, count) in reads {
+                for piece in &pieces[next..next + count] {
+                    let at = before + (piece.offset - start) as usize;
+                    let raw = &raw[at..at + piece.length as usize];
+                    let region = region_of(piece.at);
+                    out.decode(raw, &codec.codec, codec.reorder, &region, context, buffers)?;
+                }
+                before += (end - start) as usize;
+                next += count;
             }
             *buffers.raw = raw;
-            next += count;
         }
         context.pieces = pieces;
         Ok(())

@@ -28,6 +28,15 @@ pub fn bytes_read() -> u64 {
     BYTES_READ.get()
 }
 
+/// Some bytes of a file, and where they are put.
+#[derive(Debug)]
+pub struct Part<'a> {
+    /// Where they begin in the file.
+    pub offset: u64,
+    /// As many of them as it has room for.
+    pub buffer: &'a mut [u8],
+}
+
 /// An open file of a place that is not the file system; many threads read it at once.
 pub trait ReadRanges: Send + Sync + Debug {
     /// Bytes of the file.
@@ -35,6 +44,11 @@ pub trait ReadRanges: Send + Sync + Debug {
 
     /// Fills `buffer` from `offset` on. A file that ends before is [`io::ErrorKind::UnexpectedEof`].
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Fills all `parts`, as [`Self::read_exact_at`] each. A place far away asks for all of them at once.
+    fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
+        parts.iter_mut().try_for_each(|part| self.read_exact_at(part.buffer, part.offset))
+    }
 }
 
 /// A file open for reading.
@@ -84,6 +98,24 @@ impl File {
         match self {
             Self::Local(file) => read_exact_at(file, buffer, offset),
             Self::Other(file) => file.read_exact_at(buffer, offset),
+        }
+    }
+
+    /// Fills all `parts` with pixels, or what they are found by: together where the place gains by that, else one after the other.
+    ///
+    /// # Errors
+    /// As [`Self::read_exact_at`].
+    pub fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
+        match self {
+            Self::Local(_) => {
+                parts.iter_mut().try_for_each(|part| self.read_exact_at(part.buffer, part.offset))
+            }
+            Self::Other(file) => {
+                let bytes = parts.iter().map(|part| part.buffer.len()).sum();
+                let _read = span(Kind::Read).with(bytes as u64, 0);
+                count_read(bytes);
+                file.read_ranges(parts)
+            }
         }
     }
 
@@ -233,6 +265,13 @@ mod tests {
             let mut three = [0; 3];
             file.read_exact_at(&mut three, 2).unwrap();
             assert_eq!((three, bytes_read() - before), ([2, 3, 4], 3));
+            let (mut one, mut two) = ([0; 1], [0; 2]);
+            let mut parts = [Part { offset: 4, buffer: &mut one }, Part { offset: 0, buffer: &mut two }];
+            file.read_ranges(&mut parts).unwrap();
+            assert_eq!((one, two, bytes_read() - before), ([4], [0, 1], 6));
+            let beyond = file.read_ranges(&mut [Part { offset: 5, buffer: &mut one }]);
+            assert_eq!(beyond.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+            let before = bytes_read() - 3;
             let mut bytes = vec![9];
             file.peek_after(1, 2, &mut bytes).unwrap();
             assert_eq!((&bytes[..], bytes_read() - before), (&[9, 1, 2][..], 3));

@@ -176,6 +176,15 @@ fn read_only() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, "nothing can be written there")
 }
 
+/// A scheme that the project knows and this build has no place for; made by [`absent_place!`](crate::absent_place).
+#[derive(Clone, Copy, Debug)]
+pub struct AbsentPlace {
+    /// What stands before `://`, in lower case.
+    pub scheme: &'static str,
+    /// How to get it, in words.
+    pub how_to_get: &'static str,
+}
+
 /// A [`Place`] and the scheme of its addresses, such as `s3`; made by [`register_place!`](crate::register_place).
 pub struct Registration {
     /// What stands before `://`, in lower case.

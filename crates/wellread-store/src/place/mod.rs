@@ -19,14 +19,15 @@ mod file;
 mod interface;
 mod local;
 
-pub use file::{File, ReadRanges, WriteFile, Writer, bytes_read, count_read};
-pub use interface::{Entry, Identity, Kind, Listing, Metadata, Place, Registration};
+pub use file::{File, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
+pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 inventory::collect!(Registration);
+inventory::collect!(AbsentPlace);
 
 /// Adds a place to every program that it is linked into: addresses of its scheme then lie there, for every format.
 ///
@@ -62,6 +63,30 @@ macro_rules! register_place {
             $crate::place::Registration { scheme: $scheme, place: &$place }
         }
     };
+}
+
+/// Names a scheme that this build has no place for, and the feature that has it.
+///
+/// ```
+/// wellread_store::absent_place!("gopher", "gopher");
+/// assert!(wellread_store::place::how_to_get("gopher").is_some_and(|how| how.ends_with("--features gopher")));
+/// assert_eq!(wellread_store::place::how_to_get("other"), None);
+/// ```
+#[macro_export]
+macro_rules! absent_place {
+    ($scheme:literal, $feature:literal) => {
+        $crate::registry::inventory::submit! {
+            $crate::place::AbsentPlace {
+                scheme: $scheme,
+                how_to_get: concat!("left out of this build; build with --features ", $feature),
+            }
+        }
+    };
+}
+
+/// How a build gets the place of a scheme that the project knows and this build does not have.
+pub fn how_to_get(scheme: &str) -> Option<&'static str> {
+    inventory::iter::<AbsentPlace>().find(|absent| absent.scheme == scheme).map(|absent| absent.how_to_get)
 }
 
 /// The scheme of an address such as `s3://bucket/plate.parquet`; `None` of a path of the file system.

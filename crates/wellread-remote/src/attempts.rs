@@ -1,0 +1,143 @@
+//! A request made again until it succeeds, cannot, or was made often enough.
+//!
+//! ```text
+//!  once ─▶ a fault that passes ─▶ wait 0.1 s, 0.2 s … 15 s, each between half and all of it ─▶ once …
+//!     └──▶ any other, or the last attempt ─▶ an error that says what was asked, how often, why, and what to do
+//! ```
+
+use crate::failure::Fault;
+use crate::link::Link;
+use std::fmt;
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The first wait; each is twice the one before.
+const FIRST: Duration = Duration::from_millis(100);
+/// The longest wait.
+const LONGEST: Duration = Duration::from_secs(15);
+/// How often a connection is tried that nobody answers: a wrong address is likelier than a server that comes back.
+const CONNECTS: u32 = 5;
+
+/// What is asked, for errors.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// Such as `GET bytes 0-99 of s3://bucket/key`.
+    pub(crate) what: String,
+    /// Where the credentials are from.
+    pub(crate) who: String,
+}
+
+/// Makes a request until it succeeds or has failed for good. No more of them run at once than the process may have in flight;
+/// those that wait before they are made again do not count.
+pub(crate) async fn attempts<T, F>(
+    link: &Link,
+    asked: Asked,
+    mut once: impl FnMut() -> F + Send,
+) -> io::Result<T>
+where
+    F: Future<Output = Result<T, Fault>> + Send,
+{
+    let start = Instant::now();
+    let mut made = 0;
+    loop {
+        let permit = link.in_flight.acquire().await.map_err(io::Error::other)?;
+        let result = once().await;
+        drop(permit);
+        made += 1;
+        let fault = match result {
+            Ok(value) => return Ok(value),
+            Err(fault) => fault,
+        };
+        if !fault.passes() || made >= at_most(&fault, link.limits.attempts) {
+            let failed = Failed { asked, made, seconds: start.elapsed().as_secs_f64(), fault };
+            return Err(io::Error::new(failed.fault.kind(), failed));
+        }
+        tokio::time::sleep(pause(made)).await;
+    }
+}
+
+fn at_most(fault: &Fault, limit: u32) -> u32 {
+    if matches!(fault, Fault::Unreachable(_)) { limit.min(CONNECTS) } else { limit }
+}
+
+/// How long to wait after so many attempts. Half of it is random, so that those who failed together do not come back together.
+fn pause(made: u32) -> Duration {
+    let whole = FIRST.saturating_mul(1 << made.saturating_sub(1).min(20)).min(LONGEST);
+    // A new state is random.
+    let random = RandomState::new().hash_one(made) as f64 / u64::MAX as f64;
+    whole.mul_f64(0.5 + 0.5 * random)
+}
+
+/// A request that has failed for good.
+#[derive(Debug)]
+struct Failed {
+    asked: Asked,
+    made: u32,
+    seconds: f64,
+    fault: Fault,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.asked.what, self.fault)?;
+        if self.made > 1 {
+            write!(f, ", after {} attempts in {:.1} s", self.made, self.seconds)?;
+        }
+        if let Fault::Status { status: 400..=499, .. } = self.fault {
+            write!(f, "; credentials: {}", self.asked.who)?;
+        }
+        match self.fault.advice() {
+            Some(advice) => write!(f, "; {advice}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// Whether an error of [`attempts`] is that the object was replaced.
+pub(crate) fn is_replaced(error: &io::Error) -> bool {
+    let failed = error.get_ref().and_then(|inner| inner.downcast_ref::<Failed>());
+    failed.is_some_and(|failed| failed.fault == Fault::Replaced)
+}
+
+/// The number of the server's answer, where an error of [`attempts`] is one.
+pub(crate) fn status(error: &io::Error) -> Option<u16> {
+    match &error.get_ref()?.downcast_ref::<Failed>()?.fault {
+        Fault::Status { status, .. } => Some(*status),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_the_longest() {
+        for (made, most) in [(1, 0.1), (2, 0.2), (5, 1.6), (9, 15.0), (60, 15.0)] {
+            let waited = pause(made).as_secs_f64();
+            assert!(waited >= most / 2.0 && waited <= most, "{made}: {waited}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_was_asked_how_often_why_and_what_to_do() {
+        let asked = Asked { what: "GET bytes 0-9 of s3://b/k".into(), who: "none (anonymous)".into() };
+        let fault = Fault::status(503, "SlowDown".into(), String::new());
+        let failed = Failed { asked: asked.clone(), made: 3, seconds: 1.25, fault };
+        assert_eq!(
+            failed.to_string(),
+            "GET bytes 0-9 of s3://b/k: the server answered 503 SlowDown, after 3 attempts in 1.2 s; the server asks for fewer \
+             requests: set WELLREAD_IN_FLIGHT lower, or try again later"
+        );
+        let fault = Fault::status(403, "AccessDenied".into(), String::new());
+        let error = io::Error::new(fault.kind(), Failed { asked, made: 1, seconds: 0.0, fault });
+        assert!(error.to_string().contains("; credentials: none (anonymous);"), "{error}");
+        assert_eq!((status(&error), is_replaced(&error)), (Some(403), false));
+        assert_eq!(at_most(&Fault::Unreachable(String::new()), 14), 5);
+        assert_eq!(at_most(&Fault::Stalled, 14), 14);
+    }
+}

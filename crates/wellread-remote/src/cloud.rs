@@ -1,0 +1,274 @@
+//! Object stores as a place: S3, Google Cloud Storage and Azure differ in how a bucket is connected to, and in nothing else.
+//!
+//! A folder is there as long as an object lies below it. Renaming copies, the outermost objects last: metadata of a set lie there, so
+//! that nobody takes a part for the whole.
+
+use crate::attempts::attempts;
+use crate::failure::Fault;
+use crate::heads::{Head, Version};
+use crate::link::{Link, link};
+use crate::object::{Connect, Object};
+use crate::reader::Reader;
+use crate::rewrite::{copy, remove, rewrite};
+use crate::writer::Upload;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use object_store::ListResult;
+use object_store::path::Path as Key;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use wellread_store::place::{Entry, File, Kind, Listing, Metadata, Place, Writer};
+
+/// Objects that are copied or removed at once.
+const AT_ONCE: usize = 16;
+
+/// An object store by how its buckets are connected to.
+pub(crate) struct Cloud(pub(crate) Connect);
+
+impl fmt::Debug for Cloud {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cloud")
+    }
+}
+
+impl Cloud {
+    fn object(&self, path: &Path) -> io::Result<Object> {
+        Object::of(path, self.0)
+    }
+}
+
+impl Place for Cloud {
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        let (link, object) = (link()?, self.object(path)?);
+        if let Some(head) = known(link, &object)? {
+            return Ok(Metadata { kind: Kind::File, length: head.length });
+        }
+        if is_folder(link, &object)? {
+            return Ok(Metadata { kind: Kind::Folder, length: 0 });
+        }
+        Err(not_found(link, &object))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Listing> {
+        let (link, object) = (link()?, self.object(folder)?);
+        let listed = list(link, &object)?;
+        let mut entries = Vec::with_capacity(listed.common_prefixes.len() + listed.objects.len());
+        for prefix in &listed.common_prefixes {
+            entries.extend(prefix.filename().map(|name| Ok(Entry::new(name.into(), Kind::Folder))));
+        }
+        for meta in &listed.objects {
+            // A marker of the folder itself, as some consoles make.
+            let Some(name) = meta.location.filename().filter(|_| meta.location != object.address.key) else {
+                continue;
+            };
+            let head = Head { length: meta.size, version: Version::of(meta) };
+            link.heads.learn(object.address.with_key(meta.location.clone()).to_string(), head);
+            entries.push(Ok(Entry::new(name.into(), Kind::File)));
+        }
+        if entries.is_empty() && !object.address.is_bucket() && listed.objects.is_empty() {
+            return Err(not_found(link, &object));
+        }
+        Ok(Box::new(entries.into_iter()))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(File, u64)> {
+        let (link, object) = (link()?, self.object(path)?);
+        if object.address.is_bucket() {
+            return Err(io::Error::other("it is a bucket, not a file"));
+        }
+        let reader = Reader::open(link, object)?;
+        let length = reader.bytes();
+        Ok((File::Other(Box::new(reader)), length))
+    }
+
+    fn is_writable(&self) -> bool {
+        true
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Writer> {
+        let object = self.object(path)?;
+        if object.address.is_bucket() {
+            return Err(io::Error::other("it is a bucket, not a file"));
+        }
+        Ok(Writer::Other(Box::new(Upload::new(link()?, object)?)))
+    }
+
+    fn patch(&self, path: &Path, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let object = self.object(path)?;
+        rewrite(link()?, &object, &object, Some((offset, bytes)))
+    }
+
+    /// Folders are there by what lies in them.
+    fn create_folder(&self, path: &Path) -> io::Result<()> {
+        self.object(path).map(drop)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (link, from, to) = (link()?, self.object(from)?, self.object(to)?);
+        if from.address.bucket_name() != to.address.bucket_name() {
+            return Err(io::Error::new(io::ErrorKind::CrossesDevices, "it is another bucket"));
+        }
+        let mut moved = vec![];
+        if let Some(head) = known(link, &from)? {
+            moved.push((from.clone(), to.clone(), head.length));
+        } else {
+            for (key, length) in below(link, &from)? {
+                let inside = key.as_ref().strip_prefix(from.address.key.as_ref()).unwrap_or_default();
+                let target = Key::parse(format!("{}{inside}", to.address.key)).map_err(io::Error::other)?;
+                moved.push((from.with_key(key), to.with_key(target), length));
+            }
+        }
+        if moved.is_empty() {
+            return Err(not_found(link, &from));
+        }
+        let depth = |object: &Object| object.address.key.parts_count();
+        let outermost = moved.iter().map(|(from, ..)| depth(from)).min().unwrap_or(0);
+        let (outer, inner): (Vec<_>, Vec<_>) = moved.iter().partition(|(from, ..)| depth(from) == outermost);
+        let mut copied = together(&inner, |(from, to, length)| copy(link, from, to, *length));
+        if copied.is_ok() {
+            copied = together(&outer, |(from, to, length)| copy(link, from, to, *length));
+        }
+        // What could not be moved as a whole is where it was.
+        let gone =
+            |(from, to, _): &&(Object, Object, u64)| remove(link, if copied.is_ok() { from } else { to });
+        let all: Vec<_> = moved.iter().collect();
+        let removed = together(&all, gone);
+        copied.and(removed)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let (link, object) = (link()?, self.object(path)?);
+        // The store does not say whether there was one.
+        if known(link, &object)?.is_none() {
+            return Err(not_found(link, &object));
+        }
+        remove(link, &object)
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        let (link, object) = (link()?, self.object(path)?);
+        if object.address.is_bucket() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "no bucket is emptied"));
+        }
+        let all: Vec<_> = below(link, &object)?.into_iter().map(|(key, _)| object.with_key(key)).collect();
+        together(&all, |object| remove(link, object))
+    }
+}
+
+/// What is known of an object, asked for if need be; `None` where there is none.
+fn known(link: &'static Link, object: &Object) -> io::Result<Option<Head>> {
+    if object.address.is_bucket() {
+        return Ok(None);
+    }
+    if let Some(head) = link.heads.get(&object.address.to_string()) {
+        return Ok(Some(head));
+    }
+    match object.head(link) {
+        Ok(head) => Ok(Some(head)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+fn not_found(link: &'static Link, object: &Object) -> io::Error {
+    let who = object.bucket(link).map_or_else(|_| "none".into(), |bucket| bucket.who.clone());
+    let cause = if object.address.is_bucket() {
+        format!("the bucket {} holds nothing that can be seen; credentials: {who}", object.address.bucket)
+    } else {
+        format!("there is no key {} in {}; credentials: {who}", object.address.key, object.address.bucket)
+    };
+    io::Error::new(io::ErrorKind::NotFound, cause)
+}
+
+/// Whether anything lies below a prefix; a bucket that can be listed is a folder.
+fn is_folder(link: &'static Link, object: &Object) -> io::Result<bool> {
+    let (bucket, key) = (object.bucket(link)?, object.address.key.clone());
+    let (asked, is_bucket) = (object.asked("LIST", &bucket), object.address.is_bucket());
+    link.wait(async move {
+        attempts(link, asked, || {
+            let (bucket, key) = (bucket.clone(), key.clone());
+            async move {
+                let mut listing = bucket.store.list((!is_bucket).then_some(&key));
+                let first = listing.next().await.transpose().map_err(|e| Fault::of(&e))?;
+                Ok(is_bucket || first.is_some())
+            }
+        })
+        .await
+    })
+}
+
+/// What lies directly in a folder.
+fn list(link: &'static Link, object: &Object) -> io::Result<ListResult> {
+    let (bucket, key) = (object.bucket(link)?, object.address.key.clone());
+    let (asked, is_bucket) = (object.asked("LIST", &bucket), object.address.is_bucket());
+    link.wait(async move {
+        attempts(link, asked, || {
+            let (bucket, key) = (bucket.clone(), key.clone());
+            async move {
+                let listed = bucket.store.list_with_delimiter((!is_bucket).then_some(&key)).await;
+                listed.map_err(|e| Fault::of(&e))
+            }
+        })
+        .await
+    })
+}
+
+/// All keys below a folder, with their bytes.
+fn below(link: &'static Link, object: &Object) -> io::Result<Vec<(Key, u64)>> {
+    let (bucket, key) = (object.bucket(link)?, object.address.key.clone());
+    let asked = object.asked("LIST", &bucket);
+    link.wait(async move {
+        attempts(link, asked, || {
+            let (bucket, key) = (bucket.clone(), key.clone());
+            async move {
+                let listing = bucket.store.list(Some(&key)).map_ok(|meta| (meta.location, meta.size));
+                listing.try_collect().await.map_err(|e| Fault::of(&e))
+            }
+        })
+        .await
+    })
+}
+
+/// Does the same for all `items`, some at once; the first error ends it.
+fn together<T: Sync>(items: &[T], work: impl Fn(&T) -> io::Result<()> + Sync) -> io::Result<()> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    let one = || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(e) = work(item) {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+                next.store(items.len(), Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..AT_ONCE.min(items.len()) {
+            // Where the system has no thread left, this one does it all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, one);
+        }
+        one();
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_done_or_the_first_error_told() {
+        let done = AtomicUsize::new(0);
+        let items: Vec<usize> = (0..100).collect();
+        together(&items, |_| {
+            done.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(done.load(Ordering::Relaxed), 100);
+        let error = together(&items, |&i| if i == 7 { Err(io::Error::other("seven")) } else { Ok(()) });
+        assert_eq!(error.unwrap_err().to_string(), "seven");
+        together(&[] as &[u8], |_| Err(io::Error::other("never"))).unwrap();
+    }
+}

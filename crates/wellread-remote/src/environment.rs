@@ -1,0 +1,57 @@
+//! What all clouds ask of their surroundings: environment variables, files at home, and whether a machine of a cloud this is.
+
+use crate::link::Link;
+use object_store::{BackoffConfig, RetryConfig};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a machine's own metadata server may take to answer. It is on the machine, or there is none.
+const METADATA: Duration = Duration::from_secs(1);
+
+/// A variable that is set and not empty.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+/// The first of some variables that is set; its name and what it says.
+pub(crate) fn first_of<'a>(names: &[&'a str]) -> Option<(&'a str, String)> {
+    names.iter().find_map(|name| Some((*name, variable(name)?)))
+}
+
+/// Whether a variable says yes.
+pub(crate) fn is_on(name: &str) -> bool {
+    variable(name).is_some_and(|text| matches!(&*text.to_ascii_lowercase(), "1" | "true" | "yes" | "on"))
+}
+
+/// Whether requests are not to be signed, whatever credentials there are.
+pub(crate) fn is_anonymous() -> bool {
+    is_on("WELLREAD_ANONYMOUS")
+}
+
+/// The user's own folder.
+pub(crate) fn home() -> Option<PathBuf> {
+    std::env::home_dir().filter(|home| !home.as_os_str().is_empty())
+}
+
+/// Requests are repeated here ([`crate::attempts`]), not by the library.
+pub(crate) fn once() -> RetryConfig {
+    RetryConfig { backoff: BackoffConfig::default(), max_retries: 0, retry_timeout: Duration::from_secs(180) }
+}
+
+/// Whether a metadata server answers.
+pub(crate) fn answers(
+    link: &'static Link,
+    method: reqwest::Method,
+    url: &str,
+    header: (&'static str, &'static str),
+) -> bool {
+    let request = link.client.request(method, url).header(header.0, header.1).timeout(METADATA);
+    let answer = link.wait(async move { request.send().await.map_err(std::io::Error::other) });
+    answer.is_ok_and(|answer| answer.status().is_success())
+}
+
+/// An error of making a store. What it says may not be what is secret: builders name the key of a setting, not its value.
+pub(crate) fn cannot(bucket: &str, error: &object_store::Error) -> std::io::Error {
+    let cause = crate::failure::innermost(error);
+    std::io::Error::new(std::io::ErrorKind::InvalidInput, format!("cannot connect to {bucket}: {cause}"))
+}

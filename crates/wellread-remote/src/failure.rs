@@ -1,0 +1,230 @@
+//! Why a request failed: which faults pass by themselves, and what is said of those that do not.
+//!
+//! ```text
+//!  transport ─ Fault ─▶ object_store, which wraps it ─▶ Fault::of ─▶ attempts: again? ─▶ io::Error
+//! ```
+//!
+//! Of an answer only its status, code and message are kept: bodies of errors may name keys and signed text.
+
+use object_store::client::{HttpError, HttpErrorKind};
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+/// Characters of a server's message that are shown.
+const MESSAGE: usize = 200;
+
+/// What went wrong with a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The server answered with an error.
+    Status {
+        /// Its number.
+        status: u16,
+        /// The server's name for it, such as `SlowDown`.
+        code: String,
+        /// What the server says about it.
+        message: String,
+        /// The region that the bucket is in, where the server says so.
+        region: Option<String>,
+    },
+    /// A range was asked for, and the server sent everything.
+    NoRanges,
+    /// A range was asked for, and the server sent another.
+    WrongRange(String),
+    /// The object is another one than was opened.
+    Replaced,
+    /// Fewer bytes came than were announced.
+    Short {
+        /// Bytes that came.
+        got: u64,
+        /// Bytes that were asked for.
+        expected: u64,
+    },
+    /// Nothing came for too long.
+    Stalled,
+    /// No connection.
+    Unreachable(String),
+    /// The connection was lost.
+    Interrupted(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Fault {
+    /// The fault behind an error of the library, which wraps what the transport said.
+    pub(crate) fn of(error: &object_store::Error) -> Self {
+        match error {
+            object_store::Error::Precondition { .. } => return Self::Replaced,
+            object_store::Error::NotFound { .. } => {
+                return Self::status(404, String::new(), String::new());
+            }
+            _ => {}
+        }
+        let mut link: Option<&(dyn StdError + 'static)> = Some(error);
+        while let Some(error) = link {
+            if let Some(fault) = error.downcast_ref::<Self>() {
+                return fault.clone();
+            }
+            if let Some(error) = error.downcast_ref::<HttpError>() {
+                return Self::of_http(error);
+            }
+            link = error.source();
+        }
+        Self::Other(innermost(error))
+    }
+
+    fn of_http(error: &HttpError) -> Self {
+        if let Some(fault) = error.source().and_then(|source| source.downcast_ref::<Self>()) {
+            return fault.clone();
+        }
+        match error.kind() {
+            HttpErrorKind::Timeout => Self::Stalled,
+            HttpErrorKind::Connect => Self::Unreachable(innermost(error)),
+            HttpErrorKind::Request | HttpErrorKind::Interrupted => Self::Interrupted(innermost(error)),
+            _ => Self::Other(innermost(error)),
+        }
+    }
+
+    /// An answer with an error.
+    pub(crate) fn status(status: u16, code: String, message: String) -> Self {
+        Self::Status { status, code, message, region: None }
+    }
+
+    /// Whether the same request may succeed later.
+    pub(crate) fn passes(&self) -> bool {
+        match self {
+            // 500 to 504, throttling, a request that the server did not get in time.
+            Self::Status { status: 408 | 429 | 500..=504, .. } => true,
+            Self::Status { code, .. } => matches!(&**code, "SlowDown" | "InternalError" | "RequestTimeout"),
+            Self::WrongRange(_)
+            | Self::Short { .. }
+            | Self::Stalled
+            | Self::Unreachable(_)
+            | Self::Interrupted(_) => true,
+            Self::NoRanges | Self::Replaced | Self::Other(_) => false,
+        }
+    }
+
+    /// The kind of error that readers tell from others.
+    pub(crate) fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Status { status: 404 | 410, .. } => io::ErrorKind::NotFound,
+            Self::Status { status: 401 | 403, .. } => io::ErrorKind::PermissionDenied,
+            Self::Stalled => io::ErrorKind::TimedOut,
+            Self::Unreachable(_) => io::ErrorKind::NotConnected,
+            Self::Interrupted(_) => io::ErrorKind::ConnectionReset,
+            _ => io::ErrorKind::Other,
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn advice(&self) -> Option<String> {
+        let said = match self {
+            Self::Status { region: Some(region), .. } => {
+                return Some(format!("the bucket is in the region {region}: set AWS_REGION={region}"));
+            }
+            Self::Status { status: 301 | 307, .. } => {
+                "the bucket may be in another region or at another endpoint: set AWS_REGION or AWS_ENDPOINT_URL"
+            }
+            Self::Status { status: 401 | 403, .. } => {
+                "give credentials that may read it, or set WELLREAD_ANONYMOUS=1 where it is public"
+            }
+            Self::Status { status: 429 | 503, .. } => {
+                "the server asks for fewer requests: set WELLREAD_IN_FLIGHT lower, or try again later"
+            }
+            Self::NoRanges => "the server cannot send parts of files: copy the data to a local folder",
+            Self::WrongRange(_) => {
+                "the server or a proxy before it does not heed Range headers: reach it without the proxy"
+            }
+            Self::Replaced => "open the set again, when whoever writes to it has finished",
+            Self::Stalled | Self::Short { .. } | Self::Interrupted(_) => {
+                "look at the connection; WELLREAD_ATTEMPTS and WELLREAD_TIMEOUT say how long is tried"
+            }
+            Self::Unreachable(_) => "look at the endpoint, the connection and the proxy",
+            Self::Status { .. } | Self::Other(_) => return None,
+        };
+        Some(said.to_owned())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status { status, code, message, .. } => {
+                write!(f, "the server answered {status}")?;
+                if !code.is_empty() {
+                    write!(f, " {code}")?;
+                }
+                if !message.is_empty() {
+                    let shown: String = message.chars().filter(|c| !c.is_control()).take(MESSAGE).collect();
+                    write!(f, " ({shown})")?;
+                }
+                Ok(())
+            }
+            Self::NoRanges => {
+                write!(f, "the server ignores ranges: asked for a part, it sends the whole file")
+            }
+            Self::WrongRange(range) => write!(f, "the server sent another range than was asked for: {range}"),
+            Self::Replaced => write!(f, "it was replaced by another object since it was opened"),
+            Self::Short { got, expected } => write!(f, "{got} of {expected} bytes came"),
+            Self::Stalled => write!(f, "nothing came for too long"),
+            Self::Unreachable(cause) => write!(f, "no connection: {cause}"),
+            Self::Interrupted(cause) => write!(f, "the connection was lost: {cause}"),
+            Self::Other(cause) => write!(f, "{cause}"),
+        }
+    }
+}
+
+impl StdError for Fault {}
+
+/// The words of the innermost cause, which neither names the URL (it may carry a signature) nor repeats those around it.
+pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_found_behind_what_wraps_it() {
+        let fault = Fault::status(503, "SlowDown".into(), "Please reduce your request rate.".into());
+        let http = HttpError::new(HttpErrorKind::Unknown, fault.clone());
+        let error = object_store::Error::Generic { store: "S3", source: Box::new(http) };
+        assert_eq!(Fault::of(&error), fault);
+        assert!(fault.passes());
+        assert_eq!(fault.to_string(), "the server answered 503 SlowDown (Please reduce your request rate.)");
+        let timeout = HttpError::new(HttpErrorKind::Timeout, io::Error::other("late"));
+        let error = object_store::Error::Generic { store: "S3", source: Box::new(timeout) };
+        assert_eq!(Fault::of(&error), Fault::Stalled);
+    }
+
+    #[test]
+    fn what_stays_wrong_is_not_tried_again_and_has_its_kind() {
+        for (status, passes, kind) in [
+            (403, false, io::ErrorKind::PermissionDenied),
+            (404, false, io::ErrorKind::NotFound),
+            (416, false, io::ErrorKind::Other),
+            (429, true, io::ErrorKind::Other),
+            (500, true, io::ErrorKind::Other),
+            (501, true, io::ErrorKind::Other),
+        ] {
+            let fault = Fault::status(status, String::new(), String::new());
+            assert_eq!((fault.passes(), fault.kind()), (passes, kind), "{status}");
+        }
+        assert!(!Fault::Replaced.passes() && !Fault::NoRanges.passes());
+        assert!(Fault::Short { got: 1, expected: 2 }.passes());
+    }
+
+    #[test]
+    fn a_message_is_cut_and_has_one_line() {
+        let fault = Fault::status(400, "Bad".into(), format!("a\nb{}", "x".repeat(1000)));
+        let text = fault.to_string();
+        assert!(text.len() < 300 && !text.contains('\n') && text.contains("(ab"), "{text}");
+    }
+}

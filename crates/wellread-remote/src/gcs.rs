@@ -1,0 +1,82 @@
+//! Google Cloud Storage: `gs://bucket/key`.
+//!
+//! Whoever asks is found as Google's own programs do: a service account, `GOOGLE_APPLICATION_CREDENTIALS`, what
+//! `gcloud auth application-default login` left, the machine. Where there is none, requests are not signed.
+
+use crate::address::Address;
+use crate::bucket::Bucket;
+use crate::cloud::Cloud;
+use crate::environment::{answers, cannot, first_of, home, is_anonymous, is_on, once, variable};
+use crate::link::Link;
+use crate::transport::Transport;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+static GCS: Cloud = Cloud(connect);
+wellread_store::register_place!("gs", GCS);
+
+/// Variables that name credentials.
+const NAMED: [&str; 5] = [
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+];
+
+fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
+    let mut builder = GoogleCloudStorageBuilder::from_env()
+        .with_bucket_name(&address.bucket)
+        .with_http_connector(Transport(link.client.clone()))
+        .with_retry(once());
+    let emulator = variable("STORAGE_EMULATOR_HOST");
+    if let Some(host) = &emulator {
+        let url = if host.contains("://") { host.clone() } else { format!("http://{host}") };
+        builder = builder.with_base_url(url.trim_end_matches('/'));
+    }
+    let who = match who(link, emulator.is_some()) {
+        Ok(who) => who,
+        Err(why) => {
+            builder = builder.with_skip_signature(true);
+            why.to_owned()
+        }
+    };
+    let store = Arc::new(builder.build().map_err(|e| cannot(&address.bucket_name(), &e))?);
+    Ok(Bucket { store: store.clone(), parts: Some(store), who })
+}
+
+/// Where credentials are from; or why there are none.
+fn who(link: &'static Link, is_emulator: bool) -> Result<String, &'static str> {
+    if is_anonymous() || is_on("GOOGLE_SKIP_SIGNATURE") {
+        return Err("none, as was asked for (anonymous)");
+    }
+    if let Some((name, _)) = first_of(&NAMED) {
+        return Ok(format!("the environment ({name})"));
+    }
+    if is_emulator {
+        return Err("none, for an emulator (STORAGE_EMULATOR_HOST)");
+    }
+    if login().is_some_and(|file| file.is_file()) {
+        return Ok("what gcloud auth application-default login left".into());
+    }
+    let server = variable("GCE_METADATA_HOST").unwrap_or_else(|| "metadata.google.internal".into());
+    let url = format!("http://{server}/computeMetadata/v1/instance/service-accounts/default/email");
+    if answers(link, reqwest::Method::GET, &url, ("metadata-flavor", "Google")) {
+        return Ok("the service account of this machine (metadata server)".into());
+    }
+    Err("none were found in environment, ~/.config/gcloud and machine (anonymous)")
+}
+
+/// The file that a login leaves.
+fn login() -> Option<PathBuf> {
+    const FILE: &str = "application_default_credentials.json";
+    if let Some(folder) = variable("CLOUDSDK_CONFIG") {
+        return Some(PathBuf::from(folder).join(FILE));
+    }
+    if cfg!(windows) {
+        return Some(PathBuf::from(variable("APPDATA")?).join("gcloud").join(FILE));
+    }
+    Some(home()?.join(".config/gcloud").join(FILE))
+}

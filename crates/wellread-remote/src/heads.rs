@@ -1,0 +1,189 @@
+//! What is known of objects: their lengths and versions, as listings and answers said, and first and last bytes of some.
+//!
+//! Opening a listed file takes no request, and headers of files are read in one. Nothing here is believed blindly: every request
+//! names the version, and the server refuses it where the object was replaced.
+
+use bytes::Bytes;
+use object_store::ObjectMeta;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a listing tells lengths.
+const FRESH: Duration = Duration::from_secs(60);
+/// Objects that are known at most.
+const KNOWN: usize = 1 << 18;
+/// Bytes of windows that are kept.
+const WINDOWS: usize = 64 << 20;
+
+/// What tells an object from one that replaces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    /// As the server names it.
+    e_tag: Option<String>,
+    /// Second of the last change.
+    modified: i64,
+}
+
+impl Version {
+    /// The version in what a server says of an object.
+    pub(crate) fn of(meta: &ObjectMeta) -> Self {
+        Self::new(meta.e_tag.clone(), meta.last_modified.timestamp())
+    }
+
+    /// A version by its tag and second.
+    pub(crate) fn new(e_tag: Option<String>, modified: i64) -> Self {
+        Self { e_tag, modified }
+    }
+
+    /// What a request may ask the server to compare. A weak tag never matches.
+    pub(crate) fn if_match(&self) -> Option<String> {
+        let tag = self.e_tag.as_deref().filter(|tag| !tag.starts_with("W/"))?;
+        // Listings of Azure leave the quotes out.
+        Some(if tag.starts_with('"') { tag.to_owned() } else { format!("\"{tag}\"") })
+    }
+
+    /// Whether both are of one object.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.e_tag, &other.e_tag) {
+            (Some(one), Some(other)) => bare(one) == bare(other),
+            _ => self.modified == other.modified,
+        }
+    }
+
+    /// The version as text, to keep things by.
+    fn text(&self) -> String {
+        self.e_tag.as_deref().map_or_else(|| self.modified.to_string(), |tag| bare(tag).to_owned())
+    }
+}
+
+fn bare(tag: &str) -> &str {
+    tag.trim_start_matches("W/").trim_matches('"')
+}
+
+/// What is known of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// Its bytes.
+    pub(crate) length: u64,
+    /// Which one it is.
+    pub(crate) version: Version,
+}
+
+/// Whose bytes a window shows: address, version, offset.
+type WindowOf = (String, String, u64);
+
+#[derive(Debug, Default)]
+struct Windows {
+    kept: HashMap<WindowOf, Bytes>,
+    order: VecDeque<WindowOf>,
+    bytes: usize,
+}
+
+/// What is known of all objects, by address.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    known: Mutex<HashMap<String, (Head, Instant)>>,
+    windows: Mutex<Windows>,
+}
+
+impl Heads {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, (Head, Instant)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn windows(&self) -> MutexGuard<'_, Windows> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what was said of an object.
+    pub(crate) fn learn(&self, address: String, head: Head) {
+        let mut known = self.known();
+        if known.len() >= KNOWN {
+            known.clear();
+        }
+        known.insert(address, (head, Instant::now()));
+    }
+
+    /// What was said of an object not long ago.
+    pub(crate) fn get(&self, address: &str) -> Option<Head> {
+        let mut known = self.known();
+        let (head, since) = known.get(address)?;
+        if since.elapsed() < FRESH {
+            return Some(head.clone());
+        }
+        known.remove(address);
+        None
+    }
+
+    /// Forgets an object that was written, moved or found replaced.
+    pub(crate) fn forget(&self, address: &str) {
+        self.known().remove(address);
+    }
+
+    /// Bytes of an object from `offset` on that were kept.
+    pub(crate) fn window(&self, address: &str, version: &Version, offset: u64) -> Option<Bytes> {
+        self.windows().kept.get(&(address.to_owned(), version.text(), offset)).cloned()
+    }
+
+    /// Keeps bytes of an object; those kept longest go.
+    pub(crate) fn keep_window(&self, address: &str, version: &Version, offset: u64, bytes: Bytes) {
+        let mut windows = self.windows();
+        let of = (address.to_owned(), version.text(), offset);
+        windows.bytes += bytes.len();
+        if let Some(before) = windows.kept.insert(of.clone(), bytes) {
+            windows.bytes -= before.len();
+        } else {
+            windows.order.push_back(of);
+        }
+        while windows.bytes > WINDOWS {
+            let Some(oldest) = windows.order.pop_front() else { break };
+            let gone = windows.kept.remove(&oldest).map_or(0, |bytes| bytes.len());
+            windows.bytes -= gone;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(tag: &str) -> Version {
+        Version::new(Some(tag.into()), 1)
+    }
+
+    #[test]
+    fn versions_are_told_by_tags_whatever_their_quotes() {
+        assert!(version("\"a\"").is(&version("a")) && version("W/\"a\"").is(&version("\"a\"")));
+        assert!(!version("a").is(&version("b")));
+        assert!(Version::new(None, 1).is(&version("a")) && !Version::new(None, 2).is(&version("a")));
+        assert_eq!(version("a").if_match().as_deref(), Some("\"a\""));
+        assert_eq!(version("\"a\"").if_match().as_deref(), Some("\"a\""));
+        assert_eq!(version("W/\"a\"").if_match(), None);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_known() {
+        let heads = Heads::default();
+        let head = Head { length: 3, version: version("a") };
+        heads.learn("s3://b/k".into(), head.clone());
+        assert_eq!(heads.get("s3://b/k"), Some(head));
+        heads.forget("s3://b/k");
+        assert_eq!(heads.get("s3://b/k"), None);
+    }
+
+    #[test]
+    fn windows_stay_within_their_bytes() {
+        let heads = Heads::default();
+        let large = Bytes::from(vec![0; WINDOWS / 2]);
+        for key in ["a", "b", "c"] {
+            heads.keep_window(key, &version("1"), 0, large.clone());
+        }
+        assert!(heads.window("a", &version("1"), 0).is_none());
+        assert!(
+            heads.window("c", &version("1"), 0).is_some() && heads.window("c", &version("2"), 0).is_none()
+        );
+        heads.keep_window("c", &version("1"), 0, large);
+        assert_eq!(heads.windows().bytes, WINDOWS);
+    }
+}

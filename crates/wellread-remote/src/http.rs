@@ -1,0 +1,167 @@
+//! Plain web servers: `http://host/key`, `https://host/key`. Read alone; a folder is what has an index page.
+
+use crate::address::Address;
+use crate::attempts::attempts;
+use crate::bucket::Bucket;
+use crate::environment::{cannot, once};
+use crate::failure::Fault;
+use crate::heads::{Head, Version};
+use crate::index_page::names;
+use crate::link::{Link, link};
+use crate::object::Object;
+use crate::reader::Reader;
+use crate::transport::{Transport, fault_of};
+use http_body_util::{BodyExt as _, Limited};
+use object_store::http::HttpBuilder;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use wellread_store::place::{Entry, File, Kind, Listing, Metadata, Place};
+
+/// Bytes of an index page at most.
+const PAGE: usize = 64 << 20;
+
+/// Web servers.
+struct Http;
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Http")
+    }
+}
+
+static HTTP: Http = Http;
+wellread_store::register_place!("http", HTTP);
+wellread_store::register_place!("https", HTTP);
+
+fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
+    let store = HttpBuilder::new()
+        .with_url(format!("{}/", address.bucket_name()))
+        .with_http_connector(Transport(link.web.clone()))
+        .with_retry(once())
+        .build()
+        .map_err(|e| cannot(&address.bucket_name(), &e))?;
+    Ok(Bucket { store: Arc::new(store), parts: None, who: "none (web servers are asked without)".into() })
+}
+
+/// What a server says of an address.
+enum Answer {
+    File(Head),
+    Folder,
+}
+
+impl Place for Http {
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        let (link, object) = (link()?, Object::of(path, connect)?);
+        if object.address.is_bucket() {
+            return Ok(Metadata { kind: Kind::Folder, length: 0 });
+        }
+        let name = object.address.to_string();
+        let known = link.heads.get(&name).map(Answer::File);
+        let answer = match known {
+            Some(known) => known,
+            None => ask(link, &object, url(&object)?)?,
+        };
+        Ok(match answer {
+            Answer::File(head) => {
+                let length = head.length;
+                link.heads.learn(name, head);
+                Metadata { kind: Kind::File, length }
+            }
+            Answer::Folder => Metadata { kind: Kind::Folder, length: 0 },
+        })
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Listing> {
+        let (link, object) = (link()?, Object::of(folder, connect)?);
+        let mut url = url(&object)?;
+        let base = format!("{}/", url.path().trim_end_matches('/'));
+        url.set_path(&base);
+        let (page, base) = page(link, &object, url)?;
+        let entries = names(&page, &base).into_iter().map(|(name, is_folder)| {
+            Ok(Entry::new(name.into(), if is_folder { Kind::Folder } else { Kind::File }))
+        });
+        Ok(Box::new(entries.collect::<Vec<_>>().into_iter()))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(File, u64)> {
+        let (link, object) = (link()?, Object::of(path, connect)?);
+        let reader = Reader::open(link, object)?;
+        let length = reader.bytes();
+        Ok((File::Other(Box::new(reader)), length))
+    }
+}
+
+fn url(object: &Object) -> io::Result<reqwest::Url> {
+    let address = &object.address;
+    let invalid = |cause: String| io::Error::new(io::ErrorKind::InvalidInput, cause);
+    let mut url = reqwest::Url::parse(&address.bucket_name())
+        .map_err(|e| invalid(format!("the address is none: {e}")))?;
+    url.path_segments_mut()
+        .map_err(|()| invalid("the address has no path".into()))?
+        .clear()
+        .extend(address.key.as_ref().split('/').filter(|part| !part.is_empty()));
+    Ok(url)
+}
+
+/// A request's answer as a fault, where it is none of success.
+fn check(answer: reqwest::Response) -> Result<reqwest::Response, Fault> {
+    let status = answer.status();
+    if status.is_success() {
+        return Ok(answer);
+    }
+    let reason = status.canonical_reason().unwrap_or_default().to_owned();
+    Err(Fault::status(status.as_u16(), String::new(), reason))
+}
+
+/// Asks what lies at an address. Servers send those who ask for a folder on to the address with a slash.
+fn ask(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<Answer> {
+    let bucket = object.bucket(link)?;
+    let asked = object.asked("HEAD", &bucket);
+    let once = move || {
+        let request = link.web.head(url.clone());
+        async move {
+            let answer = request.send().await.map_err(|e| fault_of(&e))?;
+            if answer.url().path().ends_with('/') {
+                return Ok(Answer::Folder);
+            }
+            let answer = check(answer)?;
+            let header =
+                |name: http::HeaderName| answer.headers().get(name).and_then(|value| value.to_str().ok());
+            let length = header(http::header::CONTENT_LENGTH).and_then(|text| text.parse().ok());
+            let Some(length) = length else {
+                return Err(Fault::Other("the server does not say how long the file is".into()));
+            };
+            let e_tag = header(http::header::ETAG).map(str::to_owned);
+            Ok(Answer::File(Head { length, version: Version::new(e_tag, 0) }))
+        }
+    };
+    match link.wait(attempts(link, asked, once))? {
+        // Without a tag only the answer to a range tells the version.
+        Answer::File(head) if head.version.if_match().is_none() => object.first(link).map(Answer::File),
+        answer => Ok(answer),
+    }
+}
+
+/// The index page of a folder, and the path that it is at.
+fn page(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<(String, String)> {
+    let bucket = object.bucket(link)?;
+    let asked = object.asked("GET the index page of", &bucket);
+    let once = move || {
+        let request = link.web.get(url.clone());
+        async move {
+            let answer = check(request.send().await.map_err(|e| fault_of(&e))?)?;
+            let kind = answer.headers().get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+            if !kind.is_some_and(|kind| kind.starts_with("text/html")) {
+                return Err(Fault::Other("the server has no page that lists the folder".into()));
+            }
+            let path = answer.url().path().to_owned();
+            let answer: http::Response<reqwest::Body> = answer.into();
+            let body = Limited::new(answer.into_body(), PAGE).collect().await;
+            let body = body.map_err(|e| Fault::Interrupted(e.to_string()))?;
+            Ok((String::from_utf8_lossy(&body.to_bytes()).into_owned(), path))
+        }
+    };
+    link.wait(attempts(link, asked, once))
+}

@@ -1,0 +1,78 @@
+//! Index pages of web servers: the names in a folder are what its page links to, directly below itself.
+
+use std::collections::BTreeMap;
+
+/// Names that an index page at the path `base` (of the URL, with a slash at the end) links to, and whether each is a folder.
+pub(crate) fn names(page: &str, base: &str) -> BTreeMap<String, bool> {
+    let mut found = BTreeMap::new();
+    let lower = page.to_ascii_lowercase();
+    let mut at = 0;
+    while let Some(next) = lower[at..].find("href=") {
+        at += next + "href=".len();
+        let rest = &page[at..];
+        let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
+        let Some(target) = rest[1..].split(quote).next() else { continue };
+        if let Some((name, is_folder)) = name(target, base) {
+            found.insert(name, is_folder);
+        }
+    }
+    found
+}
+
+/// The name that a link leads to, if that lies directly in the folder.
+fn name(target: &str, base: &str) -> Option<(String, bool)> {
+    let target = target.split(['?', '#']).next().unwrap_or_default();
+    let target = target.strip_prefix("./").unwrap_or(target);
+    let inside = if target.starts_with('/') { target.strip_prefix(base)? } else { target };
+    let (inside, is_folder) = inside.strip_suffix('/').map_or((inside, false), |name| (name, true));
+    if inside.contains([':', '/']) {
+        return None;
+    }
+    let name = decoded(&inside.replace("&amp;", "&"))?;
+    let is_name = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']);
+    is_name.then_some((name, is_folder))
+}
+
+/// Text with `%20` and its kin resolved.
+fn decoded(text: &str) -> Option<String> {
+    let (bytes, mut out, mut at) = (text.as_bytes(), vec![], 0);
+    while at < bytes.len() {
+        let hex = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                at += 3;
+            }
+            None => {
+                out.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_directly_below_are_names() {
+        let page = r#"<a href="../">up</a> <A HREF='a%20b.tif'>a b.tif</a> <a href="plate/">plate/</a> <a href="?C=N;O=D">Name</a>
+            <a href="/data/set/c&amp;d.png">c</a> <a href="/other/e.png">e</a> <a href="https://elsewhere/f.png">f</a>
+            <a href="x/y.tif">deep</a> <a href="./g.tif">g</a> <a href=h.tif>h</a> <a href="">self</a> <a href="/data/set/">self</a>"#;
+        let found = names(page, "/data/set/");
+        let found: Vec<_> = found.iter().map(|(name, is_folder)| (name.as_str(), *is_folder)).collect();
+        assert_eq!(found, [("a b.tif", false), ("c&d.png", false), ("g.tif", false), ("plate", true)]);
+    }
+
+    #[test]
+    fn broken_pages_name_nothing() {
+        for page in ["", "href=", "href=\"", "<a href=\"%zz%\">", "href=\"%ff\""] {
+            let found = names(page, "/");
+            assert!(found.len() <= 1, "{page}: {found:?}");
+        }
+        assert_eq!(decoded("%C3%A4%2"), Some("ä%2".into()));
+        assert_eq!(decoded("%ff"), None);
+    }
+}

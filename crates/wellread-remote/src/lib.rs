@@ -1,0 +1,48 @@
+//! Places where images lie on the other side of a network: S3, Google Cloud Storage, Azure Blob Storage and HTTP servers.
+//!
+//! ```text
+//!  s3 · gcs · azure            a scheme each: how its store is built, who the caller is (credentials, by their source's name)
+//!      │ bucket::of(address)     one per bucket of this process
+//!      ▼
+//!  cloud: the Place  ── metadata, list ──▶ heads    what listings and answers said: length, ETag
+//!      │ open                                 │
+//!      ▼                                      ▼
+//!  reader ── ranges: near ones joined, long ones cut ──▶ attempts ──▶ transport ──▶ the server
+//!  writer ── parts, the first one last ───────────────▶    again after faults, with backoff
+//!
+//!  http    the same reader over plain servers, read alone; folders are what an index page links to
+//! ```
+//!
+//! All of it is synchronous at the border: requests run in one small runtime of the process ([`link`]), which a forked process makes
+//! anew. An open file is pinned to the object's ETag: what was replaced since is an error, never a mixture.
+//!
+//! A program has these places once this crate is linked (`docs/decisions/0041-places.md`, `docs/decisions/0044-remote-places.md`).
+//! Environment variables that it knows beside each cloud's own:
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `WELLREAD_ANONYMOUS` | `1`: requests are not signed |
+//! | `WELLREAD_ATTEMPTS` | how often a request is made before it has failed (14) |
+//! | `WELLREAD_TIMEOUT` | seconds without a byte after which a request is given up and made anew (30) |
+//! | `WELLREAD_IN_FLIGHT` | requests at once (64) |
+
+mod address;
+mod attempts;
+mod aws_files;
+mod azure;
+mod bucket;
+mod cloud;
+mod environment;
+mod failure;
+mod gcs;
+mod heads;
+mod http;
+mod index_page;
+mod link;
+mod object;
+mod ranges;
+mod reader;
+mod rewrite;
+mod s3;
+mod transport;
+mod writer;

@@ -1,0 +1,177 @@
+//! What a process has once for all its places: a small runtime, HTTP clients, limits, and what is known of buckets and objects.
+//!
+//! A process that was forked has none of the threads, so it makes all of it anew; what the parent had is left as it is. Files that
+//! were open stay open: they know addresses and ETags, not connections.
+
+use crate::bucket::Bucket;
+use crate::failure::innermost;
+use crate::heads::Heads;
+use crate::transport;
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::ptr;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use wellread_store::{guard, process};
+
+/// Threads that wait for sockets and decrypt.
+const THREADS: usize = 4;
+
+/// Limits of requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// How often a request is made at most.
+    pub(crate) attempts: u32,
+    /// How long nothing may come.
+    pub(crate) stall: Duration,
+    /// Requests at once.
+    pub(crate) in_flight: usize,
+}
+
+impl Limits {
+    fn from_environment() -> io::Result<Self> {
+        Ok(Self {
+            attempts: variable("WELLREAD_ATTEMPTS")?.unwrap_or(14).max(1),
+            stall: Duration::from_secs_f64(
+                variable("WELLREAD_TIMEOUT")?.filter(|s: &f64| (0.05..1e6).contains(s)).unwrap_or(30.0),
+            ),
+            in_flight: variable("WELLREAD_IN_FLIGHT")?.unwrap_or(64).clamp(1, 4096),
+        })
+    }
+}
+
+/// A number in the environment; `None` where it is not set.
+fn variable<T: FromStr>(name: &str) -> io::Result<Option<T>> {
+    match std::env::var(name) {
+        Ok(text) if !text.trim().is_empty() => text.trim().parse().map(Some).map_err(|_| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("the environment variable {name} is no number"),
+            )
+        }),
+        _ => Ok(None),
+    }
+}
+
+/// All that the process has once.
+#[derive(Debug)]
+pub(crate) struct Link {
+    process: u32,
+    runtime: Runtime,
+    /// For signed requests.
+    pub(crate) client: reqwest::Client,
+    /// For plain servers, which may redirect.
+    pub(crate) web: reqwest::Client,
+    pub(crate) limits: Limits,
+    pub(crate) in_flight: Arc<Semaphore>,
+    pub(crate) heads: Heads,
+    buckets: Mutex<HashMap<String, Arc<Bucket>>>,
+    /// Held while one is being connected to, so that its credentials are looked for once.
+    connecting: Mutex<()>,
+}
+
+/// What this process has, made at first use.
+pub(crate) fn link() -> io::Result<&'static Link> {
+    // No lock, which a thread of the parent may have held when this process was forked.
+    static MADE: AtomicPtr<Link> = AtomicPtr::new(ptr::null_mut());
+    let process = process::id();
+    let mut known = MADE.load(Ordering::Acquire);
+    loop {
+        // SAFETY: what is put there is never freed; that of the parent is left as it is.
+        if let Some(link) = unsafe { known.as_ref() }
+            && link.process == process
+        {
+            return Ok(link);
+        }
+        let new = Box::into_raw(Box::new(Link::new(process)?));
+        match MADE.compare_exchange(known, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => known = new,
+            Err(other) => {
+                // SAFETY: it was made here and put nowhere.
+                let lost = unsafe { Box::from_raw(new) };
+                lost.runtime.shutdown_background();
+                known = other;
+            }
+        }
+    }
+}
+
+impl Link {
+    fn new(process: u32) -> io::Result<Self> {
+        let limits = Limits::from_environment()?;
+        let client = |redirects| {
+            transport::client(limits.stall, redirects)
+                .map_err(|e| io::Error::other(format!("no HTTP client can be made: {}", innermost(&e))))
+        };
+        let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(1, THREADS);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("wellread-remote")
+            .on_thread_start(guard::quiet_this_thread)
+            .enable_all()
+            .build()?;
+        Ok(Self {
+            process,
+            runtime,
+            client: client(false)?,
+            web: client(true)?,
+            limits,
+            in_flight: Arc::new(Semaphore::new(limits.in_flight)),
+            heads: Heads::default(),
+            buckets: Mutex::default(),
+            connecting: Mutex::default(),
+        })
+    }
+
+    /// Whether it is this process's: whose threads are here.
+    pub(crate) fn is_own(&self) -> bool {
+        self.process == process::id()
+    }
+
+    /// Waits for `work`, which runs in the runtime's threads: whoever calls may be in any thread, also in that of another runtime.
+    pub(crate) fn wait<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = io::Result<T>> + Send + 'static,
+    ) -> io::Result<T> {
+        let (send, receive) = mpsc::sync_channel(1);
+        self.runtime.spawn(async move {
+            let _ = send.send(work.await);
+        });
+        receive.recv().unwrap_or_else(|_| Err(io::Error::other("the request ended in a panic")))
+    }
+
+    /// Starts `work` without waiting for it.
+    pub(crate) fn start<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> tokio::task::JoinHandle<T> {
+        self.runtime.spawn(work)
+    }
+
+    fn buckets(&self) -> MutexGuard<'_, HashMap<String, Arc<Bucket>>> {
+        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bucket `name`, connected to by `connect` if it is not known yet.
+    pub(crate) fn bucket(
+        &self,
+        name: &str,
+        connect: impl FnOnce() -> io::Result<Bucket>,
+    ) -> io::Result<Arc<Bucket>> {
+        if let Some(bucket) = self.buckets().get(name) {
+            return Ok(bucket.clone());
+        }
+        let _one = self.connecting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = self.buckets().get(name) {
+            return Ok(bucket.clone());
+        }
+        let bucket = Arc::new(connect()?);
+        self.buckets().insert(name.to_owned(), bucket.clone());
+        Ok(bucket)
+    }
+}

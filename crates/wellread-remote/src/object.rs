@@ -1,0 +1,157 @@
+//! Requests for one object: what it is, and some of its bytes.
+
+use crate::address::Address;
+use crate::attempts::{Asked, attempts, is_replaced, status};
+use crate::bucket::Bucket;
+use crate::failure::Fault;
+use crate::heads::{Head, Version};
+use crate::link::Link;
+use crate::ranges::Piece;
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt as _;
+use futures_util::future::try_join_all;
+use object_store::path::Path as Key;
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes at the beginning and at the end of a file that are fetched together: headers, footers, and small files whole.
+pub(crate) const WINDOW: u64 = 64 << 10;
+
+/// Makes the store of a bucket.
+pub(crate) type Connect = fn(&'static Link, &Address) -> io::Result<Bucket>;
+
+/// An object by its address, and the way to its bucket.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) address: Address,
+    pub(crate) connect: Connect,
+}
+
+impl Object {
+    /// The object at an address.
+    pub(crate) fn of(path: &Path, connect: Connect) -> io::Result<Self> {
+        Ok(Self { address: Address::of(path)?, connect })
+    }
+
+    /// Another one of the same bucket.
+    pub(crate) fn with_key(&self, key: Key) -> Self {
+        Self { address: self.address.with_key(key), connect: self.connect }
+    }
+
+    /// Its bucket, connected to at first use.
+    pub(crate) fn bucket(&self, link: &'static Link) -> io::Result<Arc<Bucket>> {
+        link.bucket(&self.address.bucket_name(), || (self.connect)(link, &self.address))
+    }
+
+    /// A request for it, for errors.
+    pub(crate) fn asked(&self, verb: &str, bucket: &Bucket) -> Asked {
+        Asked { what: format!("{verb} {}", self.address), who: bucket.who.clone() }
+    }
+
+    /// What it is, asked for without its bytes.
+    pub(crate) fn head(&self, link: &'static Link) -> io::Result<Head> {
+        let bucket = self.bucket(link)?;
+        let (key, asked) = (self.address.key.clone(), self.asked("HEAD", &bucket));
+        let head = link.wait(async move {
+            attempts(link, asked, || {
+                let (bucket, key) = (bucket.clone(), key.clone());
+                async move {
+                    let meta = bucket.store.head(&key).await.map_err(|e| Fault::of(&e))?;
+                    Ok(Head { length: meta.size, version: Version::of(&meta) })
+                }
+            })
+            .await
+        })?;
+        link.heads.learn(self.address.to_string(), head.clone());
+        Ok(head)
+    }
+
+    /// What it is, with its first bytes, which are kept: one request for what a header says.
+    pub(crate) fn first(&self, link: &'static Link) -> io::Result<Head> {
+        let pieces = match self.get(link, vec![0..WINDOW], None) {
+            // An empty object has no first byte.
+            Err(e) if status(&e) == Some(416) => return self.head(link),
+            pieces => pieces?,
+        };
+        let Some((piece, head)) = pieces.into_iter().next() else {
+            return Err(io::Error::other("a request without an answer"));
+        };
+        let name = self.address.to_string();
+        link.heads.keep_window(&name, &head.version, 0, whole(piece));
+        link.heads.learn(name, head.clone());
+        Ok(head)
+    }
+
+    /// Bytes of it, all ranges at once; of the version that is named, or else an error. A range may end behind the object.
+    pub(crate) fn get(
+        &self,
+        link: &'static Link,
+        ranges: Vec<Range<u64>>,
+        version: Option<&Version>,
+    ) -> io::Result<Vec<(Piece, Head)>> {
+        let bucket = self.bucket(link)?;
+        let requests: Vec<_> = ranges
+            .into_iter()
+            .map(|range| {
+                let verb = format!("GET bytes {}-{} of", range.start, range.end.saturating_sub(1));
+                let asked = self.asked(&verb, &bucket);
+                let (bucket, key, version) = (bucket.clone(), self.address.key.clone(), version.cloned());
+                async move {
+                    attempts(link, asked, || {
+                        once(bucket.clone(), key.clone(), range.clone(), version.clone())
+                    })
+                    .await
+                }
+            })
+            .collect();
+        let got = link.wait(try_join_all(requests));
+        if got.as_ref().is_err_and(is_replaced) {
+            link.heads.forget(&self.address.to_string());
+        }
+        got
+    }
+}
+
+async fn once(
+    bucket: Arc<Bucket>,
+    key: Key,
+    range: Range<u64>,
+    version: Option<Version>,
+) -> Result<(Piece, Head), Fault> {
+    let options = GetOptions {
+        range: Some(GetRange::Bounded(range)),
+        if_match: version.as_ref().and_then(Version::if_match),
+        ..GetOptions::default()
+    };
+    let result = bucket.store.get_opts(&key, options).await.map_err(|e| Fault::of(&e))?;
+    let head = Head { length: result.meta.size, version: Version::of(&result.meta) };
+    // Servers may ignore the condition.
+    if version.is_some_and(|version| !version.is(&head.version)) {
+        return Err(Fault::Replaced);
+    }
+    let (start, expected) = (result.range.start, result.range.end - result.range.start);
+    let mut stream = result.into_stream();
+    let (mut chunks, mut got) = (vec![], 0);
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk.map_err(|e| Fault::of(&e))?;
+        got += chunk.len() as u64;
+        chunks.push(chunk);
+    }
+    if got == expected { Ok((Piece { start, chunks }, head)) } else { Err(Fault::Short { got, expected }) }
+}
+
+/// The bytes of a piece in one.
+pub(crate) fn whole(piece: Piece) -> Bytes {
+    let mut chunks = piece.chunks;
+    if chunks.len() == 1 {
+        return chunks.swap_remove(0);
+    }
+    let mut bytes = BytesMut::with_capacity(chunks.iter().map(Bytes::len).sum());
+    for chunk in &chunks {
+        bytes.extend_from_slice(chunk);
+    }
+    bytes.freeze()
+}

@@ -1,0 +1,99 @@
+//! An open object: ranges of one version of it.
+
+use crate::heads::Head;
+use crate::link::{Link, link};
+use crate::object::{Object, WINDOW, whole};
+use crate::ranges::{copy, plan};
+use bytes::Bytes;
+use std::io;
+use wellread_store::place::{Part, ReadRanges};
+
+/// An object open for reading. It knows its address and version and holds no connection, so it serves forked processes too.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    object: Object,
+    name: String,
+    head: Head,
+}
+
+impl Reader {
+    /// The object as it is now: what is known of it from listings and earlier answers, or else its first bytes are fetched.
+    pub(crate) fn open(link: &'static Link, object: Object) -> io::Result<Self> {
+        let name = object.address.to_string();
+        let head = match link.heads.get(&name) {
+            Some(head) => head,
+            None => object.first(link)?,
+        };
+        Ok(Self { object, name, head })
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.head.length
+    }
+
+    /// Where a range of the file ends, which must have it.
+    fn end(&self, offset: u64, length: usize) -> io::Result<u64> {
+        let end = offset.checked_add(length as u64).filter(|&end| end <= self.head.length);
+        end.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// The window that holds a range wholly: at the beginning of the file, or at its end.
+    fn window_of(&self, offset: u64, end: u64) -> Option<(u64, u64)> {
+        let length = self.head.length;
+        if end <= WINDOW {
+            return Some((0, WINDOW.min(length)));
+        }
+        let start = length.saturating_sub(WINDOW);
+        (offset >= start).then_some((start, length))
+    }
+
+    /// The bytes of a window, kept or fetched.
+    fn window(&self, link: &'static Link, start: u64, end: u64) -> io::Result<Bytes> {
+        let version = &self.head.version;
+        if let Some(bytes) = link.heads.window(&self.name, version, start) {
+            return Ok(bytes);
+        }
+        #[allow(clippy::single_range_in_vec_init)]
+        let mut pieces = self.object.get(link, vec![start..end], Some(version))?;
+        let bytes = pieces.pop().map_or_else(Bytes::new, |(piece, _)| whole(piece));
+        link.heads.keep_window(&self.name, version, start, bytes.clone());
+        Ok(bytes)
+    }
+}
+
+impl ReadRanges for Reader {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.head.length)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let end = self.end(offset, buffer.len())?;
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        let Some((start, window_end)) = self.window_of(offset, end) else {
+            return self.read_ranges(&mut [Part { offset, buffer }]);
+        };
+        let bytes = self.window(link()?, start, window_end)?;
+        let from = (offset - start) as usize;
+        let found = bytes.get(from..from + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(found);
+        Ok(())
+    }
+
+    fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
+        let mut wanted = Vec::with_capacity(parts.len());
+        for part in &*parts {
+            wanted.push(part.offset..self.end(part.offset, part.buffer.len())?);
+        }
+        let plan = plan(&wanted);
+        if plan.is_empty() {
+            return Ok(());
+        }
+        let got = self.object.get(link()?, plan, Some(&self.head.version))?;
+        let pieces: Vec<_> = got.into_iter().map(|(piece, _)| piece).collect();
+        let is_whole = parts.iter_mut().all(|part| copy(&pieces, part.offset, part.buffer));
+        if is_whole { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+}

@@ -1,0 +1,128 @@
+//! Amazon S3 and all that speaks its language: `s3://bucket/key`.
+//!
+//! Whoever asks is found as AWS's own programs do: the environment, a web identity, the profile in `~/.aws`, the container, the
+//! machine. Where there is none, requests are not signed, as public buckets have it.
+
+use crate::address::Address;
+use crate::aws_files::Profile;
+use crate::bucket::Bucket;
+use crate::cloud::Cloud;
+use crate::environment::{answers, cannot, first_of, is_anonymous, is_on, once, variable};
+use crate::failure::innermost;
+use crate::link::Link;
+use crate::transport::Transport;
+use object_store::aws::AmazonS3Builder;
+use std::io;
+use std::sync::Arc;
+
+static S3: Cloud = Cloud(connect);
+wellread_store::register_place!("s3", S3);
+
+/// Who asks: what the store is given, and its name in words.
+enum Who {
+    /// The builder finds it by itself.
+    Found(String),
+    /// Keys of a profile.
+    Keys(String, String, Option<String>, String),
+    /// Nobody.
+    Anonymous(&'static str),
+}
+
+fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
+    let profile = Profile::load()?;
+    let mut builder = AmazonS3Builder::from_env()
+        .with_bucket_name(&address.bucket)
+        .with_http_connector(Transport(link.client.clone()))
+        .with_retry(once())
+        // One request each: not all servers know the other, and few objects are removed.
+        .with_disable_bulk_delete(true);
+    let mut endpoint =
+        first_of(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"]).map(|(_, url)| url);
+    if endpoint.is_none()
+        && let Some(url) = profile.get("endpoint_url")
+    {
+        endpoint = Some(url.to_owned());
+        builder = builder.with_endpoint(url);
+    }
+    if first_of(&["AWS_REGION", "AWS_DEFAULT_REGION"]).is_none() {
+        let region = match (profile.get("region"), &endpoint) {
+            (Some(region), _) => Some(region.to_owned()),
+            (None, Some(_)) => None,
+            (None, None) => region_of(link, &address.bucket)?,
+        };
+        if let Some(region) = region {
+            builder = builder.with_region(region);
+        }
+    }
+    let who = match who(link, &profile)? {
+        Who::Found(who) => who,
+        Who::Keys(id, secret, token, who) => {
+            builder = builder.with_access_key_id(id).with_secret_access_key(secret);
+            if let Some(token) = token {
+                builder = builder.with_token(token);
+            }
+            who
+        }
+        Who::Anonymous(why) => {
+            builder = builder.with_skip_signature(true);
+            why.to_owned()
+        }
+    };
+    let store = Arc::new(builder.build().map_err(|e| cannot(&address.bucket_name(), &e))?);
+    Ok(Bucket { store: store.clone(), parts: Some(store), who })
+}
+
+fn who(link: &'static Link, profile: &Profile) -> io::Result<Who> {
+    if is_anonymous() || is_on("AWS_SKIP_SIGNATURE") {
+        return Ok(Who::Anonymous("none, as was asked for (anonymous)"));
+    }
+    if variable("AWS_ACCESS_KEY_ID").is_some() {
+        return Ok(Who::Found("the environment (AWS_ACCESS_KEY_ID)".into()));
+    }
+    if variable("AWS_WEB_IDENTITY_TOKEN_FILE").is_some() && variable("AWS_ROLE_ARN").is_some() {
+        return Ok(Who::Found("the web identity in AWS_WEB_IDENTITY_TOKEN_FILE".into()));
+    }
+    if let Some(id) = profile.get("aws_access_key_id") {
+        let secret = profile.get("aws_secret_access_key").ok_or_else(|| {
+            let cause = format!("the {} has a key and no secret (aws_secret_access_key)", profile.who());
+            io::Error::new(io::ErrorKind::InvalidInput, cause)
+        })?;
+        let token = profile.get("aws_session_token").map(str::to_owned);
+        return Ok(Who::Keys(id.to_owned(), secret.to_owned(), token, profile.who()));
+    }
+    if let Some(by) = profile.fetched_by() {
+        let cause = format!(
+            "the {} has its credentials by {by}, which wellread does not ask: put them into the environment, \
+             eval \"$(aws configure export-credentials --profile {} --format env)\"",
+            profile.who(),
+            profile.name()
+        );
+        return Err(io::Error::new(io::ErrorKind::Unsupported, cause));
+    }
+    let container = ["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
+    if let Some((name, _)) = first_of(&container) {
+        return Ok(Who::Found(format!("the container ({name})")));
+    }
+    let ttl = ("x-aws-ec2-metadata-token-ttl-seconds", "60");
+    let server = variable("AWS_METADATA_ENDPOINT").unwrap_or_else(|| "http://169.254.169.254".into());
+    let is_asked = !is_on("AWS_EC2_METADATA_DISABLED");
+    if is_asked && answers(link, reqwest::Method::PUT, &format!("{server}/latest/api/token"), ttl) {
+        return Ok(Who::Found("the role of this machine (instance metadata)".into()));
+    }
+    Ok(Who::Anonymous("none were found in environment, ~/.aws and machine (anonymous)"))
+}
+
+/// The region of a bucket of Amazon's, which any of their servers tells to anybody; `None` where it does not.
+fn region_of(link: &'static Link, bucket: &str) -> io::Result<Option<String>> {
+    let request = link.client.head(format!("https://s3.amazonaws.com/{bucket}"));
+    link.wait(async move {
+        let answer = request.send().await.map_err(|e| {
+            let cause = innermost(&e.without_url());
+            let cause =
+                format!("no answer to the question for the bucket's region (AWS_REGION is not set): {cause}");
+            io::Error::new(io::ErrorKind::NotConnected, cause)
+        })?;
+        let region = answer.headers().get("x-amz-bucket-region");
+        Ok(region.and_then(|region| region.to_str().ok()).map(str::to_owned))
+    })
+}

@@ -1,0 +1,205 @@
+//! The HTTP client under all places: what object_store asks for goes through the one client of the process, and what servers answer
+//! wrongly becomes a [`Fault`] here, before anybody takes it for data.
+
+use crate::failure::{Fault, innermost};
+use async_trait::async_trait;
+use http::header::{CONTENT_RANGE, LOCATION, RANGE};
+use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody,
+    HttpService,
+};
+use std::error::Error as _;
+use std::io;
+use std::time::Duration;
+
+/// Bytes of an error's body that are looked at.
+const ERROR_BODY: usize = 64 << 10;
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// A client. Signed requests follow no redirect: their signature is for one host.
+pub(crate) fn client(stall: Duration, redirects: bool) -> reqwest::Result<reqwest::Client> {
+    let policy =
+        if redirects { reqwest::redirect::Policy::limited(10) } else { reqwest::redirect::Policy::none() };
+    reqwest::Client::builder()
+        .user_agent(concat!("wellread/", env!("CARGO_PKG_VERSION")))
+        .http1_only()
+        .connect_timeout(CONNECT)
+        .read_timeout(stall)
+        .redirect(policy)
+        // The bytes asked for, not those that a compressed answer has there.
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
+        .build()
+}
+
+/// Gives stores of object_store the client of the process.
+#[derive(Clone, Debug)]
+pub(crate) struct Transport(pub(crate) reqwest::Client);
+
+impl HttpConnector for Transport {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl HttpService for Transport {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = request.into_parts();
+        let asked = parts.headers.get(RANGE).and_then(|range| asked_range(range.to_str().ok()?));
+        let url = reqwest::Url::parse(&parts.uri.to_string())
+            .map_err(|e| HttpError::new(HttpErrorKind::Request, e))?;
+        let mut request = reqwest::Request::new(parts.method, url);
+        *request.headers_mut() = parts.headers;
+        if body.content_length() > 0 {
+            *request.body_mut() = Some(reqwest::Body::wrap(body));
+        } else if request.method() == http::Method::PUT || request.method() == http::Method::POST {
+            request.headers_mut().insert(http::header::CONTENT_LENGTH, http::HeaderValue::from_static("0"));
+        }
+        let response = self.0.execute(request).await.map_err(of_client)?;
+        let response: http::Response<reqwest::Body> = response.into();
+        let (parts, body) = response.into_parts();
+        if !parts.status.is_success() {
+            return Err(wrap(refused(parts.status, &parts.headers, body).await));
+        }
+        if let Some(asked) = asked {
+            check_range(asked, parts.status, &parts.headers).map_err(wrap)?;
+        }
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body.map_err(of_client))))
+    }
+}
+
+fn wrap(fault: Fault) -> HttpError {
+    // A kind that the library does not act upon.
+    HttpError::new(HttpErrorKind::Unknown, fault)
+}
+
+/// An error of the client, without the URL.
+fn of_client(error: reqwest::Error) -> HttpError {
+    let error = error.without_url();
+    HttpError::new(HttpErrorKind::Unknown, fault_of(&error))
+}
+
+/// What an error of the client means.
+pub(crate) fn fault_of(error: &reqwest::Error) -> Fault {
+    if error.is_connect() {
+        return Fault::Unreachable(innermost(error));
+    }
+    if error.is_timeout() {
+        return Fault::Stalled;
+    }
+    let mut link = error.source();
+    while let Some(source) = link {
+        if source.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::TimedOut) {
+            return Fault::Stalled;
+        }
+        link = source.source();
+    }
+    if error.is_redirect() || error.is_builder() {
+        return Fault::Other(innermost(error));
+    }
+    Fault::Interrupted(innermost(error))
+}
+
+/// What an answer that is none of success says.
+async fn refused(status: StatusCode, headers: &HeaderMap, body: reqwest::Body) -> Fault {
+    if status == StatusCode::PRECONDITION_FAILED {
+        return Fault::Replaced;
+    }
+    let text = match Limited::new(body, ERROR_BODY).collect().await {
+        Ok(body) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
+        Err(_) => String::new(),
+    };
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let code = between(&text, "<Code>", "</Code>").or_else(|| header("x-ms-error-code")).unwrap_or_default();
+    let message = between(&text, "<Message>", "</Message>").or_else(|| json_message(&text));
+    let mut message = message.unwrap_or_else(|| status.canonical_reason().unwrap_or_default().to_owned());
+    // Its details repeat what was signed.
+    if code == "SignatureDoesNotMatch" || code == "AuthenticationFailed" {
+        "the signature is not the one that the server computes: look at key and secret"
+            .clone_into(&mut message);
+    }
+    // A region is of use where the request went to another one.
+    let is_elsewhere = matches!(status.as_u16(), 301 | 307 | 308)
+        || code == "AuthorizationHeaderMalformed"
+        || code == "IllegalLocationConstraintException";
+    let region = header("x-amz-bucket-region").filter(|_| is_elsewhere);
+    if is_elsewhere && region.is_none() && headers.contains_key(LOCATION) && message.is_empty() {
+        "it sends to another address".clone_into(&mut message);
+    }
+    Fault::Status { status: status.as_u16(), code, message, region }
+}
+
+/// What Google says in JSON.
+fn json_message(text: &str) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    let error = value.get("error")?;
+    error.get("message").or(Some(error))?.as_str().map(str::to_owned)
+}
+
+fn between(text: &str, start: &str, end: &str) -> Option<String> {
+    let from = text.find(start)? + start.len();
+    let length = text[from..].find(end)?;
+    Some(text[from..from + length].trim().to_owned())
+}
+
+/// First and last byte of `bytes=0-99`; `None` of other ranges.
+fn asked_range(text: &str) -> Option<(u64, u64)> {
+    let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
+    Some((first.parse().ok()?, last.parse().ok()?))
+}
+
+/// Whether the answer holds the range that was asked for, or what there is of it.
+fn check_range(asked: (u64, u64), status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
+    if status != StatusCode::PARTIAL_CONTENT {
+        return Err(Fault::NoRanges);
+    }
+    let text = headers.get(CONTENT_RANGE).and_then(|value| value.to_str().ok()).unwrap_or("none");
+    let wrong = || Fault::WrongRange(format!("bytes {}-{} became {text}", asked.0, asked.1));
+    let (range, size) =
+        text.strip_prefix("bytes ").and_then(|rest| rest.split_once('/')).ok_or_else(wrong)?;
+    let (first, last) = range.split_once('-').ok_or_else(wrong)?;
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+    let (first, last, size) = (number(first)?, number(last)?, number(size)?);
+    let end = asked.1.min(size.saturating_sub(1));
+    if (first, last) == (asked.0, end) { Ok(()) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_answers_are_those_asked_for() {
+        let check = |status: u16, text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_RANGE, text.parse().unwrap());
+            check_range(asked_range("bytes=10-19").unwrap(), StatusCode::from_u16(status).unwrap(), &headers)
+        };
+        assert_eq!(check(206, "bytes 10-19/100"), Ok(()));
+        assert_eq!(check(206, "bytes 10-14/15"), Ok(()));
+        assert_eq!(check(200, "bytes 10-19/100"), Err(Fault::NoRanges));
+        for wrong in ["bytes 11-19/100", "bytes 10-18/100", "bytes 0-9/100", "none", "bytes 10-19/*"] {
+            assert!(matches!(check(206, wrong), Err(Fault::WrongRange(_))), "{wrong}");
+        }
+        assert_eq!(asked_range("bytes=-5"), None);
+    }
+
+    #[test]
+    fn messages_are_found_in_xml_and_json() {
+        assert_eq!(
+            between("<a><Code> NoSuchKey </Code></a>", "<Code>", "</Code>").as_deref(),
+            Some("NoSuchKey")
+        );
+        assert_eq!(between("<Code>", "<Code>", "</Code>"), None);
+        assert_eq!(json_message(r#"{"error": {"code": 403, "message": "no"}}"#).as_deref(), Some("no"));
+        assert_eq!(json_message(r#"{"error": "no"}"#).as_deref(), Some("no"));
+        assert_eq!(json_message("no"), None);
+    }
+}

@@ -1,0 +1,12 @@
+//! Integration tests of places behind a network, against a server of our own: one binary.
+
+// Linked for the places that it registers.
+use wellread_remote as _;
+
+mod faults;
+mod formats;
+mod request;
+mod server;
+mod sets;
+mod web;
+mod writing;

@@ -1,0 +1,51 @@
+//! Plain web servers: files by address, folders by their index pages.
+
+use crate::server::{self, Wrong};
+use crate::sets::{assert_same, recognised, write};
+use std::path::{Path, PathBuf};
+use wellread_store::{OpenOptions, WriteOptions, create, open, place};
+
+fn at(path: &str) -> PathBuf {
+    Path::new(server::url()).join(path)
+}
+
+/// Puts what is in a folder on the server.
+fn publish(from: &Path, to: &str) {
+    if from.is_file() {
+        server::put(to, &std::fs::read(from).unwrap());
+        return;
+    }
+    for entry in std::fs::read_dir(from).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        publish(&from.join(&name), &format!("{to}/{name}"));
+    }
+}
+
+#[test]
+fn files_and_folders_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in
+        [("a.parquet", "parquet"), ("tiffs", "tiff"), ("zarr", "ome-zarr"), ("png", "image-folder")]
+    {
+        let local = dir.path().join(name);
+        write(&local, format, None, None);
+        publish(&local, &format!("web/{name}"));
+        assert_same(&*recognised(&at(&format!("web/{name}"))), &*recognised(&local));
+    }
+}
+
+#[test]
+fn a_server_without_ranges_is_named_as_one() {
+    let path = at("web-whole/a.tif");
+    server::put("web-whole/a.tif", &[0; 100]);
+    server::spoil("web-whole", &[Wrong::Whole; 9]);
+    let error = open(&path, &OpenOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("ignores ranges") && error.contains("copy the data to a local folder"), "{error}");
+}
+
+#[test]
+fn nothing_is_written_there() {
+    let error = create(at("web/new.parquet"), "parquet", &WriteOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("this build cannot write http:// addresses"), "{error}");
+    assert!(!place::exists(&at("web/new.parquet")));
+}

@@ -1,0 +1,93 @@
+//! Objects that are written: there when they are complete, and not before.
+
+use crate::server;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use wellread_store::place::{self, Kind};
+
+fn at(address: &str) -> &Path {
+    server::url();
+    Path::new(address)
+}
+
+#[test]
+fn small_objects_are_one_request_and_there_after_the_flush() {
+    let path = at("s3://small/x/a");
+    let mut file = place::create(path).unwrap();
+    file.write_all(b"hallo").unwrap();
+    file.seek(SeekFrom::Start(1)).unwrap();
+    file.write_all(b"e").unwrap();
+    assert!(server::get("small/x/a").is_none());
+    file.flush().unwrap();
+    file.flush().unwrap();
+    assert_eq!(server::get("small/x/a").unwrap(), b"hello");
+    assert_eq!(server::requests("small/x/a"), ["PUT"]);
+    assert_eq!(place::read(path).unwrap(), b"hello");
+}
+
+#[test]
+fn large_objects_go_in_parts_whose_beginning_may_be_written_again() {
+    let path = at("s3://large/a");
+    let bytes: Vec<u8> = (0..(40 << 20)).map(|i: usize| (i % 249) as u8).collect();
+    let mut file = place::create(path).unwrap();
+    for chunk in bytes.chunks(1 << 20) {
+        file.write_all(chunk).unwrap();
+    }
+    file.seek(SeekFrom::Start(2)).unwrap();
+    file.write_all(b"head").unwrap();
+    assert!(server::get("large/a").is_none());
+    file.flush().unwrap();
+    let mut expected = bytes;
+    expected[2..6].copy_from_slice(b"head");
+    assert!(server::get("large/a").unwrap() == expected);
+    assert_eq!(server::open_uploads("large"), 0);
+    assert!(file.write_all(b"more").is_err());
+    // And it is read in pieces, all at once.
+    assert!(place::read(path).unwrap() == expected);
+    place::of(path).patch(path, (17 << 20) - 2, b"patch").unwrap();
+    expected[(17 << 20) - 2..(17 << 20) + 3].copy_from_slice(b"patch");
+    assert!(place::read(path).unwrap() == expected);
+}
+
+#[test]
+fn what_is_dropped_before_the_flush_is_nowhere() {
+    let mut file = place::create(at("s3://dropped/a")).unwrap();
+    file.write_all(&vec![1; 33 << 20]).unwrap();
+    assert_eq!(server::open_uploads("dropped"), 1);
+    drop(file);
+    assert_eq!((server::open_uploads("dropped"), server::keys("dropped/")), (0, vec![]));
+}
+
+#[test]
+fn folders_are_prefixes() {
+    let folder = at("s3://folders/set");
+    assert!(!place::exists(folder) && place::list(folder).is_err());
+    place::create_folder(folder).unwrap();
+    for name in ["a", "b c", "sub/d", "sub/e", "f", "g", "h", "i", "j"] {
+        place::write(&folder.join(name), name.as_bytes()).unwrap();
+    }
+    assert!(place::is_folder(folder) && place::is_folder(Path::new("s3://folders")));
+    assert!(place::is_file(&folder.join("b c")) && !place::exists(&folder.join("su")));
+    let mut listed: Vec<_> = place::list(folder)
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            (entry.name().into_string().unwrap(), entry.kind().unwrap() == Kind::Folder)
+        })
+        .collect();
+    listed.sort();
+    let names = ["a", "b c", "f", "g", "h", "i", "j"].map(|name| (name.to_owned(), false));
+    assert_eq!(listed[..7], names);
+    assert_eq!(listed[7..], [("sub".to_owned(), true)]);
+    place::rename(folder, Path::new("s3://folders/moved")).unwrap();
+    assert!(!place::exists(folder));
+    assert_eq!(place::read(Path::new("s3://folders/moved/sub/d")).unwrap(), b"sub/d");
+    assert_eq!(place::read(Path::new("s3://folders/moved/b c")).unwrap(), b"b c");
+    let place = place::of(folder);
+    place.remove_file(Path::new("s3://folders/moved/a")).unwrap();
+    assert!(place.remove_file(Path::new("s3://folders/moved/a")).is_err());
+    place.remove_folder(Path::new("s3://folders/moved")).unwrap();
+    assert_eq!(server::keys("folders/"), Vec::<String>::new());
+    assert!(place::rename(folder, Path::new("s3://folders/other")).is_err());
+    assert!(place.remove_folder(Path::new("s3://folders")).is_err());
+}
