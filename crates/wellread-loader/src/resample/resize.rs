@@ -41,6 +41,9 @@ impl Resampler {
     }
 }
 
+/// Floats of a cache line.
+const LINE: usize = 16;
+
 struct ResizePlanes<'a> {
     level: Level,
     rows: &'a Axis,
@@ -58,10 +61,15 @@ impl Kernel for ResizePlanes<'_> {
         let Self { level, rows, across, line, planes, size: [height, width, out_width], out } = self;
         // What stands behind the row is of no account, but must be there.
         let padded = width + across.margin();
-        line.resize(line.len().max(padded + 2 * out_width), 0.0);
-        let (line, lines) = line.split_at_mut(padded);
-        let (even, odd) = lines.split_at_mut(out_width);
-        let odd = &mut odd[..out_width];
+        // Each on cache lines of its own, so that whole vectors cross none.
+        let (of_line, of_out) = (padded.next_multiple_of(LINE), out_width.next_multiple_of(LINE));
+        let room = of_line + 2 * of_out + LINE;
+        line.resize(line.len().max(room), 0.0);
+        let skipped = line.as_ptr().align_offset(64).min(LINE);
+        let (line, lines) = line[skipped..].split_at_mut(of_line);
+        let line = &mut line[..padded];
+        let (even, odd) = lines.split_at_mut(of_out);
+        let (even, odd) = (&mut even[..out_width], &mut odd[..out_width]);
         let planes = planes.chunks_exact(height * width);
         for (plane, out) in planes.zip(out.chunks_exact_mut(rows.len() * out_width)) {
             if !rows.grows() {
