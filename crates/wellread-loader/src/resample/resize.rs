@@ -1,7 +1,7 @@
 //! Resize of planes: along columns, where whole rows are mixed, and along rows ([`Across`]).
 //!
 //! ```text
-//!   fewer rows:  source rows ─mixed─▶ line ─across─▶ out row            each source row is read about once per output row
+//!   fewer rows:  source rows ─mixed─▶ line ─across─▶ out row              each output row goes across once
 //!   more rows:   source row ─across─▶ one of two lines ─mixed─▶ out row   each source row goes across once
 //! ```
 //!
