@@ -117,7 +117,7 @@ impl PostProcess {
         if contrast > 0.0 {
             next.apply(level, channel);
             let factor = f64::from(factor(self.jitter, contrast, Purpose::Contrast, draws, c));
-            let (mean, _) = moments(level, channel);
+            let mean = mean(level, channel);
             let offset = mean * (1.0 - factor);
             next = Pointwise {
                 then: Some(Affine { scale: factor as f32, offset: offset as f32 }),
@@ -170,9 +170,54 @@ fn flatten(channel: &mut Channel<'_>) {
     }
 }
 
+/// Mean of the finite values, the same bits as that of [`moments`]; 0 where there are none.
+fn mean(level: Level, channel: &Channel<'_>) -> f64 {
+    let pivot = pivot(channel);
+    let (mut n, mut sum) = (0, 0.0);
+    for run in channel.runs() {
+        n += run.len();
+        dispatch(level, Sum { run, pivot, total: &mut sum });
+    }
+    // A sum of finite `f32` cannot overflow `f64`: where it is finite, all of them are.
+    if n > 0 && sum.is_finite() { pivot + sum / n as f64 } else { moments(level, channel).0 }
+}
+
+/// A value that others are likely to be close to: less of their digits is lost in sums without it.
+fn pivot(channel: &Channel<'_>) -> f64 {
+    channel.runs().flatten().copied().find(|v| v.is_finite()).map_or(0.0, f64::from)
+}
+
+/// Sums of every sixteenth value: the same at every vector width.
+const LANES: usize = 16;
+
+/// Adds the sum of the values, less `pivot`, whatever they are: half the time of [`Moments`].
+struct Sum<'a> {
+    run: &'a [f32],
+    pivot: f64,
+    total: &'a mut f64,
+}
+
+impl Kernel for Sum<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let mut sums = [0f64; LANES];
+        let (blocks, rest) = self.run.as_chunks::<LANES>();
+        for block in blocks {
+            // By index: LLVM makes slower code of the same zipped.
+            for i in 0..LANES {
+                sums[i] += f64::from(block[i]) - self.pivot;
+            }
+        }
+        for (sum, value) in sums.iter_mut().zip(rest) {
+            *sum += f64::from(*value) - self.pivot;
+        }
+        *self.total += sums.iter().sum::<f64>();
+    }
+}
+
 /// Mean and population variance of the finite values; 0 where there are none.
 fn moments(level: Level, channel: &Channel<'_>) -> (f64, f64) {
-    let pivot = channel.runs().flatten().copied().find(|v| v.is_finite()).map_or(0.0, f64::from);
+    let pivot = pivot(channel);
     let mut sums = [0f64; 3];
     for run in channel.runs() {
         dispatch(level, Moments { run, pivot, sums: &mut sums });
@@ -195,8 +240,6 @@ struct Moments<'a> {
 impl Kernel for Moments<'_> {
     #[inline(always)]
     fn run(self) {
-        // Sums of every sixteenth value: the same at every vector width.
-        const LANES: usize = 16;
         let (mut n, mut sum, mut squares) = ([0u64; LANES], [0f64; LANES], [0f64; LANES]);
         let mut add = |i: usize, value: f32| {
             let finite = value.is_finite();
@@ -313,5 +356,32 @@ fn add_noise(stream: Stream, first: usize, tile: &mut [f32], deviation: impl Fn(
     }
     for (v, n) in tile.iter_mut().zip(&normals[skipped..]) {
         *v += deviation(*v) * n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The short way to the mean gives what the long one does, and leaves what is not finite out as that does.
+    #[test]
+    fn means_are_the_same_bits_either_way() {
+        for len in [0, 1, 15, 16, 17, 100, 1025] {
+            for bad in [None, Some(f32::NAN), Some(f32::INFINITY), Some(f32::NEG_INFINITY)] {
+                let mut floats: Vec<f32> =
+                    (0..2 * len).map(|i| 1e4 + (i * 7919 % 1009) as f32 / 3.0).collect();
+                if let (Some(bad), Some(last)) = (bad, floats.last_mut()) {
+                    *last = bad;
+                }
+                let all: Vec<f64> = floats.iter().filter(|v| v.is_finite()).map(|v| f64::from(*v)).collect();
+                let expected = all.iter().sum::<f64>() / all.len().max(1) as f64;
+                let channel = Channel { floats: &mut floats, stride: len.max(1), start: 0, len };
+                for level in Level::available() {
+                    let (long, short) = (moments(level, &channel).0, mean(level, &channel));
+                    assert_eq!(long.to_bits(), short.to_bits(), "{len} {bad:?} {level:?}");
+                    assert!((short - expected).abs() <= 1e-9 * expected, "{len} {bad:?}: {short} {expected}");
+                }
+            }
+        }
     }
 }

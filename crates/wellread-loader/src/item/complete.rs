@@ -80,16 +80,21 @@ impl PostReadBuffers {
             if resize.is_some() && degrees != 0.0 {
                 grow(resized, size.0 * size.1, job.dataset)?;
             }
-            let planes = source.chunks_exact(from.0 * from.1);
-            for (plane, target) in planes.zip(target.chunks_exact_mut(size.0 * size.1)) {
-                match resize {
-                    Some(resize) if degrees == 0.0 => resampler.resize(level, plane, from, resize, target),
-                    Some(resize) => {
-                        let middle = &mut resized[..size.0 * size.1];
+            let (from_size, made) = (from.0 * from.1, size.0 * size.1);
+            match resize {
+                // All planes at once.
+                Some(resize) if degrees == 0.0 => resampler.resize(level, source, from, resize, target),
+                Some(resize) => {
+                    let middle = &mut resized[..made];
+                    for (plane, target) in source.chunks_exact(from_size).zip(target.chunks_exact_mut(made)) {
                         resampler.resize(level, plane, from, resize, middle);
                         rotate(level, middle, size, degrees, target);
                     }
-                    None => rotate(level, plane, from, degrees, target),
+                }
+                None => {
+                    for (plane, target) in source.chunks_exact(from_size).zip(target.chunks_exact_mut(made)) {
+                        rotate(level, plane, from, degrees, target);
+                    }
                 }
             }
         }
