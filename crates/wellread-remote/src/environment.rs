@@ -35,7 +35,7 @@ pub(crate) fn home() -> Option<PathBuf> {
 
 /// Requests are repeated here ([`crate::attempts`]), not by the library.
 pub(crate) fn once() -> RetryConfig {
-    RetryConfig { backoff: BackoffConfig::default(), max_retries: 0, retry_timeout: Duration::from_secs(180) }
+    RetryConfig { backoff: BackoffConfig::default(), max_retries: 0, retry_timeout: Duration::from_mins(3) }
 }
 
 /// Whether a metadata server answers.

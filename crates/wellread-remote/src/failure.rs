@@ -95,8 +95,10 @@ impl Fault {
     pub(crate) fn passes(&self) -> bool {
         match self {
             // 500 to 504, throttling, a request that the server did not get in time.
-            Self::Status { status: 408 | 429 | 500..=504, .. } => true,
-            Self::Status { code, .. } => matches!(&**code, "SlowDown" | "InternalError" | "RequestTimeout"),
+            Self::Status { status, code, .. } => {
+                matches!(status, 408 | 429 | 500..=504)
+                    || matches!(&**code, "SlowDown" | "InternalError" | "RequestTimeout")
+            }
             Self::WrongRange(_)
             | Self::Short { .. }
             | Self::Stalled

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a listing tells lengths.
-const FRESH: Duration = Duration::from_secs(60);
+const FRESH: Duration = Duration::from_mins(1);
 /// Objects that are known at most.
 const KNOWN: usize = 1 << 18;
 /// Bytes of windows that are kept.

@@ -46,7 +46,9 @@ pub(crate) fn rewrite(
     while start < head.length {
         let stop = head.length.min(start + PART as u64);
         let mut piece = Vec::with_capacity((stop - start) as usize);
-        for (part, _) in from.get(link, crate::ranges::plan(&[start..stop]), Some(&head.version))? {
+        for (part, _) in
+            from.get(link, crate::ranges::plan(std::slice::from_ref(&(start..stop))), Some(&head.version))?
+        {
             piece.extend_from_slice(&whole(part));
         }
         let (first, last) = (offset.max(start), end.min(stop));
