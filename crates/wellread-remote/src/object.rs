@@ -71,7 +71,7 @@ impl Object {
 
     /// What it is, with its first bytes, which are kept: one request for what a header says.
     pub(crate) fn first(&self, link: &'static Link) -> io::Result<Head> {
-        let pieces = match self.get(link, Vec::from([0..WINDOW]), None) {
+        let pieces = match self.get(link, std::iter::once(0..WINDOW).collect(), None) {
             // An empty object has no first byte.
             Err(e) if status(&e) == Some(416) => return self.head(link),
             pieces => pieces?,
