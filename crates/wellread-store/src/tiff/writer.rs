@@ -2,8 +2,9 @@
 //!
 //! The target decides: a path that ends in `.tif` or `.tiff` is one file, anything else a folder. The variant
 //! `ome` (the default) writes OME-TIFF, which keeps all metadata; `plain` writes dimensions and name only, as
-//! tifffile does; `bare` writes single planes in files of their own and nothing about them, as microscopes do. Pages are planes in the order T, C, Z. Pixels are not compressed by default, as tifffile
-//! and Bio-Formats do; integers are differenced horizontally before LZW, Deflate and Zstandard.
+//! tifffile does; `bare` writes single planes in files of their own and nothing about them, as microscopes do.
+//! Pages are planes in the order T, C, Z. Pixels are not compressed by default, as tifffile and Bio-Formats do;
+//! integers are differenced horizontally before LZW, Deflate and Zstandard.
 
 use super::codec::Packing;
 use super::encode::{Encoder, Layout};
