@@ -58,7 +58,10 @@ class Plate:
         about = {"row": row, "column": column, "site": site, "well": well}
         names = (name.format(channel=i + 1, stain=stain, **about) for i, stain in enumerate(STAINS))
         found = [next((folder / "images").rglob(name)) for name in names]
-        return np.stack([tifffile.imread(path).reshape(HEIGHT, WIDTH) for path in found])
+        planes = np.stack([tifffile.imread(path) for path in found])
+        # As a microscope writes them: nothing says that there are more axes.
+        assert planes.shape[1:] == (HEIGHT, WIDTH)
+        return planes
 
     def pixel_size(self, layout):
         """Micrometres, as a file says them; None where none does."""

@@ -1,7 +1,7 @@
 //! Which boxes to ask a store for when several crops of one image are wanted, so that no piece is decoded twice.
 //!
 //! Crops are widened to whole pieces (chunks, tiles, strips), which then are in one or several crops, or in none; those
-//! in any are cut into bands of equal columns:
+//! in any are cut into bands of equal columns, as few as that takes:
 //!
 //! ```text
 //!   ┌───────┐                 ┌───────┐
@@ -59,8 +59,11 @@ impl Cover {
         }
         edges.sort_unstable();
         edges.dedup();
+        // Boxes of the band above.
+        let mut above = 0..0;
         for band in edges.windows(2) {
             let rows = band[0]..band[1];
+            let first = boxes.len();
             columns.clear();
             let inside = |crop: &&Rectangle| crop[0].start <= rows.start && rows.end <= crop[0].end;
             columns.extend(widened.iter().filter(inside).map(|crop| crop[1].clone()));
@@ -73,6 +76,16 @@ impl Cover {
                 }
             }
             boxes.extend(joined.map(|range| [rows.clone(), range]));
+            let (before, own) = (&boxes[above.clone()], &boxes[first..]);
+            let goes_on = |(a, b): (&Rectangle, &Rectangle)| a[0].end == rows.start && a[1] == b[1];
+            if !own.is_empty() && before.len() == own.len() && before.iter().zip(own).all(goes_on) {
+                boxes.truncate(first);
+                for [of_both, _] in &mut boxes[above.clone()] {
+                    of_both.end = rows.end;
+                }
+            } else {
+                above = first..boxes.len();
+            }
         }
     }
 }
@@ -93,6 +106,27 @@ pub fn intersection(a: &Region, b: &Region) -> Option<Region> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn rows_between_crops_are_not_asked_for_and_bands_alike_are_one() {
+        let boxes = |crops: &[Rectangle], grid| {
+            let mut cover = Cover::default();
+            cover.find(crops.iter().cloned(), Some(grid));
+            cover.boxes
+        };
+        // Pieces of one row each: columns go as far as any crop does.
+        let rows = [1, 100];
+        let [a, b, c] = [[2..12, 5..15], [50..60, 60..70], [8..20, 30..40]];
+        assert_eq!(boxes(&[a.clone(), b.clone()], rows), [[2..12, 5..70], [50..60, 5..70]]);
+        assert_eq!(boxes(&[b.clone(), c.clone(), a.clone()], rows), [[2..20, 5..70], [50..60, 5..70]]);
+        // In one piece they are one box.
+        assert_eq!(boxes(&[a.clone(), b], [100, 100]), [[2..60, 5..70]]);
+        // Single pixels: bands differ in columns.
+        assert_eq!(
+            boxes(&[a, c], [1, 1]),
+            [[2..8, 5..15], [8..12, 5..15], [8..12, 30..40], [12..20, 30..40]]
+        );
+    }
 
     proptest! {
         /// Every pixel of every crop is asked for once, and no piece twice.

@@ -323,8 +323,8 @@ impl<'a> RowHints<'a> {
         self.facts.position(self.row)
     }
 
-    /// Rows and columns of the pieces (chunks, tiles, strips) that the row's planes are decoded in, where these tile each
-    /// plane from its first pixel on. Who wants several parts of an image asks for them so that no piece is in two
+    /// Rows and columns of the pieces (chunks, tiles, strips; single rows where each is read without others) that the row's
+    /// planes are decoded in, where these tile each plane from its first pixel on. Who wants several parts of an image asks for them so that no piece is in two
     /// requests. `None` where pieces are not of that kind, or not known without reading.
     pub fn grid(self) -> Option<[usize; 2]> {
         self.facts.grid(self.row)

@@ -12,10 +12,13 @@
 //! [`Mapping::check`] *after* reading, and uses nothing of what it read when that fails. What lies in no mapping goes to the handler that was there
 //! before: that of Python's `faulthandler`, of torch's workers, or the system's default.
 //!
-//! Why files are mapped at all: `docs/decisions/0033-mapped-files.md`.
+//! Why files are mapped at all, and which: `docs/decisions/0033-mapped-files.md`.
 
 #[cfg(unix)]
 mod guard;
+mod kept;
+
+pub(crate) use kept::KeptMap;
 
 use crate::{Error, Result};
 use memmap2::{MmapOptions, MmapRaw};
@@ -124,6 +127,12 @@ impl Mapping {
 pub fn before_reading() {
     #[cfg(unix)]
     guard::keep_handler();
+}
+
+impl std::fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mapping").field("len", &self.len()).finish_non_exhaustive()
+    }
 }
 
 impl AsRef<[u8]> for Mapping {

@@ -18,6 +18,7 @@
 //! waited for: in a forked process its holder may not be there.
 
 use crate::fd_table;
+use crate::mapping::{KeptMap, Mapping};
 use crate::place::File;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -98,7 +99,21 @@ pub(crate) struct OpenFile {
     pub file: File,
     pub length: u64,
     /// There where it is kept.
-    _place: Option<BudgetSlot>,
+    place: Option<BudgetSlot>,
+    map: KeptMap,
+}
+
+impl OpenFile {
+    /// The whole file, where it is mapped. See [`crate::mapping`] for what to do before and after reading.
+    pub fn map(&self) -> Option<&Mapping> {
+        self.map.get()
+    }
+
+    /// As [`Self::map`], for a part of the file that takes `bytes` to read: maps a file that is kept once as many were read so
+    /// as it has.
+    pub fn map_for_part(&self, bytes: u64) -> Option<&Mapping> {
+        self.place.as_ref().and_then(|_| self.map.get_for_part(&self.file, self.length, bytes))
+    }
 }
 
 /// Files of a store by what tells them apart.
@@ -166,7 +181,8 @@ impl<K: Eq + Hash> OpenFiles<K> {
         }
         let (file, length) = open()?;
         let place = budget.take();
-        let (is_kept, file) = (place.is_some(), Arc::new(OpenFile { file, length, _place: place }));
+        let (is_kept, file) =
+            (place.is_some(), Arc::new(OpenFile { file, length, place, map: KeptMap::default() }));
         if !is_kept {
             budget.miss();
         } else if let Ok(mut files) = part.try_write() {

@@ -20,7 +20,7 @@ pub struct WriteArgs {
     /// What a table is laid out for.
     #[arg(long, value_enum, default_value_t = TuneArg::Random)]
     pub tune: TuneArg,
-    /// Version or variant of the format: 0.4 or 0.5 (OME-Zarr), ome or plain (TIFF),
+    /// Version or variant of the format: 0.4 or 0.5 (OME-Zarr), ome, plain or bare (TIFF),
     /// image, tile, volume, z-plane or block (ome-arrow-dataset).
     #[arg(long)]
     pub variant: Option<String>,

@@ -5,11 +5,10 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A mapping, as the handler finds it. Never freed, but used again.
 pub(super) struct Slot {
-    taken: AtomicBool,
     start: AtomicUsize,
     /// 0 where nothing is mapped.
     end: AtomicUsize,
@@ -27,14 +26,19 @@ impl Slot {
     }
 
     /// To be called before the memory is unmapped.
-    pub fn release(&self) {
+    pub fn release(&'static self) {
         self.end.store(0, Ordering::Release);
-        self.taken.store(false, Ordering::Release);
+        // One that nobody takes note of is lost: a few bytes.
+        if let Some(mut free) = lock(&FREE) {
+            free.push(self);
+        }
     }
 }
 
 /// All slots, the newest first.
 static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
+/// Those of them that no mapping has: there may be thousands, too many to look for one.
+static FREE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 
 fn slots() -> impl Iterator<Item = &'static Slot> {
     let mut next = SLOTS.load(Ordering::Acquire).cast_const();
@@ -49,11 +53,9 @@ fn slots() -> impl Iterator<Item = &'static Slot> {
 /// Tells the handler of a mapping, and sees to it that it is installed.
 pub(super) fn register(start: usize, len: usize, written: bool) -> io::Result<&'static Slot> {
     install()?;
-    let free =
-        |slot: &&Slot| slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-    let slot = slots().find(free).unwrap_or_else(|| {
+    let free = lock(&FREE).and_then(|mut free| free.pop());
+    let slot = free.unwrap_or_else(|| {
         let new = Box::leak(Box::new(Slot {
-            taken: AtomicBool::new(true),
             start: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
             written: AtomicBool::new(false),
@@ -96,7 +98,7 @@ pub(super) fn keep_handler() {
 fn install() -> io::Result<()> {
     // Who holds it in the parent of a forked process never lets go of it in the child: one try is enough, for whoever
     // holds it in this process installs the handler.
-    let Some(_only) = lock() else { return Ok(()) };
+    let Some(_only) = lock(&INSTALLING) else { return Ok(()) };
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: asks for the action, which is written to `now`.
     if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), now.as_mut_ptr()) } != 0 {
@@ -121,11 +123,12 @@ fn install() -> io::Result<()> {
     Ok(())
 }
 
-fn lock() -> Option<std::sync::MutexGuard<'static, ()>> {
-    match INSTALLING.try_lock() {
+/// Without waiting: in a forked process its holder may not be there.
+fn lock<T>(mutex: &'static Mutex<T>) -> Option<MutexGuard<'static, T>> {
+    match mutex.try_lock() {
         Ok(guard) => Some(guard),
-        Err(std::sync::TryLockError::Poisoned(guard)) => Some(PoisonError::into_inner(guard)),
-        Err(std::sync::TryLockError::WouldBlock) => None,
+        Err(TryLockError::Poisoned(guard)) => Some(PoisonError::into_inner(guard)),
+        Err(TryLockError::WouldBlock) => None,
     }
 }
 

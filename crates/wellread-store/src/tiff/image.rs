@@ -295,6 +295,17 @@ impl Page {
         page
     }
 
+    /// Whether rows can be read without the others of their strip: these are stored as they are, and have no checksum.
+    pub(super) fn has_rows_alone(&self) -> bool {
+        self.format.codec == Codec::None && !self.format.tiled && self.sums.is_none()
+    }
+
+    /// Rows and columns of what is read as a whole: a row, a strip or a tile.
+    pub(super) fn pieces(&self) -> [usize; 2] {
+        let [width, height] = self.format.segment;
+        [if self.has_rows_alone() { 1 } else { height }, width]
+    }
+
     /// Whether two pages can be planes of one image.
     pub(super) fn alike(&self, other: &Self) -> bool {
         let of = |p: &Self| (p.format.width, p.format.height, p.format.samples, p.format.kind, p.format.bits);

@@ -8,7 +8,8 @@
 //!
 //! A group is at most [`GROUP`] bytes, unless one piece is larger: what was read is still in the second-level
 //! cache when it is decoded, and what was decoded when the sink takes it. Pixels that are stored as they are
-//! go from the read buffer straight to the sink.
+//! go from the read buffer straight to the sink; those of narrow crops of a file that stays open, once it was read over in them,
+//! from the mapped file (`docs/decisions/0033-mapped-files.md`).
 //!
 //! Long because which pieces are read together and how each is decoded depend on the same fields of a piece.
 
@@ -20,8 +21,9 @@ use super::predictor;
 use super::samples::{grow, separate, unpack};
 use super::series::{CONVERT, PlaneRef, Series};
 use super::sums;
+use crate::mapping::{self, Mapping};
 use crate::open_files::{OpenFile, OpenFiles};
-use crate::place::{self, File};
+use crate::place::{self, File, count_read};
 use crate::{Block, Error, PixelSink, Result, RowInfo, Scratch};
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +34,9 @@ use wellread_trace::{Kind, span};
 const GROUP: u64 = 256 << 10;
 /// Unneeded bytes between two pieces that are read along rather than skipped.
 const GAP: u64 = 4 << 10;
+/// Rows this many times as wide as what is wanted of them, and of so many bytes together, are worth a map.
+const MAPPED_WIDTH: usize = 4;
+const MAPPED_ROWS: u64 = 32 << 10;
 
 /// What a thread keeps between reads.
 #[derive(Default)]
@@ -144,11 +149,13 @@ impl Job<'_> {
                         let of_plane = source.pages[plane.page as usize].sums.as_deref().unwrap_or_default();
                         sums.extend(of_plane.get(plane.sample as usize));
                     }
+                    let opened = context.handle.get(self.files, (self.id, plane.source), source.path)?;
                     let mut work = Work {
                         format,
                         path: source.path,
                         len: source.len,
-                        file: &context.handle.get(self.files, (self.id, plane.source), source.path)?.file,
+                        file: &opened.file,
+                        map: self.map(opened, page),
                         tools: &mut context.tools,
                         raw,
                         decoded,
@@ -192,6 +199,18 @@ impl Job<'_> {
         let file = &context.handle.get(self.files, (self.id, plane.source), &other.path)?.file;
         let (len, pages) = other.pages(file, raw)?;
         Ok(SourceFile { path: &other.path, len: *len, pages })
+    }
+
+    /// The mapped file, where a part of an image is read that is stored as it is.
+    fn map<'o>(&self, opened: &'o OpenFile, page: &Page) -> Option<&'o Mapping> {
+        let [.., ny, nx] = self.region.size;
+        let format = &*page.format;
+        if !format.is_plain() || page.sums.is_some() || (ny, nx) == (format.height, format.width) {
+            return None;
+        }
+        let bytes = (ny * format.row_bytes()) as u64;
+        let is_narrow = nx * MAPPED_WIDTH <= format.width && bytes >= MAPPED_ROWS;
+        if is_narrow { opened.map_for_part(bytes) } else { opened.map() }
     }
 
     fn page<'p>(&self, source: &SourceFile<'p>, plane: PlaneRef) -> Result<&'p Page> {
@@ -271,7 +290,7 @@ fn plan(
             sums.extend(sum);
             (sums.len() - usize::from(sum.is_some()), if sum.is_some() { depth } else { 0 })
         };
-        if format.codec == Codec::None && !format.tiled && page.sums.is_none() {
+        if page.has_rows_alone() {
             let segment = page.segments[first + sy];
             let (from, to) = (y0.max(top), y1.min(top + format.rows(sy)));
             // Of very wide rows read only the columns, row by row.
@@ -322,6 +341,8 @@ struct Work<'a> {
     path: &'a Path,
     len: u64,
     file: &'a File,
+    /// The same file, mapped, where its bytes are taken from there.
+    map: Option<&'a Mapping>,
     tools: &'a mut Decompressors,
     raw: &'a mut Vec<u8>,
     decoded: &'a mut Vec<u8>,
@@ -336,6 +357,11 @@ impl Work<'_> {
         sums: &[u32],
         each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>,
     ) -> Result<()> {
+        if let Some(map) = self.map
+            && self.mapped(map, pieces, each)?
+        {
+            return Ok(());
+        }
         let path = self.path;
         let mut next = 0;
         while next < pieces.len() {
@@ -379,6 +405,35 @@ impl Work<'_> {
             next = last;
         }
         Ok(())
+    }
+
+    /// Delivers pieces that are stored as they are out of the mapped file; `false` where they reach beyond the map.
+    fn mapped(
+        &mut self,
+        map: &Mapping,
+        pieces: &[Piece],
+        each: &mut dyn FnMut(&Piece, &[u8]) -> Result<()>,
+    ) -> Result<bool> {
+        let mut end = 0;
+        for piece in pieces.iter().filter(|piece| !piece.segment.is_empty()) {
+            end = self.end(piece)?.max(end);
+        }
+        let bytes: &[u8] = map.as_ref();
+        let Some(file) = self.file.local().filter(|_| end <= bytes.len() as u64) else { return Ok(false) };
+        mapping::before_reading();
+        for piece in pieces {
+            let Segment { offset, len } = piece.segment;
+            if piece.segment.is_empty() {
+                self.zeros(piece, each)?;
+            } else {
+                count_read(len as usize);
+                each(piece, &bytes[offset as usize..(offset + len) as usize])?;
+            }
+        }
+        map.check(file, self.path, end).map_err(|error| {
+            error.hint("do not write to a file that is being read: write beside it and rename; open it again")
+        })?;
+        Ok(true)
     }
 
     /// Bytes of a piece, decompressed.

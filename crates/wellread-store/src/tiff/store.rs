@@ -497,9 +497,9 @@ impl RowFacts for TiffStore {
     fn grid(&self, row: usize) -> Option<[usize; 2]> {
         let found = self.with(row, |index, series, _, _| {
             let plane = series.planes.first().filter(|p| p.source == 0);
-            Ok(plane.map(|p| index.pages[p.page as usize].format.segment))
+            Ok(plane.map(|p| index.pages[p.page as usize].pieces()))
         });
-        found.ok().flatten().map(|[width, height]| [height, width])
+        found.ok().flatten()
     }
 
     fn file(&self, row: usize) -> Option<PathBuf> {

@@ -2,8 +2,9 @@
 //!
 //! The target decides: a path that ends in `.tif` or `.tiff` is one file, anything else a folder. The variant
 //! `ome` (the default) writes OME-TIFF, which keeps all metadata; `plain` writes dimensions and name only, as
-//! tifffile does. Pages are planes in the order T, C, Z. Pixels are not compressed by default, as tifffile
-//! and Bio-Formats do; integers are differenced horizontally before LZW, Deflate and Zstandard.
+//! tifffile does; `bare` writes single planes in files of their own and nothing about them, as microscopes do.
+//! Pages are planes in the order T, C, Z. Pixels are not compressed by default, as tifffile and Bio-Formats do;
+//! integers are differenced horizontally before LZW, Deflate and Zstandard.
 
 use super::codec::Packing;
 use super::encode::{Encoder, Layout};
@@ -23,8 +24,19 @@ pub(super) struct TiffWriter {
     output: Output,
     staged: Staged,
     layout: Layout,
-    ome: bool,
+    about: About,
     written: usize,
+}
+
+/// What a file says of its images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    /// All, as OME-XML.
+    Ome,
+    /// Shape and name, as tifffile does.
+    Plain,
+    /// Nothing but what the tags of its one page say.
+    Bare,
 }
 
 enum Output {
@@ -42,13 +54,15 @@ impl TiffWriter {
 
     /// As [`Self::create`], with the byte order and kind of file that tests want.
     fn with(path: &Path, options: &WriteOptions, endian: Endian, big: bool) -> Result<Self> {
-        let ome = match options.variant.as_deref() {
-            None | Some("ome") => true,
-            Some("plain") => false,
+        let is_file = path.file_name().is_some_and(|n| listing::is_tiff_name(&n.to_string_lossy()));
+        let about = match options.variant.as_deref() {
+            None | Some("ome") => About::Ome,
+            Some("plain") => About::Plain,
+            Some("bare") => About::Bare,
             Some(other) => {
                 return Err(Error::new(path, format_args!("TIFF has no variant {other:?}"))
                     .choice()
-                    .hint("TIFF has the variants ome and plain"));
+                    .hint("TIFF has the variants ome, plain and bare"));
             }
         };
         let compression = match (options.compression, options.tune) {
@@ -59,17 +73,16 @@ impl TiffWriter {
         let (tile, strip_rows) = pieces(path, options.chunk)?;
         let (checksums, jobs) = (options.checksums, options.jobs);
         let layout = Layout { packing, tile, strip_rows, endian, big, checksums, jobs };
-        let is_file = path.file_name().is_some_and(|n| listing::is_tiff_name(&n.to_string_lossy()));
         let staged = Staged::folder(path, options, is_file)?;
         let output = if is_file {
             let encoder = Encoder::create(staged.path(), path, layout)?;
             Output::File { encoder: Some(encoder), images: vec![] }
         } else {
             staged.create_dir()?;
-            let ending = if ome { ".ome.tiff" } else { ".tiff" };
+            let ending = if about == About::Ome { ".ome.tiff" } else { ".tiff" };
             Output::Folder(SetNames::new(Listing { ending, sorts_ending: true, name_of: store::stem }))
         };
-        Ok(Self { output, staged, layout, ome, written: 0 })
+        Ok(Self { output, staged, layout, about, written: 0 })
     }
 }
 
@@ -129,6 +142,17 @@ impl StoreWriter for TiffWriter {
                 image.pixels.len()
             )));
         }
+        if self.about == About::Bare {
+            let planes: usize = image.shape.0[..3].iter().product();
+            let is_second = row > 0 && matches!(self.output, Output::File { .. });
+            if planes > 1 || is_second {
+                return Err(fault(
+                    &"a bare TIFF file holds one plane, since nothing in it tells planes apart",
+                )
+                .hint("write with the variant ome or plain")
+                .choice());
+            }
+        }
         match &mut self.output {
             Output::File { encoder, images } => {
                 let mut open =
@@ -136,12 +160,14 @@ impl StoreWriter for TiffWriter {
                 let first = open.pages();
                 write_pages(&mut open, image).map_err(|e| e.row(row))?;
                 let encoder = encoder.insert(open);
-                if self.ome {
-                    let mut ome = OmeImage::new(image.metadata.clone(), image.shape, image.dtype);
-                    ome.planes[0].ifd = Some(first);
-                    images.push(ome);
-                } else {
-                    encoder.describe(first, shaped(image));
+                match self.about {
+                    About::Ome => {
+                        let mut ome = OmeImage::new(image.metadata.clone(), image.shape, image.dtype);
+                        ome.planes[0].ifd = Some(first);
+                        images.push(ome);
+                    }
+                    About::Plain => encoder.describe(first, shaped(image)),
+                    About::Bare => {}
                 }
             }
             Output::Folder(names) => {
@@ -150,12 +176,14 @@ impl StoreWriter for TiffWriter {
                 let target = self.staged.target().join(path.file_name().unwrap_or_default());
                 let mut encoder = Encoder::create(&path, &target, self.layout)?;
                 write_pages(&mut encoder, image).map_err(|e| e.row(row))?;
-                let text = if self.ome {
-                    ome_xml::write(&[OmeImage::new(image.metadata.clone(), image.shape, image.dtype)])
-                } else {
-                    shaped(image)
-                };
-                encoder.describe(0, text);
+                match self.about {
+                    About::Ome => {
+                        let ome = OmeImage::new(image.metadata.clone(), image.shape, image.dtype);
+                        encoder.describe(0, ome_xml::write(&[ome]));
+                    }
+                    About::Plain => encoder.describe(0, shaped(image)),
+                    About::Bare => {}
+                }
                 encoder.finish().map_err(|e| e.row(row))?;
                 self.staged.completed(row)?;
             }
@@ -185,7 +213,7 @@ impl StoreWriter for TiffWriter {
                 let mut encoder = encoder.ok_or_else(|| {
                     Error::new(self.staged.target(), "an earlier image could not be written")
                 })?;
-                if self.ome {
+                if self.about == About::Ome {
                     encoder.describe(0, ome_xml::write(&images));
                 }
                 encoder.finish()?;

@@ -247,6 +247,30 @@ fn pieces_are_read_once_for_all_cells() {
     assert!(bytes_apart >= 20 * of_piece, "{bytes_apart}");
 }
 
+/// Of pixels that are stored as they are, the rows between two cells of an image are not read.
+#[test]
+fn rows_between_cells_are_not_read() {
+    let mut random = ChaCha8Rng::seed_from_u64(8);
+    let side = 128;
+    let image = Image::noise("a", Shape::plane(side, side), PixelType::U16, &mut random);
+    let dir = tempfile::tempdir().unwrap();
+    let cells = [("a".to_owned(), 20.0, 20.0), ("a".to_owned(), 90.0, 100.0)];
+    let table = table(dir.path(), &cells);
+    let options = WriteOptions { checksums: false, ..WriteOptions::default() };
+    let set = write(&dir.path().join("set"), "tiff", &options, &[image]);
+    let store =
+        CellsStore::open(set, &table, &CellOptions { size: [16, 16], ..CellOptions::default() }).unwrap();
+    let shape = store.row_info(0).unwrap().shape;
+    let requests = [0, 1].map(|row| Request { row, region: shape.full() });
+    let mut scratch = Scratch::default();
+    // What is looked up once is known by then.
+    let apart: Vec<_> =
+        requests.iter().map(|one| read(&store, &[*one], &mut scratch).unwrap().remove(0)).collect();
+    let before = bytes_read();
+    assert!(read(&store, &requests, &mut scratch).unwrap() == apart);
+    assert_eq!(bytes_read() - before, (2 * 16 * side * 2) as u64);
+}
+
 /// What a table is refused for names the file, and the row where it is one.
 #[test]
 fn bad_tables_say_what_is_wrong() {

@@ -39,6 +39,8 @@ pub(super) struct Files<'s> {
     /// Channels and pixel sizes of every image.
     about: ImageMetadata,
     options: WriteOptions,
+    /// Whether label images, which no microscope writes, get checksums.
+    mask_checksums: bool,
 }
 
 impl<'s> Files<'s> {
@@ -50,7 +52,7 @@ impl<'s> Files<'s> {
         spec: &'s PlateSpec,
         folder: &'s Path,
         target: &'s Path,
-        options: &WriteOptions,
+        given: &WriteOptions,
     ) -> Result<Self> {
         let name = &spec.name;
         let images = PathBuf::from(match spec.layout {
@@ -61,17 +63,19 @@ impl<'s> Files<'s> {
         // What a channel is does not depend on the size of images.
         let small = synthetic::Spec { shape: Shape([1, spec.channels, 1, 1, 1]), ..spec.image() };
         let about = synthetic::image(&small, 0)?.metadata;
-        let mut options = WriteOptions { jobs: 1, overwrite: false, ..options.clone() };
+        let mut options = WriteOptions { jobs: 1, overwrite: false, ..given.clone() };
         if spec.layout == PlateLayout::HcsZarr {
             let version = options.variant.get_or_insert_with(|| VERSIONS[0].to_owned());
             if !VERSIONS.contains(&version.as_str()) {
                 bail!("OME-Zarr {version:?} cannot be written; there are 0.4 and 0.5");
             }
-        } else {
-            // As microscopes write them: nothing but the plane.
-            options.variant.get_or_insert_with(|| "plain".to_owned());
+        } else if options.variant.is_none() {
+            // As microscopes write them: nothing but the plane, and no checksum, for which a strip must be read whole.
+            options.variant = Some("bare".to_owned());
+            options.checksums = false;
         }
-        let files = Self { spec, folder, target, images, about, options };
+        let mask_checksums = given.checksums;
+        let files = Self { spec, folder, target, images, about, options, mask_checksums };
         let root = folder.join(&files.images);
         std::fs::create_dir_all(&root).map_err(|e| files.cannot("make a folder", &e))?;
         if spec.masks {
@@ -134,6 +138,7 @@ impl<'s> Files<'s> {
             let options = WriteOptions {
                 compression: Compression::Zstd(3),
                 variant: Some("plain".to_owned()),
+                checksums: self.mask_checksums,
                 chunk: None,
                 shard: None,
                 ..self.options.clone()

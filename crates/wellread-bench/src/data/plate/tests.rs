@@ -74,6 +74,27 @@ fn harmony_says_what_channels_are_and_how_large_pixels_are() {
 }
 
 #[test]
+fn files_are_as_a_microscope_writes_them() {
+    let dir = tempfile::tempdir().unwrap();
+    for layout in [PlateLayout::Harmony, PlateLayout::ImageXpress, PlateLayout::LoadData] {
+        let set = generated(&dir.path().join(layout.name()), &spec(layout));
+        let store = wellread_store::open(&set.images, &OpenOptions::default()).unwrap();
+        assert!(!store.has_checksums(), "{layout}");
+        // A row is read without the others.
+        assert_eq!(store.row_hints(0).unwrap().grid(), Some([1, 80]), "{layout}");
+        let file = store.files().unwrap().remove(0);
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(8).any(|part| part == b"{\"shape\""), "{layout}");
+    }
+    // What is asked for is written.
+    let options = WriteOptions { variant: Some("plain".to_owned()), ..WriteOptions::default() };
+    let out = dir.path().join("plain");
+    let set = generate_plate(&out, &spec(PlateLayout::Harmony), &options, &|| ()).unwrap();
+    let store = wellread_store::open(&set.images, &OpenOptions::default()).unwrap();
+    assert!(store.has_checksums());
+}
+
+#[test]
 fn both_versions_of_ome_zarr_are_written() {
     let dir = tempfile::tempdir().unwrap();
     for (version, file) in [("0.4", ".zattrs"), ("0.5", "zarr.json")] {
