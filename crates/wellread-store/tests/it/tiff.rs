@@ -5,6 +5,7 @@ mod hostile;
 mod layouts;
 mod real;
 mod round_trip;
+mod strips;
 
 use std::path::Path;
 use wellread_image::{PixelType, Region, Shape};
