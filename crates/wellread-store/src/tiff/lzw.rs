@@ -150,7 +150,8 @@ impl Decoder {
         // Whether the last string goes on behind the end of the output.
         let mut is_cut = false;
         while at.pos < out.len() {
-            if !fresh {
+            // After a long string there is mostly another one.
+            if !fresh && at.previous < NOT_INLINE {
                 match width {
                     9 => self.burst::<9>(input, out, &mut at),
                     10 => self.burst::<10>(input, out, &mut at),
@@ -204,8 +205,7 @@ impl Decoder {
                     at.pos += n;
                 }
             } else if entry >> 60 == LONG {
-                let place = (entry & (MAX_OUTPUT as u64 - 1)) as usize;
-                let length = (entry >> PLACE_BITS) as usize & (TABLE - 1);
+                let (place, length) = long(entry);
                 first = out[place];
                 is_cut = length > out.len() - start;
                 at.pos = copy_string(out, place, length, start);
@@ -300,29 +300,41 @@ fn extended(previous: u64, previous_pos: usize, first: u8) -> u64 {
     }
 }
 
+/// Place and length of a long entry.
+#[inline]
+fn long(entry: u64) -> (usize, usize) {
+    ((entry & (MAX_OUTPUT as u64 - 1)) as usize, (entry >> PLACE_BITS) as usize & (TABLE - 1))
+}
+
+/// Copies a string from its earlier place in the output to `pos`, and up to 15 bytes behind it that are anything. `false`
+/// where there is no room for them, or where the string reaches into itself: then nothing is done.
+#[inline]
+fn copy_long(out: &mut [u8], place: usize, length: usize, pos: usize) -> bool {
+    const STEP: usize = 16;
+    if place + length > pos || pos + length + STEP > out.len() {
+        return false;
+    }
+    let mut done = 0;
+    while done < length {
+        // SAFETY: `done < length`, and so both ranges end before `pos + length + STEP`, which is inside `out`. Bytes of the
+        // string itself lie before `pos`, and so none was written over.
+        unsafe {
+            let from = out.as_ptr().add(place + done).cast::<[u8; STEP]>().read();
+            out.as_mut_ptr().add(pos + done).cast::<[u8; STEP]>().write(from);
+        }
+        done += STEP;
+    }
+    true
+}
+
 /// Copies a string of at least 8 bytes from its earlier place in the output to `pos`; returns the new end.
 #[inline]
 fn copy_string(out: &mut [u8], place: usize, length: usize, pos: usize) -> usize {
-    let end = pos + length;
-    if place + length <= pos && end + 8 <= out.len() {
-        // Not overlapping, and with room to write whole words past the end.
-        let (from, to) = out.split_at_mut(pos);
-        let mut done = 0;
-        while done < length {
-            let word: [u8; 8] = match from.get(place + done..place + done + 8) {
-                Some(word) => word.try_into().expect("8 bytes"),
-                None => break,
-            };
-            to[done..done + 8].copy_from_slice(&word);
-            done += 8;
-        }
-        if done < length {
-            to[done..length].copy_from_slice(&from[place + done..place + length]);
-        }
-        return end;
+    if copy_long(out, place, length, pos) {
+        return pos + length;
     }
     // Near the end of the output, or a string that reaches into itself by its last byte.
-    let end = end.min(out.len());
+    let end = (pos + length).min(out.len());
     for i in 0..end - pos {
         out[pos + i] = out[place + i];
     }
