@@ -161,6 +161,19 @@ impl Decompressors {
         };
         Ok(Decoded { bytes, more: false })
     }
+
+    /// Decodes an LZW strip into `out`, from bit number `bit` on: its first, or one that follows a clear code. Calls
+    /// `cleared` behind each clear code, with the number of the bit and of the byte of `out` that follow.
+    pub(super) fn decode_lzw(
+        &mut self,
+        raw: &[u8],
+        bit: usize,
+        out: &mut [u8],
+        cleared: &mut dyn FnMut(usize, usize),
+    ) -> Result<Decoded, String> {
+        let more = self.lzw.get_or_insert_default().decode_from(raw, bit, out, cleared)?;
+        Ok(Decoded { bytes: out.len(), more })
+    }
 }
 
 /// PackBits (TIFF 6.0, section 9).

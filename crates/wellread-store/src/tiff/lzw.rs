@@ -4,11 +4,15 @@
 //! is spent here and a general one is several times slower on camera noise.
 //!
 //! ```text
-//!  compressed strip ──64-bit bit buffer──▶ code ──table[code]──▶ string ──▶ decoded strip
-//!                                            │                      ▲
-//!                        up to 7 bytes: inside the entry      longer: copied from where the
-//!                        itself, written by one 8-byte store   decoded strip already has it
+//!  compressed strip ──8 bytes, 4 codes──▶ code ──table[code]──▶ string ──▶ decoded strip
+//!                                           │                      ▲
+//!                       up to 7 bytes: inside the entry      longer: copied from where the
+//!                       itself, written by one 8-byte store   decoded strip already has it
 //! ```
+//!
+//! Camera noise is nearly all codes of one to three bytes, so what a code costs decides: [`Decoder::burst`] takes four
+//! from one load, with their width known when it is compiled and bounds checked once for all four.
+//! After a clear code the decoder knows nothing of what was before: it can start there ([`super::restarts`]).
 //!
 //! A table entry is one `u64`, so the whole table (32 KiB) stays in the first-level cache. A new string is
 //! always "the previous string and the byte after it", which lie side by side in the output: a long string
@@ -33,66 +37,70 @@ pub(super) const MAX_RATIO: u64 = 2600;
 /// A reusable decoder: its table is kept from strip to strip.
 pub(crate) struct Decoder {
     /// Low 56 bits: the string (first byte lowest), top byte: its length 1..=7; or, with a top nibble of
-    /// [`LONG`], place and length. Zero for codes that stand for no string.
+    /// [`LONG`], place and length. [`NOT_INLINE`] for the two codes that stand for no string; what lies behind the
+    /// newest string is of no meaning.
     table: Box<[u64; TABLE]>,
 }
 
-/// Codes taken from one refill of the bit buffer: four of 12 bits fit into the 57 bits it then has.
+/// Codes taken from one load of eight bytes: four of 12 bits fit into the 57 that are left of it at any bit.
 const BURST: usize = 4;
 
 /// Marks a long entry: `LONG << 60 | length << 40 | place`. Lengths stay below 2^12, as each table epoch
 /// adds at most 3,838 strings, each at most one byte longer than the longest before.
 const LONG: u64 = 0xF;
 
-/// Reads codes, most significant bit first.
-struct Bits<'a> {
-    input: &'a [u8],
-    at: usize,
-    /// Unread bits, at the top.
-    buffer: u64,
-    count: u32,
+/// Entries of strings kept inside are below this, all others are not.
+const NOT_INLINE: u64 = (INLINE + 1) << 56;
+
+/// The 57 bits and more of `input` from bit number `bit` on, at the top; zeros behind its end.
+#[inline]
+fn bits_at(input: &[u8], bit: usize) -> u64 {
+    let at = bit >> 3;
+    let mut bytes = [0; 8];
+    if let Some(there) = input.get(at..at + 8) {
+        bytes.copy_from_slice(there);
+    } else {
+        let rest = input.get(at..).unwrap_or_default();
+        bytes[..rest.len()].copy_from_slice(rest);
+    }
+    u64::from_be_bytes(bytes) << (bit & 7)
 }
 
-impl Bits<'_> {
-    /// Makes at least 12 bits available, zeros behind the end of the input.
-    #[inline]
-    fn refill(&mut self) {
-        if let Some(bytes) = self.input.get(self.at..self.at + 8) {
-            let word = u64::from_be_bytes(bytes.try_into().expect("8 bytes"));
-            self.buffer |= word >> self.count;
-            let taken = (63 - self.count) >> 3;
-            self.at += taken as usize;
-            self.count += taken * 8;
-        } else {
-            while self.count <= 56 && self.at < self.input.len() {
-                self.buffer |= u64::from(self.input[self.at]) << (56 - self.count);
-                self.at += 1;
-                self.count += 8;
+/// Whether codes that stand for bytes follow at `bit`, the next of them `width` bits wide. What is shorter than a
+/// code and two bytes is taken for filling by a writer that leaves the end code out.
+fn holds_more(input: &[u8], mut bit: usize, mut width: u32) -> bool {
+    loop {
+        let left = (input.len() * 8).saturating_sub(bit);
+        if left < width as usize {
+            return false;
+        }
+        match (bits_at(input, bit) >> (64 - width)) as usize {
+            END => return false,
+            CLEAR => {
+                bit += width as usize;
+                width = 9;
             }
+            _ => return left >= width as usize + 16,
         }
     }
 }
 
-impl Bits<'_> {
-    /// Whether codes that stand for bytes follow, the next of them `width` bits wide. What is shorter than a
-    /// code and two bytes is taken for filling by a writer that leaves the end code out.
-    fn hold_more(mut self, mut width: u32) -> bool {
-        loop {
-            self.refill();
-            if self.count < width {
-                return false;
-            }
-            match (self.buffer >> (64 - width)) as usize {
-                END => return false,
-                CLEAR => {
-                    self.buffer <<= width;
-                    self.count -= width;
-                    width = 9;
-                }
-                _ => return self.count as usize + 8 * (self.input.len() - self.at) >= width as usize + 16,
-            }
-        }
-    }
+/// Whether a clear code ends right before bit number `bit`: of any width its last nine bits are these.
+pub(super) fn is_cleared(input: &[u8], bit: usize) -> bool {
+    bit.checked_sub(9).is_some_and(|from| bits_at(input, from) >> (64 - 9) == CLEAR as u64)
+}
+
+/// How far a decoder is.
+struct Progress {
+    /// Bits of the input that are read.
+    bit: usize,
+    /// Bytes of the output that are written.
+    pos: usize,
+    /// The code of the next new string.
+    next: usize,
+    /// The previous string: its entry and where it starts in the output.
+    previous: u64,
+    previous_pos: usize,
 }
 
 impl Default for Decoder {
@@ -102,6 +110,8 @@ impl Default for Decoder {
         for (byte, entry) in table.iter_mut().take(CLEAR).enumerate() {
             *entry = 1 << 56 | byte as u64;
         }
+        table[CLEAR] = NOT_INLINE;
+        table[END] = NOT_INLINE;
         Self { table }
     }
 }
@@ -112,138 +122,159 @@ impl Decoder {
     /// # Errors
     /// A code outside the table, or an end before `out` is full.
     pub(crate) fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<bool, String> {
+        self.decode_from(input, 0, out, &mut |_, _| ())
+    }
+
+    /// As [`Decoder::decode`], from bit number `bit` of the input on: its first, or one that follows a clear code. Calls
+    /// `cleared` behind each clear code with the number of the bit and of the byte of `out` that follow.
+    ///
+    /// # Errors
+    /// As those of [`Decoder::decode`]; places count from the start of `out`.
+    pub(super) fn decode_from(
+        &mut self,
+        input: &[u8],
+        bit: usize,
+        out: &mut [u8],
+        cleared: &mut dyn FnMut(usize, usize),
+    ) -> Result<bool, String> {
         if out.len() > MAX_OUTPUT {
             return Err(format!("an LZW strip of {} bytes is not supported", out.len()));
         }
-        if input.len() >= 2 && input[0] == 0 && input[1] & 1 == 1 {
+        if bit == 0 && input.len() >= 2 && input[0] == 0 && input[1] & 1 == 1 {
             return Err("old-style LZW (least significant bit first) is not supported".into());
         }
-        let mut bits = Bits { input, at: 0, buffer: 0, count: 0 };
-        let mut pos = 0usize;
-        // The previous string: its entry and where it starts in the output.
-        let mut previous = 0u64;
-        let mut previous_pos = 0usize;
-        let mut next = FIRST_FREE;
+        let end = input.len() * 8;
+        let mut at = Progress { bit, pos: 0, next: FIRST_FREE, previous: 0, previous_pos: 0 };
         let mut width = 9u32;
         let mut fresh = true;
         // Whether the last string goes on behind the end of the output.
         let mut is_cut = false;
-        while pos < out.len() {
-            // Most codes stand for short strings: several at a time, while nothing else can happen.
-            let limit = if width == MAX_WIDTH { TABLE } else { (1 << width) - 1 };
-            while !fresh && next + BURST < limit && pos + BURST * 8 <= out.len() && bits.at + 8 <= input.len()
-            {
-                bits.refill();
-                let mut ordinary = true;
-                for _ in 0..BURST {
-                    let code = (bits.buffer >> (64 - width)) as usize & (TABLE - 1);
-                    let entry = self.table[code];
-                    let length = entry >> 56;
-                    if code >= next || length.wrapping_sub(1) >= INLINE {
-                        ordinary = false;
-                        break;
-                    }
-                    bits.buffer <<= width;
-                    bits.count -= width;
-                    out[pos..pos + 8].copy_from_slice(&entry.to_le_bytes());
-                    self.add(next, previous, previous_pos, entry as u8);
-                    next += 1;
-                    previous = entry;
-                    previous_pos = pos;
-                    pos += length as usize;
-                }
-                if !ordinary {
-                    break;
+        while at.pos < out.len() {
+            // After a long string there is mostly another one.
+            if !fresh && at.previous < NOT_INLINE {
+                match width {
+                    9 => self.burst::<9>(input, out, &mut at),
+                    10 => self.burst::<10>(input, out, &mut at),
+                    11 => self.burst::<11>(input, out, &mut at),
+                    _ => self.burst::<12>(input, out, &mut at),
                 }
             }
-            if bits.count < MAX_WIDTH {
-                bits.refill();
-                if bits.count < width {
-                    return Err(format!("LZW data end after {pos} of {} bytes", out.len()));
-                }
+            // One code of any kind.
+            if at.bit + width as usize > end {
+                return Err(format!("LZW data end after {} of {} bytes", at.pos, out.len()));
             }
-            let code = (bits.buffer >> (64 - width)) as usize & (TABLE - 1);
-            bits.buffer <<= width;
-            bits.count -= width;
-
+            let code = (bits_at(input, at.bit) >> (64 - width)) as usize & (TABLE - 1);
+            at.bit += width as usize;
             if fresh {
                 // The first code after a clear code is a plain byte; it adds no string.
                 if code == CLEAR {
                     continue;
                 }
                 if code > 255 {
-                    return Err(Self::stray(code, pos, out.len()));
+                    return Err(Self::stray(code, at.pos, out.len()));
                 }
-                out[pos] = code as u8;
-                previous = self.table[code];
-                previous_pos = pos;
-                pos += 1;
+                out[at.pos] = code as u8;
+                at.previous = self.table[code];
+                at.previous_pos = at.pos;
+                at.pos += 1;
                 fresh = false;
                 continue;
             }
-            if code >= next {
+            if code >= at.next {
                 // Only the string that is being defined by this very code: the previous one and its own
                 // first byte again.
-                if code != next || next >= TABLE {
-                    return Err(Self::stray(code, pos, out.len()));
+                if code != at.next || at.next >= TABLE {
+                    return Err(Self::stray(code, at.pos, out.len()));
                 }
-                let first = out[previous_pos];
-                self.add(next, previous, previous_pos, first);
+                let first = out[at.previous_pos];
+                self.add(at.next, at.previous, at.previous_pos, first);
             }
             let entry = self.table[code];
-            let start = pos;
-            let length = entry >> 56;
+            let start = at.pos;
             let first;
-            if length.wrapping_sub(1) < INLINE {
+            if entry < NOT_INLINE {
+                let length = (entry >> 56) as usize;
                 first = entry as u8;
-                if let Some(target) = out.get_mut(pos..pos + 8) {
+                if let Some(target) = out.get_mut(start..start + 8) {
                     target.copy_from_slice(&entry.to_le_bytes());
-                    pos += length as usize;
+                    at.pos += length;
                 } else {
-                    let n = (length as usize).min(out.len() - pos);
-                    is_cut = n < length as usize;
-                    out[pos..pos + n].copy_from_slice(&entry.to_le_bytes()[..n]);
-                    pos += n;
+                    let n = length.min(out.len() - start);
+                    is_cut = n < length;
+                    out[start..start + n].copy_from_slice(&entry.to_le_bytes()[..n]);
+                    at.pos += n;
                 }
             } else if entry >> 60 == LONG {
-                let place = (entry & (MAX_OUTPUT as u64 - 1)) as usize;
-                let length = (entry >> PLACE_BITS) as usize & (TABLE - 1);
+                let (place, length) = long(entry);
                 first = out[place];
-                is_cut = length > out.len() - pos;
-                pos = copy_string(out, place, length, pos);
+                is_cut = length > out.len() - start;
+                at.pos = copy_string(out, place, length, start);
             } else if code == CLEAR {
-                next = FIRST_FREE;
+                cleared(at.bit, at.pos);
+                at.next = FIRST_FREE;
                 width = 9;
                 fresh = true;
                 continue;
             } else {
-                return Err(Self::stray(code, pos, out.len()));
+                return Err(Self::stray(code, at.pos, out.len()));
             }
-            if next < TABLE {
-                self.add(next, previous, previous_pos, first);
-                next += 1;
+            if at.next < TABLE {
+                self.add(at.next, at.previous, at.previous_pos, first);
+                at.next += 1;
                 // Early change: the width grows one code before the table needs it.
-                if next + 1 >= 1 << width && width < MAX_WIDTH {
+                if at.next + 1 >= 1 << width && width < MAX_WIDTH {
                     width += 1;
                 }
             }
-            previous = entry;
-            previous_pos = start;
+            at.previous = entry;
+            at.previous_pos = start;
         }
-        Ok(is_cut || bits.hold_more(width))
+        Ok(is_cut || holds_more(input, at.bit, width))
+    }
+
+    /// Decodes codes of `W` bits while all are defined and stand for short strings, as most do, the width does not
+    /// change, and neither end is near.
+    #[inline(never)]
+    fn burst<const W: usize>(&mut self, input: &[u8], out: &mut [u8], at: &mut Progress) {
+        const { assert!(W <= MAX_WIDTH as usize && BURST * W <= 57) };
+        let limit = if W == MAX_WIDTH as usize { TABLE } else { (1 << W) - 1 };
+        let Some(last_load) = input.len().checked_sub(8) else { return };
+        let Some(last_store) = out.len().checked_sub(8 * BURST) else { return };
+        let table = &mut *self.table;
+        let Progress { mut bit, mut pos, mut next, mut previous, mut previous_pos } = *at;
+        'codes: while next + BURST < limit && pos <= last_store && bit >> 3 <= last_load {
+            let from = bit >> 3;
+            // SAFETY: `from + 8 <= input.len()`, as `from <= last_load`.
+            let bytes = unsafe { input.as_ptr().add(from).cast::<[u8; 8]>().read() };
+            let bits = u64::from_be_bytes(bytes) << (bit & 7);
+            for i in 0..BURST {
+                let code = (bits >> (64 - W * (i + 1))) as usize & ((1 << W) - 1);
+                // SAFETY: a code of `W` bits, at most 12, is below `TABLE`.
+                let entry = unsafe { *table.get_unchecked(code) };
+                if code >= next || entry >= NOT_INLINE {
+                    bit += W * i;
+                    break 'codes;
+                }
+                // SAFETY: `pos` was at most `last_store` before this burst, and each of its up to three earlier strings
+                // moved it by at most 7 (the top byte of an entry below `NOT_INLINE`): these 8 bytes end within `out`.
+                unsafe { out.as_mut_ptr().add(pos).cast::<[u8; 8]>().write(entry.to_le_bytes()) };
+                let made = extended(previous, previous_pos, entry as u8);
+                // SAFETY: `next + BURST < limit <= TABLE` before this burst, which adds at most `BURST`.
+                unsafe { *table.get_unchecked_mut(next) = made };
+                next += 1;
+                previous = entry;
+                previous_pos = pos;
+                pos += (entry >> 56) as usize;
+            }
+            bit += W * BURST;
+        }
+        *at = Progress { bit, pos, next, previous, previous_pos };
     }
 
     /// Defines string `next`: the previous string and `first`.
     #[inline]
     fn add(&mut self, next: usize, previous: u64, previous_pos: usize, first: u8) {
-        let length = previous >> 56;
-        self.table[next & (TABLE - 1)] = if length < INLINE {
-            // The old length leaves the top byte and the new one enters it by one addition.
-            (previous | u64::from(first) << (8 * length)) + (1 << 56)
-        } else {
-            let length = if length == INLINE { INLINE } else { previous >> PLACE_BITS & (TABLE as u64 - 1) };
-            LONG << 60 | (length + 1) << PLACE_BITS | previous_pos as u64
-        };
+        self.table[next & (TABLE - 1)] = extended(previous, previous_pos, first);
     }
 
     #[cold]
@@ -255,29 +286,55 @@ impl Decoder {
     }
 }
 
+/// The entry of the string `previous`, which is at `previous_pos` of the output, with the byte `first` after it.
+#[inline]
+fn extended(previous: u64, previous_pos: usize, first: u8) -> u64 {
+    if previous < INLINE << 56 {
+        // The byte goes to place `length`; that is in the top byte, and so 8 times it lies 3 bits lower. The bits of
+        // the seventh byte that come along are none: strings of six bytes and fewer have zeros there.
+        (previous | u64::from(first) << (previous >> 53)) + (1 << 56)
+    } else {
+        let is_inline = previous < NOT_INLINE;
+        let length = if is_inline { INLINE } else { previous >> PLACE_BITS & (TABLE as u64 - 1) };
+        LONG << 60 | (length + 1) << PLACE_BITS | previous_pos as u64
+    }
+}
+
+/// Place and length of a long entry.
+#[inline]
+fn long(entry: u64) -> (usize, usize) {
+    ((entry & (MAX_OUTPUT as u64 - 1)) as usize, (entry >> PLACE_BITS) as usize & (TABLE - 1))
+}
+
+/// Copies a string from its earlier place in the output to `pos`, and up to 15 bytes behind it that are anything. `false`
+/// where there is no room for them, or where the string reaches into itself: then nothing is done.
+#[inline]
+fn copy_long(out: &mut [u8], place: usize, length: usize, pos: usize) -> bool {
+    const STEP: usize = 16;
+    if place + length > pos || pos + length + STEP > out.len() {
+        return false;
+    }
+    let mut done = 0;
+    while done < length {
+        // SAFETY: `done < length`, and so both ranges end before `pos + length + STEP`, which is inside `out`. Bytes of the
+        // string itself lie before `pos`, and so none was written over.
+        unsafe {
+            let from = out.as_ptr().add(place + done).cast::<[u8; STEP]>().read();
+            out.as_mut_ptr().add(pos + done).cast::<[u8; STEP]>().write(from);
+        }
+        done += STEP;
+    }
+    true
+}
+
 /// Copies a string of at least 8 bytes from its earlier place in the output to `pos`; returns the new end.
 #[inline]
 fn copy_string(out: &mut [u8], place: usize, length: usize, pos: usize) -> usize {
-    let end = pos + length;
-    if place + length <= pos && end + 8 <= out.len() {
-        // Not overlapping, and with room to write whole words past the end.
-        let (from, to) = out.split_at_mut(pos);
-        let mut done = 0;
-        while done < length {
-            let word: [u8; 8] = match from.get(place + done..place + done + 8) {
-                Some(word) => word.try_into().expect("8 bytes"),
-                None => break,
-            };
-            to[done..done + 8].copy_from_slice(&word);
-            done += 8;
-        }
-        if done < length {
-            to[done..length].copy_from_slice(&from[place + done..place + length]);
-        }
-        return end;
+    if copy_long(out, place, length, pos) {
+        return pos + length;
     }
     // Near the end of the output, or a string that reaches into itself by its last byte.
-    let end = end.min(out.len());
+    let end = (pos + length).min(out.len());
     for i in 0..end - pos {
         out[pos + i] = out[place + i];
     }
@@ -292,72 +349,4 @@ pub(crate) fn encode(input: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn round_trip(data: &[u8]) {
-        let packed = encode(data).unwrap();
-        let mut out = vec![0; data.len()];
-        assert!(!Decoder::default().decode(&packed, &mut out).unwrap());
-        assert_eq!(out, data);
-        assert!(data.len() as u64 <= packed.len() as u64 * MAX_RATIO);
-        // A prefix can be had without decoding the rest.
-        let mut part = vec![0; data.len() / 3];
-        Decoder::default().decode(&packed, &mut part).unwrap();
-        assert_eq!(part, data[..data.len() / 3]);
-    }
-
-    #[test]
-    fn more_than_fits_is_noticed() {
-        for data in [vec![0; 100_000], (0..100_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect()] {
-            let packed = encode(&data).unwrap();
-            for n in [1, 7, 100, 5000, 50_000, data.len() - 40] {
-                assert!(Decoder::default().decode(&packed, &mut vec![0; n]).unwrap(), "{n}");
-            }
-        }
-    }
-
-    #[test]
-    fn flat_and_periodic_data() {
-        round_trip(&[]);
-        round_trip(&[7]);
-        round_trip(&vec![0; 12_000_000]);
-        round_trip(&(0..300_000u32).map(|i| (i % 13) as u8).collect::<Vec<_>>());
-        round_trip(&(0..300_000u32).map(|i| (i / 977) as u8).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn short_and_wrong_data_are_errors() {
-        let data: Vec<u8> = (0..5000u32).map(|i| ((i * i) >> 5) as u8).collect();
-        let packed = encode(&data).unwrap();
-        let mut out = vec![0; data.len()];
-        for cut in 0..packed.len() - 2 {
-            assert!(Decoder::default().decode(&packed[..cut], &mut out).is_err(), "cut at {cut}");
-        }
-        let mut long = vec![0; data.len() + 1];
-        assert!(Decoder::default().decode(&packed, &mut long).unwrap_err().contains("end after"));
-        // Code 300 right after the clear code.
-        assert!(Decoder::default().decode(&[0x80, 0x4B, 0x00], &mut out).unwrap_err().contains("code 300"));
-        assert!(Decoder::default().decode(&[0x00, 0x01, 0x80], &mut out).unwrap_err().contains("old-style"));
-    }
-
-    proptest! {
-        #[test]
-        fn round_trips(data in prop::collection::vec(0u8..9, 0..20_000), noise in prop::collection::vec(any::<u8>(), 0..20_000)) {
-            round_trip(&data);
-            round_trip(&noise);
-        }
-
-        /// The decoder and weezl agree on arbitrary bytes as far as both go; a reused table does no harm.
-        #[test]
-        fn garbage_does_not_panic(data in prop::collection::vec(any::<u8>(), 0..3000)) {
-            let mut out = vec![0; 50_000];
-            let mut decoder = Decoder::default();
-            let first = decoder.decode(&data, &mut out);
-            let mut again = vec![0; 50_000];
-            prop_assert_eq!(first, decoder.decode(&data, &mut again));
-            prop_assert_eq!(out, again);
-        }
-    }
-}
+mod tests;

@@ -24,6 +24,7 @@
 //! | `index` | pages → images by whichever of them the file has, or none; all that is kept of a file |
 //! | `codec`, `lzw`, `predictor`, `samples` | bytes → samples |
 //! | `read` | planes of a region → blocks |
+//! | `restarts` | where long LZW strips can be entered, for reads of a few rows |
 //! | `store` | the [`Store`](crate::Store) |
 //! | `writer`, `encode` | the [`StoreWriter`](crate::StoreWriter) |
 //! | `sums` | checksums of strips, tiles and directories |
@@ -52,6 +53,7 @@ mod own;
 mod pages;
 mod predictor;
 mod read;
+mod restarts;
 mod samples;
 mod series;
 mod store;

@@ -10,6 +10,7 @@
 //! cache when it is decoded, and what was decoded when the sink takes it. Pixels that are stored as they are
 //! go from the read buffer straight to the sink; those of narrow crops of a file that stays open, once it was read over in them,
 //! from the mapped file (`docs/decisions/0033-mapped-files.md`).
+//! Of a long LZW strip that was read before, only what its wanted rows need is read and decoded ([`super::restarts`]).
 //!
 //! Long because which pieces are read together and how each is decoded depend on the same fields of a piece.
 
@@ -17,7 +18,9 @@ use super::codec::{Codec, Decompressors};
 use super::ifd::TRUNCATED;
 use super::image::{Page, PageFormat, SampleKind, Segment};
 use super::index::FileIndex;
+use super::lzw;
 use super::predictor;
+use super::restarts::{MIN_STRIP, Restart, Restarts};
 use super::samples::{grow, separate, unpack};
 use super::series::{CONVERT, PlaneRef, Series};
 use super::sums;
@@ -92,8 +95,18 @@ struct Piece {
     /// Rows that the stored strip or tile has, and those that a last strip may be filled up to.
     stored_rows: usize,
     padded_rows: usize,
+    /// Of an LZW strip of which only a part is wanted: how many rows at its top are not. It may be entered below its start.
+    enter: Option<usize>,
     /// Which of the checksums are of its stored bytes: none, one, or one for each plane.
     sums: (usize, usize),
+}
+
+impl Piece {
+    /// The piece without rows at its top that are not wanted.
+    fn without_top(&self) -> Self {
+        let skip = self.enter.unwrap_or(0);
+        Self { y: self.y + skip, rows: self.rows - skip, ..*self }
+    }
 }
 
 /// One request.
@@ -108,6 +121,8 @@ pub(super) struct Job<'a> {
     pub(super) id: u64,
     /// Files of the store that stay open.
     pub(super) files: &'a OpenFiles<FileKey>,
+    /// Where strips of the store can be entered.
+    pub(super) restarts: &'a Restarts,
 }
 
 impl Job<'_> {
@@ -156,6 +171,8 @@ impl Job<'_> {
                         len: source.len,
                         file: &opened.file,
                         map: self.map(opened, page),
+                        key: (self.id, plane.source),
+                        restarts: self.restarts,
                         tools: &mut context.tools,
                         raw,
                         decoded,
@@ -312,8 +329,19 @@ fn plan(
                     Segment { offset: segment.offset.saturating_add(at + skip), len }
                 };
                 let (stored_rows, padded_rows) = (rows, rows);
-                let sums = (0, 0);
-                pieces.push(Piece { segment, y, x, rows, width, depth, stored_rows, padded_rows, sums });
+                let (enter, sums) = (None, (0, 0));
+                pieces.push(Piece {
+                    segment,
+                    y,
+                    x,
+                    rows,
+                    width,
+                    depth,
+                    stored_rows,
+                    padded_rows,
+                    enter,
+                    sums,
+                });
                 y += rows;
             }
             continue;
@@ -329,8 +357,12 @@ fn plan(
             let width = if segment.is_empty() { w.min(format.width - sx * w) } else { w };
             let is_last_strip = !format.tiled && sy + 1 == down;
             let padded_rows = if is_last_strip { stored_rows.max(format.padded_rows) } else { stored_rows };
-            let x = sx * w;
-            pieces.push(Piece { segment, y: top, x, rows, width, depth, stored_rows, padded_rows, sums });
+            let (x, y) = (sx * w, top);
+            let skip = y0.saturating_sub(top);
+            let is_long = format.codec == Codec::Lzw && segment.len >= MIN_STRIP;
+            let may_enter = is_long && !format.tiled && !format.reversed && (skip > 0 || rows < stored_rows);
+            let enter = may_enter.then_some(skip);
+            pieces.push(Piece { segment, y, x, rows, width, depth, stored_rows, padded_rows, enter, sums });
         }
     }
 }
@@ -343,6 +375,9 @@ struct Work<'a> {
     file: &'a File,
     /// The same file, mapped, where its bytes are taken from there.
     map: Option<&'a Mapping>,
+    /// Identifies the file.
+    key: FileKey,
+    restarts: &'a Restarts,
     tools: &'a mut Decompressors,
     raw: &'a mut Vec<u8>,
     decoded: &'a mut Vec<u8>,
@@ -368,6 +403,13 @@ impl Work<'_> {
             let first = pieces[next];
             if first.segment.is_empty() {
                 self.zeros(&first, each)?;
+                next += 1;
+                continue;
+            }
+            if let Some(skip) = first.enter.filter(|_| first.sums.1 == 0)
+                && let Some(data) = self.entered(&first, skip)
+            {
+                each(&first.without_top(), data)?;
                 next += 1;
                 continue;
             }
@@ -400,7 +442,7 @@ impl Work<'_> {
                     .hint("the file is probably corrupt; copy or write it again")
                 })?;
                 drop(decompress);
-                each(piece, data)?;
+                each(&piece.without_top(), data)?;
             }
             next = last;
         }
@@ -477,6 +519,46 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// The pixels of the wanted rows of an LZW strip, `skip` rows below its top: decoded from the last place above them that
+    /// is known. `None` if none is, or if anything is not as it should be: that the whole strip shows, or says.
+    fn entered(&mut self, piece: &Piece, skip: usize) -> Option<&[u8]> {
+        let (format, segment) = (self.format, piece.segment);
+        self.end(piece).ok()?;
+        let row_bytes = format.row_bytes();
+        let (from, to) = (skip * row_bytes, piece.rows * row_bytes);
+        if to as u64 > format.codec.at_most(segment.len) {
+            return None;
+        }
+        let strip = (self.key, segment.offset);
+        let mut places = self.restarts.of(strip);
+        let end = places.behind(to);
+        // The start of the strip is as good as any place, once it is known where to end.
+        let start = places.before(from).or(end.map(|_| Restart::START))?;
+        // With the clear code, to see that it is one still.
+        let first = (start.bit as usize).saturating_sub(9) / 8;
+        let last = end.map_or(segment.len, |place| u64::from(place.bit).div_ceil(8));
+        let n = usize::try_from(last.min(segment.len).checked_sub(first as u64)?).ok()?;
+        let (bit, pos) = (start.bit as usize - first * 8, start.pos as usize);
+        grow(self.raw, n).ok()?;
+        grow(self.decoded, to - pos).ok()?;
+        let raw = &mut self.raw[..n];
+        self.file.read_exact_at(raw, segment.offset + first as u64).ok()?;
+        let _span = span(Kind::Decompress).with(n as u64, (to - pos) as u64);
+        let mut note = |bit: usize, at: usize| places.note(first * 8 + bit, pos + at);
+        let made = (start == Restart::START || lzw::is_cleared(raw, bit))
+            .then(|| self.tools.decode_lzw(raw, bit, &mut self.decoded[..to - pos], &mut note));
+        let Some(Ok(made)) = made else {
+            self.restarts.forget(strip);
+            return None;
+        };
+        if made.more && piece.rows == piece.stored_rows {
+            return None;
+        }
+        self.restarts.keep(strip, &places);
+        let data = &mut self.decoded[from - pos..to - pos];
+        to_pixels(format, data, piece.rows - skip, self.pixels, self.spare).ok()
+    }
+
     /// The pixels of a piece whose stored bytes are in `raw` from `at` on and match `sums`.
     fn decode(&mut self, piece: &Piece, at: usize, sums: &[u32]) -> Result<&[u8], String> {
         let format = self.format;
@@ -497,6 +579,7 @@ impl Work<'_> {
         let row_bytes = format.row_bytes();
         let rows = piece.rows * piece.depth;
         let wanted = rows * row_bytes;
+        let skip = piece.enter.unwrap_or(0);
         let data: &mut [u8] = if format.codec == Codec::None {
             let have = raw.len();
             raw.get_mut(..wanted).ok_or_else(|| format!("it has {have} of {wanted} bytes"))?
@@ -513,7 +596,18 @@ impl Work<'_> {
             // What cannot be there needs no room.
             let size = size.min(usize::try_from(at_most).unwrap_or(size)).max(wanted);
             grow(self.decoded, size)?;
-            let first = self.tools.decode(format.codec, raw, &mut self.decoded[..size]);
+            let first = if piece.enter.is_some() && sums.is_empty() {
+                let strip = (self.key, piece.segment.offset);
+                let mut places = self.restarts.of(strip);
+                let mut note = |bit: usize, at: usize| places.note(bit, at);
+                let made = self.tools.decode_lzw(raw, 0, &mut self.decoded[..size], &mut note);
+                if made.is_ok() {
+                    self.restarts.keep(strip, &places);
+                }
+                made
+            } else {
+                self.tools.decode(format.codec, raw, &mut self.decoded[..size])
+            };
             let fits = first.as_ref().is_ok_and(|made| !made.more || size < whole);
             let padded =
                 piece.padded_rows.checked_mul(row_bytes).filter(|&n| n > whole && n as u64 <= at_most);
@@ -540,33 +634,45 @@ impl Work<'_> {
             if made.more && size == whole && format.exact_lengths {
                 return Err(format!("it decodes to more than the {whole} bytes of its rows"));
             }
-            &mut self.decoded[..wanted]
+            &mut self.decoded[skip * row_bytes..wanted]
         };
-        let samples = format.interleaved();
-        let size = usize::from(format.bits) / 8;
-        if !matches!(format.bits, 8 | 16 | 32 | 64) {
-            let size = if format.bits < 8 { 1 } else { 2 };
-            let per_row = format.segment[0] * samples;
-            unpack(data, row_bytes, per_row, format.bits, self.pixels)?;
-            if samples == 1 {
-                return Ok(&self.pixels[..rows * per_row * size]);
-            }
-            separate(&self.pixels[..rows * per_row * size], samples, size, self.spare)?;
-            return Ok(&self.spare[..rows * per_row * size]);
-        }
-        if format.predictor == predictor::FLOAT {
-            debug_assert_eq!(format.kind, SampleKind::Float);
-            predictor::undo_float(data, row_bytes, samples, size, self.spare);
-        } else {
-            predictor::to_little_endian(data, size, format.endian);
-            if format.predictor == predictor::HORIZONTAL {
-                predictor::undo_horizontal(data, row_bytes, samples, size);
-            }
-        }
-        if samples == 1 {
-            return Ok(data);
-        }
-        separate(data, samples, size, self.pixels)?;
-        Ok(&self.pixels[..wanted])
+        to_pixels(format, data, rows - skip, self.pixels, self.spare)
     }
+}
+
+/// Turns decompressed rows of a page into pixels.
+fn to_pixels<'b>(
+    format: &PageFormat,
+    data: &'b mut [u8],
+    rows: usize,
+    pixels: &'b mut Vec<u8>,
+    spare: &'b mut Vec<u8>,
+) -> Result<&'b [u8], String> {
+    let row_bytes = format.row_bytes();
+    let samples = format.interleaved();
+    let size = usize::from(format.bits) / 8;
+    if !matches!(format.bits, 8 | 16 | 32 | 64) {
+        let size = if format.bits < 8 { 1 } else { 2 };
+        let per_row = format.segment[0] * samples;
+        unpack(data, row_bytes, per_row, format.bits, pixels)?;
+        if samples == 1 {
+            return Ok(&pixels[..rows * per_row * size]);
+        }
+        separate(&pixels[..rows * per_row * size], samples, size, spare)?;
+        return Ok(&spare[..rows * per_row * size]);
+    }
+    if format.predictor == predictor::FLOAT {
+        debug_assert_eq!(format.kind, SampleKind::Float);
+        predictor::undo_float(data, row_bytes, samples, size, spare);
+    } else {
+        predictor::to_little_endian(data, size, format.endian);
+        if format.predictor == predictor::HORIZONTAL {
+            predictor::undo_horizontal(data, row_bytes, samples, size);
+        }
+    }
+    if samples == 1 {
+        return Ok(data);
+    }
+    separate(data, samples, size, pixels)?;
+    Ok(&pixels[..data.len()])
 }

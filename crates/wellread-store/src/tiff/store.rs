@@ -15,6 +15,7 @@ use super::listing::{self, NAMING};
 use super::ome::Descriptions;
 use super::predictor;
 use super::read::{Context, FileKey, Job};
+use super::restarts::Restarts;
 use super::series::{CONVERT, Series};
 use crate::fd_table;
 use crate::file_names;
@@ -65,6 +66,8 @@ pub(super) struct TiffStore {
     descriptions: Descriptions,
     /// Files that stay open.
     opened: OpenFiles<FileKey>,
+    /// Where their LZW strips can be entered.
+    restarts: Restarts,
 }
 
 struct FileSlot {
@@ -132,6 +135,7 @@ impl TiffStore {
             first_id,
             descriptions: Descriptions::default(),
             opened: OpenFiles::default(),
+            restarts: Restarts::default(),
         };
         if is_folder {
             store.find_rows();
@@ -472,8 +476,8 @@ impl Store for TiffStore {
                     self.check(request)?;
                 }
                 let id = self.id(file);
-                let (region, files) = (&request.region, &self.opened);
-                let job = Job { request: i, info, region, index: &index, series, path, id, files };
+                let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
+                let job = Job { request: i, info, region, index: &index, series, path, id, files, restarts };
                 job.run(scratch, sink)
             };
             one().map_err(|e| e.row(request.row))?;

@@ -6,6 +6,7 @@ mod layouts;
 mod parts;
 mod real;
 mod round_trip;
+mod strips;
 
 use std::path::Path;
 use wellread_image::{PixelType, Region, Shape};

@@ -1,0 +1,93 @@
+//! Round trips, damage, and starts in the middle.
+
+use super::*;
+use proptest::prelude::*;
+
+fn round_trip(data: &[u8]) {
+    let packed = encode(data).unwrap();
+    let mut out = vec![0; data.len()];
+    assert!(!Decoder::default().decode(&packed, &mut out).unwrap());
+    assert_eq!(out, data);
+    assert!(data.len() as u64 <= packed.len() as u64 * MAX_RATIO);
+    // A prefix can be had without decoding the rest.
+    let mut part = vec![0; data.len() / 3];
+    Decoder::default().decode(&packed, &mut part).unwrap();
+    assert_eq!(part, data[..data.len() / 3]);
+}
+
+#[test]
+fn more_than_fits_is_noticed() {
+    for data in [vec![0; 100_000], (0..100_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect()] {
+        let packed = encode(&data).unwrap();
+        for n in [1, 7, 100, 5000, 50_000, data.len() - 40] {
+            assert!(Decoder::default().decode(&packed, &mut vec![0; n]).unwrap(), "{n}");
+        }
+    }
+}
+
+#[test]
+fn flat_and_periodic_data() {
+    round_trip(&[]);
+    round_trip(&[7]);
+    round_trip(&vec![0; 12_000_000]);
+    round_trip(&(0..300_000u32).map(|i| (i % 13) as u8).collect::<Vec<_>>());
+    round_trip(&(0..300_000u32).map(|i| (i / 977) as u8).collect::<Vec<_>>());
+}
+
+#[test]
+fn short_and_wrong_data_are_errors() {
+    let data: Vec<u8> = (0..5000u32).map(|i| ((i * i) >> 5) as u8).collect();
+    let packed = encode(&data).unwrap();
+    let mut out = vec![0; data.len()];
+    for cut in 0..packed.len() - 2 {
+        assert!(Decoder::default().decode(&packed[..cut], &mut out).is_err(), "cut at {cut}");
+    }
+    let mut long = vec![0; data.len() + 1];
+    assert!(Decoder::default().decode(&packed, &mut long).unwrap_err().contains("end after"));
+    // Code 300 right after the clear code.
+    assert!(Decoder::default().decode(&[0x80, 0x4B, 0x00], &mut out).unwrap_err().contains("code 300"));
+    assert!(Decoder::default().decode(&[0x00, 0x01, 0x80], &mut out).unwrap_err().contains("old-style"));
+}
+
+/// Clear codes of a strip, and decoding from each of them, with input that ends at the next.
+#[test]
+fn a_strip_is_entered_behind_clear_codes() {
+    let data: Vec<u8> = (0..200_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761).rotate_left(9).wrapping_mul(40_503) >> 27) as u8)
+        .collect();
+    let packed = encode(&data).unwrap();
+    let (mut out, mut places) = (vec![0; data.len()], vec![]);
+    let mut decoder = Decoder::default();
+    decoder.decode_from(&packed, 0, &mut out, &mut |bit, pos| places.push((bit, pos))).unwrap();
+    assert!(places.len() > 5, "{}", places.len());
+    assert!(places.is_sorted());
+    for pair in places.windows(2) {
+        let [(bit, pos), (next_bit, next_pos)] = [pair[0], pair[1]];
+        assert!(is_cleared(&packed, bit) && !is_cleared(&packed, bit + 1));
+        let first = (bit - 9) / 8;
+        let piece = &packed[first..next_bit.div_ceil(8)];
+        out.fill(0);
+        decoder.decode_from(piece, bit - 8 * first, &mut out[..next_pos - pos], &mut |_, _| ()).unwrap();
+        assert_eq!(out[..next_pos - pos], data[pos..next_pos]);
+    }
+    assert!(!is_cleared(&packed, 8) && is_cleared(&packed, 9) && !is_cleared(&[], 9));
+}
+
+proptest! {
+    #[test]
+    fn round_trips(data in prop::collection::vec(0u8..9, 0..20_000), noise in prop::collection::vec(any::<u8>(), 0..20_000)) {
+        round_trip(&data);
+        round_trip(&noise);
+    }
+
+    /// The decoder and weezl agree on arbitrary bytes as far as both go; a reused table does no harm.
+    #[test]
+    fn garbage_does_not_panic(data in prop::collection::vec(any::<u8>(), 0..3000)) {
+        let mut out = vec![0; 50_000];
+        let mut decoder = Decoder::default();
+        let first = decoder.decode(&data, &mut out);
+        let mut again = vec![0; 50_000];
+        prop_assert_eq!(first, decoder.decode(&data, &mut again));
+        prop_assert_eq!(out, again);
+    }
+}
