@@ -97,13 +97,14 @@ class DataLoader(Generic[B_co]):
         crops_per_image: so many crops of each image, one after the other in a batch, from one read.
         targets: a second set, or its path: masks, another stain. Batches are (pixels, targets). Crops, flips, turns,
             rotations and sizes are those of the image; changes of intensity are the image's alone. Which target is of
-            which image is told by names, or by order where the sets are as large and names agree in part
-            (:attr:`pairing`).
+            which image is told by names, also by the numbers in them where both sets have the same ones, or by order
+            where the sets are as large and names agree in part (:attr:`pairing`). Numbers that contradict the order
+            are an error.
         target_kind: "labels" takes the nearest pixel where targets are resized or rotated, and delivers them as
             stored; "image" treats them as images. Unless given, whole numbers are labels.
         target_channels, target_dtype, target_scale: as ``channels``, ``dtype`` and ``scale``, of targets; labels are
             not scaled.
-        pairing: "order" takes targets in their order, whatever they are called; "names" by names alone.
+        pairing: "order" takes targets in their order, whatever they are called; "names" by names and numbers alone.
         views: so many views of each row, each with draws of its own, from one read: batches are tuples of arrays. Or
             a list of recipes, or a dictionary of recipes or (how many, recipe) by name: a recipe is a dictionary of
             choices that replace the loader's, such as ``{"random_resized_crop": 96, "scale_range": (0.05, 0.4)}``.
