@@ -116,7 +116,7 @@ class DataLoader(Generic[B_co]):
             of an image unless said otherwise.
         weights: for "weighted": one number per row of the dataset.
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
-        images_per_epoch: for "weighted" and "balanced", unless as many as there are rows.
+        images_per_epoch: for "weighted" and "balanced", unless as many as there are rows, also of weight 0.
         rows: only these rows of the dataset, in this order where the order is sequential; ``sampler`` is the
             same under torch's name.
         shard: this process's part of the images, where several processes divide them. "auto" finds it when it is
@@ -415,7 +415,7 @@ class DataLoader(Generic[B_co]):
             weights,
             block,
             images_per_epoch,
-            dataset.cells_report is not None,
+            dataset._native.are_cut(),
         )
         self._pins = _check.truth("pin_memory", pin_memory)
         if (self._pins or device is not None) and self._as not in ("torch", "jax"):
@@ -783,7 +783,8 @@ class DataLoader(Generic[B_co]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         epoch = self._built.epoch
-        state = self.state_dict() if self._latest or self._resumed else None
+        # As iterating this one anew: the place of an iteration goes by state_dict(), one that was loaded comes next.
+        state = self.state_dict() if self._resumed is not None else None
         inherited = None
         if self._named is None:
             inherited = _ranks.to_hand_on(self._inherited)
