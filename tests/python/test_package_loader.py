@@ -308,6 +308,7 @@ def test_an_epoch_is_resumed_after_the_batch_delivered_last(parquet):
             break
     assert broken.state_dict() == state
     copy = pickle.loads(pickle.dumps(broken))
+    copy.load_state_dict(broken.state_dict())
     assert all(np.array_equal(a, b) for a, b in zip(rest, copy, strict=True))
     with pytest.raises(ValueError, match="saved with seed 9"):
         wr.DataLoader(parquet, 4, True, seed=8).load_state_dict(state)
