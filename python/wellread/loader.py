@@ -75,7 +75,8 @@ class DataLoader(Generic[B_co]):
             and infinite values do not count; infinite ones are clipped to 0 and 1.
         normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
             each image by its own; or the file that ``wellread stats --out`` wrote, with ``--by Metadata_Plate`` each
-            image by the numbers of its plate.
+            image by the numbers of its plate. Those go by the names of channels where both have names; a name that
+            the file lacks is an error, and images whose channels are in another order follow the first.
         channels: indices or names of the channels to take, in this order. A name is looked up in each image, which
             may have its channels in another order; one that lacks it is an error.
         crop, random_crop: (height, width) or one number: the centre, or a random part.

@@ -1,9 +1,10 @@
 //! Channels that are asked for by name stand where they stand in each image.
 
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PixelType, Shape};
 use wellread_loader::{
-    Dataset, GroupFields, ItemContext, Loader, MemoryStore, Normalize, Stats, Targets, Transform,
+    Dataset, GroupFields, GroupStats, ItemContext, Loader, MemoryStore, Normalize, Stats, Targets, Transform,
 };
 use wellread_store::Store;
 use wellread_store::concat::Concat;
@@ -188,4 +189,22 @@ fn statistics_go_by_names() {
         error.is_choice() && error.to_string().contains("no statistics of the channel \"ER\""),
         "{error}"
     );
+}
+
+#[test]
+fn statistics_of_groups_go_by_names() {
+    let plates: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+    let columns = RecordBatch::try_from_iter([("plate", plates)]).unwrap();
+    let dataset = Dataset::from_store(Box::new(images("set", &MIXED[..2]))).with_columns(columns).unwrap();
+    let mut stats = GroupStats::of(dataset.store(), &["plate".to_owned()], &[50.0], 1, &|| {}).unwrap();
+    // Of DNA and ER, and of ER and DNA.
+    for (group, means) in stats.groups.iter_mut().zip([[2.0, 4.0], [6.0, 9.0]]) {
+        for (channel, mean) in group.stats.channels.iter_mut().zip(means) {
+            (channel.mean, channel.std) = (Some(mean), Some(2.0));
+        }
+    }
+    let normalize = stats.normalize(std::path::Path::new("stats.json")).unwrap();
+    let builder = Loader::builder(&dataset).batch_size(2).normalize_with(normalize);
+    assert_eq!(values(&builder.clone().build().unwrap()), [[-1.0, -1.5], [1.0, 2.0]]);
+    assert_eq!(values(&builder.named_channels([("ER", 1)]).build().unwrap()), [[-1.5], [2.0]]);
 }
