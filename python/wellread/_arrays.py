@@ -153,8 +153,12 @@ def of_column(as_: str) -> Callable[[Any], Any]:
     return lambda values: values if values.dtype.kind in "biufmM" else values.tolist()
 
 
-def of_values(found: tuple[bytes, str, bytes | None] | list[str | None]) -> Any:
-    """The values of a column as a NumPy array: see :meth:`wellread.Dataset.column`."""
+def of_values(found: tuple[bytes, str, bytes | None] | list[str | None], exact: bool = False) -> Any:
+    """The values of a column as a NumPy array: see :meth:`wellread.Dataset.column`.
+
+    With ``exact``, whole numbers some of which are missing and some beyond 2**53 are objects (int or None), where
+    float64 would make several of them one.
+    """
     import numpy
 
     if isinstance(found, list):
@@ -170,7 +174,11 @@ def of_values(found: tuple[bytes, str, bytes | None] | list[str | None]) -> Any:
         return values
     missing = ~numpy.frombuffer(valid, bool)
     if values.dtype.kind in "iu":
-        values = values.astype("float64")
+        present = values[~missing]
+        if exact and len(present) and (int(present.max()) > 2**53 or int(present.min()) < -(2**53)):
+            values = values.astype(object)
+        else:
+            values = values.astype("float64")
     elif values.dtype.kind == "b":
         values = values.astype(object)
     values[missing] = {"f": numpy.nan, "M": "NaT", "m": "NaT"}.get(values.dtype.kind)

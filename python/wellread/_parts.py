@@ -165,6 +165,11 @@ def read_columns(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, 
             yield name, _arrays.of_values(values)
 
 
+def exact_column(dataset: Dataset, name: str) -> Any:
+    """A column as a NumPy array whose values are told apart as they are stored."""
+    return _arrays.of_values(dataset._native.column(_check.text("name", name)), exact=True)
+
+
 def matrix(dataset: Dataset, names: Sequence[str]) -> Any:
     """Columns of numbers and truth values as one array (rows, columns) of float32, with NaN for what is missing.
 
@@ -209,7 +214,7 @@ class Beside:
             raise ValueError("classes are those of labels, which are not given")
         if labels is not None:
             if isinstance(labels, str):
-                values = dataset.column(labels)
+                values = exact_column(dataset, labels) if has_classes else dataset.column(labels)
             else:
                 values = self.given["labels"] = given_labels(dataset, labels)
             if has_classes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from . import _parts
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -22,6 +24,12 @@ class Columns(Mapping[str, Any]):
         if name not in self._names:
             raise KeyError(f"no column {name!r} stands beside the images; there are {self._names[:12]}")
         return self._dataset.column(name)
+
+    def exact(self, name: str) -> NDArray[Any]:
+        """A column whose values are told apart as they are stored."""
+        if name not in self._names:
+            return self[name]
+        return _parts.exact_column(self._dataset, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -51,7 +59,7 @@ def rows_where(dataset: Dataset, condition: Any, values: Mapping[str, Any]) -> l
             )
         keep &= given
     for name, wanted in values.items():
-        keep &= _is_one_of(name, columns[name], wanted)
+        keep &= _is_one_of(name, columns.exact(name), wanted)
     rows: list[int] = numpy.flatnonzero(keep).tolist()
     return rows
 
@@ -66,10 +74,9 @@ def _is_one_of(name: str, values: NDArray[Any], wanted: Any) -> NDArray[Any]:
 
     several = isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes))
     found = numpy.zeros(len(values), bool)
-    has_numbers = values.dtype.kind in "iuf"
-    has_texts = values.dtype.kind in "UT" or (
-        values.dtype.kind == "O" and isinstance(next((value for value in values if value is not None), None), str)
-    )
+    first = next((value for value in values if value is not None), None) if values.dtype.kind == "O" else None
+    has_numbers = values.dtype.kind in "iuf" or type(first) is int
+    has_texts = values.dtype.kind in "UT" or isinstance(first, str)
     for one in wanted if several else [wanted]:
         is_number = isinstance(one, (int, float, numpy.number))
         if has_numbers and isinstance(one, (str, bytes)) or has_texts and is_number:

@@ -75,7 +75,8 @@ class DataLoader(Generic[B_co]):
             and infinite values do not count; infinite ones are clipped to 0 and 1.
         normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
             each image by its own; or the file that ``wellread stats --out`` wrote, with ``--by Metadata_Plate`` each
-            image by the numbers of its plate.
+            image by the numbers of its plate. Those go by the names of channels where both have names; a name that
+            the file lacks is an error, and images whose channels are in another order follow the first.
         channels: indices or names of the channels to take, in this order. A name is looked up in each image, which
             may have its channels in another order; one that lacks it is an error.
         crop, random_crop: (height, width) or one number: the centre, or a random part.
@@ -97,13 +98,14 @@ class DataLoader(Generic[B_co]):
         crops_per_image: so many crops of each image, one after the other in a batch, from one read.
         targets: a second set, or its path: masks, another stain. Batches are (pixels, targets). Crops, flips, turns,
             rotations and sizes are those of the image; changes of intensity are the image's alone. Which target is of
-            which image is told by names, or by order where the sets are as large and names agree in part
-            (:attr:`pairing`).
+            which image is told by names, also by the numbers in them where both sets have the same ones, or by order
+            where the sets are as large and names agree in part (:attr:`pairing`). Numbers that contradict the order
+            are an error.
         target_kind: "labels" takes the nearest pixel where targets are resized or rotated, and delivers them as
             stored; "image" treats them as images. Unless given, whole numbers are labels.
         target_channels, target_dtype, target_scale: as ``channels``, ``dtype`` and ``scale``, of targets; labels are
             not scaled.
-        pairing: "order" takes targets in their order, whatever they are called; "names" by names alone.
+        pairing: "order" takes targets in their order, whatever they are called; "names" by names and numbers alone.
         views: so many views of each row, each with draws of its own, from one read: batches are tuples of arrays. Or
             a list of recipes, or a dictionary of recipes or (how many, recipe) by name: a recipe is a dictionary of
             choices that replace the loader's, such as ``{"random_resized_crop": 96, "scale_range": (0.05, 0.4)}``.
@@ -115,7 +117,7 @@ class DataLoader(Generic[B_co]):
             of an image unless said otherwise.
         weights: for "weighted": one number per row of the dataset.
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
-        images_per_epoch: for "weighted" and "balanced", unless as many as there are rows.
+        images_per_epoch: for "weighted" and "balanced", unless as many as there are rows, also of weight 0.
         rows: only these rows of the dataset, in this order where the order is sequential; ``sampler`` is the
             same under torch's name.
         shard: this process's part of the images, where several processes divide them. "auto" finds it when it is
@@ -414,7 +416,7 @@ class DataLoader(Generic[B_co]):
             weights,
             block,
             images_per_epoch,
-            dataset.cells_report is not None,
+            dataset._native.are_cut(),
         )
         self._pins = _check.truth("pin_memory", pin_memory)
         if (self._pins or device is not None) and self._as not in ("torch", "jax"):
@@ -782,7 +784,8 @@ class DataLoader(Generic[B_co]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         epoch = self._built.epoch
-        state = self.state_dict() if self._latest or self._resumed else None
+        # As iterating this one anew: the place of an iteration goes by state_dict(), one that was loaded comes next.
+        state = self.state_dict() if self._resumed is not None else None
         inherited = None
         if self._named is None:
             inherited = _ranks.to_hand_on(self._inherited)

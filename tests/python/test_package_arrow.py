@@ -65,6 +65,31 @@ def test_columns_of_one_name_are_all_there(parquet):
     assert (ds.column("v").tolist(), ds.column("v_y").tolist()) == ([1, 2], [3, 4])
 
 
+def test_large_whole_numbers_with_missing_ones_are_told_apart(parquet):
+    images = pq.read_table(parquet).select(["ome_image"]).slice(0, 4)
+    ids = pa.array([2**53, 2**53 + 1, None, 5], pa.int64())
+    ds = wr.Dataset.from_arrow(images.append_column("id", ids))
+    rows = [ds.filter(id=wanted) for wanted in (2**53, 2**53 + 1, None, [5, 2**53 + 1])]
+    assert [len(found) for found in rows] == [1, 1, 1, 2]
+    assert np.array_equal(rows[1][0], ds[1])
+    with pytest.raises(TypeError, match="column id has numbers"):
+        ds.filter(id="5")
+    loader = wr.DataLoader(ds, 4, labels="id", classes=True, rows=[0, 1, 3])
+    assert loader.classes == [5, 2**53, 2**53 + 1]
+    assert [labels.tolist() for _, labels in loader] == [[1, 2, 0]]
+
+
+def test_columns_without_a_counterpart_are_named(parquet):
+    import decimal
+
+    images = pq.read_table(parquet).select(["ome_image"]).slice(0, 2)
+    prices = pa.array([decimal.Decimal("1.5"), decimal.Decimal("2.25")], pa.decimal128(10, 2))
+    ds = wr.Dataset.from_arrow(images.append_column("count", pa.array([1, 2])).append_column("dose", prices))
+    with pytest.raises(TypeError, match='column "dose".*Decimal128.*NumPy'):
+        wr.DataLoader(ds, 2, features="d*")
+    assert next(iter(wr.DataLoader(ds, 2, features="c*")))[1].tolist() == [[1.0], [2.0]]
+
+
 def test_tables_of_others(parquet):
     import duckdb
     import polars

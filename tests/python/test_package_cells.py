@@ -393,3 +393,23 @@ def test_illumination_is_that_of_the_whole_image(sites, tmp_path):
     np.save(tmp_path / "small.npy", flat[:, 1:])
     with pytest.raises(wr.ChoiceError, match="illumination field"):
         wr.DataLoader(cells, 5, illumination=tmp_path / "small.npy")
+
+
+def test_cells_of_several_sets_are_mixed_by_images(sites, tmp_path):
+    folder, images = sites
+    sets = []
+    for seed in (1, 2):
+        path, rows = table_of(tmp_path, images, cells=10, seed=seed)
+        sets.append((wr.Dataset(folder / "images").cells(path, size=(16, 16), edge="pad"), [row[0] for row in rows]))
+    (first, own), (second, theirs) = sets
+    both = first + second
+    image_of = [(0, name) for name in own] + [(1, name) for name in theirs]
+    order = wr.DataLoader(both, 10, order="block", block=1, seed=3).rows(0)
+    assert sorted(order) == list(range(60))
+    # One image at a time, of which each has ten cells.
+    blocks = [{image_of[row] for row in order[at : at + 10]} for at in range(0, 60, 10)]
+    assert all(len(block) == 1 for block in blocks) and len(set.union(*blocks)) == 6
+    chosen = both.select(range(0, 60, 2))
+    assert len(wr.DataLoader(chosen, 10, order="block", block=2).rows(0)) == 30
+    with pytest.raises((TypeError, ValueError), match="block"):
+        wr.DataLoader(wr.Dataset(folder / "images"), 1, order="block", block=2)

@@ -131,6 +131,8 @@ def test_orders_rows_and_ranks(labelled):
     assert sum(row % 2 for row in keyed.rows(0)) == 12
     weighted = wr.DataLoader(ds, 8, weights=[float(i == 3) for i in range(40)], images_per_epoch=16)
     assert weighted.rows(0) == [3] * 16
+    # Rows of weight 0 do not shorten an epoch.
+    assert wr.DataLoader(ds, 8, weights=[float(i == 3) for i in range(40)]).rows(0) == [3] * 40
     block = wr.DataLoader(ds, 8, order="block", block=(4, 2)).rows(0)
     assert sorted(block) == list(range(40)) and block != sorted(block)
     shares = [wr.DataLoader(ds, 4, True, rank=rank, world_size=3, uneven="drop").rows(0) for rank in range(3)]
@@ -164,6 +166,18 @@ def test_what_was_given_may_change_afterwards(parquet):
     assert pickle.loads(pickle.dumps(weighted)).rows(0) == order
     # What can be gone through once is kept as a list.
     assert pickle.loads(pickle.dumps(wr.DataLoader(parquet, 4, sampler=iter([3, 1])))).rows(0) == [3, 1]
+
+
+def test_a_pickled_loader_begins_at_the_start(parquet):
+    loader = wr.DataLoader(parquet, 16, indices=True)
+    next(iter(loader))
+    state = loader.state_dict()
+    for again in (pickle.loads(pickle.dumps(loader)), copy.copy(loader), loader):
+        assert [rows[0] for _, rows in again] == [0, 16, 32]
+    # What was loaded and not gone on with yet stays: it is what the loader does next.
+    loader.load_state_dict(state)
+    for again in (pickle.loads(pickle.dumps(loader)), loader):
+        assert [rows[0] for _, rows in again] == [16, 32]
 
 
 def test_wrong_labels_are_named(parquet):
@@ -294,6 +308,7 @@ def test_an_epoch_is_resumed_after_the_batch_delivered_last(parquet):
             break
     assert broken.state_dict() == state
     copy = pickle.loads(pickle.dumps(broken))
+    copy.load_state_dict(broken.state_dict())
     assert all(np.array_equal(a, b) for a, b in zip(rest, copy, strict=True))
     with pytest.raises(ValueError, match="saved with seed 9"):
         wr.DataLoader(parquet, 4, True, seed=8).load_state_dict(state)

@@ -146,3 +146,35 @@ def test_illumination_is_that_of_each_plate_and_channel(plates, tmp_path):
         wr.DataLoader(screen, illumination="illum/{plate")
     with pytest.raises(wr.Error, match="no column"):
         wr.DataLoader(screen, illumination="illum/{none}.npy")
+
+
+def test_statistics_go_by_the_names_of_channels(tmp_path, wellread):
+    random, levels = np.random.default_rng(0), {"DNA": 100, "ER": 1000, "AGP": 10000}
+    names = {"a": ["DNA", "ER", "AGP"], "b": ["ER", "AGP", "DNA"]}
+    for plate, channels in names.items():
+        (tmp_path / "both" / f"plate={plate}").mkdir(parents=True)
+        for i in range(4):
+            image = np.stack([random.integers(0, levels[name], (16, 16)) for name in channels]).astype("uint16")
+            file = tmp_path / "both" / f"plate={plate}" / f"{plate}{i}.ome.tif"
+            metadata = {"axes": "CYX", "Channel": {"Name": channels}}
+            tifffile.imwrite(file, image, ome=True, photometric="minisblack", metadata=metadata)
+    images, out = tmp_path / "both" / "plate=b", tmp_path / "a.json"
+    wellread("stats", tmp_path / "both" / "plate=a", "--out", out)
+    for channels in (list(levels), ["AGP"], None):
+        found = np.concatenate(list(wr.DataLoader(images, 4, channels=channels, scale=None, normalize=out)))
+        assert abs(found.mean((0, 2, 3))).max() < 0.2 and abs(found.std((0, 2, 3)) - 1).max() < 0.2, channels
+    # Of both: by name, which is said.
+    pooled = wellread("stats", tmp_path / "both")
+    assert [channel["name"] for channel in pooled["channels"]] == list(levels)
+    assert (pooled["reordered"], pooled["other_names"]) == (4, 0)
+    for channel, level in zip(pooled["channels"], levels.values(), strict=True):
+        assert abs(channel["mean"] / level - 0.5) < 0.05
+    info = wellread("info", tmp_path / "both")
+    assert info["channels_reordered"] == 4
+    other = tmp_path / "other.ome.tif"
+    tifffile.imwrite(
+        other, np.zeros((3, 16, 16), "uint16"), ome=True, photometric="minisblack",
+        metadata={"axes": "CYX", "Channel": {"Name": ["DNA", "RNA", "AGP"]}},
+    )  # fmt: skip
+    with pytest.raises(wr.ChoiceError, match='no statistics of the channel "RNA"'):
+        wr.DataLoader(other, 1, scale=None, normalize=out)

@@ -208,6 +208,30 @@ def test_unlike_names_need_a_word(pairs, tmp_path):
             loader(pairs, **wrong)
 
 
+def test_numbers_in_names_pair_images_and_masks(tmp_path):
+    def folder(name, stems):
+        (tmp_path / name).mkdir()
+        for number, stem in enumerate(stems, 1):
+            tifffile.imwrite(tmp_path / name / f"{stem}.tif", np.full((8, 8), number, np.uint8))
+        return tmp_path / name
+
+    numbers = range(1, 12)
+    images = folder("images", [f"img_{i}" for i in numbers])
+    for name, stems in {
+        "padded": [f"{i:03}" for i in numbers],
+        "plain": [f"{i}" for i in numbers],
+        "masks": [f"mask_{i:03}" for i in numbers],
+        "images2": [f"img_mask_{i:03}" for i in numbers],
+    }.items():
+        load = wr.DataLoader(images, 11, targets=folder(name, stems), scale=None)
+        ((pixels, masks),) = load
+        assert np.array_equal(pixels[:, 0], masks[:, 0]) and sorted(pixels[:, 0, 0, 0]) == list(numbers), name
+    zero = folder("zero", [f"{i - 1}" for i in numbers])
+    with pytest.raises(wr.ChoiceError, match='numbers in names do not tell.*pairing="order"'):
+        wr.DataLoader(images, 11, targets=zero)
+    assert wr.DataLoader(images, 11, targets=zero, pairing="order").pairing == "order"
+
+
 def test_views_read_no_more_than_one(pairs):
     read = []
     for views in (None, 1, 2):

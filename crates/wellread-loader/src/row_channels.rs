@@ -38,13 +38,14 @@ impl fmt::Debug for RowChannels {
 }
 
 impl RowChannels {
-    /// The channels of this set's rows that a transform names, or whose names tell its illumination fields; `None` where neither
-    /// does. `channels` are their numbers in the first image.
+    /// The channels of this set's rows that a transform names, or whose names tell its statistics or illumination fields; `None` where
+    /// nothing does. `channels` are their numbers in the first image.
     ///
     /// # Errors
     /// Metadata of the first image that cannot be read.
     pub(crate) fn of(dataset: &Dataset, transform: &Transform, channels: &[usize]) -> Result<Option<Self>> {
-        let names: Arc<[String]> = match (&transform.channel_names, &transform.fields) {
+        let chosen = transform.channel_names.as_ref().or(transform.statistics_names.as_ref());
+        let names: Arc<[String]> = match (chosen, &transform.fields) {
             (Some(names), _) => Arc::clone(names),
             (None, Some(fields)) if fields.has_names() => {
                 let all = names_of(dataset, 0)?;
@@ -128,10 +129,37 @@ impl RowChannels {
         Error::new(store.path(), format_args!("the image{of} has {has} {name:?}: its channels are {there:?}"))
             .row(row)
             .choice()
-            .hint("take channels that all images have, load these rows by a loader of their own (rows), or give numbers of channels")
+            .hint("take channels that all images have, load these rows by a loader of their own (rows), or give numbers of channels; statistics and illumination by the names of channels need them, too")
     }
 }
 
 fn names_of(dataset: &Dataset, row: usize) -> Result<Vec<String>> {
     Ok(dataset.metadata(row)?.channels.into_iter().map(|channel| channel.name).collect())
+}
+
+/// Rows whose names are asked for at most, where those of the first cannot be read.
+const TRIED: usize = 100;
+
+impl Dataset {
+    /// A transform as it is for the images of this set: with what the set says of itself, and statistics in the order of its channels.
+    ///
+    /// # Errors
+    /// Statistics that lack a channel.
+    pub(crate) fn transform_of_set(&self, transform: Transform) -> Result<Transform> {
+        let transform = transform.for_set(self.store().hints());
+        if !transform.has_named_statistics() {
+            return Ok(transform);
+        }
+        // What is wrong with rows that cannot be read is told when their turn comes.
+        let first = (0..self.len().min(TRIED)).find_map(|row| {
+            let there = names_of(self, row).ok()?;
+            // Images without names have as many channels all the same.
+            let channels = self.row_info(row).ok()?.shape.c();
+            let name = |channel: usize| there.get(channel).cloned().unwrap_or_default();
+            Some((0..channels).map(name).collect::<Vec<String>>())
+        });
+        let Some(there) = first else { return Ok(transform) };
+        let placed = transform.with_statistics_of(&there);
+        placed.map_err(|error| error.at(self.store().path(), None).choice())
+    }
 }

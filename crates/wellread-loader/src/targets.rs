@@ -13,8 +13,9 @@ use std::fmt;
 use std::ptr;
 use std::sync::Arc;
 use wellread_image::Shape;
+use wellread_store::cells::{self, ByNumbers};
 use wellread_store::words::counted;
-use wellread_store::{Error, Result, cells};
+use wellread_store::{Error, Result};
 
 /// What targets are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,10 +156,12 @@ impl Targets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// The first is of the first image, and so on: the sets have equally many rows, and names that agree, or agree in part: each
-    /// two begin with the same word or end with the same number, or those of one set are mere numbers. Names that have nothing in
-    /// common are an error unless this is asked for ([`Targets::pairing`]).
+    /// two begin with the same word or end with the same number, or those of one set are mere numbers and the other's have none.
+    /// Names that have nothing in common, and numbers that contradict that order, are an error unless this is asked for
+    /// ([`Targets::pairing`]).
     Order,
-    /// By names: that of the image, and words after it (`B7_s1_mask`), whatever the folder.
+    /// By names: that of the image, and words after it (`B7_s1_mask`), whatever the folder. Where no name fits, by the numbers in
+    /// them, where both sets have the same ones (`img_2` and `002`).
     Names,
 }
 
@@ -220,6 +223,20 @@ impl Pairs {
         }
         let found = cells::pair(own, other, &[])?;
         let none = found.iter().all(Option::is_none);
+        let numbers = if none && are_as_many { cells::by_numbers(own, other)? } else { ByNumbers::Silent };
+        match numbers {
+            ByNumbers::Found(rows) => return Ok(Self::Names(rows.into_iter().map(Some).collect())),
+            ByNumbers::Contradict(row) if chosen.is_none() => {
+                let [image, target] = [own.name(row)?, other.name(row)?];
+                let cause = format_args!(
+                    "the numbers in names do not tell which targets are whose: row {row} is {image} and its target would be {target}"
+                );
+                return Err(Error::new(other.path(), cause).choice().hint(
+                    "give targets the names or the numbers of their images; where the order is right, ask for it: pairing=\"order\" (Targets::pairing)",
+                ));
+            }
+            ByNumbers::Silent | ByNumbers::InOrder | ByNumbers::Contradict(_) => {}
+        }
         if none && chosen.is_none() && are_as_many && cells::agree_in_order(own, other)? {
             return Ok(Self::Order);
         }
@@ -287,87 +304,4 @@ impl Pairs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::MemoryStore;
-    use wellread_image::PixelType;
-
-    fn set(names: &[&str], shape: Shape) -> Dataset {
-        let mut store = MemoryStore::new("set");
-        for name in names {
-            store.push(*name, shape, PixelType::U8, vec![0; shape.pixels()]).unwrap();
-        }
-        Dataset::from_store(Box::new(store))
-    }
-
-    fn find(images: &[&str], targets: &[&str], rows: Option<&[usize]>, is_lenient: bool) -> Result<Pairs> {
-        let shape = Shape::plane(2, 2);
-        let (images, targets) = (set(images, shape), set(targets, shape));
-        let rows = rows.map_or(Rows::All(images.len()), |rows| Rows::Some(rows.into()));
-        Pairs::find(&images, &targets, &rows, is_lenient, None)
-    }
-
-    #[test]
-    fn targets_are_found_by_names_else_by_order() {
-        for (images, targets) in [
-            (["a", "b"], ["a", "b"]),
-            (["a", "b"], ["0", "1"]),
-            (["image_1", "image_2"], ["mask_1", "mask_2"]),
-            (["s1_ch1", "s2_ch1"], ["s1_ch2", "s2_ch2"]),
-        ] {
-            assert!(matches!(find(&images, &targets, None, false), Ok(Pairs::Order)), "{targets:?}");
-        }
-        let by_name = |targets: &[&str]| match find(&["a", "b"], targets, None, false) {
-            Ok(Pairs::Names(found)) => found,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(by_name(&["b", "a"]), [Some(1), Some(0)]);
-        assert_eq!(by_name(&["c_mask", "b_mask", "a_mask"]), [Some(2), Some(1)]);
-    }
-
-    #[test]
-    fn names_with_nothing_in_common_are_taken_in_order_where_that_is_asked_for() {
-        let error = find(&["a", "b"], &["x", "y"], None, false).unwrap_err();
-        assert!(error.is_choice() && error.to_string().contains("pairing=\"order\""), "{error}");
-        let shape = Shape::plane(2, 2);
-        let by = |images: &[&str], targets: &[&str], pairing| {
-            let (images, targets) = (set(images, shape), set(targets, shape));
-            Pairs::find(&images, &targets, &Rows::All(images.len()), false, Some(pairing))
-        };
-        assert!(matches!(by(&["a", "b"], &["x", "y"], Pairing::Order), Ok(Pairs::Order)));
-        assert!(matches!(by(&["a", "b"], &["b", "a"], Pairing::Order), Ok(Pairs::Order)));
-        let other = by(&["a", "b"], &["x"], Pairing::Order).unwrap_err();
-        assert!(other.is_choice() && other.to_string().contains("1 target for 2 images"), "{other}");
-        assert!(matches!(by(&["a", "b"], &["a", "b"], Pairing::Names), Ok(Pairs::Names(_))));
-        assert!(by(&["a", "b"], &["0", "1"], Pairing::Names).is_err());
-    }
-
-    #[test]
-    fn images_without_targets_are_counted_and_named() {
-        let error = find(&["a", "b", "c", "d", "e"], &["a_mask"], None, false).unwrap_err().to_string();
-        assert!(
-            error.contains("4 of 5 images have no target among the 1 image of set: b, c, d …"),
-            "{error}"
-        );
-        // Those that are not loaded need none, and may lack one where rows may be skipped.
-        assert!(find(&["a", "b"], &["a_mask"], Some(&[0]), false).is_ok());
-        let lenient = find(&["a", "b"], &["a_mask"], None, true).unwrap();
-        let images = set(&["a", "b"], Shape::plane(2, 2));
-        assert_eq!(lenient.row(&images, 0).unwrap(), 0);
-        assert!(lenient.row(&images, 1).unwrap_err().to_string().contains("row 1: the image has no target"));
-        assert!(find(&["a", "b"], &["x"], None, true).is_err(), "nothing fits");
-    }
-
-    #[test]
-    fn targets_are_as_large_as_their_images() {
-        let check = |image: [usize; 5], target: [usize; 5]| {
-            Pairs::check([&set(&["a"], Shape(image)), &set(&["a"], Shape(target))], [0, 0])
-        };
-        assert!(check([1, 3, 4, 8, 9], [1, 1, 1, 8, 9]).is_ok());
-        assert!(check([2, 3, 4, 8, 9], [2, 1, 4, 8, 9]).is_ok());
-        for target in [[1, 1, 1, 9, 8], [1, 1, 2, 8, 9], [2, 1, 1, 8, 9]] {
-            let error = check([1, 3, 4, 8, 9], target).unwrap_err().to_string();
-            assert!(error.contains("row 0") && error.contains("(TCZYX)"), "{error}");
-        }
-    }
-}
+mod tests;

@@ -58,7 +58,7 @@ fn plain(data_type: &DataType) -> Option<String> {
     })
 }
 
-fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Values<'py>> {
+fn values<'py>(py: Python<'py>, name: &str, column: &ArrayRef) -> PyResult<Values<'py>> {
     let valid = (column.null_count() > 0).then(|| {
         let valid: Vec<u8> = (0..column.len()).map(|i| u8::from(column.is_valid(i))).collect();
         PyBytes::new(py, &valid)
@@ -77,7 +77,8 @@ fn values<'py>(py: Python<'py>, column: &ArrayRef) -> PyResult<Values<'py>> {
         return Ok(Values::Texts(PyList::new(py, texts.iter())?));
     }
     Err(PyTypeError::new_err(format!(
-        "a column of Arrow's type {} has no counterpart in NumPy",
+        "column {name:?}: Arrow's type {} has no counterpart in NumPy (hint: cast it, to float64 say, or take it by \
+         pyarrow.table(dataset))",
         column.data_type()
     )))
 }
@@ -106,7 +107,7 @@ pub(crate) fn columns<'py>(
     for name in &names {
         let column = table.as_ref().and_then(|table| table.column_by_name(name));
         let column = column.ok_or_else(|| no_column(name, &there))?;
-        found.push(values(py, column)?.into_pyobject(py)?);
+        found.push(values(py, name, column)?.into_pyobject(py)?);
     }
     PyList::new(py, found)
 }

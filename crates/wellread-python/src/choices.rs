@@ -377,6 +377,7 @@ impl TransformChoice {
             // As the set says.
             is_last_mask: false,
             is_cut: false,
+            statistics_names: None,
         })
     }
 }

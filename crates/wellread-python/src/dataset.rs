@@ -167,6 +167,11 @@ impl Dataset {
         text.map_err(|e| pyo3::exceptions::PyRuntimeError::new_err(e.to_string()))
     }
 
+    /// Whether rows are cut out of images, also those of some of its parts.
+    fn are_cut(&self) -> bool {
+        self.opened.home().store().hints().are_cut
+    }
+
     /// All rows as an Arrow stream, in a capsule.
     fn arrow_stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         crate::arrow::export(py, &self.opened)

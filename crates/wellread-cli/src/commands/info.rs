@@ -1,5 +1,7 @@
 //! `wellread info PATH`
 
+mod channels;
+
 use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
 use std::collections::{BTreeMap, HashSet};
@@ -43,6 +45,9 @@ struct Info {
     shapes: Vec<ShapeCount>,
     dtype: String,
     channels: Vec<wellread_image::Channel>,
+    /// Images, of those looked at, that have these channels in another order, and that have others.
+    channels_reordered: usize,
+    channels_unlike: usize,
     physical_size_um: Option<[Option<f64>; 3]>,
     layout: String,
     codec: String,
@@ -160,6 +165,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).filter(|n| !n.is_empty()).collect();
     if !names.is_empty() {
         line("channels", names.join(", "));
+        for others in channels::say_others([info.channels_reordered, info.channels_unlike]) {
+            line("", others);
+        }
     }
     if let Some([z, y, x]) = info.physical_size_um {
         let show = |v: Option<f64>| v.map_or("?".to_owned(), |v| format!("{v:.4}"));
@@ -338,6 +346,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     dtypes.sort_unstable();
     dtypes.dedup();
     let looks = layout.lost_looks();
+    let [channels_reordered, channels_unlike] = channels::others(store, rows, &metadata.channels);
     let info = Info {
         path: store.path().to_owned(),
         format: store.format(),
@@ -358,6 +367,8 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         },
         dtype: dtypes.join(", "),
         channels: metadata.channels.clone(),
+        channels_reordered,
+        channels_unlike,
         physical_size_um: physical.iter().any(Option::is_some).then_some(physical),
         layout: layout.pieces,
         codec: layout.codec,

@@ -110,6 +110,16 @@ fn write(out: Option<&Path>, stats: &impl serde::Serialize) -> Outcome {
 fn say(stats: &Stats, ui: Ui) {
     ui.say(format!("{} of {}", counted(stats.images as usize, "image"), stats.dtype));
     stats.channels.iter().for_each(|channel| ui.say(describe(channel)));
+    if stats.reordered > 0 {
+        let images = counted(stats.reordered as usize, "image");
+        ui.hint(format!("{images} had the channels in another order: channels were taken by name"));
+    }
+    if stats.other_names > 0 {
+        ui.hint(format!(
+            "the channels of {} are not called as those of the first: channels were taken by number, and a channel may mix stains",
+            counted(stats.other_names as usize, "image")
+        ));
+    }
     if stats.percentile_error > 0.0 {
         ui.hint(format!(
             "percentiles are off by at most {:.1} % of their value",

@@ -108,9 +108,8 @@ impl LoaderBuilder {
                 .hint(format_args!("give 1 to {MAX_VIEWS}")));
         }
         let transforms = recipes.map_or_else(|| vec![self.transform.clone(); views], Clone::clone);
-        let hints = self.dataset.store().hints();
-        let transforms: Vec<Transform> =
-            transforms.into_iter().map(|transform| transform.for_set(hints)).collect();
+        let of_set = |transform| self.dataset.transform_of_set(transform);
+        let transforms = transforms.into_iter().map(of_set).collect::<Result<Vec<Transform>>>()?;
         for transform in &transforms {
             if transform.channels != transforms[0].channels
                 || transform.channel_names != transforms[0].channel_names
@@ -148,9 +147,8 @@ impl LoaderBuilder {
             dataset.store().hints().complete(theirs)?;
         }
         let output = targets.chosen_output(self.output);
-        let hints = dataset.store().hints();
-        let of_view = |view: &Transform| targets.transform(view).for_set(hints);
-        let transforms: Vec<Transform> = views.iter().map(of_view).collect();
+        let of_view = |view: &Transform| dataset.transform_of_set(targets.transform(view));
+        let transforms = views.iter().map(of_view).collect::<Result<Vec<Transform>>>()?;
         for transform in &transforms {
             targets.check(transform, output)?;
         }

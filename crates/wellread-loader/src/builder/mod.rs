@@ -138,8 +138,8 @@ impl LoaderBuilder {
     }
 
     /// Rows drawn with replacement, each as often as its weight says; `weights` has one for every row of the
-    /// dataset, also for rows that are left out. An epoch has as many images as there are rows with a weight;
-    /// [`Order::Weighted`] lets choose. Sets the seed of all random draws.
+    /// dataset, also for rows that are left out. An epoch has as many images as there are rows, also
+    /// where some have no weight; [`Order::Weighted`] lets choose. Sets the seed of all random draws.
     pub fn weighted(self, weights: impl Into<Vec<f64>>, seed: u64) -> Self {
         self.order(Order::Weighted { weights: weights.into().into(), images: None }).seed(seed)
     }

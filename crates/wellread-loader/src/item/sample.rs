@@ -44,10 +44,10 @@ impl ItemContext {
         let path = dataset.store().path();
         let hints = dataset.store().hints();
         let of_set;
-        let transform = if transform.is_for(hints) {
+        let transform = if transform.is_for(hints) && !transform.has_named_statistics() {
             transform
         } else {
-            of_set = transform.clone().for_set(hints);
+            of_set = dataset.transform_of_set(transform.clone())?;
             &of_set
         };
         let compiled = match self.compiled.take() {

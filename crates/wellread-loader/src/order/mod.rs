@@ -83,7 +83,7 @@ pub enum Order {
     Weighted {
         /// One for every row of the dataset, finite and not below 0.
         weights: Arc<[f64]>,
-        /// Images of an epoch; as many as there are rows with a weight unless given.
+        /// Images of an epoch; as many as there are rows unless given, also where some have no weight.
         images: Option<usize>,
     },
     /// Groups in equal shares in every batch, as far as the batch size allows: see

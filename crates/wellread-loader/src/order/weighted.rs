@@ -39,6 +39,7 @@ impl Weighted {
                 .row(row)
                 .hint("weights are finite numbers from 0 on"));
         }
+        let images = images.unwrap_or(rows.len());
         // Rows of no weight are left out first: rounding could give them the rest of the others.
         let rows: Vec<usize> =
             (0..rows.len()).map(|i| rows.get(i)).filter(|&row| weights[row] > 0.0).collect();
@@ -48,7 +49,6 @@ impl Weighted {
         }
         // By the largest first, so that no sum overflows.
         let scaled: Vec<f64> = rows.iter().map(|&row| weights[row] / largest).collect();
-        let images = images.unwrap_or(rows.len());
         Ok(Self { table: alias_table(scaled), rows, images })
     }
 
@@ -120,6 +120,8 @@ mod tests {
         let store = numbered(5);
         let weights = [1.0, 0.0, 2.0, 5.0, 2.0];
         let weighted = Weighted::new(&weights, None, &Rows::All(5), &store).unwrap();
+        // As many draws as rows, whatever they weigh.
+        assert_eq!(weighted.images, 5);
         let (n, mut counts) = (100_000, [0u32; 5]);
         for position in 0..n {
             counts[weighted.row(3, 4, position)] += 1;

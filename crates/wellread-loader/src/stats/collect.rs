@@ -1,13 +1,14 @@
 //! The pass over a set.
 
 use super::bins::{Counts, WIDE_ERROR, bins, is_exact};
+use super::channel_order::ChannelOrder;
 use super::document::{ChannelStats, FORMAT, Stats, VERSION};
 use super::moments::Moments;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::PixelType;
 use wellread_store::convert::other_type;
-use wellread_store::{Error, Result, RowHints, RowInfo, Scratch, Store};
+use wellread_store::{Error, Result, RowInfo, Scratch, Store};
 use wellread_trace::{Kind, span};
 
 /// Bytes of counts of one thread, at most: a bound on the channels of a set.
@@ -18,6 +19,7 @@ const MAX_TOTAL_COUNT_BYTES: usize = 1 << 30;
 /// What one thread has counted.
 struct ThreadStats<'a> {
     store: &'a dyn Store,
+    order: &'a ChannelOrder,
     dtype: PixelType,
     counts: Vec<Counts>,
     /// Of the group at hand, one per channel.
@@ -56,6 +58,7 @@ pub(super) fn of_rows(
     let dtype = info.dtype;
     let each = bins(dtype) * size_of::<u64>();
     let jobs = jobs.clamp(1, rows.len()).min((MAX_TOTAL_COUNT_BYTES / (each * info.shape.c())).max(1));
+    let order = ChannelOrder::of(store, rows)?;
     // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
     let group = store.hints().rows_per_read.max(16);
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -63,7 +66,7 @@ pub(super) fn of_rows(
     let all = Mutex::new(Vec::<Counts>::new());
     let failed = Mutex::new(None::<(usize, Error)>);
     wellread_store::threads::share(jobs, || {
-        let mut pass = ThreadStats { store, dtype, counts: vec![], moments: vec![] };
+        let mut pass = ThreadStats { store, order: &order, dtype, counts: vec![], moments: vec![] };
         let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
         while !stop.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -95,14 +98,13 @@ pub(super) fn of_rows(
     let counts = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut groups = groups.into_inner().unwrap_or_else(PoisonError::into_inner);
     groups.sort_unstable_by_key(|(number, _)| *number);
-    let names = names_of_all(store, rows)?;
     let channels = counts.iter().enumerate().map(|(c, counts)| {
         let moments = if is_exact(dtype) {
             Moments::of_counts(counts)
         } else {
             groups.iter().filter_map(|(_, all)| all.get(c)).fold(Moments::NONE, |sum, m| sum.merge(*m))
         };
-        let name = names.get(c).cloned().flatten();
+        let name = order.names.get(c).cloned().flatten();
         of_channel(c, name, moments, counts, percents)
     });
     Ok(Stats {
@@ -111,35 +113,10 @@ pub(super) fn of_rows(
         images: rows.len() as u64,
         dtype: dtype.name().into(),
         percentile_error: if is_exact(dtype) { 0.0 } else { WIDE_ERROR },
+        reordered: order.reordered() as u64,
+        other_names: order.other_names as u64,
         channels: channels.collect(),
     })
-}
-
-/// The name of each channel, where it has the same one in all of these rows.
-fn names_of_all(store: &dyn Store, rows: &[usize]) -> Result<Vec<Option<String>>> {
-    let mut names: Option<Vec<Option<String>>> = None;
-    // Metadata of rows that lie together may be read together.
-    let mut rows = rows.to_vec();
-    rows.sort_by_cached_key(|&row| store.row_hints(row).map_or(u64::MAX, RowHints::position));
-    for row in rows {
-        let there = store.metadata(row)?.channels.into_iter().map(|channel| channel.name);
-        match &mut names {
-            None => names = Some(there.map(|name| Some(name).filter(|name| !name.is_empty())).collect()),
-            Some(names) => {
-                let there: Vec<String> = there.collect();
-                for (c, name) in names.iter_mut().enumerate() {
-                    // An image without such a channel counts for none of it.
-                    if there.get(c).is_some_and(|other| name.as_deref() != Some(other.as_str())) {
-                        *name = None;
-                    }
-                }
-                if names.iter().all(Option::is_none) {
-                    break;
-                }
-            }
-        }
-    }
-    Ok(names.unwrap_or_default())
 }
 
 fn of_channel(
@@ -202,20 +179,24 @@ impl ThreadStats<'_> {
             ));
         }
         let channels = info.shape.c();
-        if channels.saturating_mul(bins(self.dtype) * size_of::<u64>()) > MAX_THREAD_COUNT_BYTES {
+        // Metadata may name fewer channels than there are: those go by number.
+        let places = self.order.places(row).filter(|places| places.len() == channels);
+        let counted = places.into_iter().flatten().map(|place| place + 1).fold(channels, usize::max);
+        if counted.saturating_mul(bins(self.dtype) * size_of::<u64>()) > MAX_THREAD_COUNT_BYTES {
             return Err(Error::new(path, format_args!("there are too many channels to count: {channels}"))
                 .row(row)
                 .hint("are these channels, or another axis?"));
         }
-        if self.counts.len() < channels {
-            self.counts.resize_with(channels, || Counts::new(self.dtype));
+        if self.counts.len() < counted {
+            self.counts.resize_with(counted, || Counts::new(self.dtype));
         }
-        if self.moments.len() < channels {
-            self.moments.resize(channels, Moments::NONE);
+        if self.moments.len() < counted {
+            self.moments.resize(counted, Moments::NONE);
         }
         let volume = info.shape.z() * info.shape.y() * info.shape.x() * info.dtype.size();
         for (number, data) in pixels.chunks_exact(volume).enumerate() {
             let c = number % channels;
+            let c = places.map_or(c, |places| places[c]);
             if is_exact(self.dtype) {
                 self.counts[c].count_narrow(data);
             } else {

@@ -28,6 +28,13 @@ pub struct Stats {
     pub dtype: String,
     /// Largest error of percentiles, relative to their value; 0 when they are exact.
     pub percentile_error: f64,
+    /// Images whose channels are in another order than in the first: they are counted by name.
+    #[serde(default)]
+    pub reordered: u64,
+    /// Images whose channels are not called as in the first, where that makes channels go by number: values of several stains may be
+    /// counted as one channel.
+    #[serde(default)]
+    pub other_names: u64,
     /// One per channel.
     pub channels: Vec<ChannelStats>,
 }

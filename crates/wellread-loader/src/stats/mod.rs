@@ -10,6 +10,7 @@
 //! are those of all values in `f64`, also of values beyond the range of `f32` or whose squares are beyond that of `f64`. The result is the same whatever the number of threads.
 
 mod bins;
+mod channel_order;
 mod collect;
 mod document;
 mod groups;

@@ -1,13 +1,13 @@
 //! From statistics of a set to the steps of a transform that need them: a normalisation, a range to scale.
 //!
 //! ```text
-//!   file ──Stats::open──▶ Stats ─┬─normalize──▶ Normalize::Stored
+//!   file ──Stats::open──▶ Stats ─┬─normalize──▶ Normalize::Channels, of channels with names, or Normalize::Stored
 //!                                └─range──────▶ Scale::Range
 //!   file of groups ──GroupStats::open──▶ Normalize::Groups
 //! ```
 
 use super::{GroupStats, Stats};
-use crate::transform::{GroupNormalize, Normalize, Scale};
+use crate::transform::{ChannelNames, ChannelNormalize, GroupNormalize, Normalize, Scale};
 use std::path::Path;
 use std::sync::Arc;
 use wellread_store::{Error, Result, features};
@@ -54,6 +54,7 @@ impl GroupStats {
             groups.push((name, mean, std));
         }
         let groups = GroupNormalize::new(path, self.by.clone(), groups).map_err(|e| Error::new(path, e))?;
+        let groups = groups.with_names(self.groups.iter().map(|group| group.stats.names()).collect());
         Ok(Normalize::Groups(Arc::new(groups)))
     }
 }
@@ -65,7 +66,16 @@ impl Stats {
     /// A channel without finite values, or of one value.
     pub fn normalize(&self, path: &Path) -> Result<Normalize> {
         let (mean, std) = self.moments(path)?;
+        let names = self.names();
+        if names.is_any() {
+            return Ok(Normalize::Channels(Arc::new(ChannelNormalize::new(path, names, [mean, std]))));
+        }
         Ok(Normalize::Stored { mean, std })
+    }
+
+    /// What its channels are called.
+    fn names(&self) -> ChannelNames {
+        ChannelNames::new(self.channels.iter().map(|channel| channel.name.clone()))
     }
 
     fn moments(&self, path: &Path) -> Result<(Vec<f32>, Vec<f32>)> {

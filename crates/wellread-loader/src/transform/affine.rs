@@ -57,6 +57,10 @@ pub(crate) fn mean_and_std(
     [channel, stored]: [usize; 2],
     group: Option<u32>,
 ) -> Option<(f64, f64)> {
+    let of_stored = |mean: &[f32], std: &[f32]| {
+        let (k, b) = scale(transform, dtype, stored);
+        Some((of_list(mean, stored) * k + b, of_list(std, stored) * k.abs()))
+    };
     match transform.normalize.as_ref()? {
         Normalize::PerImage => None,
         Normalize::Groups(groups) => {
@@ -65,10 +69,8 @@ pub(crate) fn mean_and_std(
             Some((mean * k + b, std * k.abs()))
         }
         Normalize::Given { mean, std } => Some((of_list(mean, channel), of_list(std, channel))),
-        Normalize::Stored { mean, std } => {
-            let (k, b) = scale(transform, dtype, stored);
-            Some((of_list(mean, stored) * k + b, of_list(std, stored) * k.abs()))
-        }
+        Normalize::Stored { mean, std } => of_stored(mean, std),
+        Normalize::Channels(of) => of_stored(&of.mean, &of.std),
     }
 }
 

@@ -147,7 +147,7 @@ impl Transform {
     fn check_normalize(&self) -> Checked {
         match &self.normalize {
             None | Some(Normalize::PerImage) => Ok(()),
-            Some(Normalize::Stored { .. } | Normalize::Groups(_))
+            Some(Normalize::Stored { .. } | Normalize::Channels(_) | Normalize::Groups(_))
                 if matches!(self.scale, Scale::Percentiles { .. }) =>
             {
                 refuse(
@@ -156,6 +156,7 @@ impl Transform {
                 )
             }
             Some(Normalize::Groups(groups)) => Self::check_moments(groups.numbers()),
+            Some(Normalize::Channels(of)) => Self::check_moments([&of.mean, &of.std]),
             Some(Normalize::Given { mean, std } | Normalize::Stored { mean, std }) => {
                 Self::check_moments([mean, std])
             }
@@ -296,6 +297,9 @@ impl Transform {
                 }
                 Some(Normalize::Stored { mean, .. }) => {
                     Some(("means to normalise by", mean.len(), stored, "channel of the stored images"))
+                }
+                Some(Normalize::Channels(of)) => {
+                    Some(("means to normalise by", of.mean.len(), stored, "channel of the stored images"))
                 }
                 // Those of one channel are of that one.
                 Some(Normalize::Groups(groups)) if !stored.contains(&groups.channels()) => {

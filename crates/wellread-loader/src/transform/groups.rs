@@ -1,5 +1,6 @@
 //! Normalisation by the group that a row belongs to: its plate, or the control wells of its plate.
 
+use super::channel_names::ChannelNames;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ pub struct GroupNormalize {
     columns: Vec<String>,
     /// The number of each group, by the text of [`wellread_store::features::keys`].
     numbers: HashMap<String, u32>,
+    /// The names of each group's channels; none where they go by number.
+    names: Vec<ChannelNames>,
     channels: usize,
     /// For each group, channel by channel.
     mean: Vec<f32>,
@@ -54,7 +57,22 @@ impl GroupNormalize {
             means.extend(mean);
             stds.extend(std);
         }
-        Ok(Self { path: path.to_owned(), columns, numbers, channels, mean: means, std: stds })
+        Ok(Self { path: path.to_owned(), columns, numbers, names: vec![], channels, mean: means, std: stds })
+    }
+
+    /// The same with the names of each group's channels.
+    pub(crate) fn with_names(self, names: Vec<ChannelNames>) -> Self {
+        Self { names, ..self }
+    }
+
+    /// The names of each group's channels; none where they go by number.
+    pub(crate) fn names(&self) -> &[ChannelNames] {
+        &self.names
+    }
+
+    /// The same groups with the numbers of other channels, so many, which go by number.
+    pub(crate) fn with_numbers(&self, channels: usize, [mean, std]: [Vec<f32>; 2]) -> Self {
+        Self { channels, mean, std, names: vec![], ..self.clone() }
     }
 
     /// The columns whose values tell the groups.

@@ -14,6 +14,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `steps`, [`field`], `fields`, `groups` | what a transform is made of |
+//! | `channel_names`, `by_name` | statistics whose channels have names, put into the order of a set's channels |
 //! | `compose` | [`Transform`]: steps put together |
 //! | `check` | what makes no sense, or does not fit an image |
 //! | `placement` | crops, flips and turns as drawn |
@@ -21,6 +22,8 @@
 //! | `affine` | factor and summand for the pass over the pixels |
 
 pub(crate) mod affine;
+mod by_name;
+mod channel_names;
 mod check;
 mod compose;
 mod error;
@@ -31,6 +34,8 @@ mod npy;
 mod placement;
 mod steps;
 
+pub(crate) use channel_names::ChannelNames;
+pub use channel_names::ChannelNormalize;
 pub use compose::Transform;
 pub use error::TransformError;
 pub use fields::GroupFields;

@@ -1,5 +1,6 @@
 //! The steps that a [`super::Transform`] is made of.
 
+use super::channel_names::ChannelNormalize;
 use super::groups::GroupNormalize;
 use std::sync::Arc;
 
@@ -138,6 +139,8 @@ pub enum Normalize {
         /// Divided by; positive.
         std: Vec<f32>,
     },
+    /// As [`Self::Stored`], with numbers of channels by name, in whatever order the channels of an image are.
+    Channels(Arc<ChannelNormalize>),
     /// As [`Self::Stored`], with numbers of the group that a row belongs to by columns beside the images, such as its plate.
     Groups(Arc<GroupNormalize>),
     /// By the mean and (population) standard deviation of each channel of each image as delivered, of its finite

@@ -1,8 +1,11 @@
 //! Channels that are asked for by name stand where they stand in each image.
 
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PixelType, Shape};
-use wellread_loader::{Dataset, GroupFields, ItemContext, Loader, MemoryStore, Stats, Targets, Transform};
+use wellread_loader::{
+    Dataset, GroupFields, GroupStats, ItemContext, Loader, MemoryStore, Normalize, Stats, Targets, Transform,
+};
 use wellread_store::Store;
 use wellread_store::concat::Concat;
 
@@ -124,5 +127,84 @@ fn statistics_have_names_that_all_images_agree_on() {
     let some = |name: &str| Some(name.to_owned());
     assert_eq!(of(&[&["DNA", "ER"], &["DNA", "ER"]]), [some("DNA"), some("ER")]);
     assert_eq!(of(&[&["DNA", "ER"], &["DNA", "AGP"]]), [some("DNA"), None]);
-    assert_eq!(of(&MIXED[..2]), [None, None]);
+    // In another order: by name, as are images that lack some.
+    assert_eq!(of(&MIXED[..2]), [some("DNA"), some("ER")]);
+    assert_eq!(of(&[&["DNA", "ER"], &["ER"], &["DNA"]]), [some("DNA"), some("ER")]);
+    assert_eq!(of(&[&["DNA", "ER"], &["ER", "RNA"]]), [None, None]);
+}
+
+#[test]
+fn statistics_are_of_names_where_images_differ_in_order() {
+    let of = |channels: &[&[&str]]| Stats::of(&images("set", channels), &[50.0], 2, &|| {}).unwrap();
+    let means = |stats: &Stats| stats.channels.iter().map(|channel| channel.mean).collect::<Vec<_>>();
+    // Rows have the values 0 1, 10 11, 20 and 30.
+    let stats = of(&[&["DNA", "ER"], &["ER", "DNA"], &["ER"], &["ER"]]);
+    assert_eq!(means(&stats), [Some(5.5), Some(15.25)]);
+    assert_eq!((stats.reordered, stats.other_names), (3, 0));
+    let stats = of(&[&["DNA", "ER"], &["ER", "DNA"], &["RNA"]]);
+    assert_eq!(means(&stats), [Some(10.0), Some(6.0)]);
+    assert_eq!((stats.reordered, stats.other_names), (0, 2));
+    let stats = of(&[&["DNA", "ER"], &["DNA", "ER"]]);
+    assert_eq!((stats.reordered, stats.other_names), (0, 0));
+}
+
+/// Statistics whose channels have these names, means and standard deviations, to normalise by.
+fn normalize(folder: &std::path::Path, channels: &[(&str, f64, f64)]) -> Normalize {
+    let names: Vec<&str> = channels.iter().map(|(name, ..)| *name).collect();
+    let mut stats = Stats::of(&images("set", &[names.as_slice()]), &[50.0], 1, &|| {}).unwrap();
+    for (channel, &(_, mean, std)) in stats.channels.iter_mut().zip(channels) {
+        (channel.mean, channel.std) = (Some(mean), Some(std));
+    }
+    let path = folder.join("stats.json");
+    std::fs::write(&path, serde_json::to_vec(&stats).unwrap()).unwrap();
+    Normalize::from_stats(path).unwrap()
+}
+
+#[test]
+fn statistics_go_by_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |channels: &[(&str, f64, f64)]| normalize(folder.path(), channels);
+    let all = of(&[("AGP", 1.0, 1.0), ("DNA", 2.0, 2.0), ("ER", 4.0, 4.0)]);
+    let dataset = Dataset::from_store(Box::new(images("set", &MIXED[..2])));
+    let build = |normalize: &Normalize, names: &[(&'static str, usize)]| {
+        let transform = Transform::default().normalize_with(normalize.clone());
+        let transform =
+            if names.is_empty() { transform } else { transform.named_channels(names.iter().copied()) };
+        Loader::builder(&dataset).batch_size(2).transform(transform).build()
+    };
+    // DNA and ER are 0 and 1 in the first image, 11 and 10 in the second.
+    let expected = [[-1.0, -0.75], [4.5, 1.5]];
+    assert_eq!(values(&build(&all, &[]).unwrap()), expected);
+    assert_eq!(values(&build(&all, &[("ER", 1), ("DNA", 0)]).unwrap()), [[-0.75, -1.0], [1.5, 4.5]]);
+    assert_eq!(values(&build(&all, &[("ER", 1)]).unwrap()), [[-0.75], [1.5]]);
+    let (mut out, mut context) = (vec![], ItemContext::new());
+    let transform = Transform::default().normalize_with(all);
+    dataset.sample_into(1, &transform, &mut out, &mut context).unwrap();
+    assert_eq!([out[0], out[16]], [4.5, 1.5]);
+    // A name that they lack.
+    let few = of(&[("DNA", 2.0, 2.0), ("RNA", 4.0, 5.0)]);
+    assert_eq!(values(&build(&few, &[("DNA", 0)]).unwrap()), [[-1.0], [4.5]]);
+    let error = build(&few, &[]).unwrap_err();
+    assert!(
+        error.is_choice() && error.to_string().contains("no statistics of the channel \"ER\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn statistics_of_groups_go_by_names() {
+    let plates: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+    let columns = RecordBatch::try_from_iter([("plate", plates)]).unwrap();
+    let dataset = Dataset::from_store(Box::new(images("set", &MIXED[..2]))).with_columns(columns).unwrap();
+    let mut stats = GroupStats::of(dataset.store(), &["plate".to_owned()], &[50.0], 1, &|| {}).unwrap();
+    // Of DNA and ER, and of ER and DNA.
+    for (group, means) in stats.groups.iter_mut().zip([[2.0, 4.0], [6.0, 9.0]]) {
+        for (channel, mean) in group.stats.channels.iter_mut().zip(means) {
+            (channel.mean, channel.std) = (Some(mean), Some(2.0));
+        }
+    }
+    let normalize = stats.normalize(std::path::Path::new("stats.json")).unwrap();
+    let builder = Loader::builder(&dataset).batch_size(2).normalize_with(normalize);
+    assert_eq!(values(&builder.clone().build().unwrap()), [[-1.0, -1.5], [1.0, 2.0]]);
+    assert_eq!(values(&builder.named_channels([("ER", 1)]).build().unwrap()), [[-1.5], [2.0]]);
 }

@@ -19,7 +19,7 @@
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
 //! | `placement` | what a table says of each cell: image, position in pixels, number |
 //! | `keys` | which image a cell is of |
-//! | `pairs` | which label image is of which image |
+//! | `pairs`, `numbers` | which label image is of which image: by columns and names, by the numbers in names |
 //! | `edge` | the box of a cell, and what of it lies outside of the image |
 //! | `found` | [`CellsReport`]: what was left out, counted, with the first few |
 //! | `mask_rows` | which label image is the mask of each image |
@@ -40,6 +40,7 @@ mod hints;
 mod join;
 mod keys;
 mod mask_rows;
+mod numbers;
 mod options;
 mod own_pixels;
 mod pairs;
@@ -55,6 +56,7 @@ mod text_columns;
 
 pub use found::{CellsReport, Found};
 pub use join::{CellSource, Cells};
+pub use numbers::{ByNumbers, by_numbers};
 pub use options::{CellOptions, Edge, Mask, Unit, Unmatched};
 pub use pairs::{agree_in_order, pair};
 pub use store::CellsStore;

@@ -117,7 +117,8 @@ pub fn agree_in_order(images: &dyn Store, labels: &dyn Store) -> Result<bool> {
     Ok(true)
 }
 
-fn stem_of(name: &str) -> &str {
+/// The last part of a name, without the ending of a file.
+pub(super) fn stem_of(name: &str) -> &str {
     profiles::parts(name).last().copied().unwrap_or_default()
 }
 

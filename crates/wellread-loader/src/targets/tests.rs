@@ -1,0 +1,100 @@
+//! Which targets are of which images, and that both fit.
+
+use super::*;
+use crate::MemoryStore;
+use wellread_image::PixelType;
+
+fn set(names: &[&str], shape: Shape) -> Dataset {
+    let mut store = MemoryStore::new("set");
+    for name in names {
+        store.push(*name, shape, PixelType::U8, vec![0; shape.pixels()]).unwrap();
+    }
+    Dataset::from_store(Box::new(store))
+}
+
+fn find(images: &[&str], targets: &[&str], rows: Option<&[usize]>, is_lenient: bool) -> Result<Pairs> {
+    let shape = Shape::plane(2, 2);
+    let (images, targets) = (set(images, shape), set(targets, shape));
+    let rows = rows.map_or(Rows::All(images.len()), |rows| Rows::Some(rows.into()));
+    Pairs::find(&images, &targets, &rows, is_lenient, None)
+}
+
+#[test]
+fn targets_are_found_by_names_else_by_order() {
+    for (images, targets) in [
+        (["a", "b"], ["a", "b"]),
+        (["a", "b"], ["0", "1"]),
+        (["image_1", "image_2"], ["mask_1", "mask_2"]),
+        (["s1_ch1", "s2_ch1"], ["s1_ch2", "s2_ch2"]),
+    ] {
+        assert!(matches!(find(&images, &targets, None, false), Ok(Pairs::Order)), "{targets:?}");
+    }
+    let by_name = |targets: &[&str]| match find(&["a", "b"], targets, None, false) {
+        Ok(Pairs::Names(found)) => found,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(by_name(&["b", "a"]), [Some(1), Some(0)]);
+    assert_eq!(by_name(&["c_mask", "b_mask", "a_mask"]), [Some(2), Some(1)]);
+}
+
+#[test]
+fn numbers_pair_and_are_never_overruled_by_order() {
+    let images = ["img_1", "img_10", "img_2"];
+    for targets in
+        [["001", "002", "010"], ["mask_1", "mask_2", "mask_10"], ["img_mask_1", "img_mask_2", "img_mask_10"]]
+    {
+        match find(&images, &targets, None, false) {
+            Ok(Pairs::Names(found)) => assert_eq!(found, [Some(0), Some(2), Some(1)], "{targets:?}"),
+            other => panic!("{targets:?}: {other:?}"),
+        }
+    }
+    assert!(matches!(find(&images, &["1", "10", "2"], None, false), Ok(Pairs::Order)));
+    let error = find(&images, &["0", "1", "2"], None, false).unwrap_err();
+    assert!(error.is_choice(), "{error}");
+    for part in ["row 0 is img_1", "would be 0", "pairing=\"order\""] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn names_with_nothing_in_common_are_taken_in_order_where_that_is_asked_for() {
+    let error = find(&["a", "b"], &["x", "y"], None, false).unwrap_err();
+    assert!(error.is_choice() && error.to_string().contains("pairing=\"order\""), "{error}");
+    let shape = Shape::plane(2, 2);
+    let by = |images: &[&str], targets: &[&str], pairing| {
+        let (images, targets) = (set(images, shape), set(targets, shape));
+        Pairs::find(&images, &targets, &Rows::All(images.len()), false, Some(pairing))
+    };
+    assert!(matches!(by(&["a", "b"], &["x", "y"], Pairing::Order), Ok(Pairs::Order)));
+    assert!(matches!(by(&["a", "b"], &["b", "a"], Pairing::Order), Ok(Pairs::Order)));
+    let other = by(&["a", "b"], &["x"], Pairing::Order).unwrap_err();
+    assert!(other.is_choice() && other.to_string().contains("1 target for 2 images"), "{other}");
+    assert!(matches!(by(&["a", "b"], &["a", "b"], Pairing::Names), Ok(Pairs::Names(_))));
+    assert!(by(&["a", "b"], &["0", "1"], Pairing::Names).is_err());
+}
+
+#[test]
+fn images_without_targets_are_counted_and_named() {
+    let error = find(&["a", "b", "c", "d", "e"], &["a_mask"], None, false).unwrap_err().to_string();
+    assert!(error.contains("4 of 5 images have no target among the 1 image of set: b, c, d …"), "{error}");
+    // Those that are not loaded need none, and may lack one where rows may be skipped.
+    assert!(find(&["a", "b"], &["a_mask"], Some(&[0]), false).is_ok());
+    let lenient = find(&["a", "b"], &["a_mask"], None, true).unwrap();
+    let images = set(&["a", "b"], Shape::plane(2, 2));
+    assert_eq!(lenient.row(&images, 0).unwrap(), 0);
+    assert!(lenient.row(&images, 1).unwrap_err().to_string().contains("row 1: the image has no target"));
+    assert!(find(&["a", "b"], &["x"], None, true).is_err(), "nothing fits");
+}
+
+#[test]
+fn targets_are_as_large_as_their_images() {
+    let check = |image: [usize; 5], target: [usize; 5]| {
+        Pairs::check([&set(&["a"], Shape(image)), &set(&["a"], Shape(target))], [0, 0])
+    };
+    assert!(check([1, 3, 4, 8, 9], [1, 1, 1, 8, 9]).is_ok());
+    assert!(check([2, 3, 4, 8, 9], [2, 1, 4, 8, 9]).is_ok());
+    for target in [[1, 1, 1, 9, 8], [1, 1, 2, 8, 9], [2, 1, 1, 8, 9]] {
+        let error = check([1, 3, 4, 8, 9], target).unwrap_err().to_string();
+        assert!(error.contains("row 0") && error.contains("(TCZYX)"), "{error}");
+    }
+}

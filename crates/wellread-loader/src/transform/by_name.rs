@@ -1,0 +1,139 @@
+//! Statistics whose channels have names, in the order of the channels of a set's images.
+//!
+//! ```text
+//!   statistics: DNA ER AGP          the first image: ER AGP DNA
+//!        └────────────── by name ──────────┘ ──▶ numbers of ER, AGP, DNA; other images follow the first by name
+//! ```
+
+use super::channel_names::{ChannelNames, Delivered};
+use super::compose::Transform;
+use super::error::TransformError;
+use super::groups::GroupNormalize;
+use super::steps::Normalize;
+use std::sync::Arc;
+
+/// Numbers at their places; of a channel without, those that change nothing.
+fn placed(places: &[Option<usize>], mean: &[f32], std: &[f32]) -> [Vec<f32>; 2] {
+    let of = |numbers: &[f32], none: f32| {
+        let number = |place: &Option<usize>| place.and_then(|at| numbers.get(at).copied()).unwrap_or(none);
+        places.iter().map(number).collect::<Vec<f32>>()
+    };
+    [of(mean, 0.0), of(std, 1.0)]
+}
+
+impl Transform {
+    /// Whether it normalises by statistics whose channels have names.
+    pub(crate) fn has_named_statistics(&self) -> bool {
+        match &self.normalize {
+            Some(Normalize::Channels(_)) => true,
+            Some(Normalize::Groups(groups)) => groups.names().iter().any(ChannelNames::is_any),
+            _ => false,
+        }
+    }
+
+    /// The same with statistics in the order of the channels of the first image, which are called `there`. Where its channels go by
+    /// number, those of other images follow its names.
+    ///
+    /// # Errors
+    /// A channel that the statistics do not have.
+    pub(crate) fn with_statistics_of(mut self, there: &[String]) -> Result<Self, TransformError> {
+        let mask = self.mask(there.len());
+        let numbers = self.channels.clone().unwrap_or_else(|| (0..there.len()).collect());
+        let name_of = |number: usize| {
+            let is_once =
+                |name: &&String| !name.is_empty() && there.iter().filter(|other| other == name).count() == 1;
+            there.get(number).filter(is_once).map(String::as_str)
+        };
+        let chosen = self.channel_names.clone();
+        let channels = numbers.iter().enumerate().filter(|&(_, &number)| Some(number) != mask);
+        let channels = channels.map(|(i, &number)| match &chosen {
+            Some(names) => (number, names.get(i).map(String::as_str)),
+            None => (number, name_of(number)),
+        });
+        let images = Delivered { stored: there.len(), channels: channels.collect() };
+        self.normalize = match self.normalize {
+            Some(Normalize::Channels(of)) => {
+                let places = of.names.places(&of.path, &images)?;
+                let [mean, std] = placed(&places, &of.mean, &of.std);
+                Some(Normalize::Stored { mean, std })
+            }
+            Some(Normalize::Groups(groups)) => {
+                let each = groups.names().iter().map(|names| names.places(groups.path(), &images));
+                let places = each.collect::<Result<Vec<_>, _>>()?;
+                Some(Normalize::Groups(Arc::new(groups.placed(there.len(), &places))))
+            }
+            other => other,
+        };
+        if chosen.is_none() {
+            let names: Option<Vec<String>> =
+                numbers.iter().map(|&number| name_of(number).map(str::to_owned)).collect();
+            self.statistics_names = names.map(Into::into);
+        }
+        Ok(self)
+    }
+}
+
+impl GroupNormalize {
+    /// The same with each group's numbers at these places of images of so many channels.
+    fn placed(&self, channels: usize, places: &[Vec<Option<usize>>]) -> Self {
+        let [means, stds] = self.numbers();
+        let own = self.channels();
+        let (mut mean, mut std) = (vec![], vec![]);
+        for (group, places) in places.iter().enumerate() {
+            let of = group * own..(group + 1) * own;
+            let [m, s] = placed(places, &means[of.clone()], &stds[of]);
+            mean.extend(m);
+            std.extend(s);
+        }
+        self.with_numbers(channels, [mean, std])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::channel_names::ChannelNormalize;
+    use super::*;
+    use std::path::Path;
+
+    fn named(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    fn transform(names: &[Option<&str>]) -> Transform {
+        let names = ChannelNames::new(names.iter().map(|name| name.map(str::to_owned)));
+        let mean = vec![1.0, 2.0, 3.0];
+        let of = ChannelNormalize::new(Path::new("s.json"), names, [mean.clone(), mean]);
+        Transform::default().normalize_with(Normalize::Channels(Arc::new(of)))
+    }
+
+    fn means(transform: Transform, there: &[&str]) -> Vec<f32> {
+        match transform.with_statistics_of(&named(there)).unwrap().normalize {
+            Some(Normalize::Stored { mean, std }) if mean.len() == std.len() => mean,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn numbers_go_by_names() {
+        let all = [Some("DNA"), Some("ER"), Some("AGP")];
+        assert_eq!(means(transform(&all), &["ER", "AGP", "DNA"]), [2.0, 3.0, 1.0]);
+        assert_eq!(means(transform(&all), &["AGP"]), [3.0]);
+        // What is not delivered needs none.
+        let er = transform(&all).named_channels([("ER", 1)]);
+        assert_eq!(means(er, &["RNA", "ER"]), [0.0, 2.0]);
+        // By number where there is no name.
+        assert_eq!(means(transform(&all), &["", "", ""]), [1.0, 2.0, 3.0]);
+        assert_eq!(means(transform(&[None, Some("ER"), None]), &["a", "b_is_no_ER", "c"][..1]), [1.0]);
+        let kept = transform(&all).with_statistics_of(&named(&["ER", "DNA"])).unwrap();
+        assert_eq!(kept.statistics_names.as_deref(), Some(named(&["ER", "DNA"]).as_slice()));
+    }
+
+    #[test]
+    fn other_names_are_refused() {
+        let all = [Some("DNA"), Some("ER"), Some("AGP")];
+        let error = transform(&all).with_statistics_of(&named(&["DNA", "RNA"])).unwrap_err();
+        assert_eq!(error.cause, "s.json has no statistics of the channel \"RNA\": it has DNA, ER, AGP");
+        let error = transform(&all).with_statistics_of(&named(&["", "", "", ""])).unwrap_err();
+        assert_eq!(error.cause, "s.json has statistics of 3 channels, but there are 4");
+    }
+}

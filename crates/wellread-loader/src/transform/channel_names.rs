@@ -1,0 +1,93 @@
+//! Names of the channels that statistics are of, and where an image's channels are found among them.
+
+use super::error::TransformError;
+use std::path::{Path, PathBuf};
+use wellread_store::words::counted;
+
+/// Means and standard deviations of channels with names, in units of stored values: [`Normalize::from_stats`](super::Normalize) of a
+/// set whose images name their channels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelNormalize {
+    pub(super) path: PathBuf,
+    pub(super) names: ChannelNames,
+    pub(crate) mean: Vec<f32>,
+    pub(crate) std: Vec<f32>,
+}
+
+/// The names of the channels of statistics, where they are known and no other channel has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChannelNames(Vec<Option<String>>);
+
+impl ChannelNames {
+    /// Of the names that a file has.
+    pub(crate) fn new(names: impl IntoIterator<Item = Option<String>>) -> Self {
+        let all: Vec<Option<String>> = names.into_iter().collect();
+        let is_once = |name: &String| {
+            !name.is_empty()
+                && all.iter().filter(|other| other.as_deref() == Some(name.as_str())).count() == 1
+        };
+        Self(all.iter().map(|name| name.clone().filter(is_once)).collect())
+    }
+
+    /// Whether any is known.
+    pub(crate) fn is_any(&self) -> bool {
+        self.0.iter().any(Option::is_some)
+    }
+
+    /// For each channel of an image its place in the statistics: by its name, or by its number where its name, or that in the
+    /// statistics, is not known. Channels that are not delivered have none.
+    pub(super) fn places(
+        &self,
+        path: &Path,
+        images: &Delivered<'_>,
+    ) -> Result<Vec<Option<usize>>, TransformError> {
+        let mut places = vec![None; images.stored];
+        for &(stored, name) in &images.channels {
+            let Some(place) = places.get_mut(stored) else { continue };
+            let named = name.and_then(|name| self.0.iter().position(|own| own.as_deref() == Some(name)));
+            let own = self.0.get(stored);
+            *place = match (named, name, own) {
+                (Some(at), ..) => Some(at),
+                (None, None, Some(_)) | (None, Some(_), Some(None)) => Some(stored),
+                (None, Some(name), _) if self.is_any() => {
+                    let there: Vec<&str> = self.0.iter().flatten().map(String::as_str).collect();
+                    return Err(TransformError::new(
+                        format!(
+                            "{} has no statistics of the channel {name:?}: it has {}",
+                            path.display(),
+                            there.join(", ")
+                        ),
+                        "compute them of images whose channels have these names (wellread stats), or give means and standard deviations",
+                    ));
+                }
+                _ => {
+                    return Err(TransformError::new(
+                        format!(
+                            "{} has statistics of {}, but there are {}",
+                            path.display(),
+                            counted(self.0.len(), "channel"),
+                            images.stored
+                        ),
+                        "compute them of these images: wellread stats",
+                    ));
+                }
+            };
+        }
+        Ok(places)
+    }
+}
+
+/// The channels that are delivered of the first image of a set, without its mask.
+pub(super) struct Delivered<'a> {
+    /// How many channels it has.
+    pub(super) stored: usize,
+    /// The number of each, and its name where it is known and no other channel has it.
+    pub(super) channels: Vec<(usize, Option<&'a str>)>,
+}
+
+impl ChannelNormalize {
+    /// Channel by channel; `path` is the file that they are of, for messages.
+    pub(crate) fn new(path: &Path, names: ChannelNames, [mean, std]: [Vec<f32>; 2]) -> Self {
+        Self { path: path.to_owned(), names, mean, std }
+    }
+}
