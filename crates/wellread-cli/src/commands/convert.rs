@@ -11,19 +11,19 @@ use super::write_options::WriteArgs;
 use super::{OpenArgs, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
-use complete::Finding;
+use complete::{Finding, size};
 use features::{Features, Joining, features_of};
 use layouts::LayoutArg;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use target::{check_files, check_places, target_format};
+use target::{check_files, check_places, refuse_ignored, target_format};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{Error, Format, RowInfo, Store, WriteOptions, labels, masks, registry, staged, unkept};
+use wellread_store::{Error, Format, Store, WriteOptions, labels, masks, registry, staged, unkept};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
@@ -84,6 +84,7 @@ pub struct Args {
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
+    refuse_ignored(&args.write, format)?;
     args.write.say_what_is_ignored(format, ui);
     let source = layouts::of_source(&args.open).open(&args.source)?;
     source.hints().complete(0..source.len())?;
@@ -151,9 +152,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         document["verify_seconds"] = seconds.into();
         document
     };
+    let is_of_cells = args.open.cells.cells.is_some();
     if args.resume
         && !args.write.overwrite
-        && let Some(Finding { bytes: total, differences }) = complete::of(&*source, args, format, &options)?
+        && let Some(Finding { bytes: total, differences }) =
+            complete::of(&*source, &args.target, format, &options, is_of_cells)?
     {
         if !differences.is_empty() {
             let cause = format!(
@@ -163,7 +166,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             let hint = "--overwrite writes it anew, or choose another name";
             return Err(Error::new(&args.target, cause).hint(hint).into());
         }
-        let compared = if args.open.cells.cells.is_some() {
+        let compared = if is_of_cells {
             "their pixels are the same"
         } else {
             "pixels are compared by `wellread verify --against`"
@@ -255,11 +258,6 @@ fn looks_of(source: &dyn Store) -> Vec<String> {
 /// Bytes of the pixels of so many images, from the first on.
 fn bytes_of_pixels(source: &dyn Store, images: usize) -> wellread_store::Result<u64> {
     (0..images).map(|row| source.row_info(row).map(size)).sum()
-}
-
-/// Bytes of the pixels of an image.
-fn size(info: RowInfo) -> u64 {
-    (info.shape.pixels() * info.dtype.size()) as u64
 }
 
 /// What is said where a conversion failed: why, and what it left.

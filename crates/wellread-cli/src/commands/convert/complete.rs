@@ -7,8 +7,8 @@
 //!
 //! No set records which command has written it. So what is compared is what can be seen, and of options those that are given.
 
-use super::Args;
 use crate::output::Outcome;
+use std::path::Path;
 use wellread_store::read_back::{self, Digests};
 use wellread_store::{
     Compression, Error, Format, OpenOptions, RowHints, RowInfo, Store, StoreLayout, WriteOptions, features,
@@ -26,22 +26,23 @@ pub(super) struct Finding {
     pub differences: Vec<String>,
 }
 
-/// Looks at the target: `None` where a part of it is waiting to be gone on with, or where it has not the images of the source, in their
-/// order, by name, shape and type.
+/// Looks at the target at `path`: `None` where a part of it is waiting to be gone on with, or where it has not the images of the
+/// source, in their order, by name, shape and type. `is_of_cells` compares pixels.
 ///
 /// # Errors
 /// Columns of the target, or pixels of the source, that cannot be read.
 pub(super) fn of(
     source: &dyn Store,
-    args: &Args,
+    path: &Path,
     format: &Format,
     options: &WriteOptions,
+    is_of_cells: bool,
 ) -> Outcome<Option<Finding>> {
-    if staged::part(&args.target).is_some() {
+    if staged::part(path).is_some() {
         return Ok(None);
     }
     let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
-    let Ok(target) = wellread_store::open(&args.target, &open) else { return Ok(None) };
+    let Ok(target) = wellread_store::open(path, &open) else { return Ok(None) };
     let target = &*target;
     if target.len() != source.len() {
         return Ok(None);
@@ -50,15 +51,15 @@ pub(super) fn of(
         |store: &dyn Store, row| store.row_info(row).and_then(|info| Ok((store.name(row)?, info))).ok();
     let same = |row| {
         let (name, info) = image(source, row)?;
-        (image(target, row)? == (name, info)).then(|| super::size(info))
+        (image(target, row)? == (name, info)).then(|| size(info))
     };
     let Some(bytes) = (0..source.len()).map(same).sum::<Option<u64>>() else { return Ok(None) };
     let mut differences = columns(target, format, options)?;
     differences.extend(layout(target, format, options));
     // A table of cells may be another one since, of the same names: what was cut out tells.
-    if args.open.cells.cells.is_some() {
+    if is_of_cells {
         let checked =
-            read_back::check(source, &Digests::default(), target, source.len(), args.write.jobs, &|| {});
+            read_back::check(source, &Digests::default(), target, source.len(), options.jobs, &|| {});
         match checked {
             Ok(_) => {}
             Err(error) if error.path().starts_with(source.path()) => return Err(error.into()),
@@ -69,6 +70,11 @@ pub(super) fn of(
         }
     }
     Ok(Some(Finding { bytes, differences }))
+}
+
+/// Bytes of the pixels of an image.
+pub(super) fn size(info: RowInfo) -> u64 {
+    (info.shape.pixels() * info.dtype.size()) as u64
 }
 
 /// What is otherwise of the columns beside the images.

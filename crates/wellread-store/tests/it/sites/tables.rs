@@ -209,3 +209,15 @@ fn a_companion_describes_files_that_do_not_say_whose_they_are() {
     let error = failure(dir.path(), &options());
     assert!(error.contains("x.companion.ome") && error.contains("move it elsewhere"), "{error}");
 }
+
+#[test]
+fn a_folder_with_nothing_but_a_table_says_to_give_the_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let (images, tables) = (dir.path().join("images"), dir.path().join("tables"));
+    write(&images, &["a-ch1.tif", "a-ch2.tif", "b-ch1.tif", "b-ch2.tif"]);
+    std::fs::create_dir(&tables).unwrap();
+    table(&tables, images.to_str().unwrap());
+    let error = failure(&tables, &options());
+    assert!(error.contains("give that file itself"), "{error}");
+    assert_eq!(open(&tables.join("load_data.csv"), &options()).unwrap().len(), 2);
+}
