@@ -138,10 +138,11 @@ class Dataset:
         if layout is None and pattern is None and format is None:
             strays = self._native.strays()
             if strays is not None:
+                layout_of, sentence, clash = strays
+                others_out = f'layout="{layout_of}", unmatched="skip" leaves others out'
+                advice = "pattern= with a field that tells them apart" if clash else others_out
                 warnings.warn(
-                    f'{self._path}: {strays[1]}: layout="{strays[0]}", unmatched="skip" leaves others out; '
-                    'layout="files" if single files are meant',
-                    stacklevel=2,
+                    f'{self._path}: {sentence}: {advice}; layout="files" if single files are meant', stacklevel=2
                 )
 
     def _open(self, path: str | list[str], options: dict[str, Any]) -> None:

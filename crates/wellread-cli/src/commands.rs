@@ -177,10 +177,13 @@ pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
         to_stderr(format!("note: {path}: {unnamed} (--layout files reads each file as an image)"));
     }
     let Some(strays) = wellread_store::sites::strays(store, options) else { return };
-    to_stderr(format!(
-        "note: {path}: {strays} (--layout {} --unmatched skip leaves others out; --layout files if single files are meant)",
-        strays.layout
-    ));
+    let single = "--layout files if single files are meant";
+    let advice = if strays.is_clash() {
+        "--pattern with a field that tells them apart".to_owned()
+    } else {
+        format!("--layout {} --unmatched skip leaves others out", strays.layout)
+    };
+    to_stderr(format!("note: {path}: {strays} ({advice}; {single})"));
 }
 
 /// Values as one default of an option that takes a list, shown in the help text as it is typed.

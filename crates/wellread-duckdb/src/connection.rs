@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use wellread_store::process::Own;
-use wellread_store::{Error, Result};
+use wellread_store::{Error, FILE_TOO_LARGE_HINT, Result};
 
 /// A database and its idle connections.
 pub(crate) struct Database {
@@ -120,6 +120,8 @@ fn said(path: &Path, what: &str, error: &duckdb::Error, otherwise: &str) -> Erro
         "open the database once for writing, so that its log is merged (CHECKPOINT)"
     } else if text.contains("No space left") || text.contains("disk full") {
         "free some space or write elsewhere"
+    } else if text.contains("File too large") {
+        FILE_TOO_LARGE_HINT
     } else {
         otherwise
     };
@@ -138,5 +140,8 @@ mod tests {
         let written = failed_to_write(path, &error).to_string();
         assert!(written.contains("already exists") && !written.contains("corrupt"), "{written}");
         assert!(failed(path, "cannot read", &error).to_string().contains("corrupt"));
+        let limit = "IO Error: Could not write file \"a.duckdb\": File too large".to_owned();
+        let written = failed_to_write(path, &duckdb::Error::InvalidParameterName(limit)).to_string();
+        assert!(written.contains("ulimit -f") && !written.contains("report this"), "{written}");
     }
 }

@@ -3,7 +3,7 @@
 use lance_core::Error as LanceError;
 use std::borrow::Cow;
 use std::path::Path;
-use wellread_store::Error;
+use wellread_store::{Error, FILE_TOO_LARGE_HINT};
 
 /// What the writer was doing.
 pub(crate) const CANNOT_WRITE: &str = "cannot write";
@@ -20,6 +20,7 @@ pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
         }
         LanceError::DiskCapExceeded { .. } => "free some space or write elsewhere",
         _ if text.contains("No space left") => "free some space or write elsewhere",
+        _ if text.contains("File too large") => FILE_TOO_LARGE_HINT,
         _ if text.contains("Permission denied") => "check the permissions of the folder and what is in it",
         _ if text.contains("ewer version")
             || text.contains("nknown Lance storage version")

@@ -199,11 +199,12 @@ impl Dataset {
             .with(py, Activity::Opening, |dataset| Ok(wellread::store::masks::among_files(dataset.store())))
     }
 
-    /// The layout that most names of files are of, and how many, where each file is an image since some are not.
-    fn strays(&self, py: Python<'_>) -> PyResult<Option<(String, String)>> {
+    /// The layout that most names of files are of, and how many, where each file is an image since some are not; or that all are of,
+    /// and why each file is an image, and true.
+    fn strays(&self, py: Python<'_>) -> PyResult<Option<(String, String, bool)>> {
         self.opened.with(py, Activity::Opening, |dataset| {
             let strays = wellread::store::sites::strays(dataset.store(), &OpenOptions::default());
-            Ok(strays.map(|strays| (strays.layout.to_owned(), strays.to_string())))
+            Ok(strays.map(|strays| (strays.layout.to_owned(), strays.to_string(), strays.is_clash())))
         })
     }
 

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// Result of everything that touches storage.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// What to do where the system says that a file became too large.
+pub const FILE_TOO_LARGE_HINT: &str = "raise the limit on the size of files (ulimit -f) or write elsewhere";
+
 /// What went wrong, where, and what to do about it.
 ///
 /// Printed as `FILE: row N: cause (hint: …)`; parts that are unknown are left out.
@@ -48,7 +51,7 @@ impl Error {
             K::NotFound => Some("check the path"),
             K::PermissionDenied => Some("check the permissions of the file and of its folder"),
             K::StorageFull | K::QuotaExceeded => Some("free some space or write elsewhere"),
-            K::FileTooLarge => Some("raise the limit on the size of files (ulimit -f) or write elsewhere"),
+            K::FileTooLarge => Some(FILE_TOO_LARGE_HINT),
             K::UnexpectedEof => Some("the file is probably truncated; copy or write it again"),
             _ if is_of_too_many_files(error) => {
                 Some("raise the limit on open files (ulimit -n), or put the set into fewer files")

@@ -9,12 +9,14 @@
 //! They are read whole, a row per image in the images' order, and carried through conversion. Profiles of another table are
 //! joined to the images by [`crate::profiles`].
 
+mod differing;
 mod durations;
 mod index;
 mod plain;
 mod row_id;
 mod unique;
 
+pub use differing::differing;
 pub(crate) use durations::with_durations;
 pub use durations::{durations, has_durations, without_durations};
 pub(crate) use index::Index;

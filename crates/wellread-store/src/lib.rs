@@ -135,7 +135,7 @@ pub mod with_columns;
 pub mod write;
 
 pub use concat::{open, open_all};
-pub use error::{Error, Result};
+pub use error::{Error, FILE_TOO_LARGE_HINT, Result};
 pub use format::{Format, Missing, OpenOptions, Unmatched, formats};
 pub use hints::{
     FeatureTable, Hints, PageCache, PartTable, Renamed, RowCut, RowFacts, RowHints, SetPart, SiteSummary,

@@ -132,6 +132,9 @@ fn refuse_address(path: &Path, writing: bool) -> Result<()> {
     }
 }
 
+/// What CellProfiler's table of files is called, which names images that may lie elsewhere.
+const TABLE_OF_FILES: &str = "load_data.csv";
+
 /// The format that `path` is in, by its content.
 ///
 /// # Errors
@@ -169,6 +172,10 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
     let name = path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
     if let Some(absent) = absent_format_of(&name) {
         return Err(error.hint(format_args!("by its name it is {}; {}", absent.name, absent.how_to_get)));
+    }
+    if probe.is_dir && probe.entries.iter().any(|entry| entry == TABLE_OF_FILES) {
+        let hint = format!("where the images of its {TABLE_OF_FILES} lie elsewhere, give that file itself");
+        return Err(error.hint(hint));
     }
     Err(error.hint(format_args!("this build reads {}", known.join(", "))))
 }

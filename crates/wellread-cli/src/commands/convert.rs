@@ -1,6 +1,7 @@
 //! `wellread convert SRC DST`
 
 mod check;
+mod complete;
 mod features;
 mod layouts;
 mod target;
@@ -10,18 +11,19 @@ use super::write_options::WriteArgs;
 use super::{OpenArgs, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
+use complete::{Finding, size};
 use features::{Features, Joining, features_of};
 use layouts::LayoutArg;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use target::{check_files, check_places, target_format};
+use target::{check_files, check_places, refuse_ignored, target_format};
 use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{
-    Format, OpenOptions, RowInfo, Store, WriteOptions, labels, masks, registry, staged, unkept,
-};
+use wellread_store::{Error, Format, Store, WriteOptions, labels, masks, registry, staged, unkept};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
@@ -82,6 +84,7 @@ pub struct Args {
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
+    refuse_ignored(&args.write, format)?;
     args.write.say_what_is_ignored(format, ui);
     let source = layouts::of_source(&args.open).open(&args.source)?;
     source.hints().complete(0..source.len())?;
@@ -119,8 +122,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let mut options = args.write.options();
     let joining = args.join.as_deref().zip(args.on.as_deref());
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
-    let Features { columns, joined, left_out, renamed } =
-        features_of(&*source, joining.as_ref(), (format, args.target.as_path()), ui)?;
+    let Features { columns, joined, left_out, renamed, notes } =
+        features_of(&*source, joining.as_ref(), (format, args.target.as_path()))?;
     options.features = columns;
     if format.keeps_features {
         options.types = types;
@@ -149,18 +152,33 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         document["verify_seconds"] = seconds.into();
         document
     };
+    let is_of_cells = args.open.cells.cells.is_some();
     if args.resume
         && !args.write.overwrite
-        && let Some(total) = complete(&*source, args, format, &options)
+        && let Some(Finding { bytes: total, differences }) =
+            complete::of(&*source, &args.target, format, &options, is_of_cells)?
     {
+        if !differences.is_empty() {
+            let cause = format!(
+                "is complete, but not what this command would write: {}; nothing was written",
+                differences.join("; ")
+            );
+            let hint = "--overwrite writes it anew, or choose another name";
+            return Err(Error::new(&args.target, cause).hint(hint).into());
+        }
+        let compared = if is_of_cells {
+            "their pixels are the same"
+        } else {
+            "pixels are compared by `wellread verify --against`"
+        };
         ui.say(format!(
-            "{} is complete: it has the {} of the source by name, shape and type, and nothing is left to do (pixels are \
-             compared by `wellread verify --against`)",
+            "{} is complete: it has the {} of the source by name, shape and type, and nothing is left to do ({compared})",
             args.target.display(),
             counted(source.len(), "image")
         ));
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
+    notes.into_iter().for_each(|note| note.tell(ui));
     let part = staged::part(&args.target).filter(|_| !args.resume);
     let mut writer = registry::create(&args.target, format.name, &options)?;
     if let Some(part) = part.filter(|part| !part.exists()) {
@@ -242,11 +260,6 @@ fn bytes_of_pixels(source: &dyn Store, images: usize) -> wellread_store::Result<
     (0..images).map(|row| source.row_info(row).map(size)).sum()
 }
 
-/// Bytes of the pixels of an image.
-fn size(info: RowInfo) -> u64 {
-    (info.shape.pixels() * info.dtype.size()) as u64
-}
-
 /// What is said where a conversion failed: why, and what it left.
 fn failed(
     error: wellread_store::Error,
@@ -276,31 +289,6 @@ fn failed(
     Failure::Failed(format!("{why}\n{left}"))
 }
 
-/// The bytes of all pixels where an earlier run has finished the target: no part of it is waiting to be gone on with, and it has
-/// the images of the source, in their order, by name, shape and type, and the columns that belong beside them.
-fn complete(source: &dyn Store, args: &Args, format: &Format, options: &WriteOptions) -> Option<u64> {
-    if staged::part(&args.target).is_some() {
-        return None;
-    }
-    let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
-    let target = wellread_store::open(&args.target, &open).ok()?;
-    let names = target.hints().feature_names();
-    let has_columns = options
-        .features
-        .as_ref()
-        .is_none_or(|columns| columns.schema().fields().iter().all(|f| names.contains(f.name())));
-    if target.len() != source.len() || !has_columns {
-        return None;
-    }
-    let image =
-        |store: &dyn Store, row| store.row_info(row).and_then(|info| Ok((store.name(row)?, info))).ok();
-    let same = |row| {
-        let (name, info) = image(source, row)?;
-        (image(&*target, row)? == (name, info)).then(|| size(info))
-    };
-    (0..source.len()).map(same).sum()
-}
-
 /// What a resumable set is made of: the source, by place and number of images, and all that decides what is written.
 fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelType]) -> Outcome<String> {
     if let Some(why) = format.cannot_resume {
@@ -318,16 +306,32 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
         whole.to_str().map_or_else(|| bytes.escape_ascii().to_string(), str::to_owned)
     };
     let WriteArgs { compression, chunk, shard, variant, .. } = &args.write;
-    let profiles = args.join.as_deref().map(|p| (path(p), p.metadata().map_or(0, |m| m.len())));
+    // A table that says something else since is another one, also under the same name.
+    let table = |table: &Path| (path(table), digest(table));
+    let cells: Vec<_> = args.open.cells.paths().map(table).collect();
+    let profiles = args.join.as_deref().map(table);
     Ok(serde_json::json!({
         "source": path(&args.source), "images": source.len(), "bytes": source.bytes_on_disk()?,
         "opened": format!("{:?}", args.open), "format": format.name, "types": types,
         "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
         "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on,
+        "cells": cells,
         "columns": args.columns,
         "wellread": env!("CARGO_PKG_VERSION"),
     })
     .to_string())
+}
+
+/// What a file holds, as one number; `None` of a folder, and of what cannot be read.
+fn digest(path: &Path) -> Option<u64> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let (mut hasher, mut buffer) = (DefaultHasher::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut buffer).ok()? {
+            0 => return Some(hasher.finish()),
+            n => hasher.write(&buffer[..n]),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ fn what_a_format_does_not_have_is_wrong_usage() {
     generate(&set, 2, &["--formats", "tiff"]);
     let tiff = set.join("tiff");
     let before = files_below(dir.path());
-    let asked: [(&str, &[&str], &str); 11] = [
+    let asked: [(&str, &[&str], &str); 15] = [
         ("out.jpg", &[], "written as PNG"),
         ("png", &["--format", "image-folder", "--compression", "lzw"], "PNG has no compression lzw"),
         ("png", &["--format", "image-folder", "--variant", "jpeg"], "has no variant \"jpeg\""),
@@ -103,6 +103,14 @@ fn what_a_format_does_not_have_is_wrong_usage() {
         ("a.zarr", &["--compression", "lzw"], "OME-Zarr has no compression lzw"),
         ("a.tiff", &["--variant", "0.4"], "TIFF has no variant \"0.4\""),
         ("a.tiff", &["--compression", "snappy"], "TIFF has no compression snappy"),
+        ("a.tiff", &["--shard", "1,1,1,16,16"], "TIFF files have no shards"),
+        ("png", &["--format", "image-folder", "--shard", "1,1,1,8,8"], "PNG files have no shards"),
+        ("png", &["--format", "image-folder", "--chunk", "1,1,1,8,8"], "PNG files have no chunks"),
+        (
+            "dataset",
+            &["--layout", "dataset", "--variant", "z-plane", "--chunk", "1,1,1,8,8"],
+            "give one of them",
+        ),
     ];
     for (target, more, said) in asked {
         let target = dir.path().join(target);

@@ -169,3 +169,67 @@ fn columns_of_one_name_are_all_read() {
     let table = read(&target);
     assert_eq!((column(&table, "v"), column(&table, "v_y")), (vec![1, 2], vec![3, 4]));
 }
+
+/// A complete target is not what a command with other columns or options would write, and that is said; nothing is written.
+#[test]
+fn resuming_what_is_complete_names_what_would_be_written_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let [images, names] = images(dir.path());
+    let [source, profiles] = ["source.parquet", "profiles.parquet"].map(|name| dir.path().join(name));
+    write(&source, [("ome_image", images)]);
+    for format in ["lance", "duckdb"].into_iter().filter(|format| has_format(format)) {
+        let target = dir.path().join(format!("resumed-{format}"));
+        let resume = |column: &str, values: [i64; 2], more: &[&str]| {
+            write(&profiles, [("f", names.clone()), (column, ints(values))]);
+            let command = ["convert", arg(&source), arg(&target), "--format", format, "--resume"];
+            wellread(&[&command[..], &["--join", arg(&profiles), "--on", "f"], more].concat())
+        };
+        let first = resume("v", [1, 2], &[]);
+        assert!(first.code == 0 && first.stdout.contains("2 of 2 images have a profile"), "{}", first.stderr);
+        let again = resume("v", [1, 2], &[]);
+        assert!(again.code == 0 && again.stdout.contains("is complete"), "{format}: {}", again.stderr);
+        assert!(!again.stdout.contains("have a profile"), "{}", again.stdout);
+        for (column, values, said) in [
+            ("v", [1, 3], &["its column \"v\" has other values"][..]),
+            ("w", [1, 2], &["it has no column \"w\"", "it has a column \"v\", which is none now"]),
+        ] {
+            let other = resume(column, values, &[]);
+            assert_eq!(other.code, 1, "{format}: {}", other.stdout);
+            for words in said.iter().chain(&["nothing was written", "--overwrite"]) {
+                assert!(other.stderr.contains(words), "{format}: {words}: {}", other.stderr);
+            }
+            assert!(!other.stdout.contains("have a profile"), "{}", other.stdout);
+        }
+        // DuckDB may have packed nothing of so little.
+        if format == "lance" {
+            let other = resume("v", [1, 2], &["--compression", "none"]);
+            assert!(other.code == 1 && other.stderr.contains(", not none"), "{}", other.stderr);
+        }
+        assert_eq!(column(&as_parquet(&target), "v"), [1, 2]);
+        let anew = resume("v", [1, 3], &["--overwrite"]);
+        assert_eq!(anew.code, 0, "{}", anew.stderr);
+        std::fs::remove_file(target.with_extension("back")).unwrap();
+        assert_eq!(column(&as_parquet(&target), "v"), [1, 3]);
+    }
+}
+
+#[test]
+fn resuming_what_is_complete_names_other_chunks() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff", "--size", "32x32"]);
+    for format in ["tiff", "ome-zarr"] {
+        let target = dir.path().join(format);
+        let resume = |chunk: &str| {
+            let source = set.join("tiff");
+            let command = ["convert", arg(&source), arg(&target), "--format", format, "--resume"];
+            wellread(&[&command[..], &["--chunk", chunk]].concat())
+        };
+        for (chunk, code) in [("1,1,1,16,16", 0), ("1,1,1,16,16", 0), ("1,1,1,32,16", 1)] {
+            let done = resume(chunk);
+            assert_eq!(done.code, code, "{format} {chunk}: {}", done.stderr);
+            let said = "its pieces are of 1x1x1x16x16 pixels, not 1x1x1x32x16";
+            assert_eq!(done.stderr.contains(said), code == 1, "{format}: {}", done.stderr);
+        }
+    }
+}

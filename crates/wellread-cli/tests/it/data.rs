@@ -466,7 +466,7 @@ fn a_dataset_names_the_layout_of_its_chunks() {
         (&["--chunk", "1,1,1,40,56"], "z-plane"),
         (&["--chunk", "1,1,1,16,16"], "tile"),
         (&["--chunk", "1,1,2,16,16"], "block"),
-        (&["--chunk", "1,1,1,16,16", "--variant", "volume"], "tile"),
+        (&["--variant", "volume"], "volume"),
     ]
     .into_iter()
     .enumerate()

@@ -16,6 +16,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// How many numbers without a group are named.
+const GONE: usize = 3;
+
 /// What the format is called.
 pub(super) const NAMING: Naming = Naming { name: "ome-zarr", endings: &[".zarr"] };
 
@@ -56,7 +59,7 @@ pub(super) struct Rows {
     pub places: Vec<ImageLocation>,
     /// Those whose folders are not there, though metadata name them.
     pub absent: BTreeSet<usize>,
-    /// What a plate lacks, in sentences.
+    /// What a plate or a series lacks, in sentences.
     pub lacks: Vec<String>,
 }
 
@@ -80,13 +83,15 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Rows> {
         return Ok(vec![ImageLocation { name, below: PathBuf::new() }].into());
     }
     let is_series = group.ome.plate.is_none() && group.ome.well.is_none();
-    let mut wells_gone = vec![];
+    let (mut wells_gone, mut gaps) = (vec![], vec![]);
     let listed = if group.ome.plate.is_some() {
         plate(path, &group, options.missing, &mut wells_gone)?
     } else if group.ome.well.is_some() {
         well(path, &group, "")?
     } else if group.ome.bioformats2raw.is_some() {
-        series(path)?
+        let (listed, lacking) = series_and_gaps(path)?;
+        gaps = lacking;
+        listed
     } else {
         return folder(path, options).map(Rows::from).map_err(|_| {
             Error::new(&group.file, "has no OME metadata (multiscales, plate or bioformats2raw.layout)")
@@ -95,8 +100,7 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Rows> {
     };
     let looks = !is_series || options.missing == Missing::Zero;
     let absent = if looks { absent(path, &listed) } else { BTreeSet::new() };
-    let lacks =
-        if is_series { vec![] } else { fields::lacks(&listed, &absent, &wells_gone, options.missing) };
+    let lacks = if is_series { gaps } else { fields::lacks(&listed, &absent, &wells_gone, options.missing) };
     let rows = if options.missing == Missing::Skip {
         let there = listed.into_iter().enumerate().filter(|(row, _)| !absent.contains(row));
         Rows { places: there.map(|(_, place)| place).collect(), absent: BTreeSet::new(), lacks }
@@ -184,6 +188,11 @@ fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<ImageLocation>> {
 ///
 /// Specification: <https://ngff.openmicroscopy.org/0.5/#bf2raw>.
 pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
+    series_and_gaps(path).map(|(listed, _)| listed)
+}
+
+/// As [`series`], and which numbers have no group, in sentences: the specification has them follow each other, so that one was lost.
+fn series_and_gaps(path: &Path) -> Result<(Vec<ImageLocation>, Vec<String>)> {
     let ome = path.join(FOLDER);
     let listed = match Group::load(&ome) {
         Ok(group) => {
@@ -196,22 +205,44 @@ pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
         Err(_) if !is_zarr(&ome) => None,
         Err(e) => return Err(e),
     };
-    let names: Vec<String> = if let Some(names) = listed {
-        names
-    } else {
-        let mut names = vec![];
-        while is_zarr(&path.join(names.len().to_string())) {
-            names.push(names.len().to_string());
-        }
-        names
-    };
+    let (names, gaps) = if let Some(names) = listed { (names, vec![]) } else { numbered(path)? };
     let groups = names.into_iter().map(PathBuf::from).collect();
     let arranged = name_index::arrange(&ome, groups, PathBuf::as_path)?;
     let named = |(below, name): (PathBuf, Option<String>)| ImageLocation {
         name: name.unwrap_or_else(|| file_names::path_text(&below)),
         below,
     };
-    Ok(arranged.into_iter().map(named).collect())
+    Ok((arranged.into_iter().map(named).collect(), gaps))
+}
+
+/// The groups of a series that are called by numbers: those that follow each other from 0 on, and behind a gap those that are images.
+/// And what the gaps lack, in a sentence.
+fn numbered(path: &Path) -> Result<(Vec<String>, Vec<String>)> {
+    let cannot = |e: std::io::Error| Error::io(path, "cannot list the folder", &e);
+    let mut found: BTreeSet<usize> = BTreeSet::new();
+    for entry in place::list(path).map_err(cannot)? {
+        let name = entry.map_err(cannot)?.name();
+        let number = name.to_str().and_then(|name| Some((name, name.parse::<usize>().ok()?)));
+        // 07 and +7 are other names than 7.
+        found.extend(number.filter(|(name, number)| number.to_string() == *name).map(|(_, number)| number));
+    }
+    let (mut names, mut gone) = (vec![], vec![]);
+    let mut next = 0;
+    for number in found {
+        let folder = path.join(number.to_string());
+        let is_next = number == next;
+        let is_one = is_zarr(&folder)
+            && (is_next || Group::load(&folder).is_ok_and(|group| group.ome.multiscales.is_some()));
+        if is_one {
+            gone.extend((next..number).take(GONE + 1 - gone.len().min(GONE + 1)));
+            names.push(number.to_string());
+            next = number + 1;
+        }
+    }
+    let more = if gone.len() > GONE { " …" } else { "" };
+    let some: Vec<String> = gone.iter().take(GONE).map(ToString::to_string).collect();
+    let lack = format!("groups of the series, whose numbers follow each other: {}{more}", some.join(", "));
+    Ok((names, if gone.is_empty() { vec![] } else { vec![lack] }))
 }
 
 /// What an entry of a folder is: a name ending in .zarr is taken at its word, so that opening a large set only lists it.

@@ -26,6 +26,9 @@ pub(super) const NO_FILE: u32 = u32::MAX;
 const PLANES_PER_FILE: usize = 64;
 const PLANES: usize = 1 << 16;
 
+/// What the field is called that tells measurements of a plate apart, and their column.
+const MEASUREMENT: &str = "Metadata_Measurement";
+
 /// How many names a message lists.
 const LISTED: usize = 3;
 
@@ -310,6 +313,8 @@ fn columns_of(matcher: &Matcher, sites: &[&Named]) -> Vec<TextColumn> {
     }
     for (field, name) in matcher.fields.iter().enumerate() {
         let is_own = match Role::of(name) {
+            // Each plate has one: it tells something where a plate has two.
+            Role::Other if name == MEASUREMENT => tells_apart(sites, place(Role::Plate), field),
             Role::Other => {
                 let all = values(field);
                 matcher.preset.is_none() || all.iter().any(|value| *value != all[0])
@@ -322,6 +327,16 @@ fn columns_of(matcher: &Matcher, sites: &[&Named]) -> Vec<TextColumn> {
         }
     }
     columns::numbered(columns)
+}
+
+/// Whether a plate has several values of a field.
+fn tells_apart(sites: &[&Named], plate: Option<usize>, field: usize) -> bool {
+    let mut first: HashMap<&str, &str> = HashMap::new();
+    sites.iter().any(|named| {
+        let plate = plate.map_or("", |plate| named.fields[plate].as_str());
+        let value = named.fields[field].as_str();
+        *first.entry(plate).or_insert(value) != value
+    })
 }
 
 #[cfg(test)]

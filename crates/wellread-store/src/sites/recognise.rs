@@ -4,12 +4,13 @@
 //!  names ─▶ layouts that the first name, or most of a few, fit ─▶ group ─┬─ all fit: sites of several files, or of one each
 //!                                                                       ├─ most fit: sites with `--unmatched skip`, else
 //!                                                                       │            files, and Strays says so
+//!                                                                       ├─ two are the same plane: files, and Strays says so
 //!                                                                       └─ else: files
 //! ```
 //!
 //! One file that is none of a plate's must not silently make single images of the plate's files.
 
-use super::group::{self, Grouped, NO_FILE, some};
+use super::group::{self, Fault, Grouped, NO_FILE, some};
 use super::layout::Layout;
 use super::layouts::LAYOUTS;
 use super::names::{self, FileText, Matcher};
@@ -25,7 +26,7 @@ const SAMPLED: usize = 8;
 /// The shortest identifier behind a name.
 const IDENTIFIER: usize = 8;
 
-/// Names of which most are of one layout and some are not, so that each file is an image of its own.
+/// Names of which most are of one layout and some are not, or all are and make no sites, so that each file is an image of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strays {
     /// The layout's name.
@@ -34,13 +35,27 @@ pub struct Strays {
     pub fit: usize,
     /// How many names there are.
     pub of: usize,
-    /// The first few that are not.
+    /// The first few that are not; where all are, why they make no sites.
     pub others: String,
+}
+
+impl Strays {
+    /// Whether all names are of the layout, and make no sites.
+    #[must_use]
+    pub fn is_clash(&self) -> bool {
+        self.fit == self.of
+    }
 }
 
 impl fmt::Display for Strays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { layout, fit, of, others } = self;
+        if self.is_clash() {
+            return write!(
+                f,
+                "all names are {layout}'s, but {others}, so that each file is an image of its own"
+            );
+        }
         let are = if of - fit == 1 { "is" } else { "are" };
         write!(
             f,
@@ -56,16 +71,28 @@ pub fn strays(store: &dyn Store, options: &OpenOptions) -> Option<Strays> {
     if is_said || store.hints().sites.is_some() || !place::is_folder(store.path()) {
         return None;
     }
-    let (_, found) = candidates(store)?;
-    let (matcher, grouped) = &found[near(&found)?];
+    let (files, found, faults) = candidates(store)?;
+    let Some(near) = near(&found) else { return clash(&files, faults) };
+    let (matcher, grouped) = &found[near];
     let fit = fitting(grouped);
     let layout = matcher.preset?.name;
     Some(Strays { layout, fit, of: fit + grouped.unmatched.len(), others: some(&grouped.unmatched) })
 }
 
+/// The layout that all names are of though they make no sites, such as those of an image in two files.
+fn clash(files: &[FileText], faults: Failing) -> Option<Strays> {
+    let mut memory = Memory::default();
+    let mut fits = |matcher: &Matcher| {
+        files.iter().all(|file| matcher.passes_over(file) || matcher.named(file, &mut memory).is_some())
+    };
+    let (matcher, fault) = faults.into_iter().find(|(matcher, _)| fits(matcher))?;
+    let (layout, of) = (matcher.preset?.name, files.len());
+    Some(Strays { layout, fit: of, of, others: fault.cause })
+}
+
 /// The layout that all names of a set are of, or most where the others are left out, and its sites.
 pub(super) fn recognise(store: &dyn Store, unmatched: Unmatched) -> Option<(Matcher, Grouped)> {
-    let (files, mut found) = candidates(store)?;
+    let (files, mut found, _) = candidates(store)?;
     let several =
         |(_, grouped): &(Matcher, Grouped)| grouped.unmatched.is_empty() && grouped.files_per_site() > 1;
     let chosen = found
@@ -79,8 +106,11 @@ pub(super) fn recognise(store: &dyn Store, unmatched: Unmatched) -> Option<(Matc
 /// Layouts that fit, each with the files as it groups them.
 type Fitting = Vec<(Matcher, Grouped)>;
 
-/// The files of a set, and the layouts that some of them are of, each with its sites.
-fn candidates(store: &dyn Store) -> Option<(Vec<FileText>, Fitting)> {
+/// Layouts that fit, each with why the files make no sites.
+type Failing = Vec<(Matcher, Fault)>;
+
+/// The files of a set, and the layouts that some of them are of, each with its sites or why there are none.
+fn candidates(store: &dyn Store) -> Option<(Vec<FileText>, Fitting, Failing)> {
     if store.len() < 2 {
         return None;
     }
@@ -104,13 +134,14 @@ fn candidates(store: &dyn Store) -> Option<(Vec<FileText>, Fitting)> {
         return None;
     }
     let files = names::of_store(store).collect::<Result<Vec<_>>>().ok()?;
-    let mut found = vec![];
+    let (mut found, mut faults) = (vec![], vec![]);
     for matcher in matchers {
-        if let Ok(grouped) = group::group(&files, &matcher) {
-            found.push((matcher, grouped));
+        match group::group(&files, &matcher) {
+            Ok(grouped) => found.push((matcher, grouped)),
+            Err(fault) => faults.push((matcher, fault)),
         }
     }
-    Some((files, found))
+    Some((files, found, faults))
 }
 
 /// How many files make sites.
@@ -173,5 +204,11 @@ mod tests {
         );
         let two = Strays { of: 6, others: "a.tif, b.tif".to_owned(), ..one };
         assert!(two.to_string().contains("; a.tif, b.tif are not, so"), "{two}");
+        let all = Strays { fit: 6, others: "a and b are the same plane by their names".to_owned(), ..two };
+        assert!(all.is_clash());
+        assert_eq!(
+            all.to_string(),
+            "all names are harmony's, but a and b are the same plane by their names, so that each file is an image of its own"
+        );
     }
 }

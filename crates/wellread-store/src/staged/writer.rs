@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  NUMBER.PLACE ──▶ is PLACE ours? ──no──▶ Unseen: another machine, container or boot; its number says nothing here
-//!                        └────────yes───▶ /proc/NUMBER ──▶ Lives or Gone
+//!                        └────────yes───▶ /proc/NUMBER ──▶ Lives or Gone (also a zombie)
 //! ```
 //!
 //! The place is a hash of the machine's boot and of the process's PID namespace. A lock would tell more, but network file systems
@@ -41,8 +41,19 @@ pub(super) fn life_of(id: &str) -> Life {
     if !Path::new("/proc/self").exists() {
         return Life::Unseen;
     }
-    let lives = id.parse::<u32>().is_ok_and(|id| Path::new("/proc").join(id.to_string()).exists());
+    let lives = id.parse::<u32>().is_ok_and(|id| !has_ended(&Path::new("/proc").join(id.to_string())));
     if lives { Life::Lives } else { Life::Gone }
+}
+
+/// Whether a process is not there, or has ended and only waits for its parent to ask how (a zombie), as one that was just killed does.
+fn has_ended(process: &Path) -> bool {
+    let Ok(stat) = std::fs::read(process.join("stat")) else { return !process.exists() };
+    let text = String::from_utf8_lossy(&stat);
+    // The state follows the name, in which anything may be.
+    let state = text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    // Its first thread may have ended before others.
+    let threads = || std::fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+    matches!(state, Some('Z' | 'X')) && threads() <= 1
 }
 
 /// Where numbers of processes mean what they mean here; `None` where the system does not say. Asked each time, since forked processes
@@ -58,6 +69,22 @@ fn place() -> Option<String> {
 #[cfg(target_os = "linux")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_only_waits_for_its_parent_has_ended() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let id = child.id().to_string();
+        assert_eq!(life_of(&id), Life::Lives);
+        child.kill().unwrap();
+        // Nobody asks for its end before it is seen.
+        let is_gone = (0..6000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            life_of(&id) == Life::Gone
+        });
+        assert!(is_gone && Path::new("/proc").join(&id).exists());
+        child.wait().unwrap();
+        assert_eq!(life_of(&id), Life::Gone);
+    }
 
     #[test]
     fn a_process_of_another_place_is_not_taken_for_one_of_the_same_number_here() {

@@ -1,6 +1,7 @@
 //! From pages to images: all that is kept of a file.
 //!
-//! What says how pages form images is, in this order: OME-XML ([`super::ome`]), an ImageJ description, tifffile's JSON
+//! What says how pages form images is, in this order: OME-XML ([`super::ome`]), its own or a
+//! companion's, an ImageJ description, tifffile's JSON
 //! descriptions ([`super::describe`]), or nothing: then pages of the same size and pixel type are the Z axis of one image,
 //! and pages marked as reduced copies or masks are left out.
 
@@ -37,19 +38,22 @@ pub(super) struct FileIndex {
 }
 
 impl FileIndex {
-    /// Reads a file's directories, `len` bytes long. `window` is memory to use; `known` are descriptions of other files.
+    /// Reads a file's directories, `len` bytes long. `window` is memory to use; `known` are descriptions of other files;
+    /// `companion` is the OME-XML of a companion that describes this one, which counts where the file has none of its own.
     pub(super) fn read(
         path: &Path,
         (file, len): (&File, u64),
         window: &mut Vec<u8>,
         known: &ome::Descriptions,
+        companion: Option<&str>,
     ) -> Result<Self> {
         let mut view = FileView::new(path, file, len, window);
         let (header, raw, first) = read_pages(&mut view)?;
         let description = first.description.as_deref().unwrap_or("");
         let mut pages: Vec<Page> = raw.iter().map(|r| r.page.clone()).collect();
         let mut found = None;
-        if ome::is_ome(description)
+        let own = Some(description).filter(|text| ome::is_ome(text));
+        if let Some(description) = own.or(companion)
             && let Some(series) = ome::series(&view, description, &pages, known)?
         {
             found = Some((Kind::Ome, series));

@@ -9,6 +9,7 @@ use crate::format::{Naming, mixed_folder};
 use crate::probe::Probe;
 use crate::tiff::ifd::Header;
 use crate::{Error, OpenOptions, Result};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 /// What the format is called.
@@ -17,6 +18,11 @@ pub(super) const NAMING: Naming = Naming { name: "tiff", endings: &[".tif", ".ti
 /// Whether a name ends like a TIFF file's.
 pub(super) fn is_tiff_name(name: &str) -> bool {
     NAMING.has_ending(name)
+}
+
+/// Whether a name is that of OME-XML that describes TIFF files.
+pub(crate) fn is_companion(name: &str) -> bool {
+    name.to_lowercase().ends_with(".companion.ome")
 }
 
 /// Whether a probe is of a TIFF file, or of a folder with TIFF files in it or below it.
@@ -32,16 +38,35 @@ pub(super) fn recognise(probe: &Probe) -> bool {
     })
 }
 
-/// The files of a folder by their paths relative to it, sorted by bytes.
+/// What a folder holds, by paths relative to it, sorted by bytes.
+#[derive(Debug)]
+pub(super) struct Listed {
+    /// TIFF files.
+    pub(super) files: Vec<PathBuf>,
+    /// Files of OME-XML that describe some of them.
+    pub(super) companions: Vec<PathBuf>,
+}
+
+/// The files of a folder.
 ///
 /// # Errors
 /// No TIFF file, images of other formats beside them, or a folder that cannot be listed.
-pub(super) fn files(folder: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>> {
+pub(super) fn files(folder: &Path, options: &OpenOptions) -> Result<Listed> {
+    let companions = RefCell::new(vec![]);
     let found = folders::images(folder, |path, name, is_dir| {
+        if !is_dir && is_companion(name) {
+            companions.borrow_mut().push(path.strip_prefix(folder).unwrap_or(path).to_owned());
+            return Sort::Skip;
+        }
         if is_dir || !is_tiff_name(name) { sort_file(path, name, is_dir, &NAMING) } else { Sort::Image }
     })?;
     let mut tiff: Vec<PathBuf> = found.images.into_iter().map(|image| image.path).collect();
-    tiff.sort_unstable_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
+    let sort = |paths: &mut Vec<PathBuf>| {
+        paths.sort_unstable_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
+    };
+    let mut companions: Vec<PathBuf> = companions.into_inner();
+    sort(&mut tiff);
+    sort(&mut companions);
     let Some(first) = tiff.first() else {
         return Err(Error::new(folder, "there is no TIFF file (.tif, .tiff) in the folder")
             .hint("give the folder that holds the images, or the folder above it"));
@@ -49,5 +74,5 @@ pub(super) fn files(folder: &Path, options: &OpenOptions) -> Result<Vec<PathBuf>
     if let Some((other, format)) = found.other.filter(|_| options.format.is_none()) {
         return Err(mixed_folder(folder, (first, &NAMING), (&other, format)));
     }
-    Ok(tiff)
+    Ok(Listed { files: tiff, companions })
 }

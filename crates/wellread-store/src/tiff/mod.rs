@@ -21,6 +21,7 @@
 //! | `image`, `pages` | one page: pixel layout, strips and tiles; all pages of a file |
 //! | `series` | one 5D image: which page holds which plane |
 //! | `ome`, `describe` | images by OME-XML; by ImageJ's and tifffile's descriptions |
+//! | `companion` | OME-XML in a file of its own, and the files that it describes |
 //! | `index` | pages → images by whichever of them the file has, or none; all that is kept of a file |
 //! | `codec`, `lzw`, `predictor`, `samples` | bytes → samples |
 //! | `read` | planes of a region → blocks |
@@ -39,6 +40,7 @@
 //! ```
 
 mod codec;
+mod companion;
 mod describe;
 mod encode;
 mod endian;
@@ -63,15 +65,18 @@ mod writer;
 pub use format::FORMAT;
 
 use crate::{Result, Store};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Opens these files as one set, which is called `path`: a row for each image in them.
+/// Opens the files that a companion names as one set, which is called `path`: a row for each image in them. It describes those
+/// that have no OME-XML of their own.
 ///
 /// # Errors
 /// None now: a file that cannot be read is a row whose use is an error.
-pub(crate) fn open_files(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Store>> {
-    let files = files.into_iter().map(|file| (file, None)).collect();
-    Ok(Box::new(store::TiffStore::of_files(path, true, files)?))
+pub(crate) fn open_files(path: &Path, companion: Companion) -> Result<Box<dyn Store>> {
+    let files = companion.files.iter().map(|file| (file.clone(), None)).collect();
+    let companions = companion::Companions::new([companion]);
+    Ok(Box::new(store::TiffStore::of_files(path, true, files, companions)?))
 }
+pub(crate) use companion::Companion;
+pub(crate) use listing::is_companion;
 pub(crate) use lzw::{Decoder as LzwDecoder, encode as lzw_encode};
-pub(crate) use ome::beside;

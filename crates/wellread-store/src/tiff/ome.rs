@@ -121,7 +121,11 @@ fn ends_in_tiff(name: &str) -> bool {
     listing::is_tiff_name(name)
 }
 
-fn read_companion(path: &Path) -> Result<String> {
+/// The OME-XML in a file of its own.
+///
+/// # Errors
+/// A file that cannot be read, or is too long.
+pub(super) fn read_companion(path: &Path) -> Result<String> {
     let fault = |e: &std::io::Error| Error::io(path, "cannot read the OME-XML of a multi-file OME-TIFF", e);
     let (file, len) = place::open(path).map_err(|e| fault(&e))?;
     if len > MAX_COMPANION {
@@ -346,7 +350,7 @@ mod tests {
             let path = dir.path().join(file);
             std::fs::write(&path, tiff(xml)).unwrap();
             let (opened, len) = place::open(&path).unwrap();
-            FileIndex::read(&path, (&opened, len), &mut vec![], &known)
+            FileIndex::read(&path, (&opened, len), &mut vec![], &known, None)
         };
         let mut shared = vec![];
         for i in 0..1000 {

@@ -8,6 +8,7 @@
 //! Long because all of it is one type: which files are looked into when, what is kept of them, and the answers of a store.
 
 use super::codec::Codec;
+use super::companion::Companions;
 use super::endian::Endian;
 use super::image::{Look, PageFormat};
 use super::index::{FileIndex, Kind};
@@ -64,6 +65,8 @@ pub(super) struct TiffStore {
     first_id: u64,
     /// Descriptions of images by OME-XML, each parsed once.
     descriptions: Descriptions,
+    /// What companions say of files that have no OME-XML.
+    companions: Companions,
     /// Files that stay open.
     opened: OpenFiles<FileKey>,
     /// Where their LZW strips can be entered.
@@ -104,14 +107,14 @@ impl TiffStore {
     pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let meta = place::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let is_folder = meta.is_folder();
-        let files = if is_folder {
-            let listed = listing::files(path, options)?;
-            let arranged = name_index::arrange(path, listed, |file| file)?;
-            arranged.into_iter().map(|(file, name)| (path.join(file), name.map(Box::from))).collect()
-        } else {
-            vec![(path.to_owned(), None)]
-        };
-        Self::of_files(path, is_folder, files)
+        if !is_folder {
+            return Self::of_files(path, false, vec![(path.to_owned(), None)], Companions::default());
+        }
+        let listed = listing::files(path, options)?;
+        let companions: Vec<PathBuf> = listed.companions.iter().map(|file| path.join(file)).collect();
+        let arranged = name_index::arrange(path, listed.files, |file| file)?;
+        let files = arranged.into_iter().map(|(file, name)| (path.join(file), name.map(Box::from))).collect();
+        Self::of_files(path, true, files, Companions::read(&companions)?)
     }
 
     /// Opens these files, each with the name of its image where that is known. `path` is what they are called together.
@@ -119,6 +122,7 @@ impl TiffStore {
         path: &Path,
         is_folder: bool,
         files: Vec<(PathBuf, Option<Box<str>>)>,
+        companions: Companions,
     ) -> Result<Self> {
         fd_table::reserve_descriptors();
         let first_id = NEXT_ID.fetch_add(files.len() as u64, Ordering::Relaxed);
@@ -134,6 +138,7 @@ impl TiffStore {
             kept,
             first_id,
             descriptions: Descriptions::default(),
+            companions,
             opened: OpenFiles::default(),
             restarts: Restarts::default(),
         };
@@ -156,7 +161,8 @@ impl TiffStore {
             (0..SAMPLE.min(n)).map(|i| i * (n - 1) / (SAMPLE.min(n) - 1).max(1)).collect();
         let looked_into: Vec<_> = sample.iter().map(|&file| self.index(file).ok()).collect();
         let is_related = |i: &IndexRef<'_>| i.others().next().is_some();
-        let related = looked_into.iter().flatten().any(is_related);
+        // A companion may relate files that the sample leaves out.
+        let related = !self.companions.is_empty() || looked_into.iter().flatten().any(is_related);
         let single = looked_into.iter().all(|i| i.as_ref().is_some_and(|i| i.series.len() == 1));
         drop(looked_into);
         if n > SCAN && single && !related {
@@ -239,7 +245,8 @@ impl TiffStore {
             return Ok(IndexRef::Kept(index));
         }
         let handle = context.get::<Context>().file(&self.opened, self.id(file), &slot.path)?;
-        let index = Box::new(FileIndex::read(&slot.path, handle, raw, &self.descriptions)?);
+        let companion = self.companions.of(&slot.path);
+        let index = Box::new(FileIndex::read(&slot.path, handle, raw, &self.descriptions, companion)?);
         let memory = index.memory();
         if self.kept.fetch_add(memory, Ordering::Relaxed) + memory > CACHE {
             self.kept.fetch_sub(memory, Ordering::Relaxed);

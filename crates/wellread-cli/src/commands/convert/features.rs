@@ -16,6 +16,24 @@ pub(super) struct Features {
     pub left_out: Vec<String>,
     /// Columns that go along under another name than they have.
     pub renamed: Vec<Renamed>,
+    /// What is to be said of them, once it is known that they are written.
+    pub notes: Vec<Note>,
+}
+
+/// A line about columns.
+pub(super) enum Note {
+    Say(String),
+    Hint(String),
+}
+
+impl Note {
+    /// Prints it.
+    pub fn tell(self, ui: Ui) {
+        match self {
+            Self::Say(text) => ui.say(text),
+            Self::Hint(text) => ui.hint(text),
+        }
+    }
 }
 
 /// The profiles that are to be joined: --join, --on, --columns.
@@ -33,11 +51,11 @@ pub(super) fn features_of(
     source: &dyn Store,
     joining: Option<&Joining<'_>>,
     (format, target): (&Format, &Path),
-    ui: Ui,
 ) -> Outcome<Features> {
     let is_kept = format.keeps_features_in(target, source.len());
     let mut own = features::all(source)?;
     let mut joined = None;
+    let mut notes = vec![];
     let mut left_out = source.hints().columns_left_out();
     let mut renamed = source.hints().columns_renamed();
     if let Some(&Joining { profiles, on, columns }) = joining {
@@ -54,35 +72,35 @@ pub(super) fn features_of(
         let (both, others) = features::beside(profiles, own.as_ref(), &batch)?;
         own = Some(both);
         renamed.extend(found.renamed.iter().cloned().chain(others));
-        ui.say(format!(
+        notes.push(Note::Say(format!(
             "{} of {} a profile; {} put beside them",
             found.matched,
             counted_with(found.images, "image", ["has", "have"]),
             counted_with(found.columns, "column", ["is", "are"])
-        ));
+        )));
         if let Some([one, other]) = &found.shared {
-            ui.say(format!(
+            notes.push(Note::Say(format!(
                 "note: one profile is put beside images of different folders, such as {one} and {other}, since its name \
                  has no folder that tells them apart"
-            ));
+            )));
         }
         if let Some(name) = &found.elsewhere {
-            ui.say(format!(
+            notes.push(Note::Say(format!(
                 "note: profiles name folders that {} does not lie in, such as {name}: they were taken by what follows. Where these \
                  are other images of the same names, the columns are wrong",
                 source.path().display()
-            ));
+            )));
         }
         left_out.extend(found.left_out.iter().cloned());
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !is_kept) {
         let lost = lost(source, columns, format);
         if let Some(first) = lost.first() {
-            ui.say(format!(
+            notes.push(Note::Say(format!(
                 "note: {} has no place for what is beside the images, {} ({first} …), and leaves it out",
                 format.name,
                 counted(lost.len(), "column"),
-            ));
+            )));
         }
         own = None;
     }
@@ -96,11 +114,11 @@ pub(super) fn features_of(
     }
     if !renamed.is_empty() {
         let names = renamed.iter().map(|column| format!("{} is now {}", column.from, column.to));
-        ui.hint(format!(
+        notes.push(Note::Hint(format!(
             "note: columns are renamed where another one has their name, or {} has such a column itself: {}",
             format.name,
             names.collect::<Vec<_>>().join(", ")
-        ));
+        )));
     }
     let numbers: Vec<String> = own
         .iter()
@@ -112,19 +130,19 @@ pub(super) fn features_of(
         })
         .collect();
     if !numbers.is_empty() {
-        ui.hint(format!(
+        notes.push(Note::Hint(format!(
             "note: {} has no durations; they are kept as whole numbers: {}",
             format.name,
             numbers.join(", ")
-        ));
+        )));
     }
     if !left_out.is_empty() {
-        ui.hint(format!(
+        notes.push(Note::Hint(format!(
             "note: left out, because they hold nothing but nulls or are nested or binary: {}",
             left_out.join(", ")
-        ));
+        )));
     }
-    Ok(Features { columns: own, joined, left_out, renamed })
+    Ok(Features { columns: own, joined, left_out, renamed, notes })
 }
 
 /// Names of columns that a target without columns has not. In the source's own format it has all that is told by the images' names, as

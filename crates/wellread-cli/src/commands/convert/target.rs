@@ -1,5 +1,6 @@
 //! What `convert` writes and where: the format of the target, and that nothing is replaced that is read.
 
+use super::super::write_options::WriteArgs;
 use super::super::{known_format, place_of};
 use super::layouts::LayoutArg;
 use crate::output::{Failure, Outcome};
@@ -30,6 +31,20 @@ pub(super) fn target_format(
             by_layout.endings.join(" or ")
         ))),
         _ => Ok(by_layout),
+    }
+}
+
+/// Refuses options of writing that a format would pass over in silence.
+pub(super) fn refuse_ignored(write: &WriteArgs, format: &Format) -> Outcome {
+    let wrong = |why: &str| Err(Failure::Usage(why.to_owned()));
+    match format.name {
+        "tiff" if write.shard.is_some() => wrong("TIFF files have no shards; leave --shard out"),
+        "image-folder" if write.shard.is_some() => wrong("PNG files have no shards; leave --shard out"),
+        "image-folder" if write.chunk.is_some() => wrong("PNG files have no chunks; leave --chunk out"),
+        "ome-arrow-dataset" if write.chunk.is_some() && write.variant.is_some() => {
+            wrong("--variant and --chunk both say how a dataset cuts images; give one of them")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -4,9 +4,9 @@ use super::super::known_format;
 use super::*;
 use clap::Parser as _;
 use wellread_image::{ImageMetadata, Shape};
-use wellread_store::ImageView;
 use wellread_store::convert::Converted;
 use wellread_store::read_back::Digests;
+use wellread_store::{ImageView, OpenOptions};
 
 #[derive(clap::Parser)]
 struct Command {

@@ -120,3 +120,28 @@ fn plates_wells_and_series() {
     group(&series.join("OME"), json!({"series": ["../../B/2/0"]}));
     assert!(open(&series, &OpenOptions::default()).err().unwrap().to_string().contains("leaves its group"));
 }
+
+/// The numbers of a series follow each other: behind a gap an image is read, and the gap is named.
+#[test]
+fn a_series_with_a_gap_is_read_whole_and_lacks_a_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let series = dir.path().join("b.zarr");
+    let group = |path: &Path, attributes: Value| {
+        std::fs::create_dir_all(path).unwrap();
+        let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {"ome": attributes}});
+        std::fs::write(path.join("zarr.json"), group.to_string()).unwrap();
+    };
+    group(&series, json!({"bioformats2raw.layout": 3}));
+    for name in ["0", "1", "3"] {
+        write_small(&dir.path().join("x.zarr"), &WriteOptions::default());
+        std::fs::rename(dir.path().join("x.zarr"), series.join(name)).unwrap();
+    }
+    // What is called by a number and is none, and what is no image.
+    group(&series.join("7"), json!({"other": 1}));
+    std::fs::create_dir(series.join("07")).unwrap();
+    let store = open_at(&series);
+    let names: Vec<String> = (0..store.len()).map(|row| store.name(row).unwrap()).collect();
+    assert_eq!(names, ["0", "1", "3"]);
+    assert_eq!(read_image(&*store, 2).unwrap(), read_image(&*store, 0).unwrap());
+    assert_eq!(store.layout().unwrap().lacks, ["groups of the series, whose numbers follow each other: 2"]);
+}

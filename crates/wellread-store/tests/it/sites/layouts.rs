@@ -306,3 +306,41 @@ fn files_of_a_site_must_be_alike() {
     }
     assert!(wellread_store::read_image(&*store, 1).is_ok());
 }
+
+#[test]
+fn two_measurements_of_a_plate_are_kept_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let planes = ["r01c01f01p01-ch1sk1fk1fl1.tiff", "r01c01f01p01-ch2sk1fk1fl1.tiff"];
+    let files: Vec<String> =
+        ["M1", "M2"].iter().flat_map(|m| planes.map(|plane| format!("P__2020-{m}/Images/{plane}"))).collect();
+    write(dir.path(), &files.iter().map(String::as_str).collect::<Vec<_>>());
+    let store = open(dir.path(), &options()).unwrap();
+    assert_eq!(names(&*store), ["P__2020-M1/Images/r01c01f01", "P__2020-M2/Images/r01c01f01"]);
+    assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[2, 3])));
+    assert_eq!(text(&*store, "Metadata_Plate"), ["P", "P"]);
+    assert_eq!(text(&*store, "Metadata_Measurement"), ["2020-M1", "2020-M2"]);
+    // Of one measurement of each plate there is nothing to tell apart.
+    let other = dir.path().join("two");
+    write(
+        &other,
+        &["P__1/Images/r01c01f01p01-ch1sk1fk1fl1.tiff", "Q__2/Images/r01c01f01p01-ch1sk1fk1fl1.tiff"],
+    );
+    let two = open(&other, &layout("harmony")).unwrap();
+    assert_eq!(text(&*two, "Metadata_Plate"), ["P", "Q"]);
+    assert!(!two.hints().feature_names().contains(&"Metadata_Measurement".to_owned()));
+    let one = open(&dir.path().join("P__2020-M1"), &options()).unwrap();
+    assert!(!one.hints().feature_names().contains(&"Metadata_Measurement".to_owned()));
+}
+
+#[test]
+fn a_plane_in_two_files_makes_single_images_and_that_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &HARMONY);
+    let twice = HARMONY[0].replace(".tiff", ".tif");
+    write(dir.path(), &[&twice]);
+    let store = open(dir.path(), &options()).unwrap();
+    let found = strays(&*store, &options()).unwrap();
+    assert_eq!((found.layout, found.fit, found.of, store.len()), ("harmony", 7, 7, 7));
+    assert!(found.is_clash() && found.others.contains("are the same plane by their names"), "{found}");
+    assert!(found.others.contains(&twice), "{found}");
+}

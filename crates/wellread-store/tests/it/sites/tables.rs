@@ -164,3 +164,60 @@ fn a_companion_stands_for_its_files() {
     std::fs::remove_file(dir.path().join("x_c1.tif")).unwrap();
     assert!(failure(&path, &options()).contains("x_c1.tif: is not there"));
 }
+
+/// A companion of three times, in a file each.
+fn companion_of_times(folder: &Path) -> std::path::PathBuf {
+    let block = |t: usize| {
+        format!(
+            r#"<TiffData FirstT="{t}" IFD="0" PlaneCount="1"><UUID FileName="t{t}.tif">urn:uuid:00000000-0000-0000-0000-00000000000{t}</UUID></TiffData>"#
+        )
+    };
+    // The second time comes first: what places planes is the XML, not the names.
+    let blocks = [1, 0, 2].map(block).concat();
+    let xml = format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0" Name="A"><Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="3" SizeY="2" SizeZ="1" SizeC="1" SizeT="3"><Channel ID="Channel:0:0" Name="DNA" SamplesPerPixel="1"/>{blocks}</Pixels></Image></OME>"#
+    );
+    let path = folder.join("x.companion.ome");
+    std::fs::write(&path, xml).unwrap();
+    path
+}
+
+#[test]
+fn a_companion_describes_files_that_do_not_say_whose_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    for t in 0..3u16 {
+        std::fs::write(dir.path().join(format!("t{t}.tif")), tiff(100 * t, super::SIZE, "")).unwrap();
+    }
+    let path = companion_of_times(dir.path());
+    for opened in [path.as_path(), dir.path()] {
+        let store = open(opened, &options()).unwrap();
+        assert_eq!((store.len(), channels(&*store)), (1, vec!["DNA".to_owned()]), "{}", opened.display());
+        assert_eq!(image(&*store, 0), ([3, 1, 1], pixels(&[0, 1, 2])));
+    }
+    // What it does not name is an image of its own; a file by itself is what it holds.
+    std::fs::write(dir.path().join("u.tif"), tiff(300, super::SIZE, "")).unwrap();
+    let store = open(dir.path(), &options()).unwrap();
+    assert_eq!((image(&*store, 0).0, image(&*store, 1)), ([3, 1, 1], ([1, 1, 1], pixels(&[3]))));
+    let single = open(&dir.path().join("t1.tif"), &options()).unwrap();
+    assert_eq!(image(&*single, 0), ([1, 1, 1], pixels(&[1])));
+    // As files that point to it are checked: pages of another size are an error.
+    let xml = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, xml.replace("SizeX=\"3\"", "SizeX=\"4\"")).unwrap();
+    let error = read_image(&*open(dir.path(), &options()).unwrap(), 0).unwrap_err().to_string();
+    assert!(error.contains("t0.tif") && error.contains("declares 4 x 2"), "{error}");
+    std::fs::write(&path, xml.replace("SizeX", "SizeOfX")).unwrap();
+    let error = failure(dir.path(), &options());
+    assert!(error.contains("x.companion.ome") && error.contains("move it elsewhere"), "{error}");
+}
+
+#[test]
+fn a_folder_with_nothing_but_a_table_says_to_give_the_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let (images, tables) = (dir.path().join("images"), dir.path().join("tables"));
+    write(&images, &["a-ch1.tif", "a-ch2.tif", "b-ch1.tif", "b-ch2.tif"]);
+    std::fs::create_dir(&tables).unwrap();
+    table(&tables, images.to_str().unwrap());
+    let error = failure(&tables, &options());
+    assert!(error.contains("give that file itself"), "{error}");
+    assert_eq!(open(&tables.join("load_data.csv"), &options()).unwrap().len(), 2);
+}

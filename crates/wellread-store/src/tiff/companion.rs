@@ -1,0 +1,78 @@
+//! `*.companion.ome`: OME-XML in a file of its own, and which TIFF files it describes.
+//!
+//! ```text
+//!  set.companion.ome ──read──▶ Companion: the XML, the files that it names ──Companions──▶ the description of a file
+//! ```
+//!
+//! Files may say themselves whose they are (`BinaryOnly/@MetadataFile`). Those that say nothing are found by their name in the
+//! companion (`TiffData/UUID/@FileName`), as Bio-Formats finds them.
+
+use super::ome::{beside, read_companion};
+use crate::{Error, Result};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wellread_image::ome_xml;
+
+/// A companion.
+#[derive(Debug)]
+pub(crate) struct Companion {
+    /// Its OME-XML.
+    xml: Arc<str>,
+    /// The files that it names, sorted.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl Companion {
+    /// Reads a companion.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is no OME-XML of images.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let xml = read_companion(path)?;
+        let images = ome_xml::read(&xml).map_err(|e| {
+            Error::new(path, e)
+                .hint("repair it, or move it elsewhere: the TIFF files are then read without it")
+        })?;
+        let blocks = images.iter().flat_map(|image| &image.planes);
+        let named: BTreeSet<&str> = blocks.filter_map(|block| block.file_name.as_deref()).collect();
+        let files: BTreeSet<PathBuf> = named.into_iter().map(|name| beside(path, name)).collect();
+        Ok(Self { xml: xml.into(), files: files.into_iter().collect() })
+    }
+}
+
+/// What companions say of files.
+#[derive(Debug, Default)]
+pub(super) struct Companions(HashMap<PathBuf, Arc<str>>);
+
+impl Companions {
+    /// Of these companions; where several describe a file, the first counts.
+    pub(super) fn new(companions: impl IntoIterator<Item = Companion>) -> Self {
+        let mut described = HashMap::new();
+        for Companion { xml, files } in companions {
+            for file in files {
+                described.entry(file).or_insert_with(|| Arc::clone(&xml));
+            }
+        }
+        Self(described)
+    }
+
+    /// Reads those at these paths.
+    ///
+    /// # Errors
+    /// As [`Companion::read`].
+    pub(super) fn read(paths: &[PathBuf]) -> Result<Self> {
+        let companions = paths.iter().map(|path| Companion::read(path)).collect::<Result<Vec<_>>>()?;
+        Ok(Self::new(companions))
+    }
+
+    /// Whether none describes a file.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The OME-XML that describes a file, where one does.
+    pub(super) fn of(&self, file: &Path) -> Option<&str> {
+        self.0.get(file).map(AsRef::as_ref)
+    }
+}
