@@ -178,7 +178,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
-    notes.into_iter().for_each(|note| note.tell(ui));
+    for note in notes {
+        note.tell(ui);
+    }
     let part = staged::part(&args.target).filter(|_| !args.resume);
     let mut writer = registry::create(&args.target, format.name, &options)?;
     if let Some(part) = part.filter(|part| !part.exists()) {

@@ -81,8 +81,8 @@ impl Answer {
         Self { status, headers: vec![], body: body.into(), length: None, last: false }
     }
 
-    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.headers.push((name, value.to_string()));
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
         self
     }
 

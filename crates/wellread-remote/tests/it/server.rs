@@ -143,7 +143,7 @@ fn answer(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
         (_, Some(Wrong::Status(status, code))) => Answer::error(status, code),
         (_, Some(Wrong::Stall)) => {
             // Longer than anybody waits.
-            std::thread::sleep(Duration::from_secs(60));
+            std::thread::sleep(Duration::from_mins(1));
             return Ok(false);
         }
         ("GET" | "HEAD", wrong) => object(request, wrong),

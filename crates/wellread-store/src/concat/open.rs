@@ -194,7 +194,7 @@ fn images(
 #[cfg(feature = "tiff")]
 fn of_tiff(root: &Path, paths: &[PathBuf], options: &OpenOptions) -> Result<Option<Box<dyn Store>>> {
     crate::tiff::FORMAT.check(root, options)?;
-    crate::tiff::open_files(root, paths.to_vec()).map(Some)
+    crate::tiff::open_files(root, paths.to_vec(), None).map(Some)
 }
 
 #[cfg(not(feature = "tiff"))]

@@ -25,5 +25,5 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Store>> {
     if let Some(missing) = companion.files.iter().find(|file| !place::exists(file)) {
         return Err(Error::new(missing, "is not there, though the companion names it"));
     }
-    crate::tiff::open_files(path.parent().unwrap_or(Path::new("")), companion)
+    crate::tiff::open_files(path.parent().unwrap_or(Path::new("")), companion.files.clone(), Some(companion))
 }

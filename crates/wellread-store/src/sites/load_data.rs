@@ -235,7 +235,7 @@ fn store_of(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Store>> {
     };
     #[cfg(feature = "tiff")]
     if files.iter().all(|file| ends(file, &["tif", "tiff"])) {
-        return crate::tiff::open_files(path, files);
+        return crate::tiff::open_files(path, files, None);
     }
     #[cfg(feature = "image-folder")]
     if files.iter().all(|file| ends(file, &["png", "jpg", "jpeg"])) {

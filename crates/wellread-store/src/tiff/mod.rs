@@ -65,16 +65,20 @@ mod writer;
 pub use format::FORMAT;
 
 use crate::{Result, Store};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Opens the files that a companion names as one set, which is called `path`: a row for each image in them. It describes those
 /// that have no OME-XML of their own.
 ///
 /// # Errors
 /// None now: a file that cannot be read is a row whose use is an error.
-pub(crate) fn open_files(path: &Path, companion: Companion) -> Result<Box<dyn Store>> {
-    let files = companion.files.iter().map(|file| (file.clone(), None)).collect();
-    let companions = companion::Companions::new([companion]);
+pub(crate) fn open_files(
+    path: &Path,
+    files: Vec<PathBuf>,
+    companion: Option<Companion>,
+) -> Result<Box<dyn Store>> {
+    let files = files.into_iter().map(|file| (file, None)).collect();
+    let companions = companion::Companions::new(companion);
     Ok(Box::new(store::TiffStore::of_files(path, true, files, companions)?))
 }
 pub(crate) use companion::Companion;

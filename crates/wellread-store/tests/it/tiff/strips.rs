@@ -93,7 +93,7 @@ fn rows(store: &dyn Store, from: usize, count: usize) -> Result<Vec<u8>, String>
     let region = Region { start: [0, 0, 0, from, 0], size: [1, 1, 1, count, WIDTH] };
     let mut out = vec![];
     let read = read_region(store, 0, &region, &mut Scratch::default(), &mut out);
-    read.map(|()| out).map_err(|e| e.to_string())
+    read.map(|_| out).map_err(|e| e.to_string())
 }
 
 /// Ranges of rows in no order, the last row among them.
