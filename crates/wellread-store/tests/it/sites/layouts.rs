@@ -328,7 +328,7 @@ fn two_measurements_of_a_plate_are_kept_apart() {
     let two = open(&other, &layout("harmony")).unwrap();
     assert_eq!(text(&*two, "Metadata_Plate"), ["P", "Q"]);
     assert!(!two.hints().feature_names().contains(&"Metadata_Measurement".to_owned()));
-    let one = open(&dir.path().join("P__2020-M1"), &options()).unwrap();
+    let one = open(dir.path().join("P__2020-M1"), &options()).unwrap();
     assert!(!one.hints().feature_names().contains(&"Metadata_Measurement".to_owned()));
 }
 

@@ -198,7 +198,7 @@ fn a_companion_describes_files_that_do_not_say_whose_they_are() {
     std::fs::write(dir.path().join("u.tif"), tiff(300, super::SIZE, "")).unwrap();
     let store = open(dir.path(), &options()).unwrap();
     assert_eq!((image(&*store, 0).0, image(&*store, 1)), ([3, 1, 1], ([1, 1, 1], pixels(&[3]))));
-    let single = open(&dir.path().join("t1.tif"), &options()).unwrap();
+    let single = open(dir.path().join("t1.tif"), &options()).unwrap();
     assert_eq!(image(&*single, 0), ([1, 1, 1], pixels(&[1])));
     // As files that point to it are checked: pages of another size are an error.
     let xml = std::fs::read_to_string(&path).unwrap();
@@ -219,5 +219,5 @@ fn a_folder_with_nothing_but_a_table_says_to_give_the_table() {
     table(&tables, images.to_str().unwrap());
     let error = failure(&tables, &options());
     assert!(error.contains("give that file itself"), "{error}");
-    assert_eq!(open(&tables.join("load_data.csv"), &options()).unwrap().len(), 2);
+    assert_eq!(open(tables.join("load_data.csv"), &options()).unwrap().len(), 2);
 }
