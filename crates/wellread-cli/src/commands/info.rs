@@ -265,7 +265,8 @@ fn bytes_of_pieces(files: &[PathBuf]) -> Outcome<u64> {
     };
     let mut sum = 0;
     for file in files.iter().filter(|file| !is_metadata(file)) {
-        sum += std::fs::metadata(file).map_err(|e| Error::io(file, "cannot look at", &e))?.len();
+        sum +=
+            wellread_store::place::metadata(file).map_err(|e| Error::io(file, "cannot look at", &e))?.length;
     }
     Ok(sum)
 }

@@ -374,5 +374,7 @@ fn half_written_cache_files_are_named() {
     let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(2);
     fs::File::open(&file).unwrap().set_modified(long_ago).unwrap();
     let named = doctor();
-    assert!(named.contains("0f3a-77b1.4294967294.new (512 B): not written to for an hour"), "{named}");
+    // Beside what other runs left on this machine.
+    assert!(named.contains("0f3a-77b1.4294967294.new (512 B)"), "{named}");
+    assert!(named.contains("not written to for an hour"), "{named}");
 }

@@ -326,7 +326,7 @@ pub(crate) mod tests {
             (Order::Grouped(by.clone()), [8, 28, 48, 996]),
             (
                 Order::Weighted { weights: (0..1000).map(f64::from).collect(), images: None },
-                [596, 576, 619, 596],
+                [596, 576, 619, 925],
             ),
             (Order::Balanced { by, images: None }, [517, 908, 154, 759]),
         ];

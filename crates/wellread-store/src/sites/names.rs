@@ -313,23 +313,24 @@ mod tests {
     #[test]
     fn files_of_harmony() {
         let file = "r01c02f03p04-ch5sk6fk1fl1.tiff";
-        let fields = ["", "01", "02", "03", "1", "1"];
+        let fields = ["", "", "01", "02", "03", "1", "1"];
         assert_eq!(
             preset("harmony", "/data/jump", file),
             expected("r01c02f03", "ch5", ["6", "5", "04"], &fields)
         );
-        // Fields in the order of the patterns: plate, row, col, site, kinetic, flim.
-        let fields = ["BR1", "01", "02", "03", "1", "1"];
+        // Fields in the order of the patterns: plate, measurement, row, col, site, kinetic, flim.
+        let fields = ["BR1", "2020-Measurement1", "01", "02", "03", "1", "1"];
         assert_eq!(
             preset("harmony", "/data/BR1__2020-Measurement1/Images", file),
             expected("r01c02f03", "ch5", ["6", "5", "04"], &fields)
         );
+        let fields = ["BR1", "", "01", "02", "03", "1", "1"];
         assert_eq!(
             preset("harmony", "/data", &format!("b/BR1/Images/{file}")),
             expected("b/BR1/Images/r01c02f03", "ch5", ["6", "5", "04"], &fields)
         );
         // Of Harmony 3, which has a record for each channel.
-        let fields = ["", "02", "07", "01", "1", "1"];
+        let fields = ["", "", "02", "07", "01", "1", "1"];
         assert_eq!(
             preset("harmony", "/data", "r02c07f01p03rc2-ch1sk1fk1fl1.tiff"),
             expected("r02c07f01", "rc2", ["1", "2", "03"], &fields)

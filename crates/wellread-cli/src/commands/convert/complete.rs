@@ -156,6 +156,8 @@ fn other_chunk(
     let asked = clipped(asked);
     let has = match (layout.chunk, hints.grid()) {
         (Some(chunk), _) => clipped(chunk),
+        // Rows that can be read alone, whatever they are stored in.
+        (None, Some([1, width])) if width >= info.shape.x() => return None,
         (None, Some([height, width])) => clipped([asked[0], asked[1], asked[2], height, width]),
         (None, None) => return None,
     };

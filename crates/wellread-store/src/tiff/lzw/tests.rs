@@ -52,7 +52,7 @@ fn short_and_wrong_data_are_errors() {
 /// Clear codes of a strip, and decoding from each of them, with input that ends at the next.
 #[test]
 fn a_strip_is_entered_behind_clear_codes() {
-    let data: Vec<u8> = (0..200_000u32)
+    let data: Vec<u8> = (0..800_000u32)
         .map(|i| (i.wrapping_mul(2_654_435_761).rotate_left(9).wrapping_mul(40_503) >> 27) as u8)
         .collect();
     let packed = encode(&data).unwrap();
