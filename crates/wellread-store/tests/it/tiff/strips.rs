@@ -8,7 +8,7 @@ use wellread_image::Region;
 use wellread_store::{Scratch, Store, read_image, read_region};
 
 const WIDTH: usize = 500;
-const HEIGHT: usize = 300;
+const HEIGHT: usize = 500;
 const ROW: usize = 2 * WIDTH;
 /// Where the builder puts the first strip.
 const STRIP_AT: usize = 8;
