@@ -163,7 +163,7 @@ def test_tables_in_memory_are_tables_of_cells(sites):
     np.testing.assert_array_equal(ds.cells(frame, size=(9, 11))[0], stored[0])
     with pytest.raises(wr.ChoiceError, match="no rows"):
         ds.cells(table.slice(0, 0))
-    with pytest.raises(TypeError, match="table must be the path of label images"):
+    with pytest.raises(wr.Error, match="has 2 channels, and a label image one"):
         ds.cells(ds)
     with pytest.raises(TypeError, match="table"):
         ds.cells(3)

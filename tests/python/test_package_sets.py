@@ -225,4 +225,7 @@ def test_channels_go_by_their_names_in_each_image(tmp_path, wellread):
     for plate in ("one", "two"):
         shutil.copy(tmp_path / plate / f"{plate}.ome.tif", tmp_path / "all")
     said = wellread("stats", tmp_path / "all", "--out", tmp_path / "stats.json")
-    assert [channel.get("name") for channel in said["channels"]] == [None, None]
+    assert [channel.get("name") for channel in said["channels"]] == ["DNA", "ER"]
+    for channel in said["channels"]:
+        expected = np.mean([images[plate][channel["name"]] for plate in ("one", "two")])
+        assert channel["mean"] == pytest.approx(expected, rel=1e-6)
