@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import wellread as wr
+from null_rows import without_image
 from own_process import resident, run_alone
 
 
@@ -191,13 +192,8 @@ def test_categories_are_columns(labelled):
 
 def test_rows_without_an_image_are_left_out_on_request(generated, tmp_path):
     folder, expected, _ = generated
-    table = pq.read_table(folder / "images.parquet")
-    images = table["ome_image"].to_pylist()
-    names = [image["name"] for image in images]
-    images[1] = None
-    column = pa.array(images, table["ome_image"].type)
     path = tmp_path / "nulls.parquet"
-    pq.write_table(table.set_column(table.schema.get_field_index("ome_image"), "ome_image", column), path)
+    names = without_image(folder, 1, path)
     whole = wr.Dataset(path)
     assert len(whole) == len(names)
     with pytest.raises(wr.Error, match=r"skip_null=True"):

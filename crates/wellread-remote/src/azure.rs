@@ -4,14 +4,13 @@
 //! not signed, as public containers have it.
 
 use crate::address::Address;
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, cannot};
 use crate::cloud::Cloud;
-use crate::environment::{cannot, first_of, is_anonymous, is_on, once, variable};
+use crate::environment::{first_of, is_anonymous, is_on, once, variable};
 use crate::link::Link;
 use crate::transport::Transport;
 use object_store::azure::{MicrosoftAzureBuilder, split_sas};
 use std::io;
-use std::sync::Arc;
 
 static AZURE: Cloud = Cloud(connect);
 wellread_store::register_place!("az", AZURE);
@@ -74,8 +73,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    let store = Arc::new(builder.build().map_err(|e| cannot(&address.bucket_name(), &e))?);
-    Ok(Bucket { store: store.clone(), parts: Some(store), who })
+    Bucket::of(builder.build(), address, who)
 }
 
 /// What a connection string says: `AccountName=…;AccountKey=…;BlobEndpoint=…`. Not to be shown.

@@ -1,8 +1,10 @@
 //! A bucket as this process talks to it: the store, and who it says to be.
 
+use crate::address::Address;
 use object_store::ObjectStore;
 use object_store::multipart::MultipartStore;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 /// A bucket, a container, or a server.
@@ -15,9 +17,30 @@ pub(crate) struct Bucket {
     pub(crate) who: String,
 }
 
+impl Bucket {
+    /// A bucket of a cloud, which takes uploads in parts.
+    ///
+    /// # Errors
+    /// What its builder refused.
+    pub(crate) fn of<S: ObjectStore + MultipartStore>(
+        built: object_store::Result<S>,
+        address: &Address,
+        who: String,
+    ) -> io::Result<Self> {
+        let store = Arc::new(built.map_err(|e| cannot(&address.bucket_name(), &e))?);
+        Ok(Self { store: store.clone(), parts: Some(store), who })
+    }
+}
+
 impl fmt::Debug for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the store, whose builder may show more than it should.
         f.debug_struct("Bucket").field("who", &self.who).finish_non_exhaustive()
     }
+}
+
+/// An error of making a store. What it says may not be what is secret: builders name the key of a setting, not its value.
+pub(crate) fn cannot(bucket: &str, error: &object_store::Error) -> io::Error {
+    let cause = crate::failure::innermost(error);
+    io::Error::new(io::ErrorKind::InvalidInput, format!("cannot connect to {bucket}: {cause}"))
 }

@@ -4,6 +4,7 @@
 //! that nobody takes a part for the whole.
 
 use crate::attempts::attempts;
+use crate::bucket::Bucket;
 use crate::failure::Fault;
 use crate::heads::{Head, Version};
 use crate::link::{Link, link};
@@ -17,9 +18,8 @@ use object_store::path::Path as Key;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use wellread_store::place::{Entry, File, Kind, Listing, Metadata, Place, Writer};
 
 /// Objects that are copied or removed at once.
@@ -183,52 +183,42 @@ fn not_found(link: &'static Link, object: &Object) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, cause)
 }
 
+/// What a listing of a folder comes to; `of` asks for it once, of the whole bucket where no key is given.
+fn listed<T, F>(
+    link: &'static Link,
+    object: &Object,
+    of: impl Fn(Arc<Bucket>, Option<Key>) -> F + Send + Sync + 'static,
+) -> io::Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Fault>> + Send + 'static,
+{
+    let bucket = object.bucket(link)?;
+    let asked = object.asked("LIST", &bucket);
+    let key = (!object.address.is_bucket()).then(|| object.address.key.clone());
+    link.wait(async move { attempts(link, asked, || of(bucket.clone(), key.clone())).await })
+}
+
 /// Whether anything lies below a prefix; a bucket that can be listed is a folder.
 fn is_folder(link: &'static Link, object: &Object) -> io::Result<bool> {
-    let (bucket, key) = (object.bucket(link)?, object.address.key.clone());
-    let (asked, is_bucket) = (object.asked("LIST", &bucket), object.address.is_bucket());
-    link.wait(async move {
-        attempts(link, asked, || {
-            let (bucket, key) = (bucket.clone(), key.clone());
-            async move {
-                let mut listing = bucket.store.list((!is_bucket).then_some(&key));
-                let first = listing.next().await.transpose().map_err(|e| Fault::of(&e))?;
-                Ok(is_bucket || first.is_some())
-            }
-        })
-        .await
+    listed(link, object, |bucket, key| async move {
+        let first = bucket.store.list(key.as_ref()).next().await.transpose().map_err(|e| Fault::of(&e))?;
+        Ok(key.is_none() || first.is_some())
     })
 }
 
 /// What lies directly in a folder.
 fn list(link: &'static Link, object: &Object) -> io::Result<ListResult> {
-    let (bucket, key) = (object.bucket(link)?, object.address.key.clone());
-    let (asked, is_bucket) = (object.asked("LIST", &bucket), object.address.is_bucket());
-    link.wait(async move {
-        attempts(link, asked, || {
-            let (bucket, key) = (bucket.clone(), key.clone());
-            async move {
-                let listed = bucket.store.list_with_delimiter((!is_bucket).then_some(&key)).await;
-                listed.map_err(|e| Fault::of(&e))
-            }
-        })
-        .await
+    listed(link, object, |bucket, key| async move {
+        bucket.store.list_with_delimiter(key.as_ref()).await.map_err(|e| Fault::of(&e))
     })
 }
 
 /// All keys below a folder, with their bytes.
 fn below(link: &'static Link, object: &Object) -> io::Result<Vec<(Key, u64)>> {
-    let (bucket, key) = (object.bucket(link)?, object.address.key.clone());
-    let asked = object.asked("LIST", &bucket);
-    link.wait(async move {
-        attempts(link, asked, || {
-            let (bucket, key) = (bucket.clone(), key.clone());
-            async move {
-                let listing = bucket.store.list(Some(&key)).map_ok(|meta| (meta.location, meta.size));
-                listing.try_collect().await.map_err(|e| Fault::of(&e))
-            }
-        })
-        .await
+    listed(link, object, |bucket, key| async move {
+        let listing = bucket.store.list(key.as_ref()).map_ok(|meta| (meta.location, meta.size));
+        listing.try_collect().await.map_err(|e| Fault::of(&e))
     })
 }
 

@@ -49,9 +49,3 @@ pub(crate) fn answers(
     let answer = link.wait(async move { request.send().await.map_err(std::io::Error::other) });
     answer.is_ok_and(|answer| answer.status().is_success())
 }
-
-/// An error of making a store. What it says may not be what is secret: builders name the key of a setting, not its value.
-pub(crate) fn cannot(bucket: &str, error: &object_store::Error) -> std::io::Error {
-    let cause = crate::failure::innermost(error);
-    std::io::Error::new(std::io::ErrorKind::InvalidInput, format!("cannot connect to {bucket}: {cause}"))
-}

@@ -6,13 +6,12 @@
 use crate::address::Address;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
-use crate::environment::{answers, cannot, first_of, home, is_anonymous, is_on, once, variable};
+use crate::environment::{answers, first_of, home, is_anonymous, is_on, once, variable};
 use crate::link::Link;
 use crate::transport::Transport;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 static GCS: Cloud = Cloud(connect);
 wellread_store::register_place!("gs", GCS);
@@ -43,8 +42,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    let store = Arc::new(builder.build().map_err(|e| cannot(&address.bucket_name(), &e))?);
-    Ok(Bucket { store: store.clone(), parts: Some(store), who })
+    Bucket::of(builder.build(), address, who)
 }
 
 /// Where credentials are from; or why there are none.

@@ -2,8 +2,8 @@
 
 use crate::address::Address;
 use crate::attempts::attempts;
-use crate::bucket::Bucket;
-use crate::environment::{cannot, once};
+use crate::bucket::{Bucket, cannot};
+use crate::environment::once;
 use crate::failure::Fault;
 use crate::heads::{Head, Version};
 use crate::index_page::names;

@@ -7,13 +7,12 @@ use crate::address::Address;
 use crate::aws_files::Profile;
 use crate::bucket::Bucket;
 use crate::cloud::Cloud;
-use crate::environment::{answers, cannot, first_of, is_anonymous, is_on, once, variable};
+use crate::environment::{answers, first_of, is_anonymous, is_on, once, variable};
 use crate::failure::innermost;
 use crate::link::Link;
 use crate::transport::Transport;
 use object_store::aws::AmazonS3Builder;
 use std::io;
-use std::sync::Arc;
 
 static S3: Cloud = Cloud(connect);
 wellread_store::register_place!("s3", S3);
@@ -68,8 +67,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    let store = Arc::new(builder.build().map_err(|e| cannot(&address.bucket_name(), &e))?);
-    Ok(Bucket { store: store.clone(), parts: Some(store), who })
+    Bucket::of(builder.build(), address, who)
 }
 
 fn who(link: &'static Link, profile: &Profile) -> io::Result<Who> {

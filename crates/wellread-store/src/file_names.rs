@@ -9,6 +9,17 @@ const MAX: usize = 200;
 /// Digits of a row number in a file name, at least.
 const DIGITS: usize = 6;
 
+/// How the names of TIFF files end.
+pub(crate) const TIFF: &[&str] = &["tif", "tiff"];
+/// How the names of the pictures of image folders end.
+pub(crate) const PICTURES: &[&str] = &["png", "jpg", "jpeg"];
+
+/// Whether a file's name has one of these endings, in whatever case.
+pub(crate) fn ends(path: &Path, endings: &[&str]) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    ending.is_some_and(|ending| endings.contains(&ending.as_str()))
+}
+
 /// A file name, or a path, as text. Bytes that are not UTF-8 become `\xFF`, so that names that differ stay
 /// different.
 pub(crate) fn text(name: &OsStr) -> Cow<'_, str> {

@@ -4,6 +4,7 @@
 //!   image 0: DNA ER AGP     image 1: ER AGP DNA ─▶ places 1 2 0     image 2: DNA RNA: the channels go by number, and that is said
 //! ```
 
+use crate::transform::ChannelNames;
 use std::collections::HashMap;
 use wellread_store::{Result, RowHints, Store};
 
@@ -35,10 +36,7 @@ impl ChannelOrder {
         if !own.iter().any(is_known) {
             return Ok(Self { names, ..Self::default() });
         }
-        let place = |name: &String| {
-            let mut there = own.iter().enumerate().filter(|(_, own)| *own == name && is_known(name));
-            there.next().map(|(c, _)| c).filter(|_| there.next().is_none())
-        };
+        let known = ChannelNames::new(names.iter().cloned());
         let (mut moved, mut unlike) = (HashMap::new(), 0);
         // Metadata of rows that lie together may be read together.
         let mut rows = rows.to_vec();
@@ -54,7 +52,7 @@ impl ChannelOrder {
                     *name = None;
                 }
             }
-            let places: Option<Vec<usize>> = there.iter().map(place).collect();
+            let places: Option<Vec<usize>> = there.iter().map(|name| known.number(name)).collect();
             let is_once = |places: &Vec<usize>| (1..places.len()).all(|i| !places[..i].contains(&places[i]));
             match places.filter(is_once) {
                 Some(places) => drop(moved.insert(row, places)),

@@ -39,16 +39,12 @@ impl Transform {
     pub(crate) fn with_statistics_of(mut self, there: &[String]) -> Result<Self, TransformError> {
         let mask = self.mask(there.len());
         let numbers = self.channels.clone().unwrap_or_else(|| (0..there.len()).collect());
-        let name_of = |number: usize| {
-            let is_once =
-                |name: &&String| !name.is_empty() && there.iter().filter(|other| other == name).count() == 1;
-            there.get(number).filter(is_once).map(String::as_str)
-        };
+        let own = ChannelNames::new(there.iter().cloned().map(Some));
         let chosen = self.channel_names.clone();
         let channels = numbers.iter().enumerate().filter(|&(_, &number)| Some(number) != mask);
         let channels = channels.map(|(i, &number)| match &chosen {
             Some(names) => (number, names.get(i).map(String::as_str)),
-            None => (number, name_of(number)),
+            None => (number, own.name(number)),
         });
         let images = Delivered { stored: there.len(), channels: channels.collect() };
         self.normalize = match self.normalize {
@@ -66,7 +62,7 @@ impl Transform {
         };
         if chosen.is_none() {
             let names: Option<Vec<String>> =
-                numbers.iter().map(|&number| name_of(number).map(str::to_owned)).collect();
+                numbers.iter().map(|&number| own.name(number).map(str::to_owned)).collect();
             self.statistics_names = names.map(Into::into);
         }
         Ok(self)

@@ -29,6 +29,16 @@ impl ChannelNames {
         Self(all.iter().map(|name| name.clone().filter(is_once)).collect())
     }
 
+    /// The name of a channel, where it is known.
+    pub(crate) fn name(&self, number: usize) -> Option<&str> {
+        self.0.get(number)?.as_deref()
+    }
+
+    /// The number of the channel of this name.
+    pub(crate) fn number(&self, name: &str) -> Option<usize> {
+        self.0.iter().position(|own| own.as_deref() == Some(name))
+    }
+
     /// Whether any is known.
     pub(crate) fn is_any(&self) -> bool {
         self.0.iter().any(Option::is_some)
@@ -44,7 +54,7 @@ impl ChannelNames {
         let mut places = vec![None; images.stored];
         for &(stored, name) in &images.channels {
             let Some(place) = places.get_mut(stored) else { continue };
-            let named = name.and_then(|name| self.0.iter().position(|own| own.as_deref() == Some(name)));
+            let named = name.and_then(|name| self.number(name));
             let own = self.0.get(stored);
             *place = match (named, name, own) {
                 (Some(at), ..) => Some(at),

@@ -1,7 +1,7 @@
 //! Every built-in format in a bucket: read as from a folder, written as to one.
 
 use crate::server;
-use crate::sets::{NAMES, SETS, assert_same, recognised, upload, write};
+use crate::sets::{NAMES, SETS, assert_same, copy, options, recognised, write};
 use std::path::Path;
 use wellread_store::{OpenOptions, open, read_image};
 
@@ -11,8 +11,8 @@ fn every_format_is_read_from_a_bucket() {
     let dir = tempfile::tempdir().unwrap();
     for (name, format, variant, shard) in SETS {
         let (local, other) = (dir.path().join(name), Path::new("s3://read/sets").join(name));
-        write(&local, format, variant, shard);
-        upload(&local, &other);
+        write(&local, format, &options(variant, shard));
+        copy(&local, &other);
         assert_same(&*recognised(&other), &*recognised(&local));
     }
 }
@@ -23,8 +23,8 @@ fn every_format_is_written_to_a_bucket() {
     let dir = tempfile::tempdir().unwrap();
     for (name, format, variant, shard) in SETS {
         let (local, other) = (dir.path().join(name), Path::new("s3://written/sets").join(name));
-        write(&local, format, variant, shard);
-        write(&other, format, variant, shard);
+        write(&local, format, &options(variant, shard));
+        write(&other, format, &options(variant, shard));
         assert_same(&*recognised(&other), &*recognised(&local));
     }
     let hidden: Vec<_> =
@@ -41,8 +41,8 @@ fn faults_that_pass_change_no_pixel() {
     let faults = [Status(503, "SlowDown"), Cut, Short, Range, Status(500, "InternalError")];
     for (name, format, variant, shard) in SETS {
         let (local, other) = (dir.path().join(name), Path::new("s3://spoiled").join(name));
-        write(&local, format, variant, shard);
-        upload(&local, &other);
+        write(&local, format, &options(variant, shard));
+        copy(&local, &other);
         server::spoil("spoiled", &faults);
         assert_same(&*recognised(&other), &*recognised(&local));
         assert_eq!(server::still_wrong("spoiled"), 0, "{name}");
@@ -64,7 +64,7 @@ fn an_image_that_is_replaced_in_mid_epoch_is_an_error() {
     server::url();
     let dir = tempfile::tempdir().unwrap();
     let local = dir.path().join("a.parquet");
-    write(&local, "parquet", None, None);
+    write(&local, "parquet", &options(None, None));
     let bytes = std::fs::read(&local).unwrap();
     server::put("epoch/a.parquet", &bytes);
     let store = recognised(Path::new("s3://epoch/a.parquet"));

@@ -7,6 +7,7 @@ mod faults;
 mod formats;
 mod request;
 mod server;
+#[path = "../../../wellread-store/tests/it/place_sets.rs"]
 mod sets;
 mod web;
 mod writing;

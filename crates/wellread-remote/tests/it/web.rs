@@ -1,7 +1,7 @@
 //! Plain web servers: files by address, folders by their index pages.
 
 use crate::server::{self, Wrong};
-use crate::sets::{assert_same, recognised, write};
+use crate::sets::{assert_same, options, recognised, write};
 use std::path::{Path, PathBuf};
 use wellread_store::{OpenOptions, WriteOptions, create, open, place};
 
@@ -28,7 +28,7 @@ fn files_and_folders_are_read() {
         [("a.parquet", "parquet"), ("tiffs", "tiff"), ("zarr", "ome-zarr"), ("png", "image-folder")]
     {
         let local = dir.path().join(name);
-        write(&local, format, None, None);
+        write(&local, format, &options(None, None));
         publish(&local, &format!("web/{name}"));
         assert_same(&*recognised(&at(&format!("web/{name}"))), &*recognised(&local));
     }

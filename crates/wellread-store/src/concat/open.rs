@@ -4,6 +4,7 @@ use super::glob::{self, Match};
 use super::parts::{self, Found};
 use super::store::{Concat, Part};
 use super::tables;
+use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Format, OpenOptions, format_named};
 use crate::probe::Probe;
 use crate::{Error, Result, Store, fd_table, place, registry, threads};
@@ -15,10 +16,6 @@ use std::sync::{Mutex, PoisonError};
 
 /// Threads that open parts, at most: each waits for its disk more than it computes.
 const THREADS: usize = 8;
-/// Endings of TIFF files.
-const TIFF: &[&str] = &["tif", "tiff"];
-/// Endings of pictures of one image each.
-const PICTURES: &[&str] = &["png", "jpg", "jpeg"];
 
 /// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format` names it; a
 /// folder of tables, or a pattern such as `plates/*.parquet`, as one set.
@@ -162,10 +159,6 @@ fn images(
     files: &HashSet<PathBuf>,
     options: &OpenOptions,
 ) -> Result<Option<Box<dyn Store>>> {
-    let ends = |path: &PathBuf, endings: &[&str]| {
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-        ending.is_some_and(|ending| endings.contains(&ending.as_str()))
-    };
     let first = |endings: &'static [&'static str]| paths.iter().find(|path| ends(path, endings));
     let [tiff, picture] = [first(TIFF), first(PICTURES)];
     let is_image = |path: &PathBuf| ends(path, TIFF) || ends(path, PICTURES);

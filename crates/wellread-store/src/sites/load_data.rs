@@ -15,6 +15,7 @@ use super::store;
 use super::unnamed;
 use crate::delimited::{self, Table};
 use crate::features::{PLATE, WELL};
+use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Missing, OpenOptions};
 use crate::hints::SiteTable;
 use crate::{Error, Result, Store, place};
@@ -229,20 +230,15 @@ fn read(path: &Path) -> Result<Table> {
 
 /// The store of the files, a file a row.
 fn store_of(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Store>> {
-    let ends = |file: &PathBuf, endings: &[&str]| {
-        let ending = file.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
-        endings.contains(&ending.as_str())
-    };
     #[cfg(feature = "tiff")]
-    if files.iter().all(|file| ends(file, &["tif", "tiff"])) {
+    if files.iter().all(|file| ends(file, TIFF)) {
         return crate::tiff::open_files(path, files, None);
     }
     #[cfg(feature = "image-folder")]
-    if files.iter().all(|file| ends(file, &["png", "jpg", "jpeg"])) {
+    if files.iter().all(|file| ends(file, PICTURES)) {
         return Ok(crate::image_folder::open_files(path, files));
     }
-    let other =
-        files.iter().find(|file| !ends(file, &["tif", "tiff", "png", "jpg", "jpeg"])).or(files.first());
+    let other = files.iter().find(|file| !ends(file, TIFF) && !ends(file, PICTURES)).or(files.first());
     let other = other.map_or_else(|| path.to_owned(), Clone::clone);
     Err(Error::new(other, "files of a table must all be TIFF, or all PNG or JPEG").unsupported())
 }

@@ -1,13 +1,10 @@
 //! Images of a folder that the table in it does not name: the set is without them, which nobody would notice.
 
-use crate::file_names::path_text;
+use crate::file_names::{PICTURES, TIFF, ends, path_text};
 use crate::folders::{self, Sort};
 use crate::place;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-
-/// How names of images end that folders are read of.
-const ENDINGS: [&str; 5] = ["tif", "tiff", "png", "jpg", "jpeg"];
 
 /// The images below a folder that are not among `named`, by their paths there. Of what cannot be listed there are none.
 pub(super) fn below<'f>(folder: &Path, named: impl Iterator<Item = &'f PathBuf>) -> Vec<String> {
@@ -24,11 +21,10 @@ pub(super) fn below<'f>(folder: &Path, named: impl Iterator<Item = &'f PathBuf>)
 
 /// Whether an entry is an image, by its name alone.
 fn sort(_: &Path, name: &str, is_dir: bool) -> Sort {
-    let ending = Path::new(name).extension().map(|ending| ending.to_string_lossy().to_lowercase());
-    let ending = ending.unwrap_or_default();
+    let name = Path::new(name);
     if is_dir {
-        if ending == "zarr" { Sort::Skip } else { Sort::Below }
-    } else if ENDINGS.contains(&ending.as_str()) {
+        if ends(name, &["zarr"]) { Sort::Skip } else { Sort::Below }
+    } else if ends(name, TIFF) || ends(name, PICTURES) {
         Sort::Image
     } else {
         Sort::Skip

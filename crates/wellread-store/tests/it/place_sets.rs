@@ -1,4 +1,5 @@
-//! Sets of images in every built-in format, and what it takes for two of them to be the same.
+//! Sets of images in every built-in format, and what it takes for two of them to be the same: for tests of places, also those of
+//! `wellread-remote`.
 
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
@@ -23,15 +24,17 @@ pub(crate) const SETS: [(&str, &str, Option<&str>, Option<usize>); 11] = [
     ("dataset", "ome-arrow-dataset", None, None),
 ];
 
-/// Writes the images as a set.
-pub(crate) fn write(path: &Path, format: &str, variant: Option<&str>, shard: Option<usize>) {
-    let options = WriteOptions {
+pub(crate) fn options(variant: Option<&str>, shard: Option<usize>) -> WriteOptions {
+    WriteOptions {
         variant: variant.map(str::to_owned),
         chunk: shard.map(|_| [1, 1, 1, 16, 16]),
         shard: shard.map(|side| [1, 1, 1, side, side]),
         ..WriteOptions::default()
-    };
-    let mut writer = create(path, format, &options).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+pub(crate) fn write(path: &Path, format: &str, options: &WriteOptions) {
+    let mut writer = create(path, format, options).unwrap_or_else(|e| panic!("{e}"));
     for (row, name) in NAMES.iter().enumerate() {
         let pixels: Vec<u8> = (0..SHAPE.pixels()).map(|i| (row * 91 + i * 7 % 241) as u8).collect();
         let metadata = ImageMetadata::named(*name);
@@ -42,18 +45,17 @@ pub(crate) fn write(path: &Path, format: &str, variant: Option<&str>, shard: Opt
 }
 
 /// Puts a local file, or all that is in a folder, at an address.
-pub(crate) fn upload(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     if from.is_file() {
         place::write(to, &std::fs::read(from).unwrap()).unwrap();
         return;
     }
     for entry in std::fs::read_dir(from).unwrap() {
         let name = entry.unwrap().file_name();
-        upload(&from.join(&name), &to.join(&name));
+        copy(&from.join(&name), &to.join(&name));
     }
 }
 
-/// The set at a path, by its content.
 pub(crate) fn recognised(path: &Path) -> Box<dyn Store> {
     open(path, &OpenOptions::default()).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -69,6 +71,7 @@ fn names_below(store: &dyn Store) -> Vec<PathBuf> {
 #[track_caller]
 pub(crate) fn assert_same(other: &dyn Store, local: &dyn Store) {
     assert_eq!((other.format(), other.len()), (local.format(), NAMES.len()));
+    assert_eq!(other.has_checksums(), local.has_checksums());
     assert_eq!(names_below(other), names_below(local));
     assert_eq!(other.bytes_on_disk().unwrap(), local.bytes_on_disk().unwrap());
     for (row, name) in NAMES.iter().enumerate() {
