@@ -83,7 +83,7 @@ impl PlaceStore {
 
 impl fmt::Display for PlaceStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.root.display().fmt(f)
+        write!(f, "{}", self.0.root.display())
     }
 }
 
