@@ -5,7 +5,7 @@
 //!    goes when it is dropped, when the program is interrupted, or, of a process that was killed, when the next one is made
 //! ```
 
-use super::cleaning::unfinished;
+use super::cleaning::{COPY, unfinished};
 use super::remove::remove_any;
 use super::writer::{Life, life, process_mark};
 use crate::process;
@@ -14,8 +14,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What names of such folders begin with.
-const PREFIX: &str = "wellread-copy-";
 /// Names that are tried at most.
 const ATTEMPTS: usize = 100;
 
@@ -42,7 +40,7 @@ impl ScratchFolder {
         let process = process::id();
         let mark = process_mark(process);
         for _ in 0..ATTEMPTS {
-            let path = parent.join(format!("{PREFIX}{mark}-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+            let path = parent.join(format!("{COPY}{mark}-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
             match private().create(&path) {
                 // Of a process of this number that was killed, as far as can be told.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
@@ -86,7 +84,7 @@ fn remove_left(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let mark = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.rsplit_once('-'));
+        let mark = name.to_str().and_then(|name| name.strip_prefix(COPY)?.rsplit_once('-'));
         if mark.is_some_and(|(mark, _)| life(mark) == Life::Gone) {
             remove_any(&entry.path());
         }
@@ -114,7 +112,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn what_a_killed_process_left_goes_and_what_others_have_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let of = |mark: &str| dir.path().join(format!("{PREFIX}{mark}-0"));
+        let of = |mark: &str| dir.path().join(format!("{COPY}{mark}-0"));
         // No process has this number.
         let gone = of(&process_mark(4_294_967_294));
         let elsewhere = of("4294967294.none");
