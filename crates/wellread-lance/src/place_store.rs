@@ -248,8 +248,10 @@ impl ObjectStore for PlaceStore {
                 let key = location?;
                 let path = folder.path(&key);
                 let removed = waiting(move || place::of(&path).remove_file(&path)).await;
-                removed.map_err(|e| failed(&key, e))?;
-                Ok(key)
+                match removed {
+                    Ok(()) => Ok(key),
+                    Err(e) => Err(failed(&key, e)),
+                }
             }
         };
         locations.then(remove).boxed()
@@ -262,7 +264,7 @@ impl ObjectStore for PlaceStore {
         let keys = async move {
             let below = prefix.clone();
             match waiting(move || listing.below(&below)).await {
-                Ok(keys) => keys.into_iter().map(Ok).collect(),
+                Ok(keys) => keys.into_iter().map(Ok).collect::<Vec<_>>(),
                 Err(e) => vec![Err(failed(&prefix, e))],
             }
         };
