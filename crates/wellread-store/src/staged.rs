@@ -7,17 +7,20 @@
 //! All but renaming is the file system's own. In another [`place`] nothing is replaced or gone on with.
 
 mod cleaning;
+mod in_order;
 mod leftovers;
 mod remove;
 mod renaming;
 mod replace;
 mod reserved;
+mod scratch;
 mod writer;
 
 pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
 pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_beside, leftovers_of};
 pub use reserved::Reserved;
+pub use scratch::ScratchFolder;
 pub use writer::process_mark;
 
 use crate::entries::{OLD, PARTIAL, RESUME};
