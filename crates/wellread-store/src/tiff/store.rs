@@ -22,7 +22,7 @@ use crate::fd_table;
 use crate::file_names;
 use crate::name_index;
 use crate::open_files::OpenFiles;
-use crate::place;
+use crate::place::{self, Wanted};
 use crate::{
     Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
     Scratch, Store, StoreLayout,
@@ -469,6 +469,38 @@ impl Store for TiffStore {
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         Ok(RowHints::new(self, row))
+    }
+
+    /// Of a file that was not looked into, its header; all of it where its one image is going to be read whole.
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        for &row in rows {
+            let Ok((place, path)) = self.row(row) else { continue };
+            if self.files[place.file as usize].index.get().is_some() {
+                continue;
+            }
+            if whole && self.is_folder { wanted.whole(path) } else { wanted.head(path) }
+        }
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let (mut context, mut raw) = (FormatContext::default(), WINDOW.take());
+        for (i, request) in requests.iter().enumerate() {
+            let (place, path) = self.row(request.row)?;
+            let index = self.index_with(place.file as usize, &mut context, &mut raw)?;
+            let series = self.series(place, path, &index)?;
+            let info = info_of(series, path)?;
+            if !request.region.fits(info.shape) {
+                self.check(request)?;
+            }
+            let id = self.id(place.file as usize);
+            let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
+            let job = Job { request: i, info, region, index: &index, series, path, id, files, restarts };
+            job.ranges(&mut context, &mut raw, wanted)?;
+        }
+        if raw.capacity() <= MOST_WINDOW {
+            WINDOW.set(raw);
+        }
+        Ok(())
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
