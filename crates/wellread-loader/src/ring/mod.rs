@@ -19,9 +19,11 @@
 //! reading a slice; threads are woken only when they are asleep.
 
 mod claim;
+mod fetch;
 mod fill;
 mod part;
 
+use crate::ahead::Lookahead;
 use crate::item::ItemContext;
 use crate::order::{EpochOrder, Steps};
 use crate::plan::{Inner, Plan};
@@ -61,8 +63,10 @@ pub(crate) struct Shared {
     work_available: Condvar,
     /// The batch that is waited for may be done.
     batch_done: Condvar,
-    /// The workers, to be waited for.
+    /// The workers, and the thread that asks for bytes ahead, to be waited for.
     workers: Mutex<Vec<Thread>>,
+    /// What is asked for ahead, of sets that lie far away.
+    ahead: Option<Lookahead>,
 }
 
 struct Ring {
@@ -114,6 +118,7 @@ impl Shared {
             idle_workers: 0,
             consumer_waiting: false,
         };
+        let ahead = Lookahead::of(&loader);
         Self {
             loader,
             order,
@@ -125,6 +130,7 @@ impl Shared {
             work_available: Condvar::new(),
             batch_done: Condvar::new(),
             workers: Mutex::default(),
+            ahead,
         }
     }
 
@@ -313,6 +319,9 @@ impl Shared {
     /// Ends all work at the next block.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+        if let Some(ahead) = &self.ahead {
+            ahead.stop();
+        }
         // Under the lock, so that no thread is between its look at `stop` and its sleep.
         drop(self.lock());
         self.work_available.notify_all();
