@@ -37,6 +37,13 @@ impl Fetching {
         self.fetch(&wanted)
     }
 
+    /// Asks for the first bytes of these files.
+    pub fn first_bytes<'a>(&mut self, files: impl IntoIterator<Item = &'a Path>) -> Vec<Ticket> {
+        let mut wanted = Wanted::default();
+        files.into_iter().for_each(|file| wanted.head(file));
+        self.fetch(&wanted)
+    }
+
     /// Asks for the pixels of these requests; waits for what says where they lie.
     ///
     /// # Errors
