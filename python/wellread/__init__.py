@@ -13,6 +13,7 @@ import sys as _sys
 from typing import TYPE_CHECKING
 
 from ._native import Batch, __version__, formats
+from ._link import link
 from .dataset import Dataset
 from .errors import ChoiceError, CorruptImageError, Error, MissingError, UnsupportedImageError
 from .loader import DataLoader
@@ -49,6 +50,7 @@ __all__ = [
     "UnsupportedImageError",
     "__version__",
     "formats",
+    "link",
     "step",
     "trace",
 ]

@@ -3,8 +3,10 @@
 // Linked for the places that it registers.
 use wellread_remote as _;
 
+mod ahead;
 mod faults;
 mod formats;
+mod gate;
 mod request;
 mod server;
 #[path = "../../../wellread-store/tests/it/place_sets.rs"]
