@@ -12,8 +12,8 @@ Torch's own classes are in :mod:`wellread.torch`. Importing this package imports
 import sys as _sys
 from typing import TYPE_CHECKING
 
-from ._native import Batch, __version__, formats
 from ._link import link
+from ._native import Batch, __version__, formats
 from .dataset import Dataset
 from .errors import ChoiceError, CorruptImageError, Error, MissingError, UnsupportedImageError
 from .loader import DataLoader

@@ -9,9 +9,7 @@ from ._check import truth, whole
 from ._native import parse_bytes
 
 
-def link(
-    *, in_flight: int | None = None, link_bytes: int | str | None = None, anonymous: bool | None = None
-) -> None:
+def link(*, in_flight: int | None = None, link_bytes: int | str | None = None, anonymous: bool | None = None) -> None:
     """Choose how sets in buckets are asked for: before the first of them is opened in this process.
 
     What is left out stays as it is, or as the environment says (``WELLREAD_IN_FLIGHT``, ``WELLREAD_LINK_BYTES``,

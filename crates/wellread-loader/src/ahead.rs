@@ -37,6 +37,10 @@ pub(crate) struct Lookahead {
 struct State {
     /// Batches that were read.
     past: usize,
+    /// Batches that were asked for.
+    asked: usize,
+    /// Whether nobody asks any more.
+    ended: bool,
     stopped: bool,
     /// By batch, in order.
     held: VecDeque<(usize, Vec<Ticket>)>,
@@ -76,6 +80,26 @@ impl Lookahead {
         !state.stopped
     }
 
+    /// Notes that a batch was asked for.
+    pub(crate) fn asked(&self, batch: usize) {
+        self.lock().asked = batch + 1;
+        self.moved.notify_all();
+    }
+
+    /// Notes that nothing more is going to be asked for.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        self.moved.notify_all();
+    }
+
+    /// Waits until a batch was asked for, so that whoever reads it does not ask as well.
+    pub(crate) fn wait_asked(&self, batch: usize) {
+        let mut state = self.lock();
+        while !state.stopped && !state.ended && batch >= state.asked {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// Whether a batch was read already, so that nothing is to be asked for.
     pub(crate) fn is_past(&self, batch: usize) -> bool {
         batch < self.lock().past
@@ -109,7 +133,9 @@ impl Lookahead {
         let gone = std::mem::take(&mut state.held);
         drop(state);
         self.moved.notify_all();
-        drop(gone);
+        for mut ticket in gone.into_iter().flat_map(|(_, tickets)| tickets) {
+            ticket.give_up();
+        }
     }
 }
 
@@ -117,9 +143,20 @@ impl Lookahead {
 mod tests {
     use super::*;
     use std::sync::Arc;
+    use wellread_store::place::Held;
+
+    /// Is there as long as it is held.
+    #[derive(Debug)]
+    struct There {
+        _is: Arc<()>,
+    }
+
+    impl Held for There {
+        fn give_up(&mut self) {}
+    }
 
     fn ticket(of: &Arc<()>) -> Vec<Ticket> {
-        vec![Box::new(Arc::clone(of))]
+        vec![Box::new(There { _is: Arc::clone(of) })]
     }
 
     #[test]
@@ -143,10 +180,16 @@ mod tests {
     fn who_waits_is_woken() {
         let ahead = Arc::new(Lookahead::new(1, 256, 0));
         let other = Arc::clone(&ahead);
-        let waiting = std::thread::spawn(move || (other.wait(2), other.wait(100)));
+        let waiting = std::thread::spawn(move || {
+            other.wait_asked(1);
+            let turn = other.wait(2);
+            other.end();
+            (turn, other.wait(100))
+        });
+        ahead.asked(1);
         ahead.past(0);
+        ahead.wait_asked(50);
         ahead.stop();
-        let (moved, stopped) = waiting.join().unwrap();
-        assert!(!stopped, "{moved}");
+        assert_eq!(waiting.join().unwrap(), (true, false));
     }
 }

@@ -126,6 +126,7 @@ impl Batches {
         if self.ready.is_empty() {
             let joined = self.shared.loader.plan.read_ahead.joined;
             let run = self.next..(self.next + joined).min(self.shared.batches);
+            self.shared.await_asked(run.end - 1);
             if run.len() > 1
                 && let Some(buffers) = self.read_joined(run)
             {

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::{Arc, Weak};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use wellread_store::place::{FetchAhead, FileRanges, Ticket};
+use wellread_store::place::{FetchAhead, FileRanges, Held, Ticket};
 
 /// Room is counted in so many bytes.
 const UNIT: u64 = 1 << 10;
@@ -58,6 +58,14 @@ struct Job {
 struct Kept {
     link: &'static Link,
     pieces: Vec<Arc<Piece>>,
+}
+
+impl Held for Kept {
+    fn give_up(&mut self) {
+        if self.link.is_own() {
+            self.pieces.drain(..).for_each(Piece::give_up);
+        }
+    }
 }
 
 impl Drop for Kept {

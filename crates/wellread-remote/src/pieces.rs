@@ -3,7 +3,8 @@
 //! ```text
 //!  Queued ─▶ Asked ─┬─▶ Here     bytes, and which version of the object they are of
 //!     │             ├─▶ Failed   the error, for the first who reads it
-//!     │             └─▶ Left     given up
+//!     │             ├─▶ Left     nobody keeps it; who waits for it asks by itself
+//!     │             └─▶ GivenUp  nor does anybody want it; who waits for it is told so
 //!     └─ a reader comes ─▶ Left  it asks by itself
 //! ```
 
@@ -43,6 +44,7 @@ enum State {
     Here(Arc<Here>),
     Failed(io::Error),
     Left,
+    GivenUp,
 }
 
 /// What became of a piece.
@@ -78,6 +80,9 @@ impl Slot {
             match &*state {
                 State::Here(here) => return Some(Ok(Arc::clone(here))),
                 State::Asked => {}
+                State::GivenUp => {
+                    return Some(Err(io::Error::other("given up, since nobody wants it any more")));
+                }
                 State::Queued | State::Failed(_) | State::Left => {
                     return match mem::replace(&mut *state, State::Left) {
                         State::Failed(error) => Some(Err(error)),
@@ -91,7 +96,17 @@ impl Slot {
 
     /// Whether somebody who reads it later need not ask again.
     fn is_of_use(&self) -> bool {
-        !matches!(*lock(&self.state), State::Left)
+        !matches!(*lock(&self.state), State::Left | State::GivenUp)
+    }
+
+    /// Tells those who wait that nobody asks any more.
+    fn give_up(&self) {
+        let mut state = lock(&self.state);
+        if matches!(*state, State::Queued | State::Asked) {
+            *state = State::GivenUp;
+        }
+        drop(state);
+        self.changed.notify_all();
     }
 }
 
@@ -102,10 +117,13 @@ pub(crate) struct Filling(Arc<Slot>);
 impl Filling {
     /// What the request has come to.
     pub(crate) fn finish(self, got: io::Result<(ranges::Piece, Head)>, room: OwnedSemaphorePermit) {
-        *lock(&self.0.state) = match got {
-            Ok((piece, head)) => State::Here(Arc::new(Here { piece, head, _room: room })),
-            Err(error) => State::Failed(error),
-        };
+        let mut state = lock(&self.0.state);
+        if matches!(*state, State::Asked) {
+            *state = match got {
+                Ok((piece, head)) => State::Here(Arc::new(Here { piece, head, _room: room })),
+                Err(error) => State::Failed(error),
+            };
+        }
     }
 }
 
@@ -138,6 +156,14 @@ impl Piece {
     fn new(all: &'static Pieces, name: Arc<str>, range: Range<u64>) -> Self {
         let (slot, process) = (Arc::new(Slot::new()), process::id());
         Self { all, process, name, range, slot, task: OnceLock::new() }
+    }
+
+    /// Lets go of a piece; those who wait for it are told, unless others keep it.
+    pub(crate) fn give_up(piece: Arc<Self>) {
+        if Arc::strong_count(&piece) == 1 {
+            piece.slot.give_up();
+        }
+        drop(piece);
     }
 
     /// Notes what is given up when nobody wants the piece any more.
@@ -229,16 +255,19 @@ impl Pieces {
         if pieces.is_empty() || !missing.is_empty() {
             return None;
         }
+        // Not kept while they are waited for: so they are given up when those let them go who do.
+        let slots: Vec<_> =
+            pieces.into_iter().map(|piece| (piece.range.end, Arc::clone(&piece.slot))).collect();
         let (mut at, mut rest) = (offset, buffer);
-        for piece in pieces {
-            let here = match piece.slot.wait()? {
+        for (end, slot) in slots {
+            let here = match slot.wait()? {
                 Ok(here) => here,
                 Err(error) => return Some(Err(error)),
             };
             if !version.is(&here.head.version) {
                 return None;
             }
-            let n = rest.len().min(usize::try_from(piece.range.end - at).unwrap_or(usize::MAX));
+            let n = rest.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
             let (now, later) = mem::take(&mut rest).split_at_mut(n);
             if !ranges::copy(slice::from_ref(&here.piece), at, now) {
                 return None;
@@ -251,8 +280,9 @@ impl Pieces {
     /// What an object is, if some of it was asked for: waits for the answer.
     pub(crate) fn head(&self, name: &str) -> Option<io::Result<Head>> {
         let mut pieces = self.touching(name, &(0..u64::MAX)).into_iter();
-        let got = pieces.find(|piece| piece.slot.is_of_use())?.slot.wait()?;
-        Some(got.map(|here| here.head.clone()))
+        let slot = pieces.find(|piece| piece.slot.is_of_use()).map(|piece| Arc::clone(&piece.slot))?;
+        drop(pieces);
+        Some(slot.wait()?.map(|here| here.head.clone()))
     }
 
     /// Objects of which something is kept.
@@ -330,6 +360,20 @@ mod tests {
         assert!(Slot::begin(&queued.slot).is_none(), "the reader has asked for it");
         // So it is asked for anew by who wants it next.
         assert_eq!(all.cover(&name, &(0..20)).1, std::slice::from_ref(&(0..20)));
+    }
+
+    #[test]
+    fn who_waits_is_told_when_all_is_given_up() {
+        let (all, name) = (pieces(), Arc::from("s3://b/k"));
+        let (one, two) = (all.add(&name, 0..10), all.add(&name, 10..20));
+        let (slot, kept) = (Arc::clone(&one.slot), Arc::clone(&two));
+        let filling = Slot::begin(&slot).unwrap();
+        Piece::give_up(one);
+        assert!(slot.wait().unwrap().unwrap_err().to_string().contains("given up"));
+        drop(filling);
+        assert!(slot.wait().unwrap().is_err(), "for good");
+        Piece::give_up(two);
+        assert!(kept.slot.is_of_use(), "somebody else wants it");
     }
 
     #[test]

@@ -40,7 +40,9 @@ impl Fetching {
     /// Asks for the first bytes of these files.
     pub fn first_bytes<'a>(&mut self, files: impl IntoIterator<Item = &'a Path>) -> Vec<Ticket> {
         let mut wanted = Wanted::default();
-        files.into_iter().for_each(|file| wanted.head(file));
+        for file in files {
+            wanted.head(file);
+        }
         self.fetch(&wanted)
     }
 

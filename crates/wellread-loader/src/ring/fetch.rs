@@ -32,16 +32,27 @@ impl Shared {
         let Some(ahead) = &self.ahead else { return };
         let of = |dataset: &Dataset| Fetching::of(dataset.store().path(), Some(ahead.most));
         let targets = || self.loader.targets.as_ref().and_then(of);
-        let Some(mut fetching) = of(&self.loader.dataset).or_else(targets) else { return };
+        let Some(mut fetching) = of(&self.loader.dataset).or_else(targets) else { return ahead.end() };
         let shared = Arc::clone(self);
         let thread = Thread::start(Builder::new().name("wellread-ahead".into()), move || {
             let work = || shared.fetch_ahead(&mut fetching);
             // A panic of a reader is told where the row is read.
             let _ = catch_unwind(AssertUnwindSafe(work));
+            if let Some(ahead) = &shared.ahead {
+                ahead.end();
+            }
             wellread_trace::leave();
         });
-        if let Ok(thread) = thread {
-            lock(&self.workers).push(thread);
+        match thread {
+            Ok(thread) => lock(&self.workers).push(thread),
+            Err(_) => ahead.end(),
+        }
+    }
+
+    /// Waits until a batch was asked for, where that is done ahead.
+    pub(crate) fn await_asked(&self, batch: usize) {
+        if let Some(ahead) = &self.ahead {
+            ahead.wait_asked(batch);
         }
     }
 
@@ -67,6 +78,7 @@ impl Shared {
             if !ahead.is_past(batch) {
                 ahead.hold(batch, self.fetch_pixels(fetching, &mut context, batch));
             }
+            ahead.asked(batch);
         }
     }
 

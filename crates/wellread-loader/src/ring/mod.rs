@@ -213,6 +213,13 @@ impl Shared {
     /// Reads what was claimed.
     fn read_claim(&self, context: &mut ItemContext, claim: Claim) {
         let arrays = &self.loader.plan.layout;
+        self.await_asked(claim.more.last().unwrap_or(&claim.first).batch);
+        if self.ahead.is_some() && self.is_stopped() {
+            for part in std::iter::once(&claim.first).chain(&claim.more) {
+                self.finish(part, Err(self.cancelled()));
+            }
+            return;
+        }
         if !claim.more.is_empty() {
             let all = || std::iter::once(&claim.first).chain(&claim.more);
             let rows: usize = all().map(|part| part.positions.len()).sum();
@@ -258,8 +265,7 @@ impl Shared {
         while !is_done(&ring) {
             if self.is_stopped() {
                 // Nobody reads it any more.
-                let path = self.loader.dataset.store().path();
-                return Some(Err(Error::new(path, "reading was cancelled")));
+                return Some(Err(self.cancelled()));
             }
             let is_late = until.is_some_and(|until| until <= Instant::now());
             if let Some(context) = context.as_mut().filter(|_| !is_late) {
@@ -309,6 +315,10 @@ impl Shared {
                 Err(error.expect("a batch without buffer has an error").1)
             }
         })
+    }
+
+    fn cancelled(&self) -> Error {
+        Error::new(self.loader.dataset.store().path(), "reading was cancelled")
     }
 
     /// Whether nobody wants the batches any more.

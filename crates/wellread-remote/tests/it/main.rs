@@ -7,6 +7,7 @@ mod ahead;
 mod faults;
 mod formats;
 mod gate;
+mod loading;
 mod request;
 mod server;
 #[path = "../../../wellread-store/tests/it/place_sets.rs"]

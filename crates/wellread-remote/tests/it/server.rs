@@ -67,6 +67,8 @@ pub(crate) fn url() -> &'static str {
             ("NO_PROXY", "127.0.0.1"),
             ("no_proxy", "127.0.0.1"),
             ("WELLREAD_ATTEMPTS", "6"),
+            // More than all tests together hold back.
+            ("WELLREAD_IN_FLIGHT", "256"),
             ("WELLREAD_TIMEOUT", "5"),
         ] {
             // SAFETY: every test asks for the URL before it does anything else, and nothing here reads the environment past Rust's lock.

@@ -66,9 +66,11 @@ pub type FileRanges<'a> = (&'a Path, &'a [Range<u64>]);
 pub type Ticket = Box<dyn Held>;
 
 /// What a [`Ticket`] holds.
-pub trait Held: Send + Debug {}
-
-impl<T: Send + Debug> Held for T {}
+pub trait Held: Send + Debug {
+    /// Gives up what is on its way, also for those who wait for it: they get an error. For the end of reading; dropped instead, those
+    /// who wait ask by themselves.
+    fn give_up(&mut self);
+}
 
 /// One reader's way to ask a place for bytes ahead. What it holds has a bound: beyond that, requests wait until tickets go.
 pub trait FetchAhead: Send + Debug {
