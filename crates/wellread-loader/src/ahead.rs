@@ -13,12 +13,16 @@ use crate::dataset::Dataset;
 use crate::plan::Inner;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use wellread_store::place::{self, Ticket};
 
 /// Rows that are asked for ahead, about: with the usual bound on requests, four round trips of them.
 const ROWS: usize = 256;
 /// Rows whose heads are asked for beyond these, about.
 const HEAD_ROWS: usize = 128;
+
+/// How often somebody looks whether there is room.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What one epoch asks for ahead.
 #[derive(Debug)]
@@ -27,6 +31,8 @@ pub(crate) struct Lookahead {
     pub(crate) most: u64,
     /// Batches, from the one that is delivered next on.
     window: usize,
+    /// Of these, those that are asked for whether there is room or not, since somebody may be waiting for them.
+    near: usize,
     /// Batches beyond the one whose pixels are asked for next.
     pub(crate) heads: usize,
     state: Mutex<State>,
@@ -61,6 +67,7 @@ impl Lookahead {
         Self {
             most,
             window: batches(ROWS).max(2) + prefetch,
+            near: prefetch + 1,
             heads: batches(HEAD_ROWS),
             state: Mutex::default(),
             moved: Condvar::new(),
@@ -71,11 +78,15 @@ impl Lookahead {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it is a batch's turn to be asked for; false once nobody wants the batches any more.
-    pub(crate) fn wait(&self, batch: usize) -> bool {
+    /// Waits until it is a batch's turn to be asked for, and there is room; false once nobody wants the batches any more.
+    pub(crate) fn wait(&self, batch: usize, is_full: impl Fn() -> bool) -> bool {
         let mut state = self.lock();
         while !state.stopped && batch >= state.past + self.window {
             state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        while !state.stopped && batch >= state.past + self.near && is_full() {
+            // Room comes when batches are read, and also when what was asked for turns out shorter.
+            (state, _) = self.moved.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
         }
         !state.stopped
     }
@@ -122,8 +133,8 @@ impl Lookahead {
         let read = state.held.partition_point(|(held, _)| *held <= batch);
         let gone: Vec<_> = state.held.drain(..read).collect();
         drop(state);
-        self.moved.notify_all();
         drop(gone);
+        self.moved.notify_all();
     }
 
     /// Gives all up.
@@ -163,7 +174,10 @@ mod tests {
     fn what_was_read_is_let_go_and_the_window_moves() {
         let ahead = Lookahead::new(1, 128, 1);
         let held = Arc::new(());
-        assert!(ahead.wait(0) && ahead.wait(2), "two batches, and the one that is read ahead");
+        assert!(
+            ahead.wait(0, || false) && ahead.wait(2, || false),
+            "two batches, and the one that is read ahead"
+        );
         for batch in [1, 0, 2] {
             ahead.hold(batch, ticket(&held));
         }
@@ -171,9 +185,10 @@ mod tests {
         assert_eq!((Arc::strong_count(&held), ahead.is_past(1), ahead.is_past(2)), (2, true, false));
         ahead.hold(1, ticket(&held));
         assert_eq!(Arc::strong_count(&held), 2, "what comes late is not kept");
-        assert!(ahead.wait(4));
+        assert!(ahead.wait(4, || false));
+        assert!(ahead.wait(3, || true), "near enough to be waited for, whether there is room or not");
         ahead.stop();
-        assert_eq!((Arc::strong_count(&held), ahead.wait(4)), (1, false));
+        assert_eq!((Arc::strong_count(&held), ahead.wait(4, || false)), (1, false));
     }
 
     #[test]
@@ -182,9 +197,9 @@ mod tests {
         let other = Arc::clone(&ahead);
         let waiting = std::thread::spawn(move || {
             other.wait_asked(1);
-            let turn = other.wait(2);
+            let turn = other.wait(2, || false);
             other.end();
-            (turn, other.wait(100))
+            (turn, other.wait(100, || false))
         });
         ahead.asked(1);
         ahead.past(0);

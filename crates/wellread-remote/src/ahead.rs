@@ -18,6 +18,7 @@ use crate::pieces::{Piece, Slot};
 use crate::ranges::{PIECE, plan};
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -41,6 +42,25 @@ pub(crate) struct Session {
     link: &'static Link,
     connect: Connect,
     queue: UnboundedSender<Job>,
+    /// Jobs in the queue.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// A job's part of those that wait.
+#[derive(Debug)]
+struct Waiting(Arc<AtomicUsize>);
+
+impl Waiting {
+    fn new(waiting: &Arc<AtomicUsize>) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(waiting))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A piece to be asked for.
@@ -51,6 +71,7 @@ struct Job {
     range: Range<u64>,
     /// Whose bytes they have to be, where that is known.
     version: Option<Version>,
+    waiting: Waiting,
 }
 
 /// Pieces that are kept.
@@ -84,7 +105,7 @@ impl Session {
         let room = units(most.map_or(bound, |most| most.min(bound)).max(LEAST));
         let (queue, jobs) = unbounded_channel();
         drop(link.start(dispatch(link, room, jobs)));
-        Self { link, connect, queue }
+        Self { link, connect, queue, waiting: Arc::default() }
     }
 
     /// Asks for ranges of one file.
@@ -106,7 +127,8 @@ impl Session {
             for range in missing {
                 let piece = self.link.pieces.add(&name, range.clone());
                 let (version, object) = (version.clone(), object.clone());
-                let job = Job { piece: Arc::downgrade(&piece), object, range, version };
+                let waiting = Waiting::new(&self.waiting);
+                let job = Job { piece: Arc::downgrade(&piece), object, range, version, waiting };
                 // Where nobody takes it, whoever reads asks by himself.
                 let _ = self.queue.send(job);
                 pieces.push(piece);
@@ -128,18 +150,23 @@ impl FetchAhead for Session {
         }
         Ok(Box::new(kept))
     }
+
+    fn is_full(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
 }
 
 /// Asks for pieces in the order in which they came, as there is room for them. It ends with its session, once that is dropped and
 /// nothing is left in the queue.
 async fn dispatch(link: &'static Link, all: u32, mut jobs: UnboundedReceiver<Job>) {
     let room = Arc::new(Semaphore::new(all as usize));
-    while let Some(Job { piece, object, range, version }) = jobs.recv().await {
+    while let Some(Job { piece, object, range, version, waiting }) = jobs.recv().await {
         if piece.strong_count() == 0 {
             continue;
         }
         let bytes = units(range.end - range.start).min(all);
         let Ok(mut permit) = room.clone().acquire_many_owned(bytes).await else { return };
+        drop(waiting);
         let Some(piece) = piece.upgrade() else { continue };
         let Some(filling) = Slot::begin(&piece.slot) else { continue };
         let Ok(bucket) = object.bucket(link) else { continue };

@@ -56,6 +56,11 @@ impl Fetching {
         Ok(self.fetch(&wanted))
     }
 
+    /// Whether something that was asked for waits until tickets go.
+    pub fn is_full(&self) -> bool {
+        self.places.iter().any(|(_, fetching)| fetching.as_ref().is_some_and(|fetching| fetching.is_full()))
+    }
+
     /// Asks the places. What cannot be asked for ahead is asked for when it is read, and says then why it cannot.
     fn fetch(&mut self, wanted: &Wanted) -> Vec<Ticket> {
         let files: Vec<FileRanges<'_>> = wanted.files().collect();

@@ -68,10 +68,13 @@ impl Shared {
         let mut context = ItemContext::default();
         let mut headed = 0;
         for batch in 0..self.batches {
-            if !ahead.wait(batch) {
+            if !ahead.wait(batch, || fetching.is_full()) {
                 return;
             }
-            while headed < self.batches && headed <= batch + ahead.heads {
+            let is_wanted = |headed: usize, fetching: &Fetching| {
+                headed <= batch || headed <= batch + ahead.heads && !fetching.is_full()
+            };
+            while headed < self.batches && is_wanted(headed, &*fetching) {
                 ahead.hold(headed, self.fetch_heads(fetching, headed));
                 headed += 1;
             }

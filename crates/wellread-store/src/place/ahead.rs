@@ -79,6 +79,9 @@ pub trait FetchAhead: Send + Debug {
     /// # Errors
     /// Nothing can be asked for, as where there is no such bucket.
     fn fetch(&mut self, files: &[FileRanges<'_>]) -> io::Result<Ticket>;
+
+    /// Whether something that was asked for waits until tickets go: asking for more brings nothing sooner.
+    fn is_full(&self) -> bool;
 }
 
 #[cfg(test)]
