@@ -173,8 +173,7 @@ fn every_format_says_what_it_reads() {
             .map(|&row| Request { row, region: other.row_info(row).unwrap().shape.full() })
             .collect();
         let pixels = fetching.ranges(&*other, &requests).unwrap();
-        let is_asked_for = !heads.is_empty() || !pixels.is_empty();
-        assert_eq!(is_asked_for, format != "ome-arrow-dataset", "{name}");
+        assert!(!heads.is_empty() || !pixels.is_empty(), "{name}");
         for &row in &rows {
             assert_eq!(read_image(&*other, row).unwrap(), read_image(&*local, row).unwrap(), "{name}");
         }
