@@ -13,7 +13,7 @@
 
 use crate::heads::Version;
 use crate::link::Link;
-use crate::object::{Connect, Object};
+use crate::object::{Connect, Object, WINDOW};
 use crate::pieces::{Piece, Slot};
 use crate::ranges::{PIECE, plan};
 use std::io;
@@ -121,7 +121,12 @@ impl Session {
             Some(length) => start.min(length)..end.min(length).min(start.saturating_add(LONGEST)),
             None => start..end.min(start.saturating_add(PIECE)),
         });
-        for range in plan(&inside.collect::<Vec<_>>()) {
+        // What came along with the file's beginning is read from there.
+        let is_kept = |range: &Range<u64>| {
+            let of = version.as_ref().filter(|_| range.end <= WINDOW);
+            of.is_some_and(|version| self.link.heads.window(&name, version, 0).is_some())
+        };
+        for range in plan(&inside.filter(|range| !is_kept(range)).collect::<Vec<_>>()) {
             let (known, missing) = self.link.pieces.cover(&name, &range);
             pieces.extend(known);
             for range in missing {

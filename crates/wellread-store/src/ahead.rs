@@ -2,14 +2,13 @@
 //!
 //! ```text
 //!  Fetching::of(set)  none for the file system: nothing is planned, nothing asked
-//!      │ heads of rows far ahead ─▶ Ticket       1 the bytes that tell where pixels lie
-//!      │ ranges of rows soon read ─▶ Ticket      2 the pixels, as they are compressed
+//!      │ Store::heads of rows far ahead ─▶ Tickets     1 the bytes that tell where pixels lie
+//!      │ Store::ranges of rows soon read ─▶ Tickets    2 the pixels, as they are compressed
 //!      ▼
-//!  the store reads these rows as ever           3 decode
+//!  the store reads these rows as ever                 3 decode
 //! ```
 
 use crate::place::{self, FetchAhead, FileRanges, Ticket, Wanted};
-use crate::{Request, Result, Store};
 use std::path::Path;
 
 /// One reader's fetching, in all places where files of its sets lie.
@@ -29,14 +28,6 @@ impl Fetching {
         Some(Self { most, places: vec![(scheme, Some(fetching))] })
     }
 
-    /// Asks for what has to be read before it can be told where the pixels of these rows lie; `whole` says that all of each image is
-    /// going to be read. Asks nobody but what is in memory.
-    pub fn heads(&mut self, store: &dyn Store, rows: &[usize], whole: bool) -> Vec<Ticket> {
-        let mut wanted = Wanted::default();
-        store.heads(rows, whole, &mut wanted);
-        self.fetch(&wanted)
-    }
-
     /// Asks for the first bytes of these files.
     pub fn first_bytes<'a>(&mut self, files: impl IntoIterator<Item = &'a Path>) -> Vec<Ticket> {
         let mut wanted = Wanted::default();
@@ -46,23 +37,13 @@ impl Fetching {
         self.fetch(&wanted)
     }
 
-    /// Asks for the pixels of these requests; waits for what says where they lie.
-    ///
-    /// # Errors
-    /// What says where they lie cannot be read.
-    pub fn ranges(&mut self, store: &dyn Store, requests: &[Request]) -> Result<Vec<Ticket>> {
-        let mut wanted = Wanted::default();
-        store.ranges(requests, &mut wanted)?;
-        Ok(self.fetch(&wanted))
-    }
-
     /// Whether something that was asked for waits until tickets go.
     pub fn is_full(&self) -> bool {
         self.places.iter().any(|(_, fetching)| fetching.as_ref().is_some_and(|fetching| fetching.is_full()))
     }
 
     /// Asks the places. What cannot be asked for ahead is asked for when it is read, and says then why it cannot.
-    fn fetch(&mut self, wanted: &Wanted) -> Vec<Ticket> {
+    pub fn fetch(&mut self, wanted: &Wanted) -> Vec<Ticket> {
         let files: Vec<FileRanges<'_>> = wanted.files().collect();
         let of_places = files.chunk_by(|a, b| place::scheme(a.0) == place::scheme(b.0));
         let mut tickets = vec![];

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::Builder;
 use wellread_store::ahead::Fetching;
-use wellread_store::place::Ticket;
+use wellread_store::place::{Ticket, Wanted};
 use wellread_store::process::Thread;
 
 /// Whether all of each image is read.
@@ -95,12 +95,13 @@ impl Shared {
     fn fetch_heads(&self, fetching: &mut Fetching, batch: usize) -> Vec<Ticket> {
         let Inner { plan, dataset, targets, .. } = &*self.loader;
         let (rows, _) = self.rows_of(batch);
-        let mut tickets = fetching.heads(dataset.store(), &rows, is_whole(&plan.images));
+        let mut wanted = Wanted::default();
+        dataset.store().heads(&rows, is_whole(&plan.images), &mut wanted);
         if let (Some(targets), Some((set, pairs))) = (targets, &plan.targets) {
             let rows: Vec<usize> = rows.iter().filter_map(|&row| pairs.row(dataset, row).ok()).collect();
-            tickets.extend(fetching.heads(targets.store(), &rows, is_whole(set)));
+            targets.store().heads(&rows, is_whole(set), &mut wanted);
         }
-        tickets
+        fetching.fetch(&wanted)
     }
 
     fn fetch_pixels(&self, fetching: &mut Fetching, context: &mut ItemContext, batch: usize) -> Vec<Ticket> {
@@ -131,5 +132,7 @@ fn ask(
     occurrences: &[u64],
 ) -> Option<Vec<Ticket>> {
     let requests = context.requests(job, rows, occurrences).ok()?;
-    fetching.ranges(job.dataset.store(), requests).ok()
+    let mut wanted = Wanted::default();
+    job.dataset.store().ranges(requests, &mut wanted).ok()?;
+    Some(fetching.fetch(&wanted))
 }

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use wellread_store::ahead::Fetching;
-use wellread_store::place::{self, FetchAhead, Ticket};
+use wellread_store::place::{self, FetchAhead, Ticket, Wanted};
 use wellread_store::{Request, read_image};
 
 /// As much as one request brings at most.
@@ -167,12 +167,16 @@ fn every_format_says_what_it_reads() {
         let (local, other) = (recognised(&local), recognised(&other));
         let mut fetching = Fetching::of(other.path(), None).unwrap();
         let rows: Vec<usize> = (0..NAMES.len()).rev().collect();
-        let heads = fetching.heads(&*other, &rows, true);
+        let mut wanted = Wanted::default();
+        other.heads(&rows, true, &mut wanted);
+        let heads = fetching.fetch(&wanted);
         let requests: Vec<_> = rows
             .iter()
             .map(|&row| Request { row, region: other.row_info(row).unwrap().shape.full() })
             .collect();
-        let pixels = fetching.ranges(&*other, &requests).unwrap();
+        let mut wanted = Wanted::default();
+        other.ranges(&requests, &mut wanted).unwrap();
+        let pixels = fetching.fetch(&wanted);
         assert!(!heads.is_empty() || !pixels.is_empty(), "{name}");
         for &row in &rows {
             assert_eq!(read_image(&*other, row).unwrap(), read_image(&*local, row).unwrap(), "{name}");

@@ -212,13 +212,13 @@ impl TiffStore {
         for first in (0..n).step_by(step) {
             let files = first..(first + step).min(n);
             let tickets = self.ask(fetching.as_deref_mut(), files.clone());
-            self.scan(files);
+            self.scan_files(files);
             drop(tickets);
         }
     }
 
     /// Reads the directories of these files.
-    fn scan(&self, files: Range<usize>) {
+    fn scan_files(&self, files: Range<usize>) {
         let read = |range: Range<usize>| {
             for file in range {
                 // Errors come back when the row is used.
