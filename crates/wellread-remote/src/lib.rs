@@ -10,6 +10,8 @@
 //!  reader ── ranges: near ones joined, long ones cut ──▶ attempts ──▶ transport ──▶ the server
 //!  writer ── parts, the first one last ───────────────▶    again after faults, with backoff
 //!
+//!  ahead ── pieces, asked for in order, kept within a bound; the reader looks there first
+//!
 //!  http    the same reader over plain servers, read alone; folders are what an index page links to
 //! ```
 //!
@@ -25,8 +27,12 @@
 //! | `WELLREAD_ATTEMPTS` | how often a request is made before it has failed (14) |
 //! | `WELLREAD_TIMEOUT` | seconds without a byte after which a request is given up and made anew (30) |
 //! | `WELLREAD_IN_FLIGHT` | requests at once (64) |
+//! | `WELLREAD_LINK_BYTES` | bytes that a reader's requests ahead may hold until they are read (268435456) |
+//!
+//! A program may set the first and the last two by [`set`], too, which then counts.
 
 mod address;
+mod ahead;
 mod attempts;
 mod aws_files;
 mod azure;
@@ -40,9 +46,13 @@ mod http;
 mod index_page;
 mod link;
 mod object;
+mod pieces;
 mod ranges;
 mod reader;
 mod rewrite;
 mod s3;
+mod settings;
 mod transport;
 mod writer;
+
+pub use settings::{Settings, set};

@@ -1,5 +1,6 @@
 //! An open object: ranges of one version of it.
 
+use crate::attempts::status;
 use crate::heads::Head;
 use crate::link::{Link, link};
 use crate::object::{Object, WINDOW, whole};
@@ -22,7 +23,12 @@ impl Reader {
         let name = object.address.to_string();
         let head = match link.heads.get(&name) {
             Some(head) => head,
-            None => object.first(link)?,
+            // An empty object has no bytes that could be asked for ahead.
+            None => match link.pieces.head(&name) {
+                Some(Err(e)) if status(&e) != Some(416) => return Err(e),
+                Some(Ok(head)) => head,
+                _ => object.first(link)?,
+            },
         };
         Ok(Self { object, name, head })
     }
@@ -72,10 +78,14 @@ impl ReadRanges for Reader {
         if buffer.is_empty() {
             return Ok(());
         }
+        let link = link()?;
+        if let Some(read) = link.pieces.read(&self.name, &self.head.version, offset, buffer) {
+            return read;
+        }
         let Some((start, window_end)) = self.window_of(offset, end) else {
-            return self.read_ranges(&mut [Part { offset, buffer }]);
+            return self.read_now(link, &mut [Part { offset, buffer }]);
         };
-        let bytes = self.window(link()?, start, window_end)?;
+        let bytes = self.window(link, start, window_end)?;
         let from = (offset - start) as usize;
         let found = bytes.get(from..from + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(found);
@@ -83,6 +93,22 @@ impl ReadRanges for Reader {
     }
 
     fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
+        let link = link()?;
+        let mut left = Vec::with_capacity(parts.len());
+        for Part { offset, buffer } in parts {
+            self.end(*offset, buffer.len())?;
+            match link.pieces.read(&self.name, &self.head.version, *offset, buffer) {
+                Some(read) => read?,
+                None => left.push(Part { offset: *offset, buffer: &mut **buffer }),
+            }
+        }
+        self.read_now(link, &mut left)
+    }
+}
+
+impl Reader {
+    /// Fills all parts by requests that are made now.
+    fn read_now(&self, link: &'static Link, parts: &mut [Part<'_>]) -> io::Result<()> {
         let mut wanted = Vec::with_capacity(parts.len());
         for part in &*parts {
             wanted.push(part.offset..self.end(part.offset, part.buffer.len())?);
@@ -91,7 +117,7 @@ impl ReadRanges for Reader {
         if plan.is_empty() {
             return Ok(());
         }
-        let got = self.object.get(link()?, plan, Some(&self.head.version))?;
+        let got = self.object.get(link, plan, Some(&self.head.version))?;
         let pieces: Vec<_> = got.into_iter().map(|(piece, _)| piece).collect();
         let is_whole = parts.iter_mut().all(|part| copy(&pieces, part.offset, part.buffer));
         if is_whole { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }

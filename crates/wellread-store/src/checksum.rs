@@ -4,6 +4,7 @@
 //! `numpy.ascontiguousarray(image).tobytes()` gives on a little-endian machine. Two sets hold the same images
 //! exactly when their lists of digests agree, whatever their formats.
 
+use crate::store::RowsAhead;
 use crate::{Error, Result, RowInfo, Scratch, Store};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -97,7 +98,9 @@ pub fn all(store: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Resu
                     Ok(())
                 });
             }
+            let mut ahead = RowsAhead::new(store, end);
             for row in first..end {
+                ahead.before(row);
                 let result = image(store, row, &mut scratch, &mut pixels).map_err(|e| e.row(row));
                 results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((row, result));
                 done();

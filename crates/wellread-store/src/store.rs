@@ -6,12 +6,18 @@
 //! its region needs. So the same reader fills native arrays ([`CopySink`]) and, in `wellread-loader`, scaled
 //! floats in a batch slot, without an intermediate image.
 
+use crate::ahead::Fetching;
 use crate::hints::{Hints, RowHints};
+use crate::place::{Ticket, Wanted};
 use crate::words::counted_with;
 use crate::{Error, Result};
 use std::any::Any;
 use std::path::Path;
 use wellread_image::{ImageMetadata, PixelType, Region, Shape, clip_runs};
+
+/// Rows of a scan that are asked for before they are read, and how many of them together.
+const ROWS_AHEAD: usize = 64;
+const ROWS_TOGETHER: usize = 16;
 
 /// Shape and pixel type of one row (image), known without reading its pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,12 +216,31 @@ pub trait Store: Send + Sync {
     /// The first failing row, named in the error. Requests out of range or not fitting their row are errors.
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()>;
 
+    /// Adds what has to be read before [`Self::ranges`] can tell where the pixels of some rows lie, such as the headers of their
+    /// files, as far as that is known without reading. `whole` says that all of each image is going to be read: small files may
+    /// then be wanted whole. For places far away; formats that say nothing are read all the same, more slowly.
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        let _ = (rows, whole, wanted);
+    }
+
+    /// Adds the bytes of files that [`Self::read`] is going to read for these requests. What says where they lie is read, if it was
+    /// not yet.
+    ///
+    /// # Errors
+    /// What says where they lie cannot be read; requests out of range may be errors, too.
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let _ = (requests, wanted);
+        Ok(())
+    }
+
     /// Reads rows `rows` in storage order, calling `each(row, info, pixels)` with the whole image in C order.
     /// The default reads row by row; formats that stream better override it.
     fn scan(&self, rows: std::ops::Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
         let mut scratch = Scratch::default();
         let mut pixels = Vec::new();
+        let mut ahead = RowsAhead::new(self, rows.end);
         for row in rows {
+            ahead.before(row);
             let info = self.row_info(row)?;
             read_region(self, row, &info.shape.full(), &mut scratch, &mut pixels)?;
             each(row, info, &pixels)?;
@@ -279,6 +304,48 @@ impl PixelSink for CopySink<'_> {
     }
 }
 
+/// Asks for rows that are read one after the other before they are, of sets far away; of others it does nothing.
+pub(crate) struct RowsAhead<'a, S: ?Sized> {
+    store: &'a S,
+    fetching: Option<Fetching>,
+    end: usize,
+    /// The rows whose heads, and whose pixels, are asked for next.
+    next: [usize; 2],
+    held: Vec<(usize, Vec<Ticket>)>,
+}
+
+impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
+    /// Rows up to `end`.
+    pub(crate) fn new(store: &'a S, end: usize) -> Self {
+        Self { store, fetching: Fetching::of(store.path(), None), end, next: [0; 2], held: vec![] }
+    }
+
+    /// To be called before each row, in order.
+    pub(crate) fn before(&mut self, row: usize) {
+        let Self { store, fetching: Some(fetching), end, next, held } = self else { return };
+        held.retain(|(held, _)| *held >= row);
+        for (stage, far) in [2 * ROWS_AHEAD, ROWS_AHEAD].into_iter().enumerate() {
+            next[stage] = next[stage].max(row);
+            while next[stage] < (*end).min(row + far) && (next[stage] == row || !fetching.is_full()) {
+                let mut wanted = Wanted::default();
+                let rows = next[stage]..(*end).min(next[stage] + ROWS_TOGETHER);
+                if stage == 0 {
+                    store.heads(&rows.clone().collect::<Vec<_>>(), true, &mut wanted);
+                } else {
+                    let infos = rows.clone().map(|row| (row, store.row_info(row)));
+                    let whole = |(row, info): (usize, Result<RowInfo>)| {
+                        Some(Request { row, region: info.ok()?.shape.full() })
+                    };
+                    // What fails here fails again, and is told, where it is read.
+                    let _ = store.ranges(&infos.filter_map(whole).collect::<Vec<_>>(), &mut wanted);
+                }
+                held.push((rows.end - 1, fetching.fetch(&wanted)));
+                next[stage] = rows.end;
+            }
+        }
+    }
+}
+
 /// Reads a region of one row into `out` (resized to fit), native pixels in C order.
 pub fn read_region<S: Store + ?Sized>(
     store: &S,
@@ -298,6 +365,13 @@ pub fn read_region<S: Store + ?Sized>(
     })?;
     out.resize(wanted, 0);
     let mut sink = CopySink::new(vec![(*region, info.dtype, out.as_mut_slice())]);
+    // Far away, all of its pieces at once.
+    let mut wanted = Wanted::default();
+    let mut fetching = Fetching::of(store.path(), None);
+    let _held = fetching.as_mut().map(|fetching| {
+        let _ = store.ranges(&[request], &mut wanted);
+        fetching.fetch(&wanted)
+    });
     store.read(&[request], scratch, &mut sink)?;
     Ok(info)
 }

@@ -3,8 +3,11 @@
 // Linked for the places that it registers.
 use wellread_remote as _;
 
+mod ahead;
 mod faults;
 mod formats;
+mod gate;
+mod loading;
 mod request;
 mod server;
 #[path = "../../../wellread-store/tests/it/place_sets.rs"]

@@ -6,6 +6,7 @@ use super::general::GeneralReader;
 use super::pages::FastPathError;
 use super::store::ParquetStore;
 use crate::ome_arrow::{CHUNKS, PLANES};
+use crate::store::RowsAhead;
 use crate::{Block, CopySink, Error, PixelSink, Request, Result, Scratch, Store, room};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -136,7 +137,9 @@ impl ParquetStore {
         let mut scratch = Scratch::default();
         let mut pixels = Vec::new();
         let mut row = rows.start;
+        let mut ahead = RowsAhead::new(self, rows.end);
         while row < rows.end {
+            ahead.before(row);
             let (group, found, info) = self.row(row)?;
             let source = found.source;
             let region = info.shape.full();
