@@ -25,6 +25,7 @@
 //! | `WELLREAD_ATTEMPTS` | how often a request is made before it has failed (14) |
 //! | `WELLREAD_TIMEOUT` | seconds without a byte after which a request is given up and made anew (30) |
 //! | `WELLREAD_IN_FLIGHT` | requests at once (64) |
+//! | `WELLREAD_DISK_CACHE` | `FOLDER:SIZE`: ranges are kept on a disk of this machine ([`wellread_store::disk_cache`]) |
 
 mod address;
 mod attempts;
@@ -32,6 +33,7 @@ mod aws_files;
 mod azure;
 mod bucket;
 mod cloud;
+mod disk_cache;
 mod environment;
 mod failure;
 mod gcs;

@@ -67,7 +67,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    Bucket::of(builder.build(), address, who)
+    Ok(Bucket::of(builder.build(), address, who)?.at(endpoint.unwrap_or_default()))
 }
 
 fn who(link: &'static Link, profile: &Profile) -> io::Result<Who> {

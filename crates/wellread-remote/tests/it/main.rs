@@ -3,6 +3,7 @@
 // Linked for the places that it registers.
 use wellread_remote as _;
 
+mod disk_cache;
 mod faults;
 mod formats;
 mod request;

@@ -1,0 +1,89 @@
+//! Ranges of an object out of the cache on disk, where the process has one; what is not there is fetched, and kept.
+//!
+//! ```text
+//!  parts ──▶ there? ─yes─▶ buffers
+//!              └─no──▶ rounded to whole pieces ──▶ fetch (joined, cut) ──▶ buffers, and kept block by block
+//! ```
+//!
+//! An object is known by its server, address, length and ETag: one that is replaced is another one. Objects without an ETag, or with
+//! a weak one, which may stand for several bodies, are not kept.
+
+use crate::bucket::Bucket;
+use crate::heads::Head;
+use crate::object::Object;
+use crate::ranges::{Piece, copy};
+use std::io;
+use std::ops::Range;
+use wellread_store::disk_cache::{CachedObject, DiskCache, current};
+use wellread_store::place::Part;
+
+/// What the cache knows of an open object; nothing where it cannot be told from its successors.
+#[derive(Debug)]
+pub(crate) struct Kept(Option<CachedObject>);
+
+impl Kept {
+    /// An object as it was opened.
+    ///
+    /// # Errors
+    /// The environment names a cache that cannot be used.
+    pub(crate) fn new(object: &Object, bucket: &Bucket, head: &Head) -> io::Result<Self> {
+        // Here, so that a folder that cannot be used is told when a set is opened.
+        current().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let address = object.address.to_string();
+        let tag = head.version.if_match();
+        Ok(Self(tag.map(|tag| CachedObject::new(&[&bucket.at, &address, &tag], head.length))))
+    }
+
+    /// The cache and the object there, where both are.
+    fn there(&self) -> Option<(&'static DiskCache, &CachedObject)> {
+        let object = self.0.as_ref()?;
+        current().ok().flatten().map(|cache| (cache, object))
+    }
+
+    /// Keeps bytes that were fetched past this.
+    pub(crate) fn keep(&self, offset: u64, bytes: &[u8]) {
+        if let Some((cache, object)) = self.there() {
+            cache.keep(object, offset, bytes);
+        }
+    }
+
+    /// Fills all `parts`; `fetch` gets those ranges that are not there.
+    pub(crate) fn read(
+        &self,
+        parts: &mut [Part<'_>],
+        fetch: impl FnOnce(&[Range<u64>]) -> io::Result<Vec<Piece>>,
+    ) -> io::Result<()> {
+        let range = |part: &Part<'_>| part.offset..part.offset + part.buffer.len() as u64;
+        let there = self.there();
+        let (mut missing, mut wanted) = (vec![], vec![]);
+        for part in parts.iter_mut().filter(|part| !part.buffer.is_empty()) {
+            match there {
+                Some((cache, object)) if cache.read(object, part.offset, part.buffer) => {}
+                Some((_, object)) => {
+                    wanted.push(object.rounded(&range(part)));
+                    missing.push(part);
+                }
+                None => {
+                    wanted.push(range(part));
+                    missing.push(part);
+                }
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let pieces = fetch(&wanted)?;
+        if !missing.iter_mut().all(|part| copy(&pieces, part.offset, part.buffer)) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let Some((cache, object)) = there else { return Ok(()) };
+        let mut bytes = vec![];
+        for range in wanted.into_iter().flat_map(CachedObject::blocks) {
+            bytes.resize((range.end - range.start) as usize, 0);
+            if copy(&pieces, range.start, &mut bytes) {
+                cache.keep(object, range.start, &bytes);
+            }
+        }
+        Ok(())
+    }
+}
