@@ -47,4 +47,5 @@ mod reader;
 mod rewrite;
 mod s3;
 mod transport;
+mod uploads;
 mod writer;

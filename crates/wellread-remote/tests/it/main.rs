@@ -6,6 +6,7 @@ use wellread_remote as _;
 mod disk_cache;
 mod faults;
 mod formats;
+mod replacing;
 mod request;
 mod server;
 #[path = "../../../wellread-store/tests/it/place_sets.rs"]

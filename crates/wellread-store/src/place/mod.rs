@@ -238,6 +238,11 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     of(from).rename(from, to)
 }
 
+/// Throws away what this process has begun to write in places and not completed ([`Place::abandon`]).
+pub(crate) fn abandon() {
+    inventory::iter::<Registration>().for_each(|one| one.place.abandon());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
