@@ -40,9 +40,11 @@ impl Kept {
         current().ok().flatten().map(|cache| (cache, object))
     }
 
-    /// Keeps bytes that were fetched past this.
+    /// Keeps bytes that were fetched past this, if they are not there.
     pub(crate) fn keep(&self, offset: u64, bytes: &[u8]) {
-        if let Some((cache, object)) = self.there() {
+        if let Some((cache, object)) = self.there()
+            && !cache.read(object, offset, &mut vec![0; bytes.len()])
+        {
             cache.keep(object, offset, bytes);
         }
     }
