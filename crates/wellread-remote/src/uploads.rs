@@ -61,9 +61,13 @@ pub(crate) fn close() {
 /// Throws all uploads away.
 pub(crate) fn abandon(link: &'static Link) {
     let begun = std::mem::take(&mut *all());
+    let aborts = begun.into_iter().map(|one| async move {
+        // Who cannot throw it away now leaves it to the bucket's rule.
+        let _ = one.store.abort_multipart(&one.key, &one.id).await;
+    });
+    let aborts = join_all(aborts);
     let _ = link.wait(async move {
-        let aborts = begun.iter().map(|one| one.store.abort_multipart(&one.key, &one.id));
-        let _ = tokio::time::timeout(ABORT, join_all(aborts)).await;
+        let _ = tokio::time::timeout(ABORT, aborts).await;
         Ok(())
     });
 }

@@ -247,8 +247,9 @@ fn free_bytes(folder: &Path) -> Option<u64> {
     // SAFETY: the call succeeded, and zeroed bytes are a valid value anyhow.
     let stat = unsafe { stat.assume_init() };
     // The types differ between systems.
-    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
-    Some((stat.f_bavail as u64).saturating_mul(stat.f_frsize as u64))
+    #[allow(clippy::unnecessary_cast)]
+    let (blocks, each) = (stat.f_bavail as u64, stat.f_frsize as u64);
+    Some(blocks.saturating_mul(each))
 }
 
 #[cfg(not(unix))]
