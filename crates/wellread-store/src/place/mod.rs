@@ -240,7 +240,9 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Throws away what this process has begun to write in places and not completed ([`Place::abandon`]).
 pub(crate) fn abandon() {
-    inventory::iter::<Registration>().for_each(|one| one.place.abandon());
+    for one in inventory::iter::<Registration>() {
+        one.place.abandon();
+    }
 }
 
 #[cfg(test)]
