@@ -12,6 +12,7 @@
 
 use std::fs::{File, FileTimes, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -71,6 +72,15 @@ impl Block {
 
     fn sum(&self, granule: u64, bytes: &[u8]) -> u64 {
         xxh3_64_with_seed(bytes, self.seed ^ granule).max(1)
+    }
+
+    /// Whether a part of the block has sums; that its bytes have them too, reading tells.
+    pub(super) fn has(&self, part: &Range<u64>) -> io::Result<bool> {
+        let (first, last) = (part.start / GRANULE, part.end.div_ceil(GRANULE).min(SUMS as u64));
+        let mut table = [0; TABLE as usize];
+        let table = &mut table[..8 * last.saturating_sub(first) as usize];
+        Ok(read_exact_at(&self.file, table, 8 * first)?
+            && table.as_chunks::<8>().0.iter().all(|sum| *sum != [0; 8]))
     }
 
     /// Fills `buffer` from byte `at` of the block on, of which the object has `end`; `false` where not all of it is there and whole.
@@ -202,6 +212,10 @@ mod tests {
             assert_eq!(read(at, n).as_deref(), Some(&all[at as usize..at as usize + n]), "{at} {n}");
         }
         assert_eq!((read(2047, 2), read(0, 3000), read(10_240, 11)), (None, None, None));
+        let has = |part: Range<u64>| block.has(&part).unwrap();
+        assert!(
+            has(2048..end) && has(3000..3001) && has(0..0) && !has(2047..3000) && !has(end..end + GRANULE)
+        );
         // Another object's or block's bytes are none of this one's.
         let other = Block::open(&path, 2, false).unwrap();
         assert!(!other.read(2048, &mut [0; 10], end).unwrap());

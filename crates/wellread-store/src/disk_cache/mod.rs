@@ -190,6 +190,19 @@ impl DiskCache {
         Ok(true)
     }
 
+    /// Whether a range of the object seems to be there, for those who would fetch it ahead of its reader: its bytes are not looked at.
+    pub fn has(&self, object: &CachedObject, range: Range<u64>) -> bool {
+        if range.end > object.length || self.given_up.load(Ordering::Relaxed) {
+            return false;
+        }
+        CachedObject::blocks(range).all(|part| {
+            let number = part.start / BLOCK;
+            let inside = part.start - number * BLOCK..part.end - number * BLOCK;
+            let block = self.block(object, number, false).ok().flatten();
+            block.is_some_and(|block| block.has(&inside).unwrap_or(false))
+        })
+    }
+
     /// Keeps bytes of the object from `offset` on: those that are whole pieces ([`CachedObject::rounded`]). Where there is no room at
     /// the moment, they are not kept.
     pub fn keep(&self, object: &CachedObject, offset: u64, bytes: &[u8]) {

@@ -26,6 +26,8 @@ fn ranges_are_kept_over_blocks_and_by_version() {
     assert!(other.read(&object, BLOCK - 5, &mut buffer));
     assert_eq!(buffer, &all[(BLOCK - 5) as usize..(2 * BLOCK + 7) as usize]);
     assert!(!other.read(&object, 0, &mut buffer));
+    assert!(other.has(&object, BLOCK - 5..2 * BLOCK + 7) && !other.has(&object, 0..10));
+    assert!(!other.has(&object, BLOCK..length + 1));
     for (named, length) in
         [(["s3", "a", "2"], length), (["s3", "a1", ""], length), (["s3", "a", "1"], length - 1)]
     {
