@@ -12,6 +12,7 @@ Torch's own classes are in :mod:`wellread.torch`. Importing this package imports
 import sys as _sys
 from typing import TYPE_CHECKING
 
+from ._link import link
 from ._native import Batch, __version__, formats
 from .dataset import Dataset
 from .errors import ChoiceError, CorruptImageError, Error, MissingError, UnsupportedImageError
@@ -49,6 +50,7 @@ __all__ = [
     "UnsupportedImageError",
     "__version__",
     "formats",
+    "link",
     "step",
     "trace",
 ]

@@ -2,6 +2,7 @@
 
 import os
 import random
+import types
 
 import pytest
 import wellread as wr
@@ -99,6 +100,7 @@ class Calls:
             "wellread.Batch.bits": batch.bits,
             "wellread.Batch.memoryview": batch.memoryview,
             "wellread.formats": wr.formats,
+            "wellread.link": self.link,
             "wellread.trace": lambda: wr.trace(v()),
             "wellread.trace.__enter__": self.trace,
             "wellread.trace.__exit__": self.trace,
@@ -151,6 +153,12 @@ class Calls:
     def trace(self):
         with wr.trace(self.v()):
             pass
+
+    def link(self):
+        # Not for the tests that come after.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("wellread._link.os", types.SimpleNamespace(environ={}))
+            wr.link(**{name: self.v() for name in self.draw.sample(["in_flight", "link_bytes", "anonymous"], 2)})
 
     def step(self):
         with wr.step(self.v()):

@@ -273,6 +273,39 @@ def test_batches_are_those_of_the_folder_for_any_workers(sets):
                 np.testing.assert_array_equal(a, b, err_msg=name)
 
 
+def test_crops_and_epochs_that_are_broken_off(sets):
+    for name, (local, address) in sets.items():
+        options = {"batch_size": 1, "shuffle": True, "seed": 3, "crop": 8, "num_workers": 2}
+        here, there = wr.DataLoader(wr.Dataset(local), **options), wr.DataLoader(wr.Dataset(address), **options)
+        for _ in range(3):
+            a, b = next(iter(here)), next(iter(there))
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b), err_msg=name)
+
+
+def test_choices_of_the_link_are_kept_for_processes_to_come(sets, monkeypatch):
+    for variable in ("WELLREAD_IN_FLIGHT", "WELLREAD_LINK_BYTES", "WELLREAD_ANONYMOUS"):
+        monkeypatch.setenv(variable, "")
+    wr.link(in_flight=3, link_bytes="64MiB")
+    assert os.environ["WELLREAD_IN_FLIGHT"] == "3"
+    assert os.environ["WELLREAD_LINK_BYTES"] == str(64 << 20)
+    assert os.environ["WELLREAD_ANONYMOUS"] == ""
+    local, address = next(iter(sets.values()))
+    code = f"import wellread as wr; print(sum(len(b) for b in wr.DataLoader({address!r}, 2, num_workers=2)))"
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert int(said.stdout) == len(wr.Dataset(local))
+    for wrong in ({"in_flight": 0}, {"in_flight": 5000}, {"link_bytes": 0}, {"link_bytes": "many"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            wr.link(**wrong)
+    with pytest.raises(TypeError, match="anonymous"):
+        wr.link(anonymous="yes")
+
+
+def test_options_of_the_link(sets, wellread):
+    local, address = next(iter(sets.values()))
+    link = ("--in-flight", "2", "--link-bytes", "32MiB")
+    assert wellread("checksum", address, *link) == wellread("checksum", local)
+
+
 def first_pixels(address, queue):
     queue.put(wr.Dataset(address)[0])
 

@@ -15,6 +15,7 @@ pub mod doctor;
 pub mod generate;
 pub mod infer;
 pub mod info;
+pub mod link;
 pub mod plate;
 pub mod processes;
 pub mod program;

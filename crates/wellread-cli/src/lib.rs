@@ -26,6 +26,8 @@ struct Cli {
     /// Print neither progress nor hints.
     #[arg(long, short, global = true, overrides_with = "quiet")]
     quiet: bool,
+    #[command(flatten)]
+    link: commands::link::LinkArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -215,6 +217,7 @@ pub fn run() -> u8 {
         wellread_measure::to_stderr(said);
         std::process::exit(130);
     });
+    cli.link.set();
     let ui = output::Ui::new(cli.json, cli.quiet);
     let result = execute(cli.command, vec![program], ui);
     ended(match result {

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, Region, Shape};
+use wellread_store::place::Wanted;
 use wellread_store::{
     Block, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
@@ -18,12 +19,32 @@ impl Colors {
     pub fn new(inner: Box<dyn Store>) -> Self {
         Self(inner)
     }
+
+    /// Requests of the inner store, and by request the colours of a grey picture.
+    fn inner_requests(&self, requests: &[Request]) -> Result<(Vec<Request>, Vec<Asked>)> {
+        let mut inner = Vec::with_capacity(requests.len());
+        let mut asked = Vec::with_capacity(requests.len());
+        for request in requests {
+            self.check(request)?;
+            let mut region = request.region;
+            let grey = self.0.row_info(request.row)?.shape.c() < COLORS;
+            asked.push(grey.then(|| region.start[1]..region.start[1] + region.size[1]));
+            if grey {
+                (region.start[1], region.size[1]) = (0, 1);
+            }
+            inner.push(Request { row: request.row, region });
+        }
+        Ok((inner, asked))
+    }
 }
+
+/// The colours that are asked for of a grey picture; `None` of a coloured one.
+type Asked = Option<std::ops::Range<usize>>;
 
 /// Hands grey pixels on once per colour asked for, and coloured ones as they are.
 struct Repeated<'a> {
     /// By request, the colours of a grey picture.
-    asked: &'a [Option<std::ops::Range<usize>>],
+    asked: &'a [Asked],
     sink: &'a mut dyn PixelSink,
 }
 
@@ -100,19 +121,16 @@ impl Store for Colors {
         self.0.row_hints(row)
     }
 
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        self.0.heads(rows, whole, wanted);
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        self.0.ranges(&self.inner_requests(requests)?.0, wanted)
+    }
+
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let mut inner = Vec::with_capacity(requests.len());
-        let mut asked = Vec::with_capacity(requests.len());
-        for request in requests {
-            self.check(request)?;
-            let mut region = request.region;
-            let grey = self.0.row_info(request.row)?.shape.c() < COLORS;
-            asked.push(grey.then(|| region.start[1]..region.start[1] + region.size[1]));
-            if grey {
-                (region.start[1], region.size[1]) = (0, 1);
-            }
-            inner.push(Request { row: request.row, region });
-        }
+        let (inner, asked) = self.inner_requests(requests)?;
         self.0.read(&inner, scratch, &mut Repeated { asked: &asked, sink })
     }
 }

@@ -31,6 +31,7 @@
 //! | [`cache`] | [`Cache`]: what is kept of images that have been read |
 //! | [`loader`] | [`Loader`] and [`LoaderBuilder`] |
 //! | `plan` | what the epochs of a loader have in common |
+//! | `ahead` | how far ahead bytes are asked for that lie far away |
 //! | `ring` | the batches of an epoch that threads fill |
 //! | [`pipeline`] | [`Batches`], the iterator that owns the worker threads |
 //! | [`batch`] | [`Batch`], whose aligned memory comes from a pool, or from you ([`BatchMemory`]) |
@@ -47,6 +48,7 @@
 //! | [`traffic`] | [`Traffic`]: bytes read for the bytes used |
 //! | [`memory`] | [`MemoryStore`]: images in RAM, as a store |
 
+mod ahead;
 pub mod batch;
 mod budget;
 mod builder;

@@ -66,6 +66,7 @@ impl Batches {
             this.context = Some(this.shared.loader.take_context());
         }
         let _start = (workers > 0).then(|| span(Kind::StartWorkers).with(workers as u64, 0));
+        this.shared.start_fetching();
         if workers > 0 {
             this.start_error = this.shared.start_workers().err();
         }
@@ -125,6 +126,7 @@ impl Batches {
         if self.ready.is_empty() {
             let joined = self.shared.loader.plan.read_ahead.joined;
             let run = self.next..(self.next + joined).min(self.shared.batches);
+            self.shared.await_asked(run.end - 1);
             if run.len() > 1
                 && let Some(buffers) = self.read_joined(run)
             {
@@ -306,6 +308,7 @@ impl Batches {
                 let Some(filled) = self.shared.receive(index, until, context) else { return Poll::Pending };
                 filled
             };
+            self.shared.fetched_past(index);
             self.next += 1;
             match filled {
                 Err(error) => return Poll::Ready(Some(Err(error))),

@@ -51,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) slice_rows: usize,
     /// Images of the largest batch.
     pub(crate) largest: usize,
+    /// Bytes that may be fetched ahead from far away and held; `None` where there is no room for any.
+    pub(crate) ahead: Option<u64>,
     /// The bound on memory, if there is one.
     pub(crate) memory: Option<MemoryUse>,
     /// Where the memory of batches comes from, if not from the system.

@@ -3,6 +3,7 @@
 //! A folder is there as long as an object lies below it. Renaming copies, what lies deepest first: metadata of an image and of a set lie
 //! further out, so that nobody takes a part for the whole.
 
+use crate::ahead::Session;
 use crate::attempts::attempts;
 use crate::bucket::Bucket;
 use crate::failure::Fault;
@@ -21,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use wellread_store::place::{Entry, File, Kind, Listing, Metadata, Place, Writer};
+use wellread_store::place::{Entry, FetchAhead, File, Kind, Listing, Metadata, Place, Writer};
 
 /// Objects that are copied or removed at once.
 const AT_ONCE: usize = 16;
@@ -97,6 +98,10 @@ impl Place for Cloud {
             files.push(PathBuf::new());
         }
         Ok(files)
+    }
+
+    fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
+        Some(Box::new(Session::new(link().ok()?, self.0, most)))
     }
 
     fn is_writable(&self) -> bool {

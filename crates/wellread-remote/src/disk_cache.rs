@@ -12,8 +12,10 @@ use crate::bucket::Bucket;
 use crate::heads::Head;
 use crate::object::Object;
 use crate::ranges::{Piece, copy};
+use bytes::Bytes;
 use std::io;
 use std::ops::Range;
+use std::slice;
 use wellread_store::disk_cache::{CachedObject, DiskCache, current};
 use wellread_store::place::Part;
 
@@ -78,14 +80,38 @@ impl Kept {
         if !missing.iter_mut().all(|part| copy(&pieces, part.offset, part.buffer)) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let Some((cache, object)) = there else { return Ok(()) };
-        let mut bytes = vec![];
-        for range in wanted.into_iter().flat_map(CachedObject::blocks) {
-            bytes.resize((range.end - range.start) as usize, 0);
-            if copy(&pieces, range.start, &mut bytes) {
-                cache.keep(object, range.start, &bytes);
-            }
+        if let Some((cache, object)) = there {
+            wanted.into_iter().for_each(|range| put(cache, object, &pieces, range));
         }
         Ok(())
+    }
+
+    /// What is to be fetched ahead of a range: `None` where it is there, else whole pieces, where there is a cache.
+    pub(crate) fn wanted(&self, range: Range<u64>) -> Option<Range<u64>> {
+        match self.there() {
+            Some((cache, object)) if cache.has(object, range.clone()) => None,
+            Some((_, object)) => Some(object.rounded(&range)),
+            None => Some(range),
+        }
+    }
+}
+
+/// Keeps what was fetched ahead of an object, which is known by the answer.
+pub(crate) fn keep(object: &Object, bucket: &Bucket, head: &Head, piece: &Piece) {
+    let Ok(kept) = Kept::new(object, bucket, head) else { return };
+    if let Some((cache, object)) = kept.there() {
+        let length: usize = piece.chunks.iter().map(Bytes::len).sum();
+        put(cache, object, slice::from_ref(piece), piece.start..piece.start + length as u64);
+    }
+}
+
+/// Puts a range there that the pieces have.
+fn put(cache: &DiskCache, object: &CachedObject, pieces: &[Piece], range: Range<u64>) {
+    let mut bytes = vec![];
+    for range in CachedObject::blocks(range) {
+        bytes.resize((range.end - range.start) as usize, 0);
+        if copy(pieces, range.start, &mut bytes) {
+            cache.keep(object, range.start, &bytes);
+        }
     }
 }

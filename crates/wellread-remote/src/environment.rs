@@ -25,7 +25,7 @@ pub(crate) fn is_on(name: &str) -> bool {
 
 /// Whether requests are not to be signed, whatever credentials there are.
 pub(crate) fn is_anonymous() -> bool {
-    is_on("WELLREAD_ANONYMOUS")
+    crate::settings::get().anonymous || is_on("WELLREAD_ANONYMOUS")
 }
 
 /// The user's own folder.

@@ -107,13 +107,14 @@ impl Heads {
 
     /// What was said of an object not long ago.
     pub(crate) fn get(&self, address: &str) -> Option<Head> {
-        let mut known = self.known();
+        let known = self.known();
         let (head, since) = known.get(address)?;
-        if since.elapsed() < FRESH {
-            return Some(head.clone());
-        }
-        known.remove(address);
-        None
+        (since.elapsed() < FRESH).then(|| head.clone())
+    }
+
+    /// The length that an object had when something was said of it last, however long ago.
+    pub(crate) fn last_length(&self, address: &str) -> Option<u64> {
+        self.known().get(address).map(|(head, _)| head.length)
     }
 
     /// Forgets an object that was written, moved or found replaced.

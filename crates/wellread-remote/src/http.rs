@@ -1,6 +1,7 @@
 //! Plain web servers: `http://host/key`, `https://host/key`. Read alone; a folder is what has an index page.
 
 use crate::address::Address;
+use crate::ahead::Session;
 use crate::attempts::attempts;
 use crate::bucket::{Bucket, cannot};
 use crate::environment::once;
@@ -17,7 +18,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use wellread_store::place::{Entry, File, Kind, Listing, Metadata, Place};
+use wellread_store::place::{Entry, FetchAhead, File, Kind, Listing, Metadata, Place};
 
 /// Bytes of an index page at most.
 const PAGE: usize = 64 << 20;
@@ -91,6 +92,10 @@ impl Place for Http {
         let reader = Reader::open(link, object)?;
         let length = reader.bytes();
         Ok((File::Other(Box::new(reader)), length))
+    }
+
+    fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
+        Some(Box::new(Session::new(link().ok()?, connect, most)))
     }
 }
 

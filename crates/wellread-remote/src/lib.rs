@@ -10,6 +10,8 @@
 //!  reader ── ranges: near ones joined, long ones cut ──▶ attempts ──▶ transport ──▶ the server
 //!  writer ── parts, the first one last ───────────────▶    again after faults, with backoff
 //!
+//!  ahead ── pieces, asked for in order, kept within a bound; the reader looks there first
+//!
 //!  http    the same reader over plain servers, read alone; folders are what an index page links to
 //! ```
 //!
@@ -26,8 +28,12 @@
 //! | `WELLREAD_TIMEOUT` | seconds without a byte after which a request is given up and made anew (30) |
 //! | `WELLREAD_IN_FLIGHT` | requests at once (64) |
 //! | `WELLREAD_DISK_CACHE` | `FOLDER:SIZE`: ranges are kept on a disk of this machine ([`wellread_store::disk_cache`]) |
+//! | `WELLREAD_LINK_BYTES` | bytes that a reader's requests ahead may hold until they are read (268435456) |
+//!
+//! A program may set the first and the last two by [`set`], too, which then counts.
 
 mod address;
+mod ahead;
 mod attempts;
 mod aws_files;
 mod azure;
@@ -42,10 +48,14 @@ mod http;
 mod index_page;
 mod link;
 mod object;
+mod pieces;
 mod ranges;
 mod reader;
 mod rewrite;
 mod s3;
+mod settings;
 mod transport;
 mod uploads;
 mod writer;
+
+pub use settings::{Settings, set};

@@ -6,6 +6,8 @@
 use crate::bucket::Bucket;
 use crate::failure::innermost;
 use crate::heads::Heads;
+use crate::pieces::Pieces;
+use crate::settings;
 use crate::transport;
 use std::collections::HashMap;
 use std::future::Future;
@@ -31,6 +33,8 @@ pub(crate) struct Limits {
     pub(crate) stall: Duration,
     /// Requests at once.
     pub(crate) in_flight: usize,
+    /// Bytes fetched ahead and not read yet, of each reader.
+    pub(crate) link_bytes: u64,
 }
 
 impl Limits {
@@ -40,7 +44,15 @@ impl Limits {
             stall: Duration::from_secs_f64(
                 variable("WELLREAD_TIMEOUT")?.filter(|s: &f64| (0.05..1e6).contains(s)).unwrap_or(30.0),
             ),
-            in_flight: variable("WELLREAD_IN_FLIGHT")?.unwrap_or(64).clamp(1, 4096),
+            in_flight: match settings::get().in_flight {
+                Some(in_flight) => in_flight,
+                None => variable("WELLREAD_IN_FLIGHT")?.unwrap_or(64),
+            }
+            .clamp(1, 4096),
+            link_bytes: match settings::get().link_bytes {
+                Some(bytes) => bytes,
+                None => variable("WELLREAD_LINK_BYTES")?.unwrap_or(256 << 20),
+            },
         })
     }
 }
@@ -70,6 +82,8 @@ pub(crate) struct Link {
     pub(crate) limits: Limits,
     pub(crate) in_flight: Arc<Semaphore>,
     pub(crate) heads: Heads,
+    /// What was asked for ahead.
+    pub(crate) pieces: Pieces,
     buckets: Mutex<HashMap<String, Arc<Bucket>>>,
     /// Held while one is being connected to, so that its credentials are looked for once.
     connecting: Mutex<()>,
@@ -123,6 +137,7 @@ impl Link {
             limits,
             in_flight: Arc::new(Semaphore::new(limits.in_flight)),
             heads: Heads::default(),
+            pieces: Pieces::default(),
             buckets: Mutex::default(),
             connecting: Mutex::default(),
         })

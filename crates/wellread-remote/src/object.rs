@@ -85,6 +85,21 @@ impl Object {
         Ok(head)
     }
 
+    /// The request for some bytes of it, to be made in the threads of the link.
+    pub(crate) fn request(
+        &self,
+        link: &'static Link,
+        bucket: Arc<Bucket>,
+        range: Range<u64>,
+        version: Option<Version>,
+    ) -> impl Future<Output = io::Result<(Piece, Head)>> + Send + use<> {
+        let verb = format!("GET bytes {}-{} of", range.start, range.end.saturating_sub(1));
+        let (asked, key) = (self.asked(&verb, &bucket), self.address.key.clone());
+        async move {
+            attempts(link, asked, || once(bucket.clone(), key.clone(), range.clone(), version.clone())).await
+        }
+    }
+
     /// Bytes of it, all ranges at once; of the version that is named, or else an error. A range may end behind the object.
     pub(crate) fn get(
         &self,
@@ -95,17 +110,7 @@ impl Object {
         let bucket = self.bucket(link)?;
         let requests: Vec<_> = ranges
             .into_iter()
-            .map(|range| {
-                let verb = format!("GET bytes {}-{} of", range.start, range.end.saturating_sub(1));
-                let asked = self.asked(&verb, &bucket);
-                let (bucket, key, version) = (bucket.clone(), self.address.key.clone(), version.cloned());
-                async move {
-                    attempts(link, asked, || {
-                        once(bucket.clone(), key.clone(), range.clone(), version.clone())
-                    })
-                    .await
-                }
-            })
+            .map(|range| self.request(link, bucket.clone(), range, version.cloned()))
             .collect();
         let got = link.wait(try_join_all(requests));
         if got.as_ref().is_err_and(is_replaced) {

@@ -1,5 +1,6 @@
 //! An open object: ranges of one version of it.
 
+use crate::attempts::status;
 use crate::disk_cache::Kept;
 use crate::heads::Head;
 use crate::link::{Link, link};
@@ -25,7 +26,12 @@ impl Reader {
         let name = object.address.to_string();
         let (head, is_new) = match link.heads.get(&name) {
             Some(head) => (head, false),
-            None => (object.first(link)?, true),
+            // An empty object has no bytes that could be asked for ahead.
+            None => match link.pieces.head(&name) {
+                Some(Err(e)) if status(&e) != Some(416) => return Err(e),
+                Some(Ok(head)) => (head, false),
+                _ => (object.first(link)?, true),
+            },
         };
         let kept = Kept::new(&object, &object.bucket(link)?, &head)?;
         if is_new && let Some(bytes) = link.heads.window(&name, &head.version, 0) {
@@ -34,7 +40,7 @@ impl Reader {
         Ok(Self { object, name, head, kept })
     }
 
-    /// Fills all `parts`, which the file has: out of the cache on disk where there is one.
+    /// Fills all `parts`, which the file has: out of the cache on disk where there is one, else by requests that are made now.
     fn fetch(&self, link: &'static Link, parts: &mut [Part<'_>]) -> io::Result<()> {
         self.kept.read(parts, |wanted| {
             let got = self.object.get(link, plan(wanted), Some(&self.head.version))?;
@@ -87,10 +93,14 @@ impl ReadRanges for Reader {
         if buffer.is_empty() {
             return Ok(());
         }
+        let link = link()?;
+        if let Some(read) = link.pieces.read(&self.name, &self.head.version, offset, buffer) {
+            return read;
+        }
         let Some((start, window_end)) = self.window_of(offset, end) else {
-            return self.read_ranges(&mut [Part { offset, buffer }]);
+            return self.fetch(link, &mut [Part { offset, buffer }]);
         };
-        let bytes = self.window(link()?, start, window_end)?;
+        let bytes = self.window(link, start, window_end)?;
         let from = (offset - start) as usize;
         let found = bytes.get(from..from + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(found);
@@ -98,9 +108,15 @@ impl ReadRanges for Reader {
     }
 
     fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
-        for part in &*parts {
-            self.end(part.offset, part.buffer.len())?;
+        let link = link()?;
+        let mut left = Vec::with_capacity(parts.len());
+        for Part { offset, buffer } in parts {
+            self.end(*offset, buffer.len())?;
+            match link.pieces.read(&self.name, &self.head.version, *offset, buffer) {
+                Some(read) => read?,
+                None => left.push(Part { offset: *offset, buffer: &mut **buffer }),
+            }
         }
-        self.fetch(link()?, parts)
+        self.fetch(link, &mut left)
     }
 }

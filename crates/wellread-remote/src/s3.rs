@@ -110,8 +110,8 @@ fn fetched(profile: &Profile, by: &str) -> String {
     let login = if by == "SSO" { format!("aws sso login --profile {name} && ") } else { String::new() };
     format!(
         "the {who} has its credentials by {by}, which wellread does not ask: put them into the environment, \
-         {login}eval \"$(aws configure export-credentials --profile {name} --format env)\"; a public bucket needs none, \
-         WELLREAD_ANONYMOUS=1"
+         {login}eval \"$(aws configure export-credentials --profile {name} --format env)\"; a public bucket needs none: \
+         --anonymous, or WELLREAD_ANONYMOUS=1"
     )
 }
 

@@ -15,6 +15,11 @@ impl<T> Lazy<T> {
         Self { value: OnceLock::new(), making: Mutex::new(()) }
     }
 
+    /// The value, where it was made.
+    pub fn known(&self) -> Option<&T> {
+        self.value.get()
+    }
+
     /// The value; made by `make`, by one thread at a time, where there is none yet.
     ///
     /// # Errors

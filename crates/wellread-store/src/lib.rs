@@ -16,7 +16,7 @@
 //! Imports go one way, from above to below:
 //!
 //! ```text
-//!  cells · with_columns · convert · verify …        whole sets, through the trait alone
+//!  cells · with_columns · convert · verify · ahead …  whole sets, through the trait alone
 //!  concat                                          several sets as one: globs, folders of tables, hive partitions
 //!  registry                                        the list of formats; opening and creating by name and content
 //!  sites                                           images of several files each
@@ -30,6 +30,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`ahead`] | asking places far away for the bytes of rows before they are read |
 //! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
 //! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
 //! | [`write`](mod@write) | [`StoreWriter`], [`WriteOptions`], [`Compression`] |
@@ -71,6 +72,7 @@
 //! | [`preview`] | contrast-stretched thumbnails of rows |
 //! | [`words`] | numbers of things in sentences |
 
+pub mod ahead;
 mod amount;
 pub mod bare_codec;
 pub mod cells;

@@ -3,6 +3,7 @@
 //! What 2D models are fed from stacks, and the way to batch sets whose images differ in T, C or Z. Only each
 //! image's shape is read when the view is made.
 
+use crate::place::Wanted;
 use crate::{
     Block, EachImage, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
     Store, StoreLayout,
@@ -155,6 +156,25 @@ impl Store for PlaneStore {
             }
             Ok(())
         })
+    }
+
+    /// Of an image of several planes only some are read.
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        for &row in rows {
+            let Ok(image) = self.image(row) else { continue };
+            let [t, c, z, ..] = self.shapes[image].shape.0;
+            self.inner.heads(&[image], whole && t * c * z == 1, wanted);
+        }
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let inner = requests.iter().map(|request| {
+            let image = self.image(request.row)?;
+            let mut region = request.region;
+            region.start[..3].copy_from_slice(&self.locate(request.row).1);
+            Ok(Request { row: image, region })
+        });
+        self.inner.ranges(&inner.collect::<Result<Vec<_>>>()?, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

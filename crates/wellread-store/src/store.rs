@@ -7,6 +7,7 @@
 //! floats in a batch slot, without an intermediate image.
 
 use crate::hints::{Hints, RowHints};
+use crate::place::Wanted;
 use crate::words::counted_with;
 use crate::{Error, Result};
 use std::any::Any;
@@ -209,6 +210,23 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// The first failing row, named in the error. Requests out of range or not fitting their row are errors.
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()>;
+
+    /// Adds what has to be read before [`Self::ranges`] can tell where the pixels of some rows lie, such as the headers of their
+    /// files, as far as that is known without reading. `whole` says that all of each image is going to be read: small files may
+    /// then be wanted whole. For places far away; formats that say nothing are read all the same, more slowly.
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        let _ = (rows, whole, wanted);
+    }
+
+    /// Adds the bytes of files that [`Self::read`] is going to read for these requests. What says where they lie is read, if it was
+    /// not yet.
+    ///
+    /// # Errors
+    /// What says where they lie cannot be read; requests out of range may be errors, too.
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let _ = (requests, wanted);
+        Ok(())
+    }
 
     /// Reads rows `rows` in storage order, calling `each(row, info, pixels)` with the whole image in C order.
     /// The default reads row by row; formats that stream better override it.

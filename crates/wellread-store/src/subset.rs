@@ -1,5 +1,6 @@
 //! Some rows of a set, as a set: for tables with null images, and for sets that are brought into another's order.
 
+use crate::place::Wanted;
 use crate::{
     EachImage, FeatureTable, Hints, PartTable, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
     Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout,
@@ -127,6 +128,16 @@ impl Store for Subset {
             })?;
         }
         Ok(())
+    }
+
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        let inner: Vec<usize> = rows.iter().filter_map(|&row| self.row(row).ok()).collect();
+        self.inner.heads(&inner, whole, wanted);
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let inner = requests.iter().map(|r| Ok(Request { row: self.row(r.row)?, region: r.region }));
+        self.inner.ranges(&inner.collect::<Result<Vec<_>>>()?, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::features::{self, FeatureColumns, Index, joint_key};
+use crate::place::Wanted;
 use crate::words::counted;
 use crate::{
     EachImage, Error, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
@@ -240,6 +241,14 @@ impl Store for WithColumns {
 
     fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
         self.inner.scan(rows, each)
+    }
+
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        self.inner.heads(rows, whole, wanted);
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        self.inner.ranges(requests, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

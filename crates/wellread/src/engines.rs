@@ -31,3 +31,15 @@ mod without_remote {
     wellread_store::absent_place!("http", "remote");
     wellread_store::absent_place!("https", "remote");
 }
+
+/// Hands on what is chosen for the link; whether it counts.
+#[cfg(feature = "remote")]
+pub(crate) fn set_link(in_flight: Option<usize>, link_bytes: Option<u64>, anonymous: bool) -> bool {
+    wellread_remote::set(wellread_remote::Settings { in_flight, link_bytes, anonymous })
+}
+
+/// There is no link.
+#[cfg(not(feature = "remote"))]
+pub(crate) fn set_link(_: Option<usize>, _: Option<u64>, _: bool) -> bool {
+    false
+}

@@ -67,6 +67,7 @@
 //! | [`image`] | shapes, pixel types, metadata, synthetic images |
 
 mod engines;
+mod link;
 
 /// The Rust snippets of the documentation, which `cargo test` compiles as doctests. `tests/python/test_docs.py` looks
 /// that no page with such a snippet is left out.
@@ -82,6 +83,7 @@ mod docs {
     struct Tutorial;
 }
 
+pub use link::Link;
 pub use wellread_image as image;
 pub use wellread_loader as loader;
 pub use wellread_store as store;

@@ -28,6 +28,8 @@ pub(crate) struct FitRequest<'a> {
     /// Rows that a thread takes at a time.
     pub(crate) slice: usize,
     pub(crate) read_ahead: ReadAhead,
+    /// Bytes for what is fetched ahead from far away.
+    pub(crate) ahead: usize,
 }
 
 /// What is read ahead, and by how many threads.
@@ -98,7 +100,8 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
         estimate.dataset.caches().iter().map(of_cache).fold(0, usize::saturating_add)
     };
     let caches: usize = sets.iter().map(kept).fold(0, usize::saturating_add);
-    let left = limit.saturating_sub(caches).saturating_sub(kept_fields(request));
+    let left =
+        limit.saturating_sub(caches).saturating_sub(kept_fields(request)).saturating_sub(request.ahead);
     let share = |a: ReadAhead, left: usize| {
         let mut share = Share::default();
         for (i, (estimate, sizes)) in sets.iter().enumerate() {
@@ -148,7 +151,7 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
             least = more;
         }
         let thread = own.of_thread().saturating_add(own.extra);
-        return Err(too_small(request, batch, thread, caches, least.saturating_add(caches)));
+        return Err(too_small(request, batch, thread, caches, least.saturating_add(caches + request.ahead)));
     }
     let extra = left - (total(read_ahead, left)? - own.extra);
     // A thread that is alone needs no more than the largest image does, as far as that is known.
@@ -162,6 +165,7 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
         extra,
         caches,
         pages,
+        ahead: request.ahead,
         lowered: lowered(request, read_ahead),
     };
     Ok((read_ahead, memory))

@@ -24,6 +24,8 @@ pub struct MemoryUse {
     pub caches: usize,
     /// Bytes of decoded pages that the store may keep.
     pub pages: usize,
+    /// Bytes of files that are fetched ahead from far away.
+    pub ahead: usize,
     /// What was lowered to stay within the limit, as a sentence.
     pub lowered: Option<String>,
 }
@@ -31,7 +33,8 @@ pub struct MemoryUse {
 impl MemoryUse {
     /// Bytes that are held at most.
     pub const fn total(&self) -> usize {
-        self.batches * self.batch + self.threads * self.thread + self.extra + self.caches + self.pages
+        let caches = self.caches + self.pages + self.ahead;
+        self.batches * self.batch + self.threads * self.thread + self.extra + caches
     }
 }
 
@@ -52,6 +55,7 @@ impl fmt::Display for MemoryUse {
             (self.extra, "for larger images"),
             (self.caches, "for caches"),
             (self.pages, "for decoded pages"),
+            (self.ahead, "for what is fetched ahead"),
         ] {
             if bytes > 0 {
                 write!(f, ", {} {what}", Bytes(bytes))?;

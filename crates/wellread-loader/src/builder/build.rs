@@ -2,12 +2,14 @@
 
 use super::LoaderBuilder;
 use crate::budget::{self, FitRequest, MemoryEstimate, ReadAhead};
+use crate::dataset::Dataset;
 use crate::loader::Loader;
 use crate::order::{RowOrder, Rows, Steps};
 use crate::plan::Plan;
 use crate::pool::lay_out;
 use crate::skip::OnError;
 use std::sync::Arc;
+use wellread_store::place;
 use wellread_store::words::{counted, there_are};
 use wellread_store::{Error, Result};
 
@@ -21,6 +23,11 @@ const MIN_READ_AHEAD: usize = 4;
 const CONSUMER_READS_BYTES: usize = 16 << 20;
 /// Bytes of the batches of one joined read, at most.
 const JOINED_BYTES: usize = 64 << 20;
+
+/// Part of a bound on memory for bytes that are fetched ahead from far away; at most and at least.
+const AHEAD_SHARE: usize = 4;
+const AHEAD_BYTES: usize = 256 << 20;
+const LEAST_AHEAD_BYTES: usize = 16 << 20;
 
 impl LoaderBuilder {
     /// Makes the loader. Reads the first row's shape, and the names or columns that the order asks for, with targets all
@@ -158,7 +165,15 @@ impl LoaderBuilder {
         let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES;
         let mut read_ahead = ReadAhead { workers: self.workers, consumer_reads, prefetch, joined };
         let mut memory = None;
+        let mut ahead = Some(u64::MAX);
         if let Some(limit) = self.memory {
+            let sets = [Some(&self.dataset), self.targets.as_ref().map(|targets| &targets.dataset)];
+            let is_far = |dataset: &Dataset| place::is_registered(dataset.store().path());
+            let is_far = sets.into_iter().flatten().any(is_far);
+            // The least is what a place asks for in one request.
+            let for_link = (limit / AHEAD_SHARE).min(AHEAD_BYTES);
+            let for_link = if is_far && for_link >= LEAST_AHEAD_BYTES { for_link } else { 0 };
+            ahead = (for_link > 0).then_some(for_link as u64);
             let estimate = MemoryEstimate { dataset: &self.dataset, arrays: &images.arrays };
             let of_targets = self.targets.as_ref().zip(targets.as_ref());
             let of_targets = of_targets.map(|(chosen, (set, pairs))| {
@@ -174,6 +189,7 @@ impl LoaderBuilder {
                 bytes,
                 slice: slice(joined),
                 read_ahead,
+                ahead: for_link,
             };
             let (fitting, used) = budget::fit(&request)?;
             (read_ahead, memory) = (fitting, Some(used));
@@ -191,6 +207,7 @@ impl LoaderBuilder {
             read_ahead,
             slice_rows: slice(read_ahead.joined),
             largest,
+            ahead,
             memory,
             source: self.source,
             fingerprints: Default::default(),

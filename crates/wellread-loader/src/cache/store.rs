@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wellread_image::ImageMetadata;
+use wellread_store::place::Wanted;
 use wellread_store::{
     Block, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
@@ -98,6 +99,24 @@ impl Store for CachedStore {
     }
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         self.kept.inner.row_hints(row)
+    }
+
+    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
+        let missing: Vec<usize> =
+            rows.iter().copied().filter(|&row| !self.kept.shelf.contains(row)).collect();
+        self.kept.inner.heads(&missing, true, wanted);
+    }
+
+    /// Of what is not kept, whole images: they are read whole, to be kept.
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let missing = requests.iter().filter(|request| !self.kept.shelf.contains(request.row));
+        let whole = missing.map(|request| {
+            let info = self.row_info(request.row)?;
+            Ok(Request { row: request.row, region: info.shape.full() })
+        });
+        let mut whole = whole.collect::<Result<Vec<_>>>()?;
+        whole.dedup();
+        self.kept.inner.ranges(&whole, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -12,13 +12,21 @@ use wellread_store::place::bytes_read;
 use wellread_store::{Request, Result, RowHints};
 
 impl ItemContext {
-    /// Reads the items `group`, whole rows of [`Job::per_row`] each. Views and crops of a row are cut out of one read.
-    pub(super) fn read_group(
+    /// The requests that reading some rows comes to, as they will be made; nothing is read but what tells what the rows are.
+    pub(crate) fn requests(
         &mut self,
         job: &Job<'_>,
-        group: Range<usize>,
-        out: &mut [RowMemory<'_>],
-    ) -> Result<()> {
+        rows: &[usize],
+        occurrences: &[u64],
+    ) -> Result<&[Request]> {
+        self.plan(job, rows, occurrences, rows.len(), usize::MAX)?;
+        self.find_requests(job, 0..self.items.len())?;
+        self.take_traffic();
+        Ok(&self.requests)
+    }
+
+    /// Finds the requests of the items `group`, in order of position, and the targets that each serves.
+    fn find_requests(&mut self, job: &Job<'_>, group: Range<usize>) -> Result<()> {
         let store = job.dataset.store();
         // The same of all arrays.
         let shared = &job.arrays[0].compiled;
@@ -63,14 +71,26 @@ impl ItemContext {
                     self.serves.push(served.clone());
                 }
             }
-            for item in items {
-                if let PixelDestination::Maximum { start } = item.destination {
-                    let planes = &mut self.intermediate[start..start + item.intermediate];
-                    let whole = planes.len() * 4 / info.dtype.size() * info.dtype.size();
-                    plane::fill_lowest(info.dtype, &mut bytes_of(planes)[..whole]);
-                }
+        }
+        Ok(())
+    }
+
+    /// Reads the items `group`, whole rows of [`Job::per_row`] each. Views and crops of a row are cut out of one read.
+    pub(super) fn read_group(
+        &mut self,
+        job: &Job<'_>,
+        group: Range<usize>,
+        out: &mut [RowMemory<'_>],
+    ) -> Result<()> {
+        self.find_requests(job, group.clone())?;
+        for item in &self.items[group] {
+            if let PixelDestination::Maximum { start } = item.destination {
+                let planes = &mut self.intermediate[start..start + item.intermediate];
+                let whole = planes.len() * 4 / item.info.dtype.size() * item.info.dtype.size();
+                plane::fill_lowest(item.info.dtype, &mut bytes_of(planes)[..whole]);
             }
         }
+        let (store, shared) = (job.dataset.store(), &job.arrays[0].compiled);
         let mut sink = FusedSink {
             path: store.path(),
             requests: &self.requests,

@@ -17,9 +17,9 @@ use wellread_store::guard::panic_message;
 use wellread_store::{Error, Result};
 
 /// What rows are read by.
-struct Jobs<'a> {
-    images: Job<'a>,
-    targets: Option<Job<'a>>,
+pub(super) struct Jobs<'a> {
+    pub(super) images: Job<'a>,
+    pub(super) targets: Option<Job<'a>>,
 }
 
 impl Jobs<'_> {
@@ -148,6 +148,19 @@ impl Shared {
         }
     }
 
+    /// What rows are read by.
+    pub(super) fn jobs(&self) -> Jobs<'_> {
+        let Inner { plan, dataset, targets, .. } = &*self.loader;
+        let of_targets = |targets| {
+            let (set, pairs) = plan.targets.as_ref()?;
+            Some(self.job(targets, set, plan.images.arrays.len(), Some(Of { images: dataset, pairs })))
+        };
+        Jobs {
+            images: self.job(dataset, &plan.images, 0, None),
+            targets: targets.as_ref().and_then(of_targets),
+        }
+    }
+
     /// Does a part of the work on `rows`.
     fn catch_panics<T>(
         &self,
@@ -155,15 +168,8 @@ impl Shared {
         rows: &[usize],
         work: impl FnOnce(&Jobs<'_>, &mut ItemContext) -> Result<T>,
     ) -> Result<T> {
-        let Inner { plan, dataset, targets, .. } = &*self.loader;
-        let of_targets = |targets| {
-            let (set, pairs) = plan.targets.as_ref()?;
-            Some(self.job(targets, set, plan.images.arrays.len(), Some(Of { images: dataset, pairs })))
-        };
-        let jobs = Jobs {
-            images: self.job(dataset, &plan.images, 0, None),
-            targets: targets.as_ref().and_then(of_targets),
-        };
+        let dataset = &self.loader.dataset;
+        let jobs = self.jobs();
         let fetched = catch_unwind(AssertUnwindSafe(|| work(&jobs, context)));
         self.loader.traffic.add(context.take_traffic());
         fetched.unwrap_or_else(|panic| {

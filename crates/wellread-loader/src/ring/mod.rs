@@ -19,9 +19,11 @@
 //! reading a slice; threads are woken only when they are asleep.
 
 mod claim;
+mod fetch;
 mod fill;
 mod part;
 
+use crate::ahead::Lookahead;
 use crate::item::ItemContext;
 use crate::order::{EpochOrder, Steps};
 use crate::plan::{Inner, Plan};
@@ -61,8 +63,10 @@ pub(crate) struct Shared {
     work_available: Condvar,
     /// The batch that is waited for may be done.
     batch_done: Condvar,
-    /// The workers, to be waited for.
+    /// The workers, and the thread that asks for bytes ahead, to be waited for.
     workers: Mutex<Vec<Thread>>,
+    /// What is asked for ahead, of sets that lie far away.
+    ahead: Option<Lookahead>,
 }
 
 struct Ring {
@@ -114,6 +118,7 @@ impl Shared {
             idle_workers: 0,
             consumer_waiting: false,
         };
+        let ahead = Lookahead::of(&loader);
         Self {
             loader,
             order,
@@ -125,6 +130,7 @@ impl Shared {
             work_available: Condvar::new(),
             batch_done: Condvar::new(),
             workers: Mutex::default(),
+            ahead,
         }
     }
 
@@ -207,6 +213,13 @@ impl Shared {
     /// Reads what was claimed.
     fn read_claim(&self, context: &mut ItemContext, claim: Claim) {
         let arrays = &self.loader.plan.layout;
+        self.await_asked(claim.more.last().unwrap_or(&claim.first).batch);
+        if self.ahead.is_some() && self.is_stopped() {
+            for part in std::iter::once(&claim.first).chain(&claim.more) {
+                self.finish(part, Err(self.cancelled()));
+            }
+            return;
+        }
         if !claim.more.is_empty() {
             let all = || std::iter::once(&claim.first).chain(&claim.more);
             let rows: usize = all().map(|part| part.positions.len()).sum();
@@ -252,8 +265,7 @@ impl Shared {
         while !is_done(&ring) {
             if self.is_stopped() {
                 // Nobody reads it any more.
-                let path = self.loader.dataset.store().path();
-                return Some(Err(Error::new(path, "reading was cancelled")));
+                return Some(Err(self.cancelled()));
             }
             let is_late = until.is_some_and(|until| until <= Instant::now());
             if let Some(context) = context.as_mut().filter(|_| !is_late) {
@@ -305,6 +317,10 @@ impl Shared {
         })
     }
 
+    fn cancelled(&self) -> Error {
+        Error::new(self.loader.dataset.store().path(), "reading was cancelled")
+    }
+
     /// Whether nobody wants the batches any more.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -313,6 +329,9 @@ impl Shared {
     /// Ends all work at the next block.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+        if let Some(ahead) = &self.ahead {
+            ahead.stop();
+        }
         // Under the lock, so that no thread is between its look at `stop` and its sleep.
         drop(self.lock());
         self.work_available.notify_all();

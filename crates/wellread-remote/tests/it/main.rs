@@ -3,9 +3,12 @@
 // Linked for the places that it registers.
 use wellread_remote as _;
 
+mod ahead;
 mod disk_cache;
 mod faults;
 mod formats;
+mod gate;
+mod loading;
 mod replacing;
 mod request;
 mod server;

@@ -2,6 +2,7 @@
 //!
 //! One for the process: buckets keep tests apart. A bucket is there from the first look at it.
 
+use crate::gate::pass;
 use crate::request::{Answer, Request};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, BufReader};
@@ -66,6 +67,8 @@ pub(crate) fn url() -> &'static str {
             ("NO_PROXY", "127.0.0.1"),
             ("no_proxy", "127.0.0.1"),
             ("WELLREAD_ATTEMPTS", "6"),
+            // More than all tests together hold back.
+            ("WELLREAD_IN_FLIGHT", "256"),
             ("WELLREAD_TIMEOUT", "5"),
         ] {
             // SAFETY: every test asks for the URL before it does anything else, and nothing here reads the environment past Rust's lock.
@@ -148,6 +151,10 @@ fn answer(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
     state().log.push(log);
     let is_bytes = request.method == "GET" && request.headers.contains_key("range");
     let bucket = request.path.split('/').next().unwrap_or_default().to_owned();
+    let passing = if is_bytes { pass(&bucket, to) } else { None };
+    if is_bytes && passing.is_none() {
+        return Ok(false);
+    }
     let wrong = if is_bytes { state().wrong.get_mut(&bucket).and_then(VecDeque::pop_front) } else { None };
     let mut answer = match (request.method.as_str(), wrong) {
         (_, Some(Wrong::Status(status, code))) => Answer::error(status, code),

@@ -5,6 +5,8 @@
 //!                                             ├─ label image ─▶ which pixels are the cell's ─┐
 //!                                             └─ image ─▶ pixels ────────────────────────────┴▶ Block of the cell
 //! ```
+//!
+//! Long because all of it is one type, which answers all that a store is asked.
 
 use super::cut::{Cutter, Wanted};
 use super::edge::{CellBox, bands, inside, moved};
@@ -48,6 +50,15 @@ struct Context {
     wanted_masks: Vec<Wanted>,
     own: OwnPixels,
     zeros: Vec<u8>,
+}
+
+/// Takes pixels that nobody wants: what is planned puts what lies outside of images.
+struct Nothing;
+
+impl PixelSink for Nothing {
+    fn put(&mut self, _: usize, _: &Block<'_>) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl CellsStore {
@@ -350,6 +361,26 @@ impl Store for CellsStore {
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         self.cell(row)?;
         Ok(RowHints::new(self, row))
+    }
+
+    fn heads(&self, rows: &[usize], _: bool, wanted: &mut place::Wanted) {
+        let images = rows.iter().filter_map(|&row| Some(self.cell(row).ok()?.image)).collect::<BTreeSet<_>>();
+        let images: Vec<usize> = images.into_iter().collect();
+        self.images.heads(&images, false, wanted);
+        if let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) {
+            let rows = images.iter().filter_map(|&image| found.rows.get(image).copied().flatten());
+            masks.heads(&rows.collect::<Vec<_>>(), false, wanted);
+        }
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut place::Wanted) -> Result<()> {
+        let mut context = Context::default();
+        self.plan(requests, &mut context, &mut Nothing)?;
+        let parts = |boxes: &[Wanted]| boxes.iter().map(|of| of.part).collect::<Vec<_>>();
+        if let Some(masks) = &self.masks {
+            masks.ranges(&parts(&context.wanted_masks), wanted)?;
+        }
+        self.images.ranges(&parts(&context.wanted), wanted)
     }
 
     /// All boxes of a call are one read of the images, in which cells of one image share its pieces.

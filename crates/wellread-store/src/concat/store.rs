@@ -1,10 +1,13 @@
 //! The store whose rows are those of one part after the other.
+//!
+//! Long because all of it is one type, and each of its answers asks the parts.
 
 use super::names;
 use super::numbered_sink::NumberedSink;
 use super::parts::{self, Found};
 use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
 use crate::outer_rows::{self, TakerError};
+use crate::place::Wanted;
 use crate::{
     EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowCut, RowFacts, RowHints, RowInfo,
     Scratch, Store, StoreLayout,
@@ -324,6 +327,21 @@ impl Store for Concat {
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         self.locate(row)?;
         Ok(RowHints::new(self, row))
+    }
+
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        for (part, row) in rows.iter().filter_map(|&row| self.locate(row).ok()) {
+            self.parts[part].store.heads(&[row], whole, wanted);
+        }
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        for request in requests {
+            let (part, row) = self.locate(request.row)?;
+            let inner = Request { row, region: request.region };
+            self.parts[part].store.ranges(&[inner], wanted).map_err(|e| e.of_row(request.row))?;
+        }
+        Ok(())
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

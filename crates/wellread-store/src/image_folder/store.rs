@@ -4,7 +4,7 @@ use super::decode::{HEADER_BYTES, Header, header};
 use super::layout::{self, NAMING};
 use super::splits::{self, Labels};
 use crate::file_rows::{FileRows, ImageLocation};
-use crate::place;
+use crate::place::{self, Wanted};
 use crate::refusal::Refusal;
 use crate::{
     Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
@@ -166,6 +166,13 @@ impl Store for ImageFolder {
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
         let rows: BTreeSet<usize> = rows.iter().copied().collect();
         rows.into_iter().map(|row| Ok(self.rows.path_of(self.rows.row(row)?))).collect()
+    }
+
+    /// Each image is read whole, whatever is wanted of it.
+    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
+        for row in rows.iter().filter_map(|&row| self.rows.row(row).ok()) {
+            wanted.whole(&self.rows.path_of(row));
+        }
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -32,6 +32,8 @@ pub(super) struct ArrayPlan {
     /// Whether no chunk may be missing.
     pub complete: bool,
     pub chain: Chain,
+    /// Whether its metadata are those of Zarr 3.
+    pub is_v3: bool,
     /// TCZYX axis of each array dimension.
     axes: Vec<usize>,
     /// What chunk keys start with: `c` and the separator, or nothing.
@@ -89,6 +91,7 @@ impl ArrayPlan {
         let convert = "convert the image with the program that wrote it, or with zarr-python";
         described
             .and_then(|d| Self::from_described(&d, level))
+            .map(|plan| Self { is_v3: zarr == 3, ..plan })
             .map_err(|refusal| refusal.error(file, "", convert))
     }
 
@@ -135,6 +138,7 @@ impl ArrayPlan {
             fill: d.fill,
             complete: level.complete,
             chain: resolve(&d.codecs, &target)?,
+            is_v3: false,
             axes,
             prefix: d.prefix,
             separator: d.separator,

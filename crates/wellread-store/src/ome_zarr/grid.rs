@@ -21,6 +21,17 @@ pub(super) fn block_region(at: [usize; 5], chunk: &[usize; 5]) -> Region {
     Region { start, size: *chunk }
 }
 
+/// What a region has of the chunk that begins at `origin` and has a part of it, in the chunk's own coordinates.
+pub(super) fn part_inside(region: &Region, origin: [usize; 5], chunk: &[usize; 5]) -> Region {
+    let mut part = Region { start: [0; 5], size: [0; 5] };
+    for a in 0..5 {
+        part.start[a] = region.start[a].saturating_sub(origin[a]);
+        let end = (region.start[a] + region.size[a]).min(origin[a] + chunk[a]) - origin[a];
+        part.size[a] = end - part.start[a];
+    }
+    part
+}
+
 /// Calls `each` for every index from `first` to `last` (inclusive), last axis fastest.
 pub(super) fn for_each_index<E>(
     first: [usize; 5],

@@ -60,6 +60,7 @@ mod order;
 mod plans;
 mod plate;
 mod plausible;
+mod ranges;
 mod series;
 mod shard;
 mod store;

@@ -119,6 +119,11 @@ impl ShardCodec {
         })
     }
 
+    /// Bytes of the index of a shard; more than any file has where there are more chunks than can be counted.
+    pub fn index_bytes(&self) -> u64 {
+        self.counts.iter().fold(16u64, |n, &c| n.saturating_mul(c as u64)).saturating_add(4)
+    }
+
     /// Position in the index of the inner chunk at `at` (TCZYX, in inner chunks, within the shard).
     fn position(&self, at: [usize; 5]) -> usize {
         self.axes.iter().zip(&self.counts).fold(0, |p, (&axis, &count)| p * count + at[axis])

@@ -5,7 +5,7 @@
 use super::array::ArrayPlan;
 use super::chain::Kind;
 use super::codec::ChunkCodec;
-use super::grid::{block_region, covering, for_each_index};
+use super::grid::{block_region, covering, for_each_index, part_inside};
 use super::group::Group;
 use super::layout::{self, NAMING};
 use super::metadata_file::read_after_if_exists;
@@ -21,7 +21,7 @@ use crate::file_names::path_text;
 use crate::file_rows::{FileRow, FileRows};
 use crate::format::Missing;
 use crate::open_files::{OpenFile, OpenFiles};
-use crate::place;
+use crate::place::{self, Wanted};
 use crate::room;
 use crate::{
     Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
@@ -39,9 +39,9 @@ use wellread_image::{ImageMetadata, Region};
 pub(super) struct OmeZarrStore {
     level: usize,
     /// Rows, with the plans of their arrays once read; rows of equal metadata share one.
-    rows: FileRows<Arc<ArrayPlan>>,
+    pub(super) rows: FileRows<Arc<ArrayPlan>>,
     /// Rows of a plate whose folders are not there: they look like the first that is there.
-    absent: BTreeSet<usize>,
+    pub(super) absent: BTreeSet<usize>,
     /// Whether those are read as 0; else they cannot be read.
     is_zero: bool,
     /// What the plate lacks, in sentences.
@@ -51,9 +51,9 @@ pub(super) struct OmeZarrStore {
     /// Where they are a series with columns.
     series: Option<SeriesColumns>,
     plans: Plans,
-    shard_indices: IndexCache,
+    pub(super) shard_indices: IndexCache,
     /// Chunk and shard files that stay open, by row and number of the chunk.
-    files: OpenFiles<(usize, usize)>,
+    pub(super) files: OpenFiles<(usize, usize)>,
 }
 
 /// What a reading thread keeps between calls.
@@ -127,7 +127,7 @@ impl OmeZarrStore {
         if self.absent.contains(&row) { other().unwrap_or(row) } else { row }
     }
 
-    fn plan(&self, row: usize) -> Result<&Arc<ArrayPlan>> {
+    pub(super) fn plan(&self, row: usize) -> Result<&Arc<ArrayPlan>> {
         self.rows.get(self.model(row), |dir| self.load_plan(dir))
     }
 
@@ -233,13 +233,7 @@ impl OmeZarrStore {
         let length = *length;
         let index = self.shard_indices.get(key, || codec.read_index(file, length))?;
         // The part of the request inside this shard, in the shard's own coordinates.
-        let chunk = &out.plan.chunk;
-        let mut part = Region { start: [0; 5], size: [0; 5] };
-        for a in 0..5 {
-            part.start[a] = out.wanted.start[a].saturating_sub(origin[a]);
-            let end = (out.wanted.start[a] + out.wanted.size[a]).min(origin[a] + chunk[a]) - origin[a];
-            part.size[a] = end - part.start[a];
-        }
+        let part = part_inside(out.wanted, origin, &out.plan.chunk);
         let (first, last) = covering(&part, &codec.inner);
         let region_of = |at: [usize; 5]| Region {
             start: std::array::from_fn(|a| origin[a] + at[a] * codec.inner[a]),
@@ -454,6 +448,14 @@ impl Store for OmeZarrStore {
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         Ok(RowHints::new(self, row))
+    }
+
+    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
+        self.metadata_files(rows, wanted);
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        self.chunk_ranges(requests, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

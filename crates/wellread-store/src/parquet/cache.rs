@@ -161,6 +161,12 @@ impl Cache {
         }
     }
 
+    /// Whether the entry of `key` is here, or being loaded.
+    pub fn has(&self, key: Key) -> bool {
+        let slot = lock(&self.inner).slots.get(&key).cloned();
+        slot.is_some_and(|slot| !slot.entry.try_lock().is_ok_and(|entry| entry.is_none()))
+    }
+
     /// The entry of `key`, by `load` if it is not here. `load` is given memory for values, with others in it.
     pub fn get(
         &self,

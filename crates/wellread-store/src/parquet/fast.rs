@@ -504,7 +504,7 @@ fn give_back(raw: &mut Vec<u8>, decoded: &mut Vec<u8>) {
 
 /// The smallest part of `whole` that has all pixels of `wanted` in it and is contiguous in memory, with its
 /// offset in pixels. `None` where they share nothing.
-fn contiguous_part(whole: &Region, wanted: &Region) -> Option<(Region, usize)> {
+pub(super) fn contiguous_part(whole: &Region, wanted: &Region) -> Option<(Region, usize)> {
     if !whole.intersects(wanted) {
         return None;
     }

@@ -59,6 +59,7 @@ mod pages;
 mod pieces;
 mod pixel_pages;
 mod plain;
+mod ranges;
 mod reading;
 mod recognise;
 mod schema;

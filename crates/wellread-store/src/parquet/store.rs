@@ -16,6 +16,7 @@ use super::sums::have_sums;
 use crate::features::RowId;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
+use crate::place::Wanted;
 use crate::words::counted;
 use crate::{
     Error, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
@@ -50,7 +51,7 @@ pub struct ParquetStore {
 pub(super) struct Group {
     pub rows: Range<usize>,
     layout: Lazy<GroupLayout>,
-    pages: [Lazy<PixelPages>; 2],
+    pub pages: [Lazy<PixelPages>; 2],
     /// Whether the pages of pixels have been checked for the general reader.
     pub checked: [Lazy<()>; 2],
     /// Whether the fast path has met something that it leaves to the general reader.
@@ -168,7 +169,7 @@ impl ParquetStore {
         (0.9 * room / all * f64::from(1 << 16)) as u32
     }
 
-    fn group_of(&self, row: usize) -> usize {
+    pub(super) fn group_of(&self, row: usize) -> usize {
         self.groups.partition_point(|g| g.rows.end <= row)
     }
 
@@ -246,7 +247,7 @@ impl ParquetStore {
         state.checked[source].get(check).copied()
     }
 
-    fn pixel_chunk(&self, group: usize, source: usize) -> &ColumnChunkMetaData {
+    pub(super) fn pixel_chunk(&self, group: usize, source: usize) -> &ColumnChunkMetaData {
         let pieces = self.column.pieces[source].as_ref().expect("rows come from a list that is there");
         self.chunk(group, pieces.pixels.leaf)
     }
@@ -330,6 +331,14 @@ impl Store for ParquetStore {
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         Ok(RowHints::new(self, row))
+    }
+
+    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
+        self.index_ranges(rows, wanted);
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        self.page_ranges(requests, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

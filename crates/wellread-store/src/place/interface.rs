@@ -1,5 +1,6 @@
 //! What a place is: what is asked of it, and what it answers.
 
+use super::ahead::FetchAhead;
 use super::file::{File, Writer};
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -119,6 +120,13 @@ pub trait Place: Send + Sync + Debug {
 
     /// Opens a regular file for reading, without waiting; also its length in bytes. What is no file is an error.
     fn open(&self, path: &Path) -> io::Result<(File, u64)>;
+
+    /// A reader's way to ask for bytes before they are read, of which no more than `most` are held, or a bound of the place's own;
+    /// `None` where that gains nothing.
+    fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
+        let _ = most;
+        None
+    }
 
     /// The whole path without links.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {

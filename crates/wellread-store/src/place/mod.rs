@@ -15,10 +15,12 @@
 //! What only a file system of this machine has stays outside: locks, links that are made, what killed runs left
 //! ([`crate::staged`], [`crate::journal`]), and maps ([`crate::mapping`]), for which a reader asks [`File::local`].
 
+mod ahead;
 mod file;
 mod interface;
 mod local;
 
+pub use ahead::{FetchAhead, FileRanges, HEAD, Held, Ticket, Wanted};
 pub use file::{File, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
 

@@ -9,6 +9,8 @@
 //!
 //! Files are not opened with the set: what a site looks like is what its first file looks like, and the others are held
 //! against that when they are read.
+//!
+//! Long because all of it is one type, which answers all that a store is asked.
 
 use super::channels;
 use super::columns::TextColumn;
@@ -18,6 +20,7 @@ use super::missing::{Incomplete, lacking, only, whole_sites};
 use super::plane_sink::{PlaneOrigin, PlaneSink};
 use crate::format::Missing;
 use crate::hints::{SiteSummary, SiteTable};
+use crate::place::Wanted;
 use crate::store::checked;
 use crate::words::counted;
 use crate::{
@@ -307,6 +310,19 @@ impl Store for SitesStore {
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         self.inner.row_hints(self.model(row)?)
+    }
+
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        let files = rows.iter().filter_map(|&row| self.files_of_site(row).ok()).flatten();
+        self.inner.heads(&files.collect::<Vec<_>>(), whole, wanted);
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let mut parts = Parts::default();
+        for (at, request) in requests.iter().enumerate() {
+            self.split(at, request, &mut parts)?;
+        }
+        self.inner.ranges(&parts.inner, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

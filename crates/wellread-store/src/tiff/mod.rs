@@ -54,6 +54,7 @@ mod ome;
 mod own;
 mod pages;
 mod predictor;
+mod ranges;
 mod read;
 mod restarts;
 mod samples;

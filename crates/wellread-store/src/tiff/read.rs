@@ -46,9 +46,9 @@ const MAPPED_ROWS: u64 = 32 << 10;
 pub(super) struct Context {
     tools: Decompressors,
     handle: Handle,
-    pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
     /// Checksums of the pieces.
-    sums: Vec<u32>,
+    pub(super) sums: Vec<u32>,
     spare: Vec<u8>,
 }
 
@@ -83,8 +83,8 @@ impl Context {
 
 /// A run of rows, a strip or a tile that is read and decoded at once.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
-    segment: Segment,
+pub(super) struct Piece {
+    pub(super) segment: Segment,
     /// Place in the image, in pixels: of a tile, whole, even where it juts out of the image.
     y: usize,
     x: usize,
@@ -195,7 +195,7 @@ impl Job<'_> {
     }
 
     /// The file that holds a plane, with its pages.
-    fn source(
+    pub(super) fn source(
         &self,
         plane: PlaneRef,
         [t, c, z]: [usize; 3],
@@ -230,7 +230,7 @@ impl Job<'_> {
         if is_narrow { opened.map_for_part(bytes) } else { opened.map() }
     }
 
-    fn page<'p>(&self, source: &SourceFile<'p>, plane: PlaneRef) -> Result<&'p Page> {
+    pub(super) fn page<'p>(&self, source: &SourceFile<'p>, plane: PlaneRef) -> Result<&'p Page> {
         let Some(page) = source.pages.get(plane.page as usize) else {
             return Err(Error::new(
                 source.path,
@@ -277,15 +277,15 @@ impl Job<'_> {
 }
 
 /// One of the files that hold an image.
-struct SourceFile<'a> {
-    path: &'a Path,
+pub(super) struct SourceFile<'a> {
+    pub(super) path: &'a Path,
     len: u64,
     pages: &'a [Page],
 }
 
 /// Lists the pieces of a page that intersect rows and columns `start..start + size`, and the checksums of the first of the
 /// planes that they hold.
-fn plan(
+pub(super) fn plan(
     page: &Page,
     sample: usize,
     start: [usize; 2],

@@ -18,11 +18,12 @@ use super::predictor;
 use super::read::{Context, FileKey, Job};
 use super::restarts::Restarts;
 use super::series::{CONVERT, Series};
+use crate::ahead::Fetching;
 use crate::fd_table;
 use crate::file_names;
 use crate::name_index;
 use crate::open_files::OpenFiles;
-use crate::place;
+use crate::place::{self, Ticket, Wanted};
 use crate::{
     Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
     Scratch, Store, StoreLayout,
@@ -159,19 +160,22 @@ impl TiffStore {
         let n = self.files.len();
         let sample: Vec<usize> =
             (0..SAMPLE.min(n)).map(|i| i * (n - 1) / (SAMPLE.min(n) - 1).max(1)).collect();
+        let mut fetching = Fetching::of(&self.path, None);
+        let tickets = self.ask(fetching.as_mut(), sample.iter().copied());
         let looked_into: Vec<_> = sample.iter().map(|&file| self.index(file).ok()).collect();
         let is_related = |i: &IndexRef<'_>| i.others().next().is_some();
         // A companion may relate files that the sample leaves out.
         let related = !self.companions.is_empty() || looked_into.iter().flatten().any(is_related);
         let single = looked_into.iter().all(|i| i.as_ref().is_some_and(|i| i.series.len() == 1));
         drop(looked_into);
+        drop(tickets);
         if n > SCAN && single && !related {
             self.sampled = true;
             self.rows = (0..n as u32).map(|file| Row { file, series: 0 }).collect();
             return;
         }
         if !related {
-            self.scan_all();
+            self.scan_all(fetching.as_mut());
         }
         // Files whose planes belong to an image of another file are no rows, and need not be looked into:
         // each may hold the description of all.
@@ -194,18 +198,37 @@ impl TiffStore {
         self.rows = own.flat_map(|(rows, _)| rows).collect();
     }
 
-    /// Reads the directories of every file.
-    fn scan_all(&self) {
+    /// Asks for the first bytes of files that were not looked into, where each look would be a round trip of its own.
+    fn ask(&self, fetching: Option<&mut Fetching>, files: impl Iterator<Item = usize>) -> Vec<Ticket> {
+        let Some(fetching) = fetching else { return vec![] };
+        let unknown = files.map(|file| &self.files[file]).filter(|file| file.index.get().is_none());
+        fetching.first_bytes(unknown.map(|file| file.path.as_path()))
+    }
+
+    /// Reads the directories of every file; of files far away, of some at a time, which are asked for together.
+    fn scan_all(&self, mut fetching: Option<&mut Fetching>) {
+        let n = self.files.len();
+        let step = if fetching.is_some() { SCAN } else { n.max(1) };
+        for first in (0..n).step_by(step) {
+            let files = first..(first + step).min(n);
+            let tickets = self.ask(fetching.as_deref_mut(), files.clone());
+            self.scan(files);
+            drop(tickets);
+        }
+    }
+
+    /// Reads the directories of these files.
+    fn scan(&self, files: Range<usize>) {
         let read = |range: Range<usize>| {
             for file in range {
                 // Errors come back when the row is used.
                 let _ = self.index(file);
             }
         };
-        let n = self.files.len();
+        let (first, n) = (files.start, files.len());
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8).min(n / 32);
         if threads < 2 {
-            return read(0..n);
+            return read(files);
         }
         let next = AtomicUsize::new(0);
         crate::threads::share(threads, || {
@@ -214,7 +237,7 @@ impl TiffStore {
                 if i >= threads {
                     return;
                 }
-                read(i * n / threads..(i + 1) * n / threads);
+                read(first + i * n / threads..first + (i + 1) * n / threads);
             }
         });
     }
@@ -469,6 +492,38 @@ impl Store for TiffStore {
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         Ok(RowHints::new(self, row))
+    }
+
+    /// Of a file that was not looked into, its header; all of it where its one image is going to be read whole.
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        for &row in rows {
+            let Ok((place, path)) = self.row(row) else { continue };
+            if self.files[place.file as usize].index.get().is_some() {
+                continue;
+            }
+            if whole && self.is_folder { wanted.whole(path) } else { wanted.head(path) }
+        }
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let (mut context, mut raw) = (FormatContext::default(), WINDOW.take());
+        for (i, request) in requests.iter().enumerate() {
+            let (place, path) = self.row(request.row)?;
+            let index = self.index_with(place.file as usize, &mut context, &mut raw)?;
+            let series = self.series(place, path, &index)?;
+            let info = info_of(series, path)?;
+            if !request.region.fits(info.shape) {
+                self.check(request)?;
+            }
+            let id = self.id(place.file as usize);
+            let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
+            let job = Job { request: i, info, region, index: &index, series, path, id, files, restarts };
+            job.ranges(&mut context, &mut raw, wanted)?;
+        }
+        if raw.capacity() <= MOST_WINDOW {
+            WINDOW.set(raw);
+        }
+        Ok(())
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

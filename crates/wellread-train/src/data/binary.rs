@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType};
+use wellread_store::place::Wanted;
 use wellread_store::{
     Block, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
@@ -84,6 +85,14 @@ impl Store for BinaryStore {
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         self.0.row_hints(row)
+    }
+
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        self.0.heads(rows, whole, wanted);
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        self.0.ranges(requests, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

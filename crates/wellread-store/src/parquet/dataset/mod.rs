@@ -26,6 +26,7 @@ mod bytes;
 mod format;
 mod image;
 mod names;
+mod ranges;
 mod store;
 mod tables;
 mod writer;

@@ -11,7 +11,7 @@ use super::image::Image;
 use super::names::{CHUNKS, DESCRIPTION, IMAGES, INDEX, LAYOUT, NAME};
 use super::tables::Tables;
 use crate::ome_arrow::eight_bit;
-use crate::place;
+use crate::place::{self, Wanted};
 use crate::{
     Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Renamed, Request, Result, RowFacts, RowHints,
     RowInfo, Scratch, Store, StoreLayout,
@@ -29,11 +29,11 @@ use wellread_image::{ImageMetadata, Shape};
 /// An OME-Arrow dataset, open for reading.
 pub(super) struct DatasetStore {
     path: PathBuf,
-    tables: Tables,
-    file: PositionalFile,
-    metadata: ArrowReaderMetadata,
+    pub(super) tables: Tables,
+    pub(super) file: PositionalFile,
+    pub(super) metadata: ArrowReaderMetadata,
     /// Leaves of `chunk_id` and `pixel_bytes`.
-    leaves: [usize; 2],
+    pub(super) leaves: [usize; 2],
     groups: Vec<OnceLock<Group>>,
     /// Bytes of the largest chunk.
     longest: usize,
@@ -105,7 +105,7 @@ impl DatasetStore {
         Ok(store)
     }
 
-    fn image(&self, row: usize) -> Result<&Image> {
+    pub(super) fn image(&self, row: usize) -> Result<&Image> {
         let images = &self.tables.images;
         images.get(row).ok_or_else(|| Error::no_such_row(&self.path, row, images.len()))
     }
@@ -281,6 +281,10 @@ impl Store for DatasetStore {
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         Ok(RowHints::new(self, row))
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        self.chunk_ranges(requests, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -1,0 +1,210 @@
+//! How far ahead of its consumer an epoch asks for bytes that lie far away, and what it holds of them.
+//!
+//! ```text
+//!  batches   delivered │ being read │ asked for: pixels │ asked for: heads │ later
+//!                      └──────────── window ────────────┘
+//!            tickets dropped ◀─ past()       wait() ─▶ the thread that asks
+//! ```
+//!
+//! Only sets in places that gain by it have one ([`wellread_store::ahead`]). Bytes are bounded by the place; the window bounds how
+//! many requests are thought of.
+
+use crate::dataset::Dataset;
+use crate::plan::Inner;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use wellread_store::place::{self, Ticket};
+
+/// Rows that are asked for ahead, about: with the usual bound on requests, four round trips of them.
+const ROWS: usize = 256;
+/// Rows whose heads are asked for beyond these, about.
+const HEAD_ROWS: usize = 128;
+
+/// How often somebody looks whether there is room.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What one epoch asks for ahead.
+#[derive(Debug)]
+pub(crate) struct Lookahead {
+    /// Bytes that may be held.
+    pub(crate) most: u64,
+    /// Batches, from the one that is delivered next on.
+    window: usize,
+    /// Of these, those that are asked for whether there is room or not, since somebody may be waiting for them.
+    near: usize,
+    /// Batches beyond the one whose pixels are asked for next.
+    pub(crate) heads: usize,
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Batches that were read.
+    past: usize,
+    /// Batches that were asked for.
+    asked: usize,
+    /// Whether nobody asks any more.
+    ended: bool,
+    stopped: bool,
+    /// By batch, in order.
+    held: VecDeque<(usize, Vec<Ticket>)>,
+}
+
+impl Lookahead {
+    /// What is asked for ahead of who takes a loader's batches; `None` where all of its sets lie on this machine.
+    pub(crate) fn of(loader: &Inner) -> Option<Self> {
+        let Inner { plan, dataset, targets, .. } = loader;
+        let is_far = |dataset: &Dataset| place::is_registered(dataset.store().path());
+        let most = plan.ahead.filter(|_| is_far(dataset) || targets.as_ref().is_some_and(is_far))?;
+        Some(Self::new(most, plan.largest, plan.read_ahead.prefetch.max(plan.read_ahead.joined)))
+    }
+
+    /// For batches of `rows` rows, of which `prefetch` are read ahead of the one that is delivered.
+    fn new(most: u64, rows: usize, prefetch: usize) -> Self {
+        let batches = |of: usize| of.div_ceil(rows.max(1));
+        Self {
+            most,
+            window: batches(ROWS).max(2) + prefetch,
+            near: prefetch + 1,
+            heads: batches(HEAD_ROWS),
+            state: Mutex::default(),
+            moved: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until it is a batch's turn to be asked for, and there is room; false once nobody wants the batches any more.
+    pub(crate) fn wait(&self, batch: usize, is_full: impl Fn() -> bool) -> bool {
+        let mut state = self.lock();
+        while !state.stopped && batch >= state.past + self.window {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        while !state.stopped && batch >= state.past + self.near && is_full() {
+            // Room comes when batches are read, and also when what was asked for turns out shorter.
+            (state, _) = self.moved.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
+        }
+        !state.stopped
+    }
+
+    /// Notes that a batch was asked for.
+    pub(crate) fn asked(&self, batch: usize) {
+        self.lock().asked = batch + 1;
+        self.moved.notify_all();
+    }
+
+    /// Notes that nothing more is going to be asked for.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        self.moved.notify_all();
+    }
+
+    /// Waits until a batch was asked for, so that whoever reads it does not ask as well.
+    pub(crate) fn wait_asked(&self, batch: usize) {
+        let mut state = self.lock();
+        while !state.stopped && !state.ended && batch >= state.asked {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether a batch was read already, so that nothing is to be asked for.
+    pub(crate) fn is_past(&self, batch: usize) -> bool {
+        batch < self.lock().past
+    }
+
+    /// Keeps what was asked for until its batch was read.
+    pub(crate) fn hold(&self, batch: usize, tickets: Vec<Ticket>) {
+        let mut state = self.lock();
+        // What is dropped here is dropped without the lock.
+        if !state.stopped && batch >= state.past && !tickets.is_empty() {
+            let at = state.held.partition_point(|(held, _)| *held <= batch);
+            state.held.insert(at, (batch, tickets));
+        }
+    }
+
+    /// Lets go what was asked for up to a batch that was read, and lets more be asked for.
+    pub(crate) fn past(&self, batch: usize) {
+        let mut state = self.lock();
+        state.past = state.past.max(batch + 1);
+        let read = state.held.partition_point(|(held, _)| *held <= batch);
+        let gone: Vec<_> = state.held.drain(..read).collect();
+        drop(state);
+        drop(gone);
+        self.moved.notify_all();
+    }
+
+    /// Gives all up.
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        let gone = std::mem::take(&mut state.held);
+        drop(state);
+        self.moved.notify_all();
+        for mut ticket in gone.into_iter().flat_map(|(_, tickets)| tickets) {
+            ticket.give_up();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use wellread_store::place::Held;
+
+    /// Is there as long as it is held.
+    #[derive(Debug)]
+    struct There {
+        _is: Arc<()>,
+    }
+
+    impl Held for There {
+        fn give_up(&mut self) {}
+    }
+
+    fn ticket(of: &Arc<()>) -> Vec<Ticket> {
+        vec![Box::new(There { _is: Arc::clone(of) })]
+    }
+
+    #[test]
+    fn what_was_read_is_let_go_and_the_window_moves() {
+        let ahead = Lookahead::new(1, 128, 1);
+        let held = Arc::new(());
+        assert!(
+            ahead.wait(0, || false) && ahead.wait(2, || false),
+            "two batches, and the one that is read ahead"
+        );
+        for batch in [1, 0, 2] {
+            ahead.hold(batch, ticket(&held));
+        }
+        ahead.past(1);
+        assert_eq!((Arc::strong_count(&held), ahead.is_past(1), ahead.is_past(2)), (2, true, false));
+        ahead.hold(1, ticket(&held));
+        assert_eq!(Arc::strong_count(&held), 2, "what comes late is not kept");
+        assert!(ahead.wait(4, || false));
+        assert!(ahead.wait(3, || true), "near enough to be waited for, whether there is room or not");
+        ahead.stop();
+        assert_eq!((Arc::strong_count(&held), ahead.wait(4, || false)), (1, false));
+    }
+
+    #[test]
+    fn who_waits_is_woken() {
+        let ahead = Arc::new(Lookahead::new(1, 256, 0));
+        let other = Arc::clone(&ahead);
+        let waiting = std::thread::spawn(move || {
+            other.wait_asked(1);
+            let turn = other.wait(2, || false);
+            other.end();
+            (turn, other.wait(100, || false))
+        });
+        ahead.asked(1);
+        ahead.past(0);
+        ahead.wait_asked(50);
+        ahead.stop();
+        assert_eq!(waiting.join().unwrap(), (true, false));
+    }
+}

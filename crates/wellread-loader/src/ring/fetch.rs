@@ -1,0 +1,135 @@
+//! The thread that asks for bytes before the [ring](crate::ring)'s threads read them, of sets that lie far away.
+//!
+//! ```text
+//!  order ─▶ rows of batches to come ─▶ heads, far ahead ─▶ requests, as they will be made ─▶ ranges ─▶ tickets, held by batch
+//! ```
+//!
+//! It reads no pixels, and what goes wrong here goes wrong again, and is told, where the row is read.
+
+use super::{Shared, lock};
+use crate::dataset::Dataset;
+use crate::item::{ItemContext, Job};
+use crate::plan::{Inner, SetPlan};
+use crate::transform::Crop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::Builder;
+use wellread_store::ahead::Fetching;
+use wellread_store::place::Ticket;
+use wellread_store::process::Thread;
+
+/// Whether all of each image is read.
+fn is_whole(set: &SetPlan) -> bool {
+    let channels = set.reference.info.shape.c();
+    set.arrays
+        .iter()
+        .any(|array| array.compiled.transform.crop == Crop::None && array.compiled.channels.len() >= channels)
+}
+
+impl Shared {
+    /// Starts the thread, where there is something to ask for. Without it all is read as well, more slowly.
+    pub(crate) fn start_fetching(self: &Arc<Self>) {
+        let Some(ahead) = &self.ahead else { return };
+        let of = |dataset: &Dataset| Fetching::of(dataset.store().path(), Some(ahead.most));
+        let targets = || self.loader.targets.as_ref().and_then(of);
+        let Some(mut fetching) = of(&self.loader.dataset).or_else(targets) else { return ahead.end() };
+        let shared = Arc::clone(self);
+        let thread = Thread::start(Builder::new().name("wellread-ahead".into()), move || {
+            let work = || shared.fetch_ahead(&mut fetching);
+            // A panic of a reader is told where the row is read.
+            let _ = catch_unwind(AssertUnwindSafe(work));
+            if let Some(ahead) = &shared.ahead {
+                ahead.end();
+            }
+            wellread_trace::leave();
+        });
+        match thread {
+            Ok(thread) => lock(&self.workers).push(thread),
+            Err(_) => ahead.end(),
+        }
+    }
+
+    /// Waits until a batch was asked for, where that is done ahead.
+    pub(crate) fn await_asked(&self, batch: usize) {
+        if let Some(ahead) = &self.ahead {
+            ahead.wait_asked(batch);
+        }
+    }
+
+    /// Lets go what was asked for up to a batch that was read.
+    pub(crate) fn fetched_past(&self, batch: usize) {
+        if let Some(ahead) = &self.ahead {
+            ahead.past(batch);
+        }
+    }
+
+    fn fetch_ahead(&self, fetching: &mut Fetching) {
+        let Some(ahead) = &self.ahead else { return };
+        let mut context = ItemContext::default();
+        let mut headed = 0;
+        for batch in 0..self.batches {
+            if !ahead.wait(batch, || fetching.is_full()) {
+                return;
+            }
+            let is_wanted = |headed: usize, fetching: &Fetching| {
+                headed <= batch || headed <= batch + ahead.heads && !fetching.is_full()
+            };
+            while headed < self.batches && is_wanted(headed, &*fetching) {
+                ahead.hold(headed, self.fetch_heads(fetching, headed));
+                headed += 1;
+            }
+            if !ahead.is_past(batch) {
+                ahead.hold(batch, self.fetch_pixels(fetching, &mut context, batch));
+            }
+            ahead.asked(batch);
+        }
+    }
+
+    /// Rows of a batch, and how often each came before.
+    fn rows_of(&self, batch: usize) -> (Vec<usize>, Vec<u64>) {
+        let order = &self.loader.plan.order;
+        let of = |position| (self.order.row(order, position), order.occurrence(position));
+        self.steps.positions(batch).map(of).unzip()
+    }
+
+    fn fetch_heads(&self, fetching: &mut Fetching, batch: usize) -> Vec<Ticket> {
+        let Inner { plan, dataset, targets, .. } = &*self.loader;
+        let (rows, _) = self.rows_of(batch);
+        let mut tickets = fetching.heads(dataset.store(), &rows, is_whole(&plan.images));
+        if let (Some(targets), Some((set, pairs))) = (targets, &plan.targets) {
+            let rows: Vec<usize> = rows.iter().filter_map(|&row| pairs.row(dataset, row).ok()).collect();
+            tickets.extend(fetching.heads(targets.store(), &rows, is_whole(set)));
+        }
+        tickets
+    }
+
+    fn fetch_pixels(&self, fetching: &mut Fetching, context: &mut ItemContext, batch: usize) -> Vec<Ticket> {
+        let (rows, occurrences) = self.rows_of(batch);
+        let jobs = self.jobs();
+        let mut tickets = vec![];
+        for job in std::iter::once(&jobs.images).chain(&jobs.targets) {
+            if let Some(all) = ask(fetching, context, job, &rows, &occurrences) {
+                tickets.extend(all);
+                continue;
+            }
+            // One row that cannot be read does not keep the others.
+            for (row, occurrence) in rows.iter().zip(&occurrences) {
+                let one = (std::slice::from_ref(row), std::slice::from_ref(occurrence));
+                tickets.extend(ask(fetching, context, job, one.0, one.1).into_iter().flatten());
+            }
+        }
+        tickets
+    }
+}
+
+/// Asks for what reading some rows needs; `None` where that cannot be told of one of them.
+fn ask(
+    fetching: &mut Fetching,
+    context: &mut ItemContext,
+    job: &Job<'_>,
+    rows: &[usize],
+    occurrences: &[u64],
+) -> Option<Vec<Ticket>> {
+    let requests = context.requests(job, rows, occurrences).ok()?;
+    fetching.ranges(job.dataset.store(), requests).ok()
+}

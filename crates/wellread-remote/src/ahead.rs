@@ -1,0 +1,206 @@
+//! Bytes that were asked for before they are read: fetched in order, up to a bound, and found by whoever reads them.
+//!
+//! ```text
+//!  Session::fetch ─ ranges joined, cut, without what is asked for already ─▶ pieces ─ queue ─▶ room for its bytes ─▶ GET
+//!       │ Ticket: keeps its pieces; dropped, what is on its way is given up                                         │
+//!       ▼                                                                                                           ▼
+//!  Reader::read_exact_at ─▶ Pieces: a piece with these bytes? ─ here: copied · on its way: waited for ◀─────────────┘
+//!                                                             └ still in the queue: the reader asks by itself
+//! ```
+//!
+//! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: what is not asked for yet it asks for
+//! itself, so that two loaders that hold what they have cannot wait for each other. An error is told to who reads the piece first.
+
+use crate::disk_cache;
+use crate::heads::Version;
+use crate::link::Link;
+use crate::object::{Connect, Object};
+use crate::pieces::{Piece, Slot};
+use crate::ranges::{PIECE, plan};
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use wellread_store::place::{FetchAhead, FileRanges, Held, Ticket};
+
+/// Room is counted in so many bytes.
+const UNIT: u64 = 1 << 10;
+/// Bytes of a session at least: a piece, and the next one.
+const LEAST: u64 = 2 * PIECE;
+
+/// Bytes of a range at most: of a longer one the rest is asked for when it is read.
+const LONGEST: u64 = 16 << 30;
+
+fn units(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1)
+}
+
+/// One reader's requests ahead.
+#[derive(Debug)]
+pub(crate) struct Session {
+    link: &'static Link,
+    connect: Connect,
+    queue: UnboundedSender<Job>,
+    /// Jobs in the queue.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// A job's part of those that wait.
+#[derive(Debug)]
+struct Waiting(Arc<AtomicUsize>);
+
+impl Waiting {
+    fn new(waiting: &Arc<AtomicUsize>) -> Self {
+        waiting.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(waiting))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A piece to be asked for.
+#[derive(Debug)]
+struct Job {
+    piece: Weak<Piece>,
+    object: Object,
+    range: Range<u64>,
+    /// Whose bytes they have to be, where that is known.
+    version: Option<Version>,
+    waiting: Waiting,
+}
+
+/// Pieces that are kept.
+#[derive(Debug)]
+struct Kept {
+    link: &'static Link,
+    pieces: Vec<Arc<Piece>>,
+}
+
+impl Held for Kept {
+    fn give_up(&mut self) {
+        if self.link.is_own() {
+            self.pieces.drain(..).for_each(Piece::give_up);
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // The locks of another process are left alone.
+        if !self.link.is_own() {
+            std::mem::forget(std::mem::take(&mut self.pieces));
+        }
+    }
+}
+
+impl Session {
+    /// A session that holds `most` bytes, or what the process may hold, whichever is less.
+    pub(crate) fn new(link: &'static Link, connect: Connect, most: Option<u64>) -> Self {
+        let bound = link.limits.link_bytes;
+        let room = units(most.map_or(bound, |most| most.min(bound)).max(LEAST));
+        let (queue, jobs) = unbounded_channel();
+        drop(link.start(dispatch(link, room, jobs)));
+        Self { link, connect, queue, waiting: Arc::default() }
+    }
+
+    /// Asks for ranges of one file.
+    fn file(&self, object: &Object, ranges: &[Range<u64>], pieces: &mut Vec<Arc<Piece>>) -> io::Result<()> {
+        // Connected to here, where nobody waits: it may look for credentials.
+        let bucket = object.bucket(self.link)?;
+        let name: Arc<str> = object.address.to_string().into();
+        let head = self.link.heads.get(&name);
+        // The length of a while ago tells how much is worth asking for; where none is known, what comes in one piece.
+        let length = head.as_ref().map(|head| head.length).or_else(|| self.link.heads.last_length(&name));
+        // What is on disk is read from there.
+        let kept = head.as_ref().and_then(|head| disk_cache::Kept::new(object, &bucket, head).ok());
+        let version = head.map(|head| head.version);
+        let inside = ranges.iter().map(|&Range { start, end }| match length {
+            Some(length) => start.min(length)..end.min(length).min(start.saturating_add(LONGEST)),
+            None => start..end.min(start.saturating_add(PIECE)),
+        });
+        let wanted = inside.filter_map(|range| match &kept {
+            Some(kept) => kept.wanted(range),
+            None => Some(range),
+        });
+        for range in plan(&wanted.collect::<Vec<_>>()) {
+            let (known, missing) = self.link.pieces.cover(&name, &range);
+            pieces.extend(known);
+            for range in missing {
+                let piece = self.link.pieces.add(&name, range.clone());
+                let (version, object) = (version.clone(), object.clone());
+                let waiting = Waiting::new(&self.waiting);
+                let job = Job { piece: Arc::downgrade(&piece), object, range, version, waiting };
+                // Where nobody takes it, whoever reads asks by himself.
+                let _ = self.queue.send(job);
+                pieces.push(piece);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FetchAhead for Session {
+    fn fetch(&mut self, files: &[FileRanges<'_>]) -> io::Result<Ticket> {
+        let mut kept = Kept { link: self.link, pieces: vec![] };
+        if !self.link.is_own() {
+            return Ok(Box::new(kept));
+        }
+        for (path, ranges) in files {
+            let Ok(object) = Object::of(path, self.connect) else { continue };
+            self.file(&object, ranges, &mut kept.pieces)?;
+        }
+        Ok(Box::new(kept))
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Asks for pieces in the order in which they came, as there is room for them. It ends with its session, once that is dropped and
+/// nothing is left in the queue.
+async fn dispatch(link: &'static Link, all: u32, mut jobs: UnboundedReceiver<Job>) {
+    let room = Arc::new(Semaphore::new(all as usize));
+    while let Some(Job { piece, object, range, version, waiting }) = jobs.recv().await {
+        if piece.strong_count() == 0 {
+            continue;
+        }
+        let bytes = units(range.end - range.start).min(all);
+        let Ok(mut permit) = room.clone().acquire_many_owned(bytes).await else { return };
+        drop(waiting);
+        let Some(piece) = piece.upgrade() else { continue };
+        let Some(filling) = Slot::begin(&piece.slot) else { continue };
+        let Ok(bucket) = object.bucket(link) else { continue };
+        let task = link.start(async move {
+            let got = object.request(link, bucket.clone(), range, version).await;
+            if let Ok((piece, head)) = &got {
+                link.heads.learn(object.address.to_string(), head.clone());
+                tokio::task::block_in_place(|| disk_cache::keep(&object, &bucket, head, piece));
+                // The object may have ended before.
+                let came: usize = piece.chunks.iter().map(bytes::Bytes::len).sum();
+                let over = (permit.num_permits() as u32).saturating_sub(units(came as u64));
+                drop(permit.split(over as usize));
+            } else if got.as_ref().is_err_and(crate::attempts::is_replaced) {
+                link.heads.forget(&object.address.to_string());
+            }
+            filling.finish(got, permit);
+        });
+        piece.runs(task.abort_handle());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_counted_from_above() {
+        assert_eq!([0, 1, UNIT, UNIT + 1, u64::MAX].map(units), [1, 1, 1, 2, u32::MAX]);
+    }
+}

@@ -1,0 +1,183 @@
+//! Bytes that are asked for before they are read: many at once, within a bound, each once; given up when nobody wants them.
+
+use crate::gate;
+use crate::server::{self, Wrong};
+use crate::sets::{NAMES, SETS, copy, options, recognised, write};
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use wellread_store::ahead::Fetching;
+use wellread_store::place::{self, FetchAhead, Ticket};
+use wellread_store::{Request, read_image};
+
+/// As much as one request brings at most.
+const PIECE: u64 = 8 << 20;
+
+fn bytes(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * 7 % 251) as u8).collect()
+}
+
+/// Asks the place of `path` ahead, of which no more than `most` bytes are to be held.
+fn asker(path: &Path, most: Option<u64>) -> Box<dyn FetchAhead> {
+    place::of(path).ahead(most).expect("a place far away")
+}
+
+fn ask(asker: &mut dyn FetchAhead, path: &Path, ranges: &[Range<u64>]) -> Ticket {
+    asker.fetch(&[(path, ranges)]).unwrap()
+}
+
+/// An object of so many bytes, which lies where no other test's does, and what is read of it.
+fn opened(bucket: &str, length: usize) -> (PathBuf, place::File) {
+    server::url();
+    server::put(&format!("{bucket}/a"), &bytes(length));
+    let path = PathBuf::from(format!("s3://{bucket}/a"));
+    let file = place::open(&path).unwrap().0;
+    (path, file)
+}
+
+fn read(file: &place::File, range: &Range<u64>) -> Vec<u8> {
+    let mut buffer = vec![0; (range.end - range.start) as usize];
+    file.read_exact_at(&mut buffer, range.start).unwrap();
+    buffer
+}
+
+#[test]
+fn all_ranges_are_on_their_way_at_once_and_read_in_any_order() {
+    let (path, file) = opened("at-once", 3_400_000);
+    // Too far from each other to be joined, and none at the file's ends.
+    let ranges: Vec<_> = (1..17).map(|i| 200_000 * i..200_000 * i + 1000 * i).collect();
+    gate::hold("at-once", ranges.len());
+    let ticket = ask(&mut *asker(&path, None), &path, &ranges);
+    let all = bytes(3_400_000);
+    for i in 0..ranges.len() {
+        let range = &ranges[i * 7 % ranges.len()];
+        assert_eq!(read(&file, range), all[range.start as usize..range.end as usize], "{range:?}");
+    }
+    // A part of what was asked for is there as well.
+    assert_eq!(read(&file, &(400_100..400_200)), all[400_100..400_200]);
+    assert_eq!(gate::most_at_once("at-once"), ranges.len());
+    assert_eq!(
+        server::requests("at-once/a").len(),
+        1 + ranges.len(),
+        "the file's beginning, and each range once"
+    );
+    drop(ticket);
+    read(&file, &ranges[0]);
+    assert_eq!(server::requests("at-once/a").len(), 2 + ranges.len(), "what is let go is gone");
+}
+
+#[test]
+fn no_more_is_held_than_the_bound_and_a_reader_does_not_wait_for_room() {
+    let (path, file) = opened("bounded", 5 * PIECE as usize);
+    let mut asker = asker(&path, Some(2 * PIECE));
+    let ranges: Vec<_> = (0..5).map(|i| i * PIECE..(i + 1) * PIECE).collect();
+    let mut tickets: Vec<_> =
+        ranges.iter().map(|range| ask(&mut *asker, &path, std::slice::from_ref(range))).collect();
+    let all = bytes(5 * PIECE as usize);
+    let check = |range: &Range<u64>| {
+        assert!(read(&file, range) == all[range.start as usize..range.end as usize], "{range:?}");
+    };
+    let asked = || server::requests("bounded/a").len() - 1;
+    check(&ranges[0]);
+    check(&ranges[1]);
+    assert_eq!(asked(), 2, "there is no room for the others");
+    check(&ranges[2]);
+    assert_eq!(asked(), 3, "the reader has asked for it");
+    drop(tickets.drain(..2));
+    check(&ranges[3]);
+    check(&ranges[4]);
+    assert_eq!(asked(), 5, "each once");
+    drop(tickets);
+}
+
+#[test]
+fn what_nobody_wants_any_more_is_given_up() {
+    let (path, file) = opened("given-up", 2_000_000);
+    let ranges: Vec<_> = (1..9).map(|i| 200_000 * i..200_000 * i + 10).collect();
+    gate::hold("given-up", usize::MAX);
+    let mut asker = asker(&path, None);
+    let ticket = ask(&mut *asker, &path, &ranges);
+    gate::wait_for("given-up", ranges.len());
+    drop(ticket);
+    gate::wait_for_given_up("given-up", ranges.len());
+    gate::hold("given-up", 0);
+    assert_eq!(read(&file, &ranges[3]), bytes(2_000_000)[800_000..800_010]);
+}
+
+#[test]
+fn an_error_is_told_to_who_reads() {
+    let (path, file) = opened("told", 400_000);
+    server::spoil("told", &[Wrong::Status(403, "AccessDenied")]);
+    let range = 200_000..200_100;
+    let ticket = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
+    let error = file.read_exact_at(&mut [0; 100], 200_000).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+    let said = error.to_string();
+    assert!(said.starts_with("GET bytes 200000-200099 of s3://told/a: "), "{said}");
+    // Who asks again asks the server.
+    assert_eq!(read(&file, &range), bytes(400_000)[200_000..200_100]);
+    drop(ticket);
+}
+
+#[test]
+fn a_replaced_object_is_an_error_and_no_mixture() {
+    let (path, file) = opened("exchanged", 400_000);
+    server::put("exchanged/a", &vec![1; 400_000]);
+    let range = 200_000..200_100;
+    let ticket = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
+    for _ in 0..2 {
+        let error = file.read_exact_at(&mut [0; 100], 200_000).unwrap_err().to_string();
+        assert!(error.contains("was replaced"), "{error}");
+    }
+    drop(ticket);
+}
+
+#[test]
+fn small_files_of_which_nothing_is_known_come_in_one_request_each() {
+    server::url();
+    let lengths: Vec<usize> = (0..20).map(|i| 100 + 9000 * i).collect();
+    let path = |i: usize| PathBuf::from(format!("s3://small/{i}"));
+    for (i, length) in lengths.iter().enumerate() {
+        server::put(&format!("small/{i}"), &bytes(*length));
+    }
+    gate::hold("small", 21);
+    let paths: Vec<PathBuf> = (0..20).map(path).chain([PathBuf::from("s3://small/missing")]).collect();
+    let whole = 0..u64::MAX;
+    let files: Vec<_> = paths.iter().map(|path| (path.as_path(), std::slice::from_ref(&whole))).collect();
+    let ticket = asker(&paths[0], None).fetch(&files).unwrap();
+    for i in 0..20 {
+        let i = i * 7 % 20;
+        assert_eq!(place::read(&paths[i]).unwrap(), bytes(lengths[i]), "{i}");
+        assert_eq!(server::requests(&format!("small/{i}")), ["GET bytes=0-8388607"]);
+    }
+    assert_eq!(place::read(&paths[20]).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(server::requests("small/missing").len(), 1);
+    assert_eq!(gate::most_at_once("small"), 21);
+    drop(ticket);
+}
+
+#[test]
+fn every_format_says_what_it_reads() {
+    server::url();
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format, variant, shard) in SETS {
+        let (local, other) = (dir.path().join(name), Path::new("s3://foretold/sets").join(name));
+        write(&local, format, &options(variant, shard));
+        copy(&local, &other);
+        let (local, other) = (recognised(&local), recognised(&other));
+        let mut fetching = Fetching::of(other.path(), None).unwrap();
+        let rows: Vec<usize> = (0..NAMES.len()).rev().collect();
+        let heads = fetching.heads(&*other, &rows, true);
+        let requests: Vec<_> = rows
+            .iter()
+            .map(|&row| Request { row, region: other.row_info(row).unwrap().shape.full() })
+            .collect();
+        let pixels = fetching.ranges(&*other, &requests).unwrap();
+        assert!(!heads.is_empty() || !pixels.is_empty(), "{name}");
+        for &row in &rows {
+            assert_eq!(read_image(&*other, row).unwrap(), read_image(&*local, row).unwrap(), "{name}");
+        }
+        drop((heads, pixels));
+    }
+    assert!(Fetching::of(dir.path(), None).is_none(), "nobody plans what lies on this machine");
+}

@@ -1,0 +1,96 @@
+//! Loaders over sets in a bucket: the batches of a folder, asked for ahead, and nothing left in flight when an epoch is broken off.
+
+use crate::gate;
+use crate::server;
+use crate::sets::copy;
+use std::path::{Path, PathBuf};
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_loader::{Dataset, Loader, LoaderBuilder};
+use wellread_store::{ImageView, OpenOptions, WriteOptions, create, open};
+
+const IMAGES: usize = 24;
+/// More bytes than come with a file's header.
+const SHAPE: Shape = Shape([1, 1, 1, 300, 400]);
+
+/// The same images in a folder and in a bucket.
+fn write(folder: &Path, bucket: &str, format: &str) -> [PathBuf; 2] {
+    server::url();
+    let local = folder.join("set");
+    let mut writer = create(&local, format, &WriteOptions::default()).unwrap();
+    for row in 0..IMAGES {
+        // Numbers that hardly compress.
+        let pixels: Vec<u8> =
+            (0..SHAPE.pixels()).map(|i| ((i + row).wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let metadata = ImageMetadata::named(format!("image-{row:02}"));
+        let view = ImageView { metadata: &metadata, shape: SHAPE, dtype: PixelType::U8, pixels: &pixels };
+        writer.write(&view).unwrap();
+    }
+    writer.finish().unwrap();
+    let other = PathBuf::from(format!("s3://{bucket}/set"));
+    copy(&local, &other);
+    [local, other]
+}
+
+fn dataset(path: &Path) -> Dataset {
+    Dataset::from_store(open(path, &OpenOptions::default()).unwrap())
+}
+
+fn loader(path: &Path, choose: impl Fn(LoaderBuilder) -> LoaderBuilder) -> Loader {
+    choose(Loader::builder(&dataset(path)).batch_size(4).shuffle(7)).build().unwrap()
+}
+
+/// Rows and pixels of an epoch.
+fn epoch(loader: &Loader) -> Vec<(Vec<usize>, Vec<f32>)> {
+    loader.iter().map(Result::unwrap).map(|batch| (batch.rows().to_vec(), batch.pixels().to_vec())).collect()
+}
+
+#[test]
+fn an_epoch_is_asked_for_at_once_each_image_once_and_is_that_of_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let [local, other] = write(dir.path(), "loaded", "tiff");
+    let there = loader(&other, |loader| loader.workers(2));
+    let files: Vec<_> = server::keys("loaded/").into_iter().filter(|key| key.contains("image-")).collect();
+    assert_eq!(files.len(), IMAGES);
+    let asked = || files.iter().map(|file| server::requests(file).len()).sum::<usize>();
+    let before = asked();
+    gate::hold("loaded", IMAGES);
+    let loaded = epoch(&there);
+    assert_eq!(loaded, epoch(&loader(&local, |loader| loader.workers(2))));
+    assert_eq!(asked() - before, IMAGES);
+    assert!(gate::most_at_once("loaded") >= IMAGES);
+}
+
+#[test]
+fn batches_are_the_same_however_they_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for format in ["tiff", "parquet", "ome-zarr", "image-folder"] {
+        let folder = dir.path().join(format);
+        std::fs::create_dir(&folder).unwrap();
+        let [local, other] = write(&folder, &format!("alike-{format}"), format);
+        for workers in [0, 2] {
+            let crops = |loader: LoaderBuilder| loader.workers(workers).crop(64, 48);
+            assert_eq!(epoch(&loader(&other, crops)), epoch(&loader(&local, crops)), "{format} {workers}");
+            let bounded = |loader: LoaderBuilder| loader.workers(workers).memory(100 << 20);
+            assert_eq!(
+                epoch(&loader(&other, bounded)),
+                epoch(&loader(&local, bounded)),
+                "{format} {workers}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_epoch_that_is_broken_off_leaves_nothing_in_flight() {
+    let dir = tempfile::tempdir().unwrap();
+    let [local, other] = write(dir.path(), "broken-off", "tiff");
+    let there = loader(&other, |loader| loader.workers(2));
+    gate::hold("broken-off", usize::MAX);
+    let batches = there.iter();
+    gate::wait_for("broken-off", IMAGES);
+    drop(batches);
+    gate::wait_for_given_up("broken-off", IMAGES);
+    gate::hold("broken-off", 0);
+    assert_eq!(epoch(&there)[0].0.len(), 4);
+    assert_eq!(epoch(&loader(&other, |loader| loader)), epoch(&loader(&local, |loader| loader)));
+}

@@ -1,0 +1,112 @@
+//! Asking for bytes before they are read: what a format says it is going to read, and what a place makes of it.
+//!
+//! ```text
+//!  rows ─ a store's heads(), ranges() ─▶ Wanted: files and ranges ─▶ FetchAhead of their place ─▶ Ticket
+//!                                                                        │ fetched, kept           │ held until the rows
+//!  the format reads as ever: File::read_exact_at ◀── what is there, or on its way ◀┘               ▼ were read
+//! ```
+//!
+//! A format never learns where its bytes come from: it reads as if nobody had asked for them before.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Bytes at the beginning of a file that headers are hoped to lie in.
+pub const HEAD: u64 = 64 << 10;
+
+/// Bytes of files that are going to be read.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    files: BTreeMap<PathBuf, Vec<Range<u64>>>,
+}
+
+impl Wanted {
+    /// Adds `length` bytes of a file from `offset` on. They may end behind the file.
+    pub fn push(&mut self, file: &Path, offset: u64, length: u64) {
+        if length == 0 {
+            return;
+        }
+        let range = offset..offset.saturating_add(length);
+        match self.files.get_mut(file) {
+            Some(ranges) => ranges.push(range),
+            None => {
+                self.files.insert(file.to_owned(), vec![range]);
+            }
+        }
+    }
+
+    /// Adds the first bytes of a file: [`HEAD`].
+    pub fn head(&mut self, file: &Path) {
+        self.push(file, 0, HEAD);
+    }
+
+    /// Adds all bytes of a file, however many these are.
+    pub fn whole(&mut self, file: &Path) {
+        self.push(file, 0, u64::MAX);
+    }
+
+    /// Whether nothing is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Each file with its ranges, which are in no order and may overlap; files in order of their paths.
+    pub fn files(&self) -> impl Iterator<Item = FileRanges<'_>> {
+        self.files.iter().map(|(file, ranges)| (file.as_path(), ranges.as_slice()))
+    }
+}
+
+/// A file, and what is wanted of it.
+pub type FileRanges<'a> = (&'a Path, &'a [Range<u64>]);
+
+/// What was asked for and is kept until it is read. Dropping it gives up what is still on its way.
+pub type Ticket = Box<dyn Held>;
+
+/// What a [`Ticket`] holds.
+pub trait Held: Send + Debug {
+    /// Gives up what is on its way, also for those who wait for it: they get an error. For the end of reading; dropped instead, those
+    /// who wait ask by themselves.
+    fn give_up(&mut self);
+}
+
+/// One reader's way to ask a place for bytes ahead. What it holds has a bound: beyond that, requests wait until tickets go.
+pub trait FetchAhead: Send + Debug {
+    /// Asks for bytes, and waits for none of them. What fails says so when it is read.
+    ///
+    /// # Errors
+    /// Nothing can be asked for, as where there is no such bucket.
+    fn fetch(&mut self, files: &[FileRanges<'_>]) -> io::Result<Ticket>;
+
+    /// Whether something that was asked for waits until tickets go: asking for more brings nothing sooner.
+    fn is_full(&self) -> bool;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_kept_by_file() {
+        let mut wanted = Wanted::default();
+        assert!(wanted.is_empty());
+        wanted.push(Path::new("b"), 10, 5);
+        wanted.push(Path::new("b"), 3, 0);
+        wanted.head(Path::new("a"));
+        wanted.push(Path::new("b"), 0, 2);
+        wanted.whole(Path::new("c"));
+        let files: Vec<_> = wanted.files().map(|(file, ranges)| (file, ranges.to_vec())).collect();
+        let of = |path: &'static str, ranges: &[Range<u64>]| (Path::new(path), ranges.to_vec());
+        let whole = 0..u64::MAX;
+        assert_eq!(
+            files,
+            [
+                of("a", std::slice::from_ref(&(0..HEAD))),
+                of("b", &[10..15, 0..2]),
+                of("c", std::slice::from_ref(&whole))
+            ]
+        );
+    }
+}
