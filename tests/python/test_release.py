@@ -4,6 +4,7 @@ Nothing is built and nothing is asked of the network.
 """
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -53,6 +54,36 @@ def test_the_order_of_this_workspace_is_one_in_which_it_can_be_published(release
         own = {d["name"] for d in crates[name]["dependencies"] if d["name"].startswith("wellread")}
         assert own <= set(told[:place]), f"{name} comes before {own - set(told[:place])}"
     assert told[-1] == "wellread-cli"
+
+
+def units(*what):
+    """What cargo would compile: each unit by all that decides what the compiler is given, and by what it needs."""
+    asked = ["cargo", "build", "--release", "--locked", "--workspace", "-Zunstable-options", "--unit-graph", *what]
+    told = subprocess.check_output(
+        asked, cwd=ROOT, env={**os.environ, "RUSTC_BOOTSTRAP": "1"}, stderr=subprocess.DEVNULL
+    )
+    graph, known = json.loads(told)["units"], {}
+
+    def identity(index):
+        if index not in known:
+            unit = graph[index]
+            kind = unit["pkg_id"], unit["target"]["name"], tuple(unit["target"]["kind"]), unit["mode"]
+            how = tuple(sorted(unit["features"])), unit["profile"]["opt_level"], unit["platform"]
+            known[index] = hash((kind, how, tuple(sorted(identity(d["index"]) for d in unit["dependencies"]))))
+        return known[index]
+
+    return {identity(index): f"{unit['pkg_id']} {unit['mode']}" for index, unit in enumerate(graph)}
+
+
+@needs_cargo
+def test_nothing_is_compiled_twice_for_programs_module_and_tests():
+    everything = units("--all-targets")
+    assert len(everything) > 700
+    for part in ("--bins", "--lib"):
+        found = units(part)
+        assert 700 < len(found) < len(everything)
+        again = [found[unit] for unit in found.keys() - everything.keys()]
+        assert not again, f"cargo build --workspace {part} compiles {len(again)} units once more: {sorted(again)[:5]}"
 
 
 @needs_cargo

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use wellread_store::process::Own;
+use wellread_store::spool::LocalFile;
 use wellread_store::{Error, FILE_TOO_LARGE_HINT, Result};
 
 /// A database and its idle connections.
@@ -23,15 +24,15 @@ pub(crate) struct Borrowed<'a> {
 }
 
 impl Database {
-    /// Opens a database file for reading.
+    /// Opens the file of the database at `path` for reading.
     ///
     /// # Errors
     /// A file that is corrupt, of a newer DuckDB, or locked by a process that writes to it.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path, local: &LocalFile) -> Result<Self> {
         library::load(path)?;
         let config = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));
         // Names such as `md:x` or `:memory:` mean something else to DuckDB; whole paths do not.
-        let whole = std::path::absolute(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        let whole = std::path::absolute(local.path()).map_err(|e| Error::io(path, "cannot open", &e))?;
         let opened = config.and_then(|c| Connection::open_with_flags(whole, c));
         opened.map(Self::of).map_err(|e| failed(path, "cannot open the database", &e))
     }

@@ -1,4 +1,5 @@
-//! The file of a database: opened and checked before DuckDB is asked, with a clear word about what is wrong with it.
+//! The file of a database: opened and checked before DuckDB is asked, with a clear word about what is wrong with it. DuckDB opens files
+//! by itself, of this machine alone: one that lies elsewhere is copied first.
 
 use crate::connection::{Borrowed, failed};
 use crate::direct::{Blocks, HEADERS};
@@ -6,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wellread_store::direct::{Tested, little_endian, read_at};
 use wellread_store::place::{self, File};
+use wellread_store::spool::LocalFile;
 use wellread_store::{Error, Result};
 
 /// The newest release whose files were read here as DuckDB reads them, as the file's main header names it.
@@ -18,13 +20,25 @@ const RELEASE_BYTES: usize = 32;
 /// Where the headers of the database have the storage version.
 const STORAGE_AT: [u64; 2] = [4096 + 56, 8192 + 56];
 
-/// Opens a file, with a clear word about what DuckDB would say less clearly.
-pub(crate) fn check_file(path: &Path) -> Result<File> {
-    let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+/// Opens the file of the set at `path`, with a clear word about what DuckDB would say less clearly.
+pub(crate) fn check_file(path: &Path, local: &LocalFile) -> Result<File> {
+    let (file, length) = place::open(local.path()).map_err(|e| Error::io(path, "cannot open", &e))?;
     if length == 0 {
         return Err(Error::new(path, "the file is empty"));
     }
     Ok(file)
+}
+
+/// The file of the database at `path` on this machine: itself, or a copy.
+///
+/// # Errors
+/// A database elsewhere that cannot be fetched, or beside which changes lie that are not in it.
+pub(crate) fn local(path: &Path) -> Result<LocalFile> {
+    if place::is_registered(path) && has_log(path) {
+        return Err(Error::new(path, "a log lies beside it (.wal) with changes that are not in it")
+            .hint("open the database once for writing, so that its log is merged (CHECKPOINT), and put it there again"));
+    }
+    LocalFile::of(path, "DuckDB")
 }
 
 /// Whether a log of changes lies beside a database.

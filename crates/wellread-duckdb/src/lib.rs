@@ -26,6 +26,7 @@ mod direct;
 mod file;
 #[doc(hidden)]
 pub mod fuzzing;
+mod held;
 mod library;
 mod place;
 mod sink;

@@ -6,6 +6,9 @@ use std::path::Path;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
 use wellread_store::{Error, Result};
 
+/// Name of the table that is written.
+pub(crate) const TABLE: &str = "images";
+
 /// A table, by the names to ask for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {

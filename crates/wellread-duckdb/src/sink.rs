@@ -1,30 +1,29 @@
-//! Writing: record batches appended to a staged database, which becomes the output or is copied to Parquet.
+//! Writing: record batches appended to a staged database, which becomes the output or is copied to Parquet. What goes to a bucket is
+//! written on this machine and sent there when it is complete.
 
-use crate::connection::{config, failed, failed_to_write, is_lock};
+use crate::connection::{config, failed_to_write};
+use crate::held::refuse_held;
 use crate::library;
-use crate::place::mark;
+use crate::place::{TABLE, mark};
 use crate::sql::{literal, quoted};
 use crate::types::{as_taken, sql_type};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use duckdb::{AccessMode, Connection};
+use duckdb::Connection;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use wellread_image::ome_arrow::{COLUMN, FILE_WRITER_KEY, ROW_ID, field};
+use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 use wellread_store::journal::Journal;
-use wellread_store::place::{exists, is_file, metadata};
-use wellread_store::staged::{Finished, Staged};
+use wellread_store::place::{exists, is_registered};
+use wellread_store::spool;
+use wellread_store::staged::{Finished, ScratchFolder, Staged};
 use wellread_store::table::TableSink;
 use wellread_store::{Compression, Error, Result, Tune, WriteOptions};
 
-/// Name of the table that is written.
-const TABLE: &str = "images";
 /// The database while it is written.
 const DATABASE: &str = "images.duckdb";
 /// The Parquet file while it is written.
 const PARQUET: &str = "images.parquet";
-/// Things in a database that a refusal names, at most.
-const MOST_NAMED: usize = 20;
 
 /// Bytes of batches that are committed together. DuckDB writes the columns of a group of 122,880 rows anew at each commit
 /// of as many bytes, and leaves the room that they had: with commits of ever more, as much as there is, it writes each
@@ -50,6 +49,8 @@ pub(crate) struct DuckSink {
     open: Open,
     /// A folder beside the target, for the database and DuckDB's log.
     staged: Staged,
+    /// A folder on this machine for them, where the target is elsewhere.
+    scratch: Option<ScratchFolder>,
     target: Target,
     options: WriteOptions,
     marks: Vec<(String, String)>,
@@ -71,17 +72,24 @@ impl DuckSink {
         codec(path, options, target)?;
         check_columns(path, options)?;
         library::load(path)?;
+        let is_elsewhere = is_registered(path);
         if target == Target::Database {
-            refuse_question_mark(path)?;
+            if !is_elsewhere {
+                refuse_question_mark(path)?;
+            }
             check_log(path)?;
-            if options.overwrite {
+            if options.overwrite && is_elsewhere {
+                refuse_elsewhere(path)?;
+            } else if options.overwrite {
                 refuse_held(path)?;
             }
         }
         let staged = Staged::for_table(path, options)?;
+        let scratch = is_elsewhere.then(|| spool::scratch(path, "DuckDB")).transpose()?;
         Ok(Self {
             open: Open { connection: None, resumable: staged.journal().is_some() },
             staged,
+            scratch,
             target,
             options: options.clone(),
             marks: vec![],
@@ -147,7 +155,7 @@ impl DuckSink {
 
     /// A file while it is written.
     fn path(&self, name: &str) -> PathBuf {
-        self.staged.path().join(name)
+        self.scratch.as_ref().map_or_else(|| self.staged.path(), ScratchFolder::path).join(name)
     }
 
     /// Says what to do about something that an interrupted run has left, where one has.
@@ -231,8 +239,15 @@ impl TableSink for DuckSink {
         };
         connection.execute_batch(&last).map_err(|e| self.failed(&e))?;
         connection.close().map_err(|(_, e)| self.failed(&e))?;
-        if self.target == Target::Parquet {
-            return Ok(self.staged.finished_file(PARQUET));
+        let name = match self.target {
+            Target::Database => DATABASE,
+            Target::Parquet => PARQUET,
+        };
+        if self.scratch.is_some() {
+            spool::send(&self.path(name), &self.staged.path().join(name))?;
+        }
+        if self.scratch.is_some() || self.target == Target::Parquet {
+            return Ok(self.staged.finished_file(name));
         }
         let path = self.path(DATABASE);
         let commit = |staged: Staged| {
@@ -245,6 +260,15 @@ impl TableSink for DuckSink {
         };
         Ok(Finished::new(self.staged, path, commit))
     }
+}
+
+/// Refuses to replace a database that is not on this machine: what else it holds cannot be seen from here.
+fn refuse_elsewhere(database: &Path) -> Result<()> {
+    if !exists(database) {
+        return Ok(());
+    }
+    let cause = "is not replaced there, since it may hold more than the table of images, which only a copy on this machine would tell";
+    Err(Error::new(database, cause).hint("choose another name, or remove the database yourself"))
 }
 
 /// Where DuckDB keeps the log of a database.
@@ -308,62 +332,6 @@ fn check_log(database: &Path) -> Result<()> {
         "is the log of a database that is not there; a new one could not be opened beside it",
     )
     .hint("remove it, or choose another name"))
-}
-
-/// All that a database holds, as kind, name as users type it, and whether it is a table of images as wellread writes it.
-const HELD: &str = "
-    SELECT 'table' AS kind, schema_name AS of, table_name AS name,
-        schema_name = 'main' AND (starts_with(coalesce(comment, ''), ?) OR table_name = ? AND EXISTS (
-            FROM duckdb_columns() c WHERE c.table_oid = t.table_oid AND c.database_oid = t.database_oid
-                AND c.schema_oid = t.schema_oid AND data_type LIKE ?)) AS ours
-        FROM duckdb_tables() t WHERE NOT internal
-    UNION ALL SELECT 'view', schema_name, view_name, false FROM duckdb_views() WHERE NOT internal
-    UNION ALL SELECT 'macro', schema_name, function_name, false FROM duckdb_functions() WHERE NOT internal
-    UNION ALL SELECT 'sequence', schema_name, sequence_name, false FROM duckdb_sequences()
-    UNION ALL SELECT 'type', schema_name, type_name, false FROM duckdb_types() WHERE NOT internal
-    UNION ALL SELECT 'schema', 'main', schema_name, false FROM duckdb_schemas()
-        WHERE NOT internal AND schema_name <> 'main'
-    ORDER BY ALL";
-
-/// Refuses to replace a database that another process writes to, whose log would end up beside the new one; one that holds
-/// anything but one table of images as wellread writes it; and a file that is no database that can be looked into.
-fn refuse_held(database: &Path) -> Result<()> {
-    if !is_file(database) || metadata(database).is_ok_and(|there| there.length == 0) {
-        return Ok(());
-    }
-    let options = config(true).and_then(|c| c.access_mode(AccessMode::ReadOnly));
-    let held = options.and_then(|c| Connection::open_with_flags(database, c)).and_then(|connection| {
-        let mut statement = connection.prepare(HELD)?;
-        let ours =
-            [format!("{FILE_WRITER_KEY}="), TABLE.to_owned(), format!("STRUCT(%{}%", field::PIXELS_META)];
-        let rows = statement.query_map(ours, |row| {
-            let (kind, schema, name): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            let shown = if schema == "main" { name } else { format!("{schema}.{name}") };
-            Ok((format!("{kind} {shown}"), row.get::<_, bool>(3)?))
-        })?;
-        rows.collect::<duckdb::Result<Vec<(String, bool)>>>()
-    });
-    let advice = "choose another name, or remove the file yourself";
-    let held = match held {
-        Err(e) if is_lock(&e) => return Err(failed(database, "cannot replace the database", &e)),
-        Err(e) => {
-            let said = e.to_string();
-            let first = said.lines().next().unwrap_or_default();
-            let cause = format_args!("is no database that can be looked into, and is not replaced: {first}");
-            return Err(Error::new(database, cause).hint(advice));
-        }
-        Ok(held) => held,
-    };
-    if held.is_empty() || matches!(held.as_slice(), [(_, true)]) {
-        return Ok(());
-    }
-    let names: Vec<&str> = held.iter().take(MOST_NAMED).map(|(name, _)| name.as_str()).collect();
-    let names = names.join(", ");
-    let more = if held.len() > MOST_NAMED { ", …" } else { "" };
-    let cause = format_args!(
-        "holds something else than one table of images that wellread wrote, which would be lost: {names}{more}"
-    );
-    Err(Error::new(database, cause).hint(format_args!("{advice}, or drop what is not needed")))
 }
 
 /// The compression of a Parquet file as `COPY` says it; what a database has is checked only.

@@ -5,7 +5,7 @@ mod source;
 
 use crate::connection::{Borrowed, Database, failed};
 use crate::direct::{self, Blocks, Direct, Layout};
-use crate::file::{check_file, check_length, has_log, is_tested};
+use crate::file::{self, check_file, check_length, has_log, is_tested};
 use crate::place;
 use crate::sql;
 use arrow_array::RecordBatch;
@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
 use wellread_store::direct::{Plans, rest_by_library};
 use wellread_store::place::File;
+use wellread_store::spool::LocalFile;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
 
@@ -44,6 +45,8 @@ pub struct DuckTable {
     /// Opened before the database and closed after it: closing any handle of a file gives up the process's locks on it,
     /// of which DuckDB has one.
     _file: Arc<File>,
+    /// The file, or a copy of it, which goes last.
+    local: LocalFile,
 }
 
 impl DuckTable {
@@ -52,8 +55,9 @@ impl DuckTable {
     /// # Errors
     /// A file that is corrupt, newer or locked; no such table, or several (the message lists them).
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
-        let file = Arc::new(check_file(path)?);
-        let database = Database::open(path)?;
+        let local = file::local(path)?;
+        let file = Arc::new(check_file(path, &local)?);
+        let database = Database::open(path, &local)?;
         let place = place::find(&database, path, options.table.as_deref())?;
         let connection = database.connection(path)?;
         let blocks = check_length(path, &file, &connection)?;
@@ -62,7 +66,7 @@ impl DuckTable {
         drop(connection);
         // Changes that are not in the file's blocks yet stand in a log beside it.
         let in_blocks = are_places && !has_log(path) && is_tested(path, &file);
-        let mut table = Self::of(path, file, database, source, rows, is_trusted)?;
+        let mut table = Self::of(path, local, file, database, source, rows, is_trusted)?;
         if in_blocks {
             table.blocks = blocks.map(Arc::new);
         }
@@ -74,10 +78,11 @@ impl DuckTable {
     /// # Errors
     /// A file that is missing or that DuckDB cannot read.
     pub fn open_parquet(path: &Path) -> Result<Self> {
-        let file = Arc::new(check_file(path)?);
+        let local = LocalFile::of(path, "DuckDB")?;
+        let file = Arc::new(check_file(path, &local)?);
         let database = Database::in_memory(path)?;
         let connection = database.connection(path)?;
-        let name = sql::literal(&path.to_string_lossy());
+        let name = sql::literal(&local.path().to_string_lossy());
         let ask = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         let rows = ask(&format!("SELECT num_rows FROM parquet_file_metadata({name})"))
             .map_err(|e| failed(path, "cannot read the Parquet file", &e))?;
@@ -87,11 +92,12 @@ impl DuckTable {
         ))
         .map_err(|e| failed(path, "cannot read the Parquet file's marks", &e))?;
         drop(connection);
-        Self::of(path, file, database, Source::Parquet, rows, marks > 0)
+        Self::of(path, local, file, database, Source::Parquet, rows, marks > 0)
     }
 
     fn of(
         path: &Path,
+        local: LocalFile,
         file: Arc<File>,
         database: Database,
         source: Source,
@@ -111,12 +117,13 @@ impl DuckTable {
             segments: OnceLock::new(),
             plans: Plans::new(usize::MAX),
             _file: file,
+            local,
         };
         let is_parquet = matches!(table.source, Source::Parquet);
         let connection = table.database.connection(path)?;
         let ask = || -> duckdb::Result<SchemaRef> {
-            let mut statement =
-                connection.prepare(&format!("SELECT * FROM {} LIMIT 0", table.source.from(&table.path)))?;
+            let mut statement = connection
+                .prepare(&format!("SELECT * FROM {} LIMIT 0", table.source.from(table.local.path())))?;
             Ok(statement.query_arrow([])?.get_schema())
         };
         let schema = ask().map_err(|e| failed(path, "cannot read the columns", &e))?;
@@ -249,7 +256,7 @@ impl ImageTable for DuckTable {
             let key = if matches!(self.source, Source::Keyed(_)) { ", primary key" } else { "" };
             variant = format!("table {}{key}", place.sql().replace('"', ""));
         } else {
-            let name = sql::literal(&self.path.to_string_lossy());
+            let name = sql::literal(&self.local.path().to_string_lossy());
             codec = self.text(
                 &connection,
                 &format!(

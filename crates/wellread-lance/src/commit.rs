@@ -6,6 +6,7 @@
 //! ```
 
 use crate::dataset::DATA;
+use crate::place_store::store_of;
 use arrow_array_58::RecordBatch;
 use lance_core::datatypes::Schema;
 use lance_core::{Error, Result};
@@ -50,7 +51,7 @@ impl NewDataset {
     /// # Errors
     /// A path that Lance does not take.
     pub async fn at(folder: &str) -> Result<Self> {
-        let (store, base) = ObjectStore::from_uri(folder).await?;
+        let (store, base) = store_of(&Arc::default(), folder).await?;
         Ok(Self { store, base })
     }
 

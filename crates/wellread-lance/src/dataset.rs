@@ -4,12 +4,13 @@
 //! needed of it is here, on the crates below it: which version is the latest, which rows are deleted, and where data
 //! files lie. [`crate::fragment`] reads them, [`crate::writer`] writes them.
 
+use crate::place_store::store_of;
 use lance_core::datatypes::Schema;
 use lance_core::{Error, Result};
 use lance_file::reader::{CachedFileMetadata, FileReader};
 use lance_file::version::ConcreteFileVersion;
 use lance_file::versions::v1;
-use lance_io::object_store::{ObjectStore, ObjectStoreParams, ObjectStoreRegistry};
+use lance_io::object_store::{ObjectStore, ObjectStoreRegistry};
 use lance_io::scheduler::{FileScheduler, ScanScheduler, SchedulerConfig};
 use lance_table::feature_flags::ensure_can_read_manifest;
 use lance_table::format::{DataFile, Fragment, Manifest, populate_manifest_schema_dictionaries};
@@ -21,6 +22,9 @@ use std::sync::Arc;
 
 /// The folder of data files.
 pub(crate) const DATA: &str = "data";
+
+/// How the error of a dataset ends that lies in a bucket and has files elsewhere.
+pub(crate) const OUTSIDE: &str = "which is read of a dataset in a local folder alone";
 
 /// A version of a dataset.
 pub(crate) struct Dataset {
@@ -38,8 +42,7 @@ impl Dataset {
     /// No version there; a manifest that is damaged, or that needs what this release of Lance does not know.
     pub async fn open(folder: &str) -> Result<Self> {
         let registry = Arc::new(ObjectStoreRegistry::default());
-        let params = ObjectStoreParams::default();
-        let (store, base) = ObjectStore::from_uri_and_params(Arc::clone(&registry), folder, &params).await?;
+        let (store, base) = store_of(&registry, folder).await?;
         let location = ConditionalPutCommitHandler.resolve_latest_location(&base, &store).await?;
         let mut manifest = read_manifest(&store, &location.path, location.size).await?;
         ensure_can_read_manifest(&manifest)?;
@@ -137,6 +140,10 @@ impl Dataset {
         let base = self.manifest.base_paths.get(&number).ok_or_else(|| {
             Error::invalid_input(format!("the manifest has no base path of number {number}"))
         })?;
+        // Keys of a place are counted from the dataset's folder.
+        if !self.store.is_local() {
+            return Err(Error::invalid_input(format!("files of it lie in {}, {OUTSIDE}", base.path)));
+        }
         Ok((base.extract_path(Arc::clone(&self.registry))?, base.is_dataset_root))
     }
 }

@@ -1,5 +1,7 @@
 //! What Lance says, as errors of a path.
 
+use crate::dataset::OUTSIDE;
+use crate::waiting;
 use lance_core::Error as LanceError;
 use std::borrow::Cow;
 use std::path::Path;
@@ -10,6 +12,9 @@ pub(crate) const CANNOT_WRITE: &str = "cannot write";
 
 /// An error of Lance while doing `what` with the table at `path`.
 pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
+    if let Some(error) = waiting::cause(error) {
+        return Error::io(path, what, error);
+    }
     let text = without_location(&without_task(&error.to_string()));
     let hint = match error {
         LanceError::VersionConflict { .. } | LanceError::NotSupported { .. } => {
@@ -28,6 +33,7 @@ pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
         {
             "it is from a newer Lance than this build has; write it again with an older one"
         }
+        _ if text.contains(OUTSIDE) => "copy the dataset and those files to local folders",
         _ if what == CANNOT_WRITE => "check the folder that is written to and its disk",
         _ => "the dataset is probably corrupt or incomplete; copy or write it again",
     };

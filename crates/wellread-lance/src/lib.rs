@@ -8,6 +8,9 @@
 //!  TableWriter ──batches──▶ writer ──▶ data files, a version (commit) under a temporary name ──▶ its place
 //! ```
 //!
+//! In a bucket or on a web server Lance reads and writes through an object store that is our own (`place_store`), so that requests are
+//! made as for every other format.
+//!
 //! Random reads of pixels are what this crate is for. Lance's own reader spends most of such a read on repetition
 //! levels, one for every pixel, which it writes out, copies and counts. [`mod@direct`] reads the same pages with the
 //! levels left as the runs that they are stored as; whatever it does not know or finds amiss, Lance reads.
@@ -19,11 +22,14 @@ mod direct;
 mod error;
 mod footer;
 mod fragment;
+mod new_file;
 mod parts;
 mod place;
+mod place_store;
 mod rows;
 mod runtime;
 mod table;
+mod waiting;
 mod writer;
 
 use wellread_store::Format;

@@ -7,7 +7,7 @@ use wellread_store::registry::Probe;
 use wellread_store::{Error, Result, place as files};
 
 /// The folder of manifests, which every dataset has.
-const VERSIONS: &str = "_versions";
+pub(crate) const VERSIONS: &str = "_versions";
 /// Ending of a table's folder in a LanceDB folder.
 const TABLE: &str = ".lance";
 

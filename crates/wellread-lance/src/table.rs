@@ -23,7 +23,7 @@ use plan::{DataFile, Fragment, FragmentPlan, Plan};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{self, field};
-use wellread_store::direct::{Plans, Stop, Tested, handed_on, rest_by_library};
+use wellread_store::direct::{Plans, Stop, Tested, UNREADABLE, handed_on, rest_by_library};
 use wellread_store::guard::guarded;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
@@ -317,8 +317,10 @@ impl ImageTable for LanceTable {
                 return self.read_by_engine(&plan, index, positions, each);
             };
             let read = direct.read(positions, own, each);
+            // What a network did is no damage: Lance, which asks again, says what it was.
             if let Err(Stop::Irregular(_, why)) = read
                 && direct.has_prefixes()
+                && !(why == UNREADABLE && wellread_store::place::is_registered(&self.path))
             {
                 let what = format_args!("cannot read: the data file is damaged: {why}");
                 return Err(Error::new(&self.path, what)

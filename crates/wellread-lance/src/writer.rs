@@ -19,7 +19,8 @@ use lance_table::format::Fragment;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wellread_image::ome_arrow::field;
-use wellread_store::staged::Staged;
+use wellread_store::place as files;
+use wellread_store::staged::{Finished, Staged};
 use wellread_store::table::{TableSink, TableWriter, ThreadSink};
 use wellread_store::{Compression, Error, Result, StoreWriter, Tune, WriteOptions};
 
@@ -36,7 +37,7 @@ type Encoding = Vec<(&'static str, String)>;
 /// A writer to a Lance dataset, or to a LanceDB folder with one where the target ends in `.lancedb`.
 pub(crate) fn create(target: &Path, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
     // Its parts lie under another name until it is complete, and readers ask for the whole path as text.
-    if std::path::absolute(target).is_ok_and(|whole| whole.to_str().is_none()) {
+    if files::absolute(target).is_ok_and(|whole| whole.to_str().is_none()) {
         return Err(not_utf8(target));
     }
     let encoding = encoding(target, options)?;
@@ -86,7 +87,7 @@ fn sink(staged: Staged, encoding: &Encoding, schema: &Schema) -> Result<Box<dyn 
     let output = Output::new(target.clone(), &folder, schema)?;
     let Some(journal) = staged.journal().cloned() else {
         let work = move |batches| output.write_at_once(&batches);
-        return Ok(Box::new(ThreadSink::spawn(target, work, move || Ok(staged.finished()))?));
+        return Ok(Box::new(ThreadSink::spawn(target, work, move || Ok(finished(staged, &folder)))?));
     };
     let parts = Parts::open(&target, &folder, journal)?;
     let complete = parts.rows();
@@ -100,6 +101,13 @@ fn sink(staged: Staged, encoding: &Encoding, schema: &Schema) -> Result<Box<dyn 
         Ok(staged.finished())
     };
     Ok(Box::new(ThreadSink::spawn(target, work, finished)?.after(complete)))
+}
+
+/// The output, which is whole now. Its version makes a dataset of `folder`: where files are moved one by one, it goes last.
+fn finished(staged: Staged, folder: &Path) -> Finished {
+    let path = staged.path().to_owned();
+    let last = folder.strip_prefix(&path).unwrap_or(Path::new("")).join(place::VERSIONS);
+    Finished::new(staged, path, move |staged| staged.commit_with_last(&last))
 }
 
 fn lock(parts: &Mutex<Parts>) -> MutexGuard<'_, Parts> {

@@ -17,7 +17,7 @@
 //! | [`tensor`] | host memory to a tensor that owns its own, with and without a copy (the `conversion` benchmark) |
 //! | [`convolution`] | convolution and its gradients on plain slices, in two and three dimensions |
 //! | `training` | the models of the `loop` benchmark on the CPU, with gradients of our own |
-//! | `candle` | the same models in candle, for NVIDIA GPUs (cargo feature `candle`) |
+//! | `candle` | the same models in candle, for NVIDIA GPUs (cargo feature `cuda`; also in unit tests) |
 //! | [`infer`] | inference: ResNet-50 and ViT-B/16, their weights, sessions and ONNX files |
 //!
 //! A new model is one file in `training` with a network (parameters, forward, backward) and a [`ModelEntry`], plus one line
@@ -37,7 +37,7 @@
 //! # }
 //! ```
 
-#[cfg(feature = "candle")]
+#[cfg(any(feature = "cuda", all(feature = "candle", test)))]
 mod candle;
 pub mod convolution;
 pub mod error;

@@ -83,7 +83,7 @@ pub enum Device {
     Cuda(usize),
 }
 
-#[cfg(not(feature = "candle"))]
+#[cfg(not(any(feature = "cuda", all(feature = "candle", test))))]
 impl Device {
     /// The error of a build that has nothing which runs on GPUs.
     pub(crate) fn without_candle(self) -> Error {

@@ -27,9 +27,9 @@ pub fn create(name: &str, options: &ModelOptions) -> Result<Box<dyn Model>> {
     }
     match options.device {
         Device::Cpu => (entry.create)(options),
-        #[cfg(feature = "candle")]
+        #[cfg(any(feature = "cuda", all(feature = "candle", test)))]
         Device::Cuda(_) => crate::candle::create(entry.name, options),
-        #[cfg(not(feature = "candle"))]
+        #[cfg(not(any(feature = "cuda", all(feature = "candle", test))))]
         Device::Cuda(_) => Err(options.device.without_candle()),
     }
 }

@@ -45,6 +45,7 @@
 //! | [`place`] | where bytes lie: files opened without waiting and read by position, folders listed, wherever they are |
 //! | [`mapping`] | files mapped into memory, read without a signal when they are shortened |
 //! | `finished`, [`staged`], [`journal`] | output written beside its place and renamed when complete; what of it is complete |
+//! | [`spool`] | copies of files of other places, for libraries that open files themselves |
 //! | [`parquet`] | OME-Arrow columns in Parquet |
 //! | [`table`] | OME-Arrow columns in the tables of any engine |
 //! | [`direct`] | what engines share whose files are read past their libraries |
@@ -125,6 +126,7 @@ pub mod registry;
 mod room;
 mod set_names;
 pub mod sites;
+pub mod spool;
 pub mod staged;
 pub mod store;
 pub mod subset;

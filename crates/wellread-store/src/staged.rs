@@ -9,12 +9,14 @@
 mod cleaning;
 mod elsewhere;
 mod held;
+mod in_order;
 mod leftovers;
 mod names;
 mod remove;
 mod renaming;
 mod replace;
 mod reserved;
+mod scratch;
 mod writer;
 
 pub use crate::finished::{Finished, Output};
@@ -23,6 +25,7 @@ pub use held::hold;
 pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_beside, leftovers_of};
 pub use names::part;
 pub use reserved::Reserved;
+pub use scratch::ScratchFolder;
 pub use writer::process_mark;
 
 use crate::entries::OLD;
@@ -306,9 +309,8 @@ impl Staged {
     fn keep_half_placed(&mut self, placed: Result<()>) -> Result<()> {
         if placed.is_err() && self.overwrite && place::is_registered(&self.target) {
             self.remove = false;
-            let temporary = self.temporary.display();
-            return placed
-                .map_err(|error| error.hint(format_args!("all of the new output is kept in {temporary}")));
+            let kept = format!("all of the new output is kept in {}", self.temporary.display());
+            return placed.map_err(|error| error.hint(kept));
         }
         placed
     }

@@ -69,6 +69,11 @@ impl Cache {
         Ok(piece)
     }
 
+    /// Whether the piece of `key` is here.
+    pub fn has(&self, key: Key) -> bool {
+        self.lock().kept.contains_key(&key)
+    }
+
     /// Forgets all pieces.
     pub fn forget(&self) {
         *self.lock() = Inner::default();
@@ -106,7 +111,7 @@ mod tests {
         cache
             .get((1, 0), || -> Result<_, String> { panic!("the latest piece is kept, however large") })
             .unwrap();
-        assert!(cache.get((2, 0), || Err("no".to_owned())).is_err());
+        assert!(cache.get((2, 0), || Err("no".to_owned())).is_err() && !cache.has((2, 0)));
         assert!(cache.get((2, 0), || Ok::<_, String>(Piece::of_bytes(1))).is_ok());
         cache.forget();
         assert_eq!(cache.lock().bytes, 0);

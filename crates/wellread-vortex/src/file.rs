@@ -4,15 +4,17 @@
 //! is as large as its writer made it: with the library's defaults, 8,192 images. Of a mapped array only the pages
 //! that hold the wanted rows are ever read. A file that is cut short under its map would end the process by a signal;
 //! `wellread_store::mapping` puts zeros in place of what is gone, and no read counts before the file was found whole
-//! after it ([`OpenFile::while_whole`]). In a place other than the file system there is nothing to map: there the file is
-//! read whole.
+//! after it ([`OpenFile::while_whole`]). In a place other than the file system there is nothing to map: there its ranges are read
+//! ([`crate::elsewhere`]).
 
+use crate::elsewhere::{Segments, Source};
 use crate::session::{Session, reading};
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vortex::buffer::ByteBuffer;
 use vortex::file::{EOF_SIZE, MAGIC_BYTES, OpenOptionsSessionExt, VERSION, VortexFile};
+use vortex::io::runtime::BlockingRuntime;
 use wellread_image::ome_arrow::field;
 use wellread_store::direct::Tested;
 use wellread_store::mapping::{self, Mapping};
@@ -33,40 +35,13 @@ pub(crate) struct OpenFile {
     pub length: u64,
     /// Whether it is of a version whose values were copied as they lie, past the library.
     pub is_tested: bool,
-    file: File,
-    bytes: Arc<FileBytes>,
+    file: Arc<File>,
+    /// The whole file, in the file system.
+    map: Option<Arc<Mapping>>,
 }
 
-/// All bytes of a file.
-enum FileBytes {
-    Mapped(Mapping),
-    Read(Vec<u8>),
-}
-
-impl FileBytes {
-    /// Maps the file where it can be mapped, and reads its `length` bytes where it cannot.
-    fn of(path: &Path, file: &File, length: u64) -> Result<Self> {
-        if let Some(file) = file.local() {
-            let map = Mapping::of(file).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
-            return Ok(Self::Mapped(map));
-        }
-        let mut bytes = vec![];
-        file.peek_after(0, length, &mut bytes).map_err(|e| Error::io(path, "cannot read", &e))?;
-        Ok(Self::Read(bytes))
-    }
-}
-
-impl AsRef<[u8]> for FileBytes {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map.as_ref(),
-            Self::Read(bytes) => bytes,
-        }
-    }
-}
-
-/// The bytes, as what buffers of the library refer to.
-struct Owner(Arc<FileBytes>);
+/// The mapped bytes, as what buffers of the library refer to.
+struct Owner(Arc<Mapping>);
 
 impl AsRef<[u8]> for Owner {
     fn as_ref(&self) -> &[u8] {
@@ -90,15 +65,15 @@ impl OpenFile {
                 Error::new(path, format_args!("a file of {length} bytes is no Vortex file")).hint(TRUNCATED)
             );
         }
-        let bytes = Arc::new(FileBytes::of(path, &file, length)?);
-        let (version, vortex) = while_whole(&bytes, &file, path, length, || {
-            let version = check_ends(path, (*bytes).as_ref())?;
-            let buffer = ByteBuffer::from(Bytes::from_owner(Owner(Arc::clone(&bytes))));
-            let vortex = reading(path, "cannot read the footer", || {
-                Ok(Session::reading().session.open_options().include_metadata().open_buffer(buffer)?)
-            })?;
-            Ok((version, vortex))
-        })?;
+        let file = Arc::new(file);
+        let (map, (version, vortex)) = if let Some(local) = file.local() {
+            let map = Mapping::of(local).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
+            let map = Arc::new(map);
+            let opened = while_whole(Some(&*map), &file, path, length, || open_mapped(path, &map))?;
+            (Some(map), opened)
+        } else {
+            (None, open_elsewhere(path, &file, length)?)
+        };
         // Every image takes some bytes; what is sized by the number of rows is bounded by this.
         if vortex.row_count() > length.saturating_mul(8) {
             let cause = format_args!("{} rows in {length} bytes are not possible", vortex.row_count());
@@ -106,18 +81,51 @@ impl OpenFile {
         }
         // The library refuses newer formats than its own above: this takes effect once it reads the next.
         let is_tested = FORMAT.covers(path, &version.to_string());
-        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, bytes })
+        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, map })
+    }
+
+    /// Its segments as ranges of the file, where it is not mapped.
+    pub fn segments(&self) -> Option<Segments> {
+        let specs = Arc::clone(self.vortex.footer().segment_map());
+        self.map.is_none().then(|| Segments::new(Arc::clone(&self.file), specs))
     }
 
     /// Runs `work`, which reads the file. Fails where the file became shorter than it was mapped: then what was read is not
     /// what the file held.
     pub fn while_whole<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        while_whole(&self.bytes, &self.file, &self.path, self.length, work)
+        while_whole(self.map.as_deref(), &self.file, &self.path, self.length, work)
     }
 }
 
+/// Checks the ends of a mapped file and reads its footer; also its version.
+fn open_mapped(path: &Path, map: &Arc<Mapping>) -> Result<(u16, VortexFile)> {
+    let bytes = (**map).as_ref();
+    let version = check_ends(path, bytes, &bytes[bytes.len().saturating_sub(EOF_SIZE)..])?;
+    let buffer = ByteBuffer::from(Bytes::from_owner(Owner(Arc::clone(map))));
+    let vortex = reading(path, "cannot read the footer", || {
+        Ok(Session::reading().session.open_options().include_metadata().open_buffer(buffer)?)
+    })?;
+    Ok((version, vortex))
+}
+
+/// As [`open_mapped`], for a file whose ranges are read.
+fn open_elsewhere(path: &Path, file: &Arc<File>, length: u64) -> Result<(u16, VortexFile)> {
+    let (mut head, mut end) = ([0; MAGIC_BYTES.len()], [0; EOF_SIZE]);
+    let read = file.peek_exact_at(&mut head, 0);
+    let read = read.and_then(|()| file.peek_exact_at(&mut end, length - EOF_SIZE as u64));
+    read.map_err(|e| Error::io(path, "cannot read", &e))?;
+    let version = check_ends(path, &head, &end)?;
+    let source = Arc::new(Source { file: Arc::clone(file), length });
+    let vortex = reading(path, "cannot read the footer", || {
+        let Session { runtime, session } = Session::reading();
+        let opening = session.open_options().include_metadata().with_file_size(length).open(source);
+        Ok(runtime.block_on(opening)?)
+    })?;
+    Ok((version, vortex))
+}
+
 fn while_whole<T>(
-    bytes: &FileBytes,
+    map: Option<&Mapping>,
     file: &File,
     path: &Path,
     length: u64,
@@ -125,7 +133,7 @@ fn while_whole<T>(
 ) -> Result<T> {
     mapping::before_reading();
     let result = work();
-    if let (FileBytes::Mapped(map), Some(file)) = (bytes, file.local()) {
+    if let (Some(map), Some(file)) = (map, file.local()) {
         map.check(file, path, length).map_err(|error| {
             error.hint("do not write to a file that is being read: write beside it and rename; open it again")
         })?;
@@ -133,10 +141,10 @@ fn while_whole<T>(
     result
 }
 
-/// Checks both magic numbers and the version, which the library words as corruption; returns the version.
-fn check_ends(path: &Path, bytes: &[u8]) -> Result<u16> {
-    let end = &bytes[bytes.len() - EOF_SIZE..];
-    if !bytes.starts_with(&MAGIC_BYTES) {
+/// Checks both magic numbers and the version, which the library words as corruption; returns the version. `end` are the last
+/// [`EOF_SIZE`] bytes.
+fn check_ends(path: &Path, head: &[u8], end: &[u8]) -> Result<u16> {
+    if !head.starts_with(&MAGIC_BYTES) {
         return Err(
             Error::new(path, "the file does not start like Vortex").hint("check the path and the format")
         );

@@ -47,6 +47,8 @@ pub(crate) struct Leaf {
     owned: usize,
     /// Bytes of the mapped file that values lie in, where they stay there.
     mapped: usize,
+    /// Bytes of memory that they lie in instead, where the file is not mapped.
+    held: usize,
     /// The values, where they are plain numbers and none is null.
     pub plain: Option<Plain>,
 }
@@ -66,7 +68,7 @@ pub(crate) enum Plain {
 impl Leaf {
     fn new(values: ArrayRef, width: usize, owned: usize, mapped: usize, is_tested: bool) -> Self {
         let plain = if is_tested { plain(&values, width, owned > 0) } else { None };
-        Self { values, width, owned, mapped, plain }
+        Self { values, width, owned, mapped, held: 0, plain }
     }
 
     /// Has the processor fetch the first bytes of some rows, which are going to be copied: those of random images lie
@@ -128,6 +130,8 @@ pub(crate) struct Opening<'a> {
     pub decode: Decode,
     /// Whether values are copied as they lie. Else the library hands them on: see [`crate::file::OpenFile::is_tested`].
     pub is_tested: bool,
+    /// Whether values lie in the mapped file. Else they take memory.
+    pub is_mapped: bool,
 }
 
 /// What is decompressed when a piece is opened.
@@ -212,7 +216,8 @@ impl Opening<'_> {
             return Ok(Leaf::new(values, width, owned, 0, self.is_tested));
         }
         let mapped = values.nbytes() as usize;
-        Ok(Leaf::new(values, width, 0, mapped, self.is_tested))
+        let held = if self.is_mapped { 0 } else { mapped };
+        Ok(Leaf { held, ..Leaf::new(values, width, 0, mapped, self.is_tested) })
     }
 
     fn validity(&mut self, array: &ArrayRef) -> Result<Mask, Cause> {
@@ -252,7 +257,7 @@ impl Piece {
         NODE + match self {
             Self::List { bounds, elements, .. } => size_of_val(&**bounds) + elements.bytes(),
             Self::Struct { fields, .. } => fields.iter().map(Self::bytes).sum(),
-            Self::Leaf(leaf) => leaf.owned,
+            Self::Leaf(leaf) => leaf.owned + leaf.held,
         }
     }
 

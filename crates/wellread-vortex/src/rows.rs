@@ -57,6 +57,7 @@ impl Located {
         source: &Source,
     ) -> Result<(), Cause> {
         self.found.clear();
+        series.fetch(rows, source)?;
         for &row in rows {
             // The piece of the last row is likely to have the next one too.
             if !self.held.last().is_some_and(|held| held.span.contains(&row)) {

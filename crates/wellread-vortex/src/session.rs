@@ -1,5 +1,6 @@
 //! What the library needs to be told before anything else: its registries and where its futures run.
 
+use crate::elsewhere;
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -34,55 +35,76 @@ impl Session {
 
 /// An error of the library in one line: without the backtrace that it may carry.
 #[derive(Debug)]
-pub(crate) struct Cause(String);
+pub(crate) enum Cause {
+    /// What is wrong with the file.
+    Said(String),
+    /// The place that it lies in could not be read.
+    Place(std::io::Error),
+}
 
 impl From<VortexError> for Cause {
     fn from(error: VortexError) -> Self {
+        if let Some(error) = elsewhere::cause(&error) {
+            return Self::Place(error);
+        }
         let text = error.to_string();
         let text = text.split("\nBacktrace:").next().unwrap_or_default();
-        Self(text.trim().replace('\n', "; "))
+        Self::Said(text.trim().replace('\n', "; "))
+    }
+}
+
+impl From<std::io::Error> for Cause {
+    fn from(error: std::io::Error) -> Self {
+        Self::Place(error)
     }
 }
 
 impl From<String> for Cause {
     fn from(text: String) -> Self {
-        Self(text)
+        Self::Said(text)
     }
 }
 
 impl From<arrow_schema::ArrowError> for Cause {
     fn from(error: arrow_schema::ArrowError) -> Self {
-        Self(error.to_string())
+        Self::Said(error.to_string())
     }
 }
 
 impl From<wellread_store::table::arrow_schema::ArrowError> for Cause {
     fn from(error: wellread_store::table::arrow_schema::ArrowError) -> Self {
-        Self(error.to_string())
+        Self::Said(error.to_string())
     }
 }
 
 impl From<std::num::TryFromIntError> for Cause {
     fn from(error: std::num::TryFromIntError) -> Self {
-        Self(error.to_string())
+        Self::Said(error.to_string())
     }
 }
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        match self {
+            Self::Said(text) => f.write_str(text),
+            Self::Place(error) => fmt::Display::fmt(error, f),
+        }
     }
 }
 
 /// Runs `work`, which reads from a file by the library: its panics and errors become ours, with what to do.
 pub(crate) fn reading<T>(path: &Path, what: &str, work: impl FnOnce() -> Result<T, Cause>) -> Result<T> {
     guarded(path, what, || Ok::<_, Cause>(work()))?.map_err(|cause| {
+        let text = match cause {
+            Cause::Said(text) => text,
+            Cause::Place(error) => return Error::io(path, what, &error),
+        };
         // An encoding or a layout that the library does not know by name.
-        let hint = if cause.0.contains("Unknown encoding: ") || cause.0.contains("Unknown layout encoding: ") {
+        let hint = if text.contains("Unknown encoding: ") || text.contains("Unknown layout encoding: ") {
             "the file was probably written by a newer Vortex: update wellread, or write it again with an older edition"
         } else {
             "the file is probably corrupt; copy or write it again"
         };
-        Error::new(path, format_args!("{what}: {cause}")).hint(hint)
+        Error::new(path, format_args!("{what}: {text}")).hint(hint)
     })
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vortex::arrow::ArrowSessionExt;
+use vortex::layout::segments::SegmentSource;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
 use wellread_store::direct::{Plans, Wanted, handed_on};
 use wellread_store::table::arrow_array::RecordBatch;
@@ -92,8 +93,14 @@ impl VortexTable {
             let types = Type::of_table(&theirs, &ours)?;
             Ok((Column::new(Arc::clone(file.vortex.footer().layout()), &mut 0)?, types, ours))
         })?;
+        let elsewhere = file.segments();
+        let segments: Arc<dyn SegmentSource> = match &elsewhere {
+            Some(segments) => Arc::new(segments.clone()),
+            None => file.vortex.segment_source(),
+        };
         let source = Source {
-            segments: file.vortex.segment_source(),
+            segments,
+            elsewhere,
             cache: Cache::new(KEPT),
             decoded: AtomicUsize::new(DECODED),
             limit: usize::try_from(file.length.saturating_mul(8)).unwrap_or(usize::MAX),

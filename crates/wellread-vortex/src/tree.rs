@@ -1,6 +1,7 @@
 //! The layouts of a file: which columns there are, and in which pieces their rows lie.
 
 use crate::cache::Cache;
+use crate::elsewhere::Segments;
 use crate::piece::{Decode, Opening, Piece};
 use crate::session::{Cause, Session};
 use arrow_schema::{DataType, Field};
@@ -47,6 +48,8 @@ struct Span {
 /// What reading takes.
 pub(crate) struct Source {
     pub segments: Arc<dyn SegmentSource>,
+    /// The same, where they are fetched from another place than the file system.
+    pub elsewhere: Option<Segments>,
     pub cache: Cache,
     /// Bytes of a column's values that may be kept decompressed where they are slow to cut.
     pub decoded: AtomicUsize,
@@ -135,6 +138,25 @@ impl Series {
         Ok((piece, span.rows.clone()))
     }
 
+    /// Has what the pieces of some rows take fetched together, as far as they are not kept, where the file lies elsewhere.
+    pub fn fetch(&self, rows: &[usize], source: &Source) -> Result<(), Cause> {
+        let Some(segments) = &source.elsewhere else { return Ok(()) };
+        let spans = self.spans()?;
+        let (mut wanted, mut last) = (vec![], None);
+        for &row in rows {
+            let at = spans.partition_point(|s| s.rows.end <= row);
+            if last.replace(at) == Some(at) {
+                continue;
+            }
+            if let Some(span) = spans.get(at)
+                && !source.cache.has((self.id, u32::try_from(at)?))
+            {
+                wanted.extend(span.layout.segment_ids());
+            }
+        }
+        Ok(segments.fetch(&mut wanted)?)
+    }
+
     /// A piece by its number, with its values as they are encoded.
     pub fn raw_piece(&self, at: usize, source: &Source) -> Result<Piece, Cause> {
         let span = self.spans()?.get(at).ok_or_else(|| format!("there is no piece {at}"))?;
@@ -193,7 +215,8 @@ impl Span {
         }
         let mut ctx = session.create_execution_ctx();
         let &Source { limit, is_tested, .. } = source;
-        Opening { ctx: &mut ctx, limit, decode, is_tested }.open(array)
+        let is_mapped = source.elsewhere.is_none();
+        Opening { ctx: &mut ctx, limit, decode, is_tested, is_mapped }.open(array)
     }
 }
 

@@ -45,7 +45,7 @@ impl DuckTable {
             sql::select(columns),
             self.source.key(),
             sql::quoted(KEY),
-            self.source.from(&self.path)
+            self.source.from(self.local.path())
         );
         let connection = self.database.connection(&self.path)?;
         let wrong = |e: duckdb::Error| failed(&self.path, "cannot read rows", &e);
@@ -97,7 +97,7 @@ impl DuckTable {
 
     /// All rows, streamed.
     fn query_all(&self, columns: &Columns, each: &mut EachBatch<'_>) -> Result<()> {
-        let sql = format!("SELECT {} FROM {}", sql::select(columns), self.source.from(&self.path));
+        let sql = format!("SELECT {} FROM {}", sql::select(columns), self.source.from(self.local.path()));
         let connection = self.database.connection(&self.path)?;
         let wrong = |e: duckdb::Error| failed(&self.path, "cannot read rows", &e);
         let mut statement = connection.prepare(&sql).map_err(wrong)?;

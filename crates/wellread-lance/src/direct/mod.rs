@@ -5,6 +5,8 @@
 //!                                                                         ──pieces──▶ chunks and planes, row by row
 //! ```
 //!
+//! Of a file in a bucket the chunks of all rows of a batch are fetched at once before they are read ([`ahead`]).
+//!
 //! Lance's metadata says where pages are and how they are encoded, and its codecs are used for what is rare; what is
 //! read here is the bytes of chunks, with their levels as runs ([`levels`]) and their values unpacked to where they
 //! belong ([`values`]). A page of another kind is left to Lance ([`Direct::new`] gives `None`), and so are rows whose
@@ -12,6 +14,7 @@
 //! are compressed by zstd or LZ4: Lance asks for as much memory as such bytes say they take, and the process ends where
 //! there is not so much ([`Direct::has_prefixes`]).
 
+mod ahead;
 mod chunk;
 mod constant;
 mod encoding;

@@ -10,6 +10,7 @@
 //!
 //! Long because both layouts are read through the same room, levels and cuts of rows.
 
+use super::ahead::Ahead;
 use super::chunk::{ALIGNMENT, Parts};
 use super::general::Decompressed;
 use super::input::Input;
@@ -134,6 +135,8 @@ struct ChunkIndex {
 #[derive(Debug, Default)]
 pub(super) struct Room {
     raw: Vec<u64>,
+    /// Chunks that were fetched before they are read.
+    pub ahead: Ahead,
     runs: Vec<Run>,
     defined: Vec<Run>,
     marked: Vec<Run>,
@@ -144,6 +147,7 @@ pub(super) struct Room {
 impl Room {
     /// Gives memory back that is more than is worth keeping.
     pub fn trim(&mut self) {
+        self.ahead.clear();
         trim(self.raw.len() * 8, &mut self.raw);
         trim(self.indices.capacity(), &mut self.indices);
         trim(self.decompressed.capacity(), &mut self.decompressed);
@@ -274,6 +278,13 @@ impl Page {
             index: OnceLock::new(),
         };
         Some(Self { rows, values, null, layout: PageLayout::Chunks(chunks) })
+    }
+
+    /// Where the chunks of some rows lie, once the page was read from: what [`Self::read`] reads then.
+    pub fn extent(&self, rows: &Range<usize>) -> Option<Extent> {
+        let PageLayout::Chunks(chunks) = &self.layout else { return None };
+        let index = chunks.index.get().filter(|_| rows.start < rows.end && rows.end <= self.rows)?;
+        Some(chunks.extent(index, &index.chunks(rows)))
     }
 
     /// Appends the values of some rows of the page, and where lists start.
@@ -462,6 +473,12 @@ impl ChunkIndex {
 }
 
 impl Chunks {
+    /// Where some of them lie in the file.
+    fn extent(&self, index: &ChunkIndex, chunks: &Range<usize>) -> Extent {
+        let first = index.bytes[chunks.start];
+        (self.data.0 + u64::from(first), u64::from(index.bytes[chunks.end] - first))
+    }
+
     fn read(
         &self,
         index: &ChunkIndex,
@@ -474,8 +491,11 @@ impl Chunks {
     ) -> Result<(), Fault> {
         let chunks = index.chunks(&rows);
         let first = index.bytes[chunks.start];
-        let length = index.bytes[chunks.end] - first;
-        let raw = input.read(self.data.0 + u64::from(first), u64::from(length), &mut room.raw)?;
+        let (offset, length) = self.extent(index, &chunks);
+        let raw = match room.ahead.get(input, (offset, length)) {
+            Some(bytes) => bytes,
+            None => input.read(offset, length, &mut room.raw)?,
+        };
         let mut wanted =
             Wanted { skip: rows.start - index.rows[chunks.start] as usize, rows: rows.len(), seen: 0 };
         out.reserve((index.values[chunks.end] - index.values[chunks.start]) as usize * widths.width);

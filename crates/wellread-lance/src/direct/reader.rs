@@ -36,6 +36,8 @@ pub(crate) struct Direct {
     width: AtomicUsize,
     /// Rows that make a batch.
     batch_rows: usize,
+    /// Whether reads may wait for a network.
+    is_elsewhere: bool,
 }
 
 /// Memory of a reader, used again from read to read.
@@ -83,7 +85,9 @@ impl Direct {
         });
         let width = AtomicUsize::new(width);
         let pieces = PieceLeaves::new(columns, &tree, &leaves, &schemas);
-        (!leaves.is_empty()).then_some(Self { schemas, tree, leaves, nulls, pieces, width, batch_rows })
+        let is_elsewhere = leaves.iter().any(|leaf| leaf.input.is_elsewhere());
+        let own = Self { schemas, tree, leaves, nulls, pieces, width, batch_rows, is_elsewhere };
+        (!own.leaves.is_empty()).then_some(own)
     }
 
     /// Whether values are compressed into pieces that say how much memory they take.
@@ -171,6 +175,14 @@ impl Direct {
         width: usize,
         scratch: &'a mut Scratch,
     ) -> Result<&'a mut [Output], Fault> {
+        if self.is_elsewhere {
+            let ahead = &mut scratch.room.ahead;
+            ahead.clear();
+            for leaf in &self.leaves {
+                leaf.plan(rows, ahead);
+            }
+            ahead.fetch();
+        }
         let outputs = &mut scratch.outputs[..self.leaves.len()];
         for (leaf, output) in self.leaves.iter().zip(outputs.iter_mut()) {
             leaf.read(rows, WIDTHS[width], &mut scratch.room, output)?;

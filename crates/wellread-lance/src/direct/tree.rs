@@ -5,6 +5,7 @@
 //!  rows ──Leaf::read──▶ its pages ──▶ Output: values, starts of lists     each read
 //! ```
 
+use super::ahead::Ahead;
 use super::input::Input;
 use super::levels::Starts;
 use super::page::{LeafWidths, Page, Room};
@@ -118,6 +119,31 @@ impl Leaf {
         let widths = LeafWidths { size: self.size, width, depth: self.depth };
         out.values.clear();
         out.starts.reset(self.depth);
+        self.each_part(positions, |page, rows| {
+            page.read(&self.input, rows, widths, room, &mut out.values, &mut out.starts)
+        })
+    }
+
+    /// Notes where rows lie that will be read, where that may take a request each.
+    pub fn plan(&self, positions: &[u32], ahead: &mut Ahead) {
+        if !self.input.is_elsewhere() {
+            return;
+        }
+        // What is wrong with a row is said when it is read.
+        let _ = self.each_part(positions, |page, rows| {
+            if let Some(extent) = page.extent(&rows) {
+                ahead.plan(&self.input, extent);
+            }
+            Ok(())
+        });
+    }
+
+    /// Hands on the pages that hold rows, and which rows of each.
+    fn each_part(
+        &self,
+        positions: &[u32],
+        mut each: impl FnMut(&Page, Range<usize>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         for run in crate::rows::runs(positions, u32::MAX) {
             let mut rows = run.start as usize..run.end as usize;
             while !rows.is_empty() {
@@ -129,7 +155,7 @@ impl Leaf {
                     return Err(Irregular("rows outside of the file"));
                 }
                 let part = rows.start - first..end - first;
-                page.read(&self.input, part, widths, room, &mut out.values, &mut out.starts)?;
+                each(page, part)?;
                 rows.start = end;
             }
         }

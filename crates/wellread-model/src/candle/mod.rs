@@ -1,4 +1,4 @@
-//! candle, for NVIDIA GPUs (cargo feature `candle`; with `cuda` it is built for them): the models of the `loop` benchmark
+//! candle, for NVIDIA GPUs (cargo feature `cuda`; unit tests have it, too): the models of the `loop` benchmark
 //! in candle's own operators. Inference is [`crate::infer`]'s affair.
 //!
 //! Why only there: docs/decisions/0042-candle-only-for-gpus.md. The tests run the same operators on the CPU, and hold them

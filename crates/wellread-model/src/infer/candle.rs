@@ -5,7 +5,7 @@
 //! | CPU | kernels of our own (`super::cpu`): candle's take several times as long, docs/decisions/0018 | `float32` |
 //! | NVIDIA GPU, cargo feature `cuda` | candle's operators (`super::candle_ops`) | `float32`, `float16`, `bfloat16` |
 
-#[cfg(feature = "candle")]
+#[cfg(any(feature = "cuda", all(feature = "candle", test)))]
 use super::candle_ops::CandleOpsSession;
 use super::cpu::CpuSession;
 use super::{Architecture, Session, SessionOptions, Weights};
@@ -23,9 +23,9 @@ pub fn open(arch: &Architecture, weights: &Path, options: &SessionOptions) -> Re
     let weights = Weights::read(arch, weights)?;
     match options.device {
         Device::Cpu => Ok(Box::new(CpuSession::new(arch, &weights, options)?)),
-        #[cfg(feature = "candle")]
+        #[cfg(any(feature = "cuda", all(feature = "candle", test)))]
         Device::Cuda(_) => Ok(Box::new(CandleOpsSession::new(arch, &weights, options)?)),
-        #[cfg(not(feature = "candle"))]
+        #[cfg(not(any(feature = "cuda", all(feature = "candle", test))))]
         Device::Cuda(_) => Err(options.device.without_candle()),
     }
 }

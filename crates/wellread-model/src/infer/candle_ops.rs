@@ -1,4 +1,4 @@
-//! Inference in candle's own operators (cargo feature `candle`): for GPUs, and to hold the CPU kernels against in tests.
+//! Inference in candle's own operators (cargo feature `cuda`): for GPUs, and in unit tests to hold the CPU kernels against.
 //!
 //! Activations are `N x C x H x W` for images and `N x T x C` for tokens, as candle wants them. Batch norm is
 //! folded into the convolutions.

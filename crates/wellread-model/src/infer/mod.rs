@@ -13,7 +13,7 @@
 //! | [`resnet50`], [`vit_b_16`] | the architectures, one file each |
 //! | `registry` | [`architectures`]: the list of them |
 //! | [`weights`] | seeded weights as safetensors, written and read |
-//! | [`candle`] | the Rust-native sessions: `cpu` with kernels of our own, `candle_ops` in candle's operators (cargo feature `candle`) |
+//! | [`candle`] | the Rust-native sessions: `cpu` with kernels of our own, `candle_ops` in candle's operators (cargo feature `cuda`) |
 //! | [`onnx`] | ONNX files from the same network and weights |
 //! | `onnxruntime` | ONNX Runtime sessions (cargo feature `onnxruntime`) |
 //! | [`session`] | the [`Session`] trait, its [`SessionOptions`] and [`Dtype`] |
@@ -23,7 +23,7 @@
 
 mod architecture;
 pub mod candle;
-#[cfg(feature = "candle")]
+#[cfg(any(feature = "cuda", all(feature = "candle", test)))]
 mod candle_ops;
 mod cpu;
 pub mod network;

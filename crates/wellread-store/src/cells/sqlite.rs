@@ -8,11 +8,13 @@
 //!  Nuclei ─ TableNumber, ImageNumber ─ Image       the same, as cytominer-database has it
 //! ```
 //!
-//! The file is opened for reading alone, anew for each read, and a read takes the columns that are asked for. Views are not looked at: they
+//! The file is opened for reading alone, anew for each read, and a read takes the columns that are asked for. One in a bucket is copied
+//! to this machine first ([`crate::spool`]). Views are not looked at: they
 //! may be programs of any length.
 
 use super::sqlite_column::Column;
 use crate::features::{joined, key_at};
+use crate::spool::LocalFile;
 use crate::words::counted;
 use crate::{Error, Result, place};
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
@@ -46,6 +48,8 @@ const UNFINISHED: [&str; 2] = ["-wal", "-journal"];
 #[derive(Debug)]
 pub(super) struct Database {
     path: PathBuf,
+    /// The file, or a copy of it.
+    file: LocalFile,
     objects: Table,
     images: Option<Table>,
     /// Columns that both have and that tell the image.
@@ -68,7 +72,9 @@ impl Database {
     /// # Errors
     /// A file that is damaged or being written; no such table, no table of objects, or several of which none is the one.
     pub fn open(path: &Path, table: Option<&str>, wanted: &[&str]) -> Result<(Self, usize)> {
-        let connection = connect(path)?;
+        check_complete(path)?;
+        let file = LocalFile::of(path, "SQLite")?;
+        let connection = connect(path, &file)?;
         let refuse = |e: rusqlite::Error| refusal(path, &e);
         let names = table_names(&connection).map_err(refuse)?;
         let (objects, images) = if let Some(table) = table {
@@ -87,7 +93,7 @@ impl Database {
         let images = images.filter(|_| keys.iter().any(|key| key == KEYS[1]));
         let count = format!("SELECT COUNT(*) FROM {}", quoted(&objects.name));
         let rows: i64 = connection.query_row(&count, (), |row| row.get(0)).map_err(refuse)?;
-        let database = Self { path: path.to_owned(), objects, images, keys };
+        let database = Self { path: path.to_owned(), file, objects, images, keys };
         Ok((database, usize::try_from(rows).unwrap_or(0)))
     }
 
@@ -111,7 +117,11 @@ impl Database {
         if let Some(name) = names.iter().find(|name| !is_there(name)) {
             return Err(Error::new(&self.path, format_args!("has no column {name:?}")).choice());
         }
-        let connection = connect(&self.path)?;
+        // What lies elsewhere was copied when nobody wrote to it.
+        if !self.file.is_copy() {
+            check_complete(&self.path)?;
+        }
+        let connection = connect(&self.path, &self.file)?;
         let (own, theirs): (Vec<&String>, Vec<&String>) =
             names.iter().partition(|name| self.objects.has(name));
         let mut found: Vec<(&String, ArrayRef)> = vec![];
@@ -201,13 +211,8 @@ impl Table {
     }
 }
 
-/// Opens a file for reading alone, as one that nobody changes: nothing is locked, and no file is made beside it.
-fn connect(path: &Path) -> Result<Connection> {
-    if place::is_registered(path) {
-        return Err(Error::new(path, "SQLite reads files of this machine alone")
-            .unsupported()
-            .hint("copy the database to a local folder"));
-    }
+/// Refuses a database beside which changes lie that are not in it.
+fn check_complete(path: &Path) -> Result<()> {
     for ending in UNFINISHED {
         let mut beside = path.as_os_str().to_owned();
         beside.push(ending);
@@ -218,10 +223,15 @@ fn connect(path: &Path) -> Result<Connection> {
                 .hint("end the program that writes it, or open it with sqlite3 once, which completes it"));
         }
     }
+    Ok(())
+}
+
+/// Opens a file for reading alone, as one that nobody changes: nothing is locked, and no file is made beside it.
+fn connect(path: &Path, file: &LocalFile) -> Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let refuse = |e: rusqlite::Error| refusal(path, &e);
-    let connection = Connection::open_with_flags(address(path), flags).map_err(refuse)?;
+    let connection = Connection::open_with_flags(address(file.path()), flags).map_err(refuse)?;
     // What the file itself says to run is not trusted.
     connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;").map_err(refuse)?;
     Ok(connection)

@@ -23,12 +23,15 @@ pub fn grown<T: Copy + Default>(buffer: &mut Vec<T>, length: usize) -> Result<&m
     Ok(&mut buffer[..length])
 }
 
+/// Why bytes are not there, in the [`Fault`] of [`read_at`].
+pub const UNREADABLE: &str = "the file cannot be read";
+
 /// Fills `out` from `offset` of a file on.
 ///
 /// # Errors
 /// A file that ends before, or that cannot be read.
 pub fn read_at(file: &File, out: &mut [u8], offset: u64) -> Result<(), Fault> {
-    file.read_exact_at(out, offset).map_err(|_| Irregular("the file cannot be read"))
+    file.read_exact_at(out, offset).map_err(|_| Irregular(UNREADABLE))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ mod runs;
 mod tested;
 mod wanted;
 
-pub use bytes::{grown, little_endian, read_at};
+pub use bytes::{UNREADABLE, grown, little_endian, read_at};
 pub use fault::{EachBatch, Fault, OTHER_TYPE, Stop, handed_on, rest_by_library};
 pub use parts::{each_part, rows_of_a_batch, take_back, trim};
 pub use pieces::{PieceColumns, PieceValues, PiecesOfRow};

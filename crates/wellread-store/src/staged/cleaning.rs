@@ -23,9 +23,15 @@ fn made() -> MutexGuard<'static, Vec<PathBuf>> {
     CREATED_FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What names of folders begin with that hold copies of what is read, or what goes elsewhere once it is written.
+pub(super) const COPY: &str = "wellread-copy-";
+
 /// Whether output of this process is begun and not finished.
 pub fn is_writing() -> bool {
-    !unfinished().is_empty()
+    let is_copy = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(COPY.as_bytes()))
+    };
+    !unfinished().iter().all(is_copy)
 }
 
 /// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`

@@ -34,32 +34,52 @@ pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if there.is_folder() { folder_may_be_replaced(target) } else { Ok(()) }
 }
 
-/// Moves `from` to `target`; with `overwrite` what was there goes, and only after all of the new output is there.
-pub(super) fn put_in_place(from: &Path, target: &Path, overwrite: bool) -> Result<()> {
-    let cannot = |e: &io::Error| Error::io(target, "cannot move the finished output into place", e);
-    if !overwrite && place::exists(target) {
+/// What of the files at `target` is of no use once all of `from` is there: with `overwrite` those that `from` has not.
+///
+/// # Errors
+/// Something is there that was not, and `overwrite` was not asked for; one of both cannot be listed.
+pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Vec<PathBuf>> {
+    if !overwrite {
+        if !place::exists(target) {
+            return Ok(vec![]);
+        }
         return Err(Error::new(target, "was put there by another process meanwhile, and is kept")
             .hint("choose another name or pass --overwrite"));
     }
-    let at = place::of(target);
-    let mut old = if overwrite { at.files_below(target).map_err(|e| cannot(&e))? } else { vec![] };
+    let files = |path: &Path| {
+        let cannot = |e| Error::io(target, "cannot list what is to be replaced", &e);
+        place::of(path).files_below(path).map_err(cannot)
+    };
+    let mut old = files(target)?;
     if !old.is_empty() {
-        let new: HashSet<PathBuf> = at.files_below(from).map_err(|e| cannot(&e))?.into_iter().collect();
+        let new: HashSet<PathBuf> = files(from)?.into_iter().collect();
         old.retain(|file| !new.contains(file));
     }
-    at.rename(from, target).map_err(|e| cannot(&e))?;
-    let gone = |inside: &PathBuf| {
+    Ok(old)
+}
+
+/// Removes those files of `target`.
+///
+/// # Errors
+/// One of them cannot be removed.
+pub(super) fn remove(target: &Path, files: &[PathBuf]) -> Result<()> {
+    together(files, |inside| {
         let file = if inside.as_os_str().is_empty() { target.to_owned() } else { target.join(inside) };
-        match at.remove_file(&file) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(
-                &file,
-                "the new set is in place, but a file of the old one cannot be removed",
-                &e,
-            )),
+        match place::of(target).remove_file(&file) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io(&file, "the new set is there, but a file of the old one cannot be removed", &e))
+            }
             _ => Ok(()),
         }
-    };
-    together(&old, gone)
+    })
+}
+
+/// Moves `from` to `target`; with `overwrite` what was there goes, and only after all of the new output is there.
+pub(super) fn put_in_place(from: &Path, target: &Path, overwrite: bool) -> Result<()> {
+    let old = to_go(from, target, overwrite)?;
+    place::rename(from, target)
+        .map_err(|e| Error::io(target, "cannot move the finished output into place", &e))?;
+    remove(target, &old)
 }
 
 /// Removes all files of a folder but the one called `kept`.

@@ -1,0 +1,207 @@
+//! Copies of files on this machine, for libraries that open files by themselves and know no place but the file system.
+//!
+//! ```text
+//!  s3://bucket/a.duckdb ──place, one version──▶ $TMPDIR/wellread-copy-…/file ──▶ DuckDB, SQLite
+//!  /data/a.duckdb ────────────────────────────as it is──────────────────────────▶
+//!  what DuckDB wrote there ──send──▶ s3://bucket/…
+//! ```
+//!
+//! That a copy was made is said on standard error, once in a process: it takes as long as fetching the whole file, and room for it.
+
+use crate::place::{self, File};
+use crate::staged::ScratchFolder;
+use crate::{Error, Result};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+/// Name of a copy.
+const NAME: &str = "file";
+/// Bytes that are fetched together: places cut them into requests that are made at once.
+const CHUNK: usize = 32 << 20;
+/// Bytes that are left free where a copy is put.
+const LEFT_FREE: u64 = 64 << 20;
+
+/// A file of this machine: one that lies here as it is, or a copy of one that lies in another place, which goes when this is dropped.
+#[derive(Debug)]
+pub struct LocalFile {
+    path: PathBuf,
+    /// Where the copy is.
+    copy: Option<ScratchFolder>,
+}
+
+impl LocalFile {
+    /// The file at `path` for the library that is called `who`.
+    ///
+    /// # Errors
+    /// A file of another place that cannot be read, that is replaced meanwhile, or for which there is no room here.
+    pub fn of(path: &Path, who: &str) -> Result<Self> {
+        if !place::is_registered(path) {
+            return Ok(Self { path: path.to_owned(), copy: None });
+        }
+        let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+        let folder = scratch(path, who)?;
+        check_room(path, who, folder.path(), length)?;
+        let copy = folder.path().join(NAME);
+        fetch(path, &file, length, &copy)?;
+        say(path, who, length, folder.path());
+        Ok(Self { path: copy, copy: Some(folder) })
+    }
+
+    /// Where the library finds it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is a copy.
+    pub fn is_copy(&self) -> bool {
+        self.copy.is_some()
+    }
+}
+
+/// A folder on this machine in which the library `who` can write what goes to `target` in another place.
+///
+/// # Errors
+/// It cannot be made.
+pub fn scratch(target: &Path, who: &str) -> Result<ScratchFolder> {
+    ScratchFolder::new().map_err(|e| {
+        let cause = format_args!(
+            "{who} knows files of this machine alone, and there is no folder for a copy in {}: {e}",
+            std::env::temp_dir().display()
+        );
+        Error::new(target, cause).hint("set TMPDIR to a folder that can be written to")
+    })
+}
+
+/// Puts a file of this machine at a path of another place, where it is once all of it is there.
+///
+/// # Errors
+/// A file that cannot be read; what the place says.
+pub fn send(from: &Path, to: &Path) -> Result<()> {
+    let cannot = |e: io::Error| Error::io(to, "cannot write", &e);
+    let (file, length) = place::open(from).map_err(|e| Error::io(from, "cannot open", &e))?;
+    let mut out = place::create(to).map_err(cannot)?;
+    each_chunk(&file, length, |bytes| out.write_all(bytes)).map_err(cannot)?;
+    out.flush().map_err(cannot)
+}
+
+fn fetch(path: &Path, file: &File, length: u64, copy: &Path) -> Result<()> {
+    let mut out = place::create(copy).map_err(|e| Error::io(copy, "cannot create", &e))?;
+    let mut written = Ok(());
+    let read = each_chunk(file, length, |bytes| {
+        written = out.write_all(bytes);
+        // What ended it is told below.
+        if written.is_ok() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
+    });
+    written.and_then(|()| out.flush()).map_err(|e| Error::io(copy, "cannot write the copy", &e))?;
+    read.map_err(|e| Error::io(path, "cannot read", &e))
+}
+
+/// Hands all bytes of a file on, some at a time.
+fn each_chunk(file: &File, length: u64, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let mut bytes = vec![];
+    let mut at = 0;
+    while at < length {
+        let more = (length - at).min(CHUNK as u64);
+        bytes.clear();
+        file.peek_after(at, more, &mut bytes)?;
+        each(&bytes)?;
+        at += more;
+    }
+    Ok(())
+}
+
+/// Says once in a process that a file was fetched.
+fn say(path: &Path, who: &str, length: u64, folder: &Path) {
+    static SAID: Once = Once::new();
+    // Where nobody reads it, there is nobody left to tell.
+    SAID.call_once(|| {
+        let (size, path, folder) = (megabytes(length), path.display(), folder.display());
+        let _ = writeln!(
+            io::stderr(),
+            "note: {who} reads files of this machine alone: fetched {size} of {path} to {folder}, which goes when the set is closed"
+        );
+    });
+}
+
+/// Refuses a copy for which there is no room.
+fn check_room(path: &Path, who: &str, folder: &Path, length: u64) -> Result<()> {
+    let Some(free) = free_bytes(folder) else { return Ok(()) };
+    if length.saturating_add(LEFT_FREE) <= free {
+        return Ok(());
+    }
+    let temporary = std::env::temp_dir();
+    let (size, free, temporary) = (megabytes(length), megabytes(free), temporary.display());
+    let cause = format_args!(
+        "{who} reads files of this machine alone, and {temporary} has {free} free for a copy of {size}"
+    );
+    Err(Error::new(path, cause)
+        .hint("free some space there, or set TMPDIR to a folder with more; or convert the set to Parquet, which is read where it lies"))
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// Bytes that are free where a folder is; `None` where the system does not say.
+#[cfg(unix)]
+fn free_bytes(folder: &Path) -> Option<u64> {
+    // Systems count in numbers of several widths.
+    fn number(n: impl TryInto<u64>) -> u64 {
+        n.try_into().unwrap_or(u64::MAX)
+    }
+    let name = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes()).ok()?;
+    let mut found = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the name ends with a zero byte, and there is room for the answer.
+    let failed = unsafe { libc::statvfs(name.as_ptr(), found.as_mut_ptr()) } != 0;
+    // SAFETY: numbers alone, which were zero and may have been written over.
+    let found = unsafe { found.assume_init() };
+    (!failed).then(|| number(found.f_bavail).saturating_mul(number(found.f_frsize)))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_this_machine_are_read_where_they_lie() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.duckdb");
+        // Not even whether it is there is asked.
+        let file = LocalFile::of(&path, "DuckDB").unwrap();
+        assert!(file.path() == path && !file.is_copy());
+    }
+
+    #[test]
+    fn all_bytes_are_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let [from, to, back] = ["a", "b", "c"].map(|name| dir.path().join(name));
+        let bytes: Vec<u8> = (0..CHUNK + 5).map(|i| (i % 251) as u8).collect();
+        std::fs::write(&from, &bytes).unwrap();
+        send(&from, &to).unwrap();
+        let (file, length) = place::open(&to).unwrap();
+        fetch(&to, &file, length, &back).unwrap();
+        assert!(place::read(&back).unwrap() == bytes);
+        let longer = fetch(&to, &file, length + 1, &back).unwrap_err().to_string();
+        assert!(longer.contains("cannot read"), "{longer}");
+        assert!(fetch(&to, &file, length, &dir.path().join("no/c")).is_err());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_does_not_fit_is_refused_with_where_it_would_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let free = free_bytes(dir.path()).unwrap();
+        assert!(free > 0 && free_bytes(&dir.path().join("none")).is_none());
+        let refused =
+            check_room(Path::new("s3://b/a.duckdb"), "DuckDB", dir.path(), u64::MAX - 1).unwrap_err();
+        let said = refused.to_string();
+        assert!(said.contains("s3://b/a.duckdb") && said.contains("TMPDIR"), "{said}");
+        assert!(check_room(Path::new("a"), "DuckDB", dir.path(), 0).is_ok() || free < LEFT_FREE);
+    }
+}

@@ -1,0 +1,174 @@
+//! Sets of the engines in a bucket and on a web server: read as from a folder, written as to one.
+
+#[path = "../../wellread-remote/tests/it/request.rs"]
+#[allow(dead_code, reason = "the server is that of wellread-remote's tests, which do more with it")]
+mod request;
+#[path = "../../wellread-remote/tests/it/server.rs"]
+#[allow(dead_code, reason = "the server is that of wellread-remote's tests, which do more with it")]
+mod server;
+#[path = "../../wellread-store/tests/it/place_sets.rs"]
+#[allow(dead_code, reason = "those are the sets of the formats that wellread-store has")]
+mod sets;
+
+use sets::{NAMES, copy, options, recognised, write};
+use std::path::{Path, PathBuf};
+use wellread::store::{ImageView, OpenOptions, Store, WriteOptions, create, open, read_image};
+use wellread::{ImageMetadata, PixelType, Shape};
+
+/// Name of the set and its format.
+const SETS: [(&str, &str); 5] = [
+    ("a.lance", "lance"),
+    ("b.lancedb", "lance"),
+    ("c.vortex", "vortex"),
+    ("d.duckdb", "duckdb"),
+    ("e.parquet", "parquet-duckdb"),
+];
+
+#[track_caller]
+fn assert_alike(there: &dyn Store, here: &dyn Store) {
+    assert_eq!((there.format(), there.len()), (here.format(), here.len()));
+    for row in 0..here.len() {
+        assert_eq!(there.name(row).unwrap(), here.name(row).unwrap(), "{}", here.format());
+        assert_eq!(there.metadata(row).unwrap(), here.metadata(row).unwrap());
+        assert_eq!(read_image(there, row).unwrap(), read_image(here, row).unwrap(), "{}", here.format());
+    }
+}
+
+#[test]
+fn sets_of_engines_are_read_from_a_bucket() {
+    server::url();
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in SETS {
+        let (local, other) = (dir.path().join(name), Path::new("s3://engines-read/sets").join(name));
+        write(&local, format, &options(None, None));
+        copy(&local, &other);
+        let (there, here) = (recognised(&other), recognised(&local));
+        assert_eq!(here.len(), NAMES.len());
+        assert_alike(&*there, &*here);
+        assert_eq!(there.bytes_on_disk().unwrap(), here.bytes_on_disk().unwrap());
+    }
+    let by_duckdb = OpenOptions { format: Some("parquet-duckdb".to_owned()), ..OpenOptions::default() };
+    let there = open("s3://engines-read/sets/e.parquet", &by_duckdb).unwrap();
+    assert_alike(&*there, &*open(dir.path().join("e.parquet"), &by_duckdb).unwrap());
+}
+
+#[test]
+fn sets_of_engines_are_written_to_a_bucket() {
+    server::url();
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in SETS {
+        let (local, other) = (dir.path().join(name), Path::new("s3://engines-written/sets").join(name));
+        write(&local, format, &options(None, None));
+        write(&other, format, &options(None, None));
+        assert_alike(&*recognised(&other), &*recognised(&local));
+        let again = create(&other, format, &options(None, None)).err().unwrap().to_string();
+        assert!(again.contains("already exists"), "{again}");
+        let overwrite = WriteOptions { overwrite: true, ..options(None, None) };
+        if format == "duckdb" {
+            let refused = create(&other, format, &overwrite).err().unwrap().to_string();
+            assert!(refused.contains("is not replaced there"), "{refused}");
+            continue;
+        }
+        write(&other, format, &overwrite);
+        assert_alike(&*recognised(&other), &*recognised(&local));
+        let resume = WriteOptions { resume: Some("these".into()), ..options(None, None) };
+        assert!(create(&other, format, &resume).is_err());
+    }
+    let keys = server::keys("engines-written/");
+    assert!(!keys.iter().any(|key| key.contains(".wellread-")), "{keys:?}");
+    assert_eq!(server::open_uploads("engines-written"), 0);
+}
+
+#[test]
+fn sets_of_engines_are_read_from_a_web_server() {
+    let url = server::url();
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in SETS {
+        let local = dir.path().join(name);
+        write(&local, format, &options(None, None));
+        copy(&local, &Path::new("s3://web-engines").join(name));
+        let there: PathBuf = Path::new(url).join("web-engines").join(name);
+        assert_alike(&*recognised(&there), &*recognised(&local));
+    }
+}
+
+#[test]
+fn faults_that_pass_change_no_pixel() {
+    use server::Wrong::{Cut, Range, Short, Status};
+    server::url();
+    let dir = tempfile::tempdir().unwrap();
+    let faults = [Status(503, "SlowDown"), Cut, Short, Range, Status(500, "InternalError")];
+    for (name, format) in SETS {
+        let (local, other) = (dir.path().join(name), Path::new("s3://engines-spoiled").join(name));
+        write(&local, format, &options(None, None));
+        copy(&local, &other);
+        server::spoil("engines-spoiled", &faults);
+        assert_alike(&*recognised(&other), &*recognised(&local));
+    }
+}
+
+#[test]
+fn what_a_server_refuses_is_said_as_it_said_it() {
+    server::url();
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in SETS {
+        let (local, other) = (dir.path().join(name), Path::new("s3://engines-refused").join(name));
+        write(&local, format, &options(None, None));
+        copy(&local, &other);
+        server::spoil("engines-refused", &[server::Wrong::Status(403, "AccessDenied"); 200]);
+        let error = open(&other, &OpenOptions::default()).err().unwrap().to_string();
+        server::spoil("engines-refused", &[]);
+        assert!(error.starts_with("s3://engines-refused/"), "{error}");
+        assert!(error.contains("403") && !error.contains("corrupt"), "{error}");
+    }
+}
+
+/// An image that no codec makes smaller.
+fn noise(shape: Shape, row: usize) -> Vec<u8> {
+    let mut state = row as u64 + 1;
+    let next = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..shape.pixels()).map(next).collect()
+}
+
+#[test]
+fn sets_of_several_parts_are_written_and_read_by_ranges() {
+    server::url();
+    let shape = Shape([1, 1, 1, 1024, 1024]);
+    for (name, format) in &SETS[..4] {
+        let address = Path::new("s3://engines-large").join(name);
+        let mut writer = create(&address, format, &WriteOptions::default()).unwrap();
+        for row in 0..20 {
+            let metadata = ImageMetadata::named(format!("image {row}"));
+            let pixels = noise(shape, row);
+            let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
+            writer.write(&view).unwrap();
+        }
+        writer.finish().unwrap();
+        let store = recognised(&address);
+        assert_eq!(store.len(), 20);
+        for row in [19, 0, 7] {
+            assert!(read_image(&*store, row).unwrap().1 == noise(shape, row), "{name}: {row}");
+        }
+    }
+    assert_eq!(server::open_uploads("engines-large"), 0);
+    // Of a Vortex file what three images lie in is read, and not the rest.
+    let fetched = || -> usize {
+        server::requests("engines-large/c.vortex").iter().filter_map(|request| length(request)).sum()
+    };
+    let store = recognised(Path::new("s3://engines-large/c.vortex"));
+    let before = fetched();
+    for row in [3, 12, 13] {
+        assert!(read_image(&*store, row).unwrap().1 == noise(shape, row), "{row}");
+    }
+    let all = fetched();
+    assert!(all > 6 << 20 && all - before < 10 << 20, "{before} {all}");
+}
+
+/// Bytes of a request such as `GET bytes=0-99`.
+fn length(request: &str) -> Option<usize> {
+    let (first, last) = request.strip_prefix("GET bytes=")?.split_once('-')?;
+    Some(last.parse::<usize>().ok()? + 1 - first.parse::<usize>().ok()?)
+}
