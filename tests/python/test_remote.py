@@ -236,7 +236,7 @@ def test_single_files_are_not_gone_on_with(sets, wellread):
 def test_the_second_epoch_comes_from_the_cache_on_disk(sets, s3, tmp_path):
     cache = f"disk:{tmp_path / 'cache'}:1GiB"
     for name, (local, address) in sets.items():
-        # Pictures are opened for each read, which asks the server for their versions; libraries of engines do as they like.
+        # Pictures are opened for each read, which asks for their versions; engines' libraries do as they like.
         if name not in ("parquet", "tiff", "ome-zarr"):
             continue
         copy = f"{address.split('/')[3]}-cached/{name}"
