@@ -33,7 +33,8 @@ impl Reader {
                 _ => (object.first(link)?, true),
             },
         };
-        let kept = Kept::new(&object, &object.bucket(link)?, &head)?;
+        let bucket = object.bucket(link)?;
+        let kept = Kept::new(&object, &bucket, &head)?;
         if is_new && let Some(bytes) = link.heads.window(&name, &head.version, 0) {
             kept.keep(0, &bytes);
         }
