@@ -54,6 +54,7 @@ PAST_PLACES = {
     "wellread-store/src/staged.rs": "locks, links and renaming over what is there are the file system's own",
     "wellread-store/src/staged/": "what killed runs left, links, reserved names: the file system's own",
     "wellread-store/src/journal.rs": "a locked file of the file system, which other places have none of",
+    "wellread-store/src/disk_cache/": "a cache lies on a disk of this machine",
     "wellread-store/src/mapping.rs": "maps files of this machine",
     "wellread-store/src/fd_table.rs": "asks the process about itself",
     "wellread-store/src/python.rs": "looks for a program of this machine",

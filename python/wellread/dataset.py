@@ -44,7 +44,8 @@ class Dataset:
         level: level of multiscale images (OME-Zarr); 0 is full resolution.
         cache: what is kept of images that were read: "none", "memory[:SIZE]", "lru:SIZE", "compressed[:SIZE]",
             "compressed-lru:SIZE", "file[:SIZE]" (shared by all processes), "preload[:SIZE]" or "chunked:ROWS[:SIZE]",
-            with SIZE as "2GiB".
+            with SIZE as "2GiB". Of sets in a bucket also "disk:FOLDER:SIZE": bytes as they were fetched, shared by
+            all processes and later runs.
         layout: how files of a folder make images: "harmony", "imagexpress", "cellvoyager", "cv1000", "columbus",
             "incell", "cellomics", or "files" for an image a file. Unless given, it is told from the names, where all
             of them are those of one layout; with ``format``, an image is a file.

@@ -8,6 +8,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -161,9 +162,138 @@ def test_a_table_of_cells_in_sqlite_is_read_from_a_bucket(s3, tmp_path):
         np.testing.assert_array_equal(here[row], there[row])
 
 
-def test_nothing_is_replaced_in_a_bucket(sets, wellread):
+def keys_of(s3, prefix: str) -> list[str]:
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+    return [entry["Key"] for page in pages for entry in page.get("Contents", [])]
+
+
+def test_a_set_in_a_bucket_is_replaced_on_request_alone(sets, s3, wellread):
     local, address = next(iter(sets.values()))
-    assert "already exists" in wellread("convert", local, address, "--format", "parquet", code=1)
+    prefix = f"{address.split('/')[3]}-replaced/"
+    there = f"s3://{BUCKET}/{prefix}set"
+    wellread("convert", local, there, "--format", "ome-zarr", "--variant", "0.4")
+    assert "already exists" in wellread("convert", local, there, "--format", "tiff", code=1)
+    wellread("convert", local, there, "--format", "tiff", "--overwrite")
+    assert wellread("checksum", there) == wellread("checksum", local)
+    assert not [key for key in keys_of(s3, prefix) if ".zarr" in key or ".wellread-" in key]
+    # Neither is a source, nor what is more than a set.
+    assert "same place" in wellread("convert", there, there, "--format", "tiff", "--overwrite", code=2)
+    s3.put_object(Bucket=BUCKET, Key=f"{prefix}set/notes.txt", Body=b"mine")
+    assert "notes.txt" in wellread("convert", local, there, "--format", "tiff", "--overwrite", code=1)
+
+
+def interrupted(s3, source: Path, name: str) -> int:
+    """Kills a conversion of ``source`` once it has noted images; how many, or 0 where it was done before."""
+    program = os.environ.get("WELLREAD") or shutil.which("wellread")
+    command = [program, "convert", str(source), f"s3://{BUCKET}/{name}", "--format", "tiff", "--resume"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    folder, name = name.rsplit("/", 1)
+
+    def noted() -> int:
+        with contextlib.suppress(s3.exceptions.NoSuchKey):
+            journal = f"{folder}/.wellread-resume-{name}/.wellread-journal"
+            text = s3.get_object(Bucket=BUCKET, Key=journal)["Body"].read().decode()
+            runs = [line for line in text.splitlines() if line.startswith("0-")]
+            return int(runs[0][2:]) + 1 if runs and "placing" not in text else 0
+        return 0
+
+    while process.poll() is None and not noted():
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    return noted()
+
+
+def test_a_conversion_that_was_killed_is_gone_on_with(s3, wellread, tmp_path):
+    tifffile = pytest.importorskip("tifffile")
+    # As many images as it takes until one run is slow enough to be killed.
+    for count in (500, 2000, 8000, 32000):
+        source, name = tmp_path / f"images-{count}", f"killed/{count}"
+        source.mkdir()
+        for i in range(count):
+            tifffile.imwrite(source / f"{i:06d}.tif", np.full((8, 8), i % 251, np.uint8))
+        noted = interrupted(s3, source, name)
+        if 0 < noted < count // 2:
+            break
+    there = f"s3://{BUCKET}/{name}"
+    assert not keys_of(s3, f"{name}/")
+    document = wellread("convert", source, there, "--format", "tiff", "--resume")
+    assert (document["images_resumed"], document["images"]) == (noted, count)
+    assert wellread("verify", there, "--against", source)["passed"]
+    assert not [key for key in keys_of(s3, "killed/") if ".wellread-" in key]
+    # Once more, nothing is left to do; another format is another set.
+    assert wellread("convert", source, there, "--format", "tiff", "--resume")["images_resumed"] == count
+
+
+def test_single_files_are_not_gone_on_with(sets, wellread):
+    local, _ = next(iter(sets.values()))
+    said = wellread("convert", local, f"s3://{BUCKET}/one.parquet", "--resume", code=2)
+    assert "cannot be resumed" in said
+    said = wellread("convert", local, f"s3://{BUCKET}/one.tiff", "--resume", code=1)
+    assert "written as a whole" in said
+
+
+def test_the_second_epoch_comes_from_the_cache_on_disk(sets, s3, tmp_path):
+    cache = f"disk:{tmp_path / 'cache'}:1GiB"
+    for name, (local, address) in sets.items():
+        # Pictures are opened for each read, which asks for their versions; engines' libraries do as they like.
+        if name not in ("parquet", "tiff", "ome-zarr"):
+            continue
+        copy = f"{address.split('/')[3]}-cached/{name}"
+        files = keys_of(s3, address.split("/", 3)[3])
+        for key in files:
+            inside = key.removeprefix(address.split("/", 3)[3])
+            s3.copy_object(Bucket=BUCKET, Key=copy + inside, CopySource={"Bucket": BUCKET, "Key": key})
+        here, there = wr.Dataset(local), wr.Dataset(f"s3://{BUCKET}/{copy}", cache=cache)
+        options = {"batch_size": 2, "shuffle": True, "seed": 3}
+        want = [np.asarray(batch) for batch in wr.DataLoader(here, **options)]
+        for _ in range(2):
+            for a, b in zip(want, wr.DataLoader(there, **options), strict=True):
+                np.testing.assert_array_equal(a, np.asarray(b), err_msg=name)
+            # Whoever asks the server from now on gets no answer.
+            for key in keys_of(s3, copy):
+                s3.delete_object(Bucket=BUCKET, Key=key)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_share_the_cache_on_disk(sets, method, tmp_path):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system has no {method}")
+    context = multiprocessing.get_context(method)
+    _, address = next(iter(sets.values()))
+    opened = wr.Dataset(address, cache=f"disk:{tmp_path / 'cache'}:1GiB")
+    want = opened[0]
+    blocks = [path for path in (tmp_path / "cache").rglob("*-*") if path.parent.name != "cache"]
+    assert blocks
+    written = {path: path.stat().st_mtime_ns for path in blocks}
+    queue = context.Queue()
+    process = context.Process(target=first_pixels_of, args=(opened, queue))
+    process.start()
+    np.testing.assert_array_equal(queue.get(timeout=600), want)
+    process.join()
+    assert process.exitcode == 0
+    assert written == {path: path.stat().st_mtime_ns for path in blocks}
+
+
+def first_pixels_of(opened, queue):
+    queue.put(opened[0])
+
+
+def test_a_cache_on_disk_that_cannot_be_is_refused(sets, tmp_path, monkeypatch, wellread):
+    local, address = next(iter(sets.values()))
+    with pytest.raises(Exception, match="lies on this machine"):
+        wr.Dataset(local, cache=f"disk:{tmp_path}:1GiB")
+    with pytest.raises(ValueError, match="disk needs a folder and a size"):
+        wr.Dataset(address, cache="disk")
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    with pytest.raises(Exception, match="cannot keep a cache there"):
+        wr.Dataset(address, cache=f"disk:{file}:1GiB")
+    monkeypatch.setenv("WELLREAD_DISK_CACHE", f"{file}:1GiB")
+    assert "cannot keep a cache there" in wellread("info", address, code=1)
+    monkeypatch.setenv("WELLREAD_DISK_CACHE", f"{tmp_path / 'used'}:1GiB")
+    assert wellread("checksum", address) == wellread("checksum", local)
+    assert list((tmp_path / "used").rglob("*-*"))
 
 
 def test_batches_are_those_of_the_folder_for_any_workers(sets):
@@ -268,6 +398,11 @@ def test_a_profile_names_keys_and_endpoint(sets, endpoint, monkeypatch, tmp_path
     assert "profile lab" in said and SECRET not in said
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert "nobody" in wellread("info", address, code=1)
+    config.write_text(f"[profile web]\nsso_session = lab\nregion = eu-west-1\nendpoint_url = {endpoint}\n")
+    monkeypatch.setenv("AWS_PROFILE", "web")
+    said = wellread("info", address, code=1)
+    assert "aws sso login --profile web" in said and "aws configure export-credentials --profile web" in said
+    assert "permissions of the file" not in said
 
 
 def test_without_credentials_nothing_is_signed(sets, monkeypatch, wellread):

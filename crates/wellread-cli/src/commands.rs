@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use wellread_measure::to_stderr;
 use wellread_store::sites::SiteOptions;
 use wellread_store::staged::{self, Leftover, LeftoverKind};
-use wellread_store::{Missing, OpenOptions, Store, Unmatched};
+use wellread_store::{Missing, OpenOptions, Store, Unmatched, place};
 
 /// Options of every command that opens a set of images.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -202,6 +202,9 @@ pub fn known_format(name: &str) -> Outcome<&'static wellread_store::Format> {
 /// Where something will be once it is written, without links: it need not exist yet, and the nearest folder above it that does
 /// tells.
 fn place_of(target: &Path) -> Option<PathBuf> {
+    if place::is_registered(target) {
+        return Some(target.to_owned());
+    }
     let target = std::path::absolute(target).unwrap_or_else(|_| target.to_owned());
     let there = target.ancestors().find(|p| p.exists())?;
     Some(there.canonicalize().ok()?.join(target.strip_prefix(there).unwrap_or(Path::new(""))))

@@ -78,7 +78,9 @@ impl DuckSink {
                 refuse_question_mark(path)?;
             }
             check_log(path)?;
-            if options.overwrite && !is_elsewhere {
+            if options.overwrite && is_elsewhere {
+                refuse_elsewhere(path)?;
+            } else if options.overwrite {
                 refuse_held(path)?;
             }
         }
@@ -258,6 +260,15 @@ impl TableSink for DuckSink {
         };
         Ok(Finished::new(self.staged, path, commit))
     }
+}
+
+/// Refuses to replace a database that is not on this machine: what else it holds cannot be seen from here.
+fn refuse_elsewhere(database: &Path) -> Result<()> {
+    if !exists(database) {
+        return Ok(());
+    }
+    let cause = "is not replaced there, since it may hold more than the table of images, which only a copy on this machine would tell";
+    Err(Error::new(database, cause).hint("choose another name, or remove the database yourself"))
 }
 
 /// Where DuckDB keeps the log of a database.

@@ -9,7 +9,7 @@ use crate::opened::Opened;
 use crate::reading::{are_alike, is_small, read, stored};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use wellread::store::{Missing, SetPart, Unmatched};
 use wellread::{Cache, Error, OpenOptions, Region, Result};
@@ -39,6 +39,16 @@ impl Dataset {
 enum Paths {
     One(PathBuf),
     Several(Vec<PathBuf>),
+}
+
+impl Paths {
+    /// The first of them; an empty one of none.
+    fn first(&self) -> &Path {
+        match self {
+            Self::One(path) => path,
+            Self::Several(paths) => paths.first().map_or(Path::new(""), PathBuf::as_path),
+        }
+    }
 }
 
 /// What says where cells are: the stream of a table, label images that are open, or a file.
@@ -82,6 +92,7 @@ impl Dataset {
             OpenOptions { format, level, table, column, layout, pattern, missing, unmatched, path_map };
         let cache = cache.map_or(Ok(Cache::None), str::parse).map_err(|why| wrong("cache", why))?;
         let open = move |_: &AtomicBool| {
+            cache.begin(path.first())?;
             let set = match path {
                 Paths::One(path) => wellread::Dataset::open_with(path, &options)?,
                 Paths::Several(paths) => wellread::Dataset::open_all(paths, &options)?,

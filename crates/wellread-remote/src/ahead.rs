@@ -11,6 +11,7 @@
 //! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: what is not asked for yet it asks for
 //! itself, so that two loaders that hold what they have cannot wait for each other. An error is told to who reads the piece first.
 
+use crate::disk_cache;
 use crate::heads::Version;
 use crate::link::Link;
 use crate::object::{Connect, Object, WINDOW};
@@ -111,22 +112,28 @@ impl Session {
     /// Asks for ranges of one file.
     fn file(&self, object: &Object, ranges: &[Range<u64>], pieces: &mut Vec<Arc<Piece>>) -> io::Result<()> {
         // Connected to here, where nobody waits: it may look for credentials.
-        object.bucket(self.link)?;
+        let bucket = object.bucket(self.link)?;
         let name: Arc<str> = object.address.to_string().into();
         let head = self.link.heads.get(&name);
         // The length of a while ago tells how much is worth asking for; where none is known, what comes in one piece.
         let length = head.as_ref().map(|head| head.length).or_else(|| self.link.heads.last_length(&name));
+        // What is on disk is read from there.
+        let kept = head.as_ref().and_then(|head| disk_cache::Kept::new(object, &bucket, head).ok());
         let version = head.map(|head| head.version);
         let inside = ranges.iter().map(|&Range { start, end }| match length {
             Some(length) => start.min(length)..end.min(length).min(start.saturating_add(LONGEST)),
             None => start..end.min(start.saturating_add(PIECE)),
         });
-        // What came along with the file's beginning is read from there.
+        // What came along with the file's beginning is read from there, what is on disk from the disk.
         let is_kept = |range: &Range<u64>| {
             let of = version.as_ref().filter(|_| range.end <= WINDOW);
             of.is_some_and(|version| self.link.heads.window(&name, version, 0).is_some())
         };
-        for range in plan(&inside.filter(|range| !is_kept(range)).collect::<Vec<_>>()) {
+        let wanted = inside.filter(|range| !is_kept(range)).filter_map(|range| match &kept {
+            Some(kept) => kept.wanted(range),
+            None => Some(range),
+        });
+        for range in plan(&wanted.collect::<Vec<_>>()) {
             let (known, missing) = self.link.pieces.cover(&name, &range);
             pieces.extend(known);
             for range in missing {
@@ -176,9 +183,10 @@ async fn dispatch(link: &'static Link, all: u32, mut jobs: UnboundedReceiver<Job
         let Some(filling) = Slot::begin(&piece.slot) else { continue };
         let Ok(bucket) = object.bucket(link) else { continue };
         let task = link.start(async move {
-            let got = object.request(link, bucket, range, version).await;
+            let got = object.request(link, bucket.clone(), range, version).await;
             if let Ok((piece, head)) = &got {
                 link.heads.learn(object.address.to_string(), head.clone());
+                tokio::task::block_in_place(|| disk_cache::keep(&object, &bucket, head, piece));
                 // The object may have ended before.
                 let came: usize = piece.chunks.iter().map(bytes::Bytes::len).sum();
                 let over = (permit.num_permits() as u32).saturating_sub(units(came as u64));

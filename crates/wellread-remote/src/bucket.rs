@@ -15,6 +15,8 @@ pub(crate) struct Bucket {
     pub(crate) parts: Option<Arc<dyn MultipartStore>>,
     /// Where the credentials are from, in words: `the environment`, `profile lab of ~/.aws/credentials`. Never what they are.
     pub(crate) who: String,
+    /// Which server it is of, where its name alone does not tell; empty for the cloud's own.
+    pub(crate) at: String,
 }
 
 impl Bucket {
@@ -28,7 +30,12 @@ impl Bucket {
         who: String,
     ) -> io::Result<Self> {
         let store = Arc::new(built.map_err(|e| cannot(&address.bucket_name(), &e))?);
-        Ok(Self { store: store.clone(), parts: Some(store), who })
+        Ok(Self { store: store.clone(), parts: Some(store), who, at: String::new() })
+    }
+
+    /// The same bucket, of a server other than the cloud's own, or of an account.
+    pub(crate) fn at(self, at: String) -> Self {
+        Self { at, ..self }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Object stores as a place: S3, Google Cloud Storage and Azure differ in how a bucket is connected to, and in nothing else.
 //!
-//! A folder is there as long as an object lies below it. Renaming copies, the outermost objects last: metadata of a set lie there, so
-//! that nobody takes a part for the whole.
+//! A folder is there as long as an object lies below it. Renaming copies, what lies deepest first: metadata of an image and of a set lie
+//! further out, so that nobody takes a part for the whole.
 
 use crate::ahead::Session;
 use crate::attempts::attempts;
@@ -12,13 +12,14 @@ use crate::link::{Link, link};
 use crate::object::{Connect, Object};
 use crate::reader::Reader;
 use crate::rewrite::{copy, remove, rewrite};
+use crate::uploads;
 use crate::writer::Upload;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::ListResult;
 use object_store::path::Path as Key;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellread_store::place::{Entry, FetchAhead, File, Kind, Listing, Metadata, Place, Writer};
@@ -85,12 +86,35 @@ impl Place for Cloud {
         Ok((File::Other(Box::new(reader)), length))
     }
 
+    fn files_below(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let (link, object) = (link()?, self.object(path)?);
+        let prefix = object.address.key.as_ref();
+        let inside = |(key, _): (Key, u64)| {
+            key.as_ref().strip_prefix(prefix).map(|inside| PathBuf::from(inside.trim_start_matches('/')))
+        };
+        let mut files: Vec<PathBuf> = below(link, &object)?.into_iter().filter_map(inside).collect();
+        // A file and a folder may have one name here.
+        if known(link, &object)?.is_some() {
+            files.push(PathBuf::new());
+        }
+        Ok(files)
+    }
+
     fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
         Some(Box::new(Session::new(link().ok()?, self.0, most)))
     }
 
     fn is_writable(&self) -> bool {
         true
+    }
+
+    fn abandon(&self) {
+        uploads::close();
+        if uploads::is_any()
+            && let Ok(link) = link()
+        {
+            uploads::abandon(link);
+        }
     }
 
     fn create(&self, path: &Path) -> io::Result<Writer> {
@@ -116,32 +140,38 @@ impl Place for Cloud {
         if from.address.bucket_name() != to.address.bucket_name() {
             return Err(io::Error::new(io::ErrorKind::CrossesDevices, "it is another bucket"));
         }
-        let mut moved = vec![];
         if let Some(head) = known(link, &from)? {
-            moved.push((from.clone(), to.clone(), head.length));
-        } else {
-            for (key, length) in below(link, &from)? {
-                let inside = key.as_ref().strip_prefix(from.address.key.as_ref()).unwrap_or_default();
-                let target = Key::parse(format!("{}{inside}", to.address.key)).map_err(io::Error::other)?;
-                moved.push((from.with_key(key), to.with_key(target), length));
-            }
+            copy(link, &from, &to, head.length)?;
+            return remove(link, &from);
+        }
+        let mut moved = vec![];
+        for (key, length) in below(link, &from)? {
+            let inside = key.as_ref().strip_prefix(from.address.key.as_ref()).unwrap_or_default();
+            let target = Key::parse(format!("{}{inside}", to.address.key)).map_err(io::Error::other)?;
+            moved.push((from.with_key(key), to.with_key(target), length));
         }
         if moved.is_empty() {
             return Err(not_found(link, &from));
         }
+        // What is written over cannot be had back.
+        let is_new = below(link, &to)?.is_empty();
         let depth = |object: &Object| object.address.key.parts_count();
-        let outermost = moved.iter().map(|(from, ..)| depth(from)).min().unwrap_or(0);
-        let (outer, inner): (Vec<_>, Vec<_>) = moved.iter().partition(|(from, ..)| depth(from) == outermost);
-        let mut copied = together(&inner, |(from, to, length)| copy(link, from, to, *length));
-        if copied.is_ok() {
-            copied = together(&outer, |(from, to, length)| copy(link, from, to, *length));
+        let mut depths: Vec<usize> = moved.iter().map(|(from, ..)| depth(from)).collect();
+        depths.sort_unstable_by_key(|&depth| std::cmp::Reverse(depth));
+        depths.dedup();
+        let copied = depths.iter().try_for_each(|&level| {
+            let level: Vec<_> = moved.iter().filter(|(from, ..)| depth(from) == level).collect();
+            together(&level, |(from, to, length)| copy(link, from, to, *length))
+        });
+        match copied {
+            Ok(()) => together(&moved, |(from, ..)| remove(link, from)),
+            // What could not be moved as a whole is where it was.
+            Err(e) if is_new => {
+                let _ = together(&moved, |(_, to, _)| remove(link, to));
+                Err(e)
+            }
+            Err(e) => Err(e),
         }
-        // What could not be moved as a whole is where it was.
-        let gone =
-            |(from, to, _): &&(Object, Object, u64)| remove(link, if copied.is_ok() { from } else { to });
-        let all: Vec<_> = moved.iter().collect();
-        let removed = together(&all, gone);
-        copied.and(removed)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

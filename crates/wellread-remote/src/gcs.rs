@@ -42,7 +42,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    Bucket::of(builder.build(), address, who)
+    Ok(Bucket::of(builder.build(), address, who)?.at(emulator.unwrap_or_default()))
 }
 
 /// Where credentials are from; or why there are none.

@@ -43,7 +43,8 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
         .with_retry(once())
         .build()
         .map_err(|e| cannot(&address.bucket_name(), &e))?;
-    Ok(Bucket { store: Arc::new(store), parts: None, who: "none (web servers are asked without)".into() })
+    let who = "none (web servers are asked without)".into();
+    Ok(Bucket { store: Arc::new(store), parts: None, who, at: String::new() })
 }
 
 /// What a server says of an address.

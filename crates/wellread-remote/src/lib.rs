@@ -27,6 +27,7 @@
 //! | `WELLREAD_ATTEMPTS` | how often a request is made before it has failed (14) |
 //! | `WELLREAD_TIMEOUT` | seconds without a byte after which a request is given up and made anew (30) |
 //! | `WELLREAD_IN_FLIGHT` | requests at once (64) |
+//! | `WELLREAD_DISK_CACHE` | `FOLDER:SIZE`: ranges are kept on a disk of this machine ([`wellread_store::disk_cache`]) |
 //! | `WELLREAD_LINK_BYTES` | bytes that a reader's requests ahead may hold until they are read (268435456) |
 //!
 //! A program may set the first and the last two by [`set`], too, which then counts.
@@ -38,6 +39,7 @@ mod aws_files;
 mod azure;
 mod bucket;
 mod cloud;
+mod disk_cache;
 mod environment;
 mod failure;
 mod gcs;
@@ -53,6 +55,7 @@ mod rewrite;
 mod s3;
 mod settings;
 mod transport;
+mod uploads;
 mod writer;
 
 pub use settings::{Settings, set};

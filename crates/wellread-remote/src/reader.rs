@@ -1,10 +1,11 @@
 //! An open object: ranges of one version of it.
 
 use crate::attempts::status;
+use crate::disk_cache::Kept;
 use crate::heads::Head;
 use crate::link::{Link, link};
-use crate::object::{Object, WINDOW, whole};
-use crate::ranges::{copy, plan};
+use crate::object::{Object, WINDOW};
+use crate::ranges::plan;
 use bytes::Bytes;
 use std::io;
 use wellread_store::place::{Part, ReadRanges};
@@ -15,22 +16,37 @@ pub(crate) struct Reader {
     object: Object,
     name: String,
     head: Head,
+    /// What a cache on disk knows it by.
+    kept: Kept,
 }
 
 impl Reader {
     /// The object as it is now: what is known of it from listings and earlier answers, or else its first bytes are fetched.
     pub(crate) fn open(link: &'static Link, object: Object) -> io::Result<Self> {
         let name = object.address.to_string();
-        let head = match link.heads.get(&name) {
-            Some(head) => head,
+        let (head, is_new) = match link.heads.get(&name) {
+            Some(head) => (head, false),
             // An empty object has no bytes that could be asked for ahead.
             None => match link.pieces.head(&name) {
                 Some(Err(e)) if status(&e) != Some(416) => return Err(e),
-                Some(Ok(head)) => head,
-                _ => object.first(link)?,
+                Some(Ok(head)) => (head, false),
+                _ => (object.first(link)?, true),
             },
         };
-        Ok(Self { object, name, head })
+        let bucket = object.bucket(link)?;
+        let kept = Kept::new(&object, &bucket, &head)?;
+        if is_new && let Some(bytes) = link.heads.window(&name, &head.version, 0) {
+            kept.keep(0, &bytes);
+        }
+        Ok(Self { object, name, head, kept })
+    }
+
+    /// Fills all `parts`, which the file has: out of the cache on disk where there is one, else by requests that are made now.
+    fn fetch(&self, link: &'static Link, parts: &mut [Part<'_>]) -> io::Result<()> {
+        self.kept.read(parts, |wanted| {
+            let got = self.object.get(link, plan(wanted), Some(&self.head.version))?;
+            Ok(got.into_iter().map(|(piece, _)| piece).collect())
+        })
     }
 
     /// Its bytes.
@@ -60,9 +76,9 @@ impl Reader {
         if let Some(bytes) = link.heads.window(&self.name, version, start) {
             return Ok(bytes);
         }
-        #[allow(clippy::single_range_in_vec_init)]
-        let mut pieces = self.object.get(link, vec![start..end], Some(version))?;
-        let bytes = pieces.pop().map_or_else(Bytes::new, |(piece, _)| whole(piece));
+        let mut bytes = vec![0; (end - start) as usize];
+        self.fetch(link, &mut [Part { offset: start, buffer: &mut bytes }])?;
+        let bytes = Bytes::from(bytes);
         link.heads.keep_window(&self.name, version, start, bytes.clone());
         Ok(bytes)
     }
@@ -83,7 +99,7 @@ impl ReadRanges for Reader {
             return read;
         }
         let Some((start, window_end)) = self.window_of(offset, end) else {
-            return self.read_now(link, &mut [Part { offset, buffer }]);
+            return self.fetch(link, &mut [Part { offset, buffer }]);
         };
         let bytes = self.window(link, start, window_end)?;
         let from = (offset - start) as usize;
@@ -102,24 +118,6 @@ impl ReadRanges for Reader {
                 None => left.push(Part { offset: *offset, buffer: &mut **buffer }),
             }
         }
-        self.read_now(link, &mut left)
-    }
-}
-
-impl Reader {
-    /// Fills all parts by requests that are made now.
-    fn read_now(&self, link: &'static Link, parts: &mut [Part<'_>]) -> io::Result<()> {
-        let mut wanted = Vec::with_capacity(parts.len());
-        for part in &*parts {
-            wanted.push(part.offset..self.end(part.offset, part.buffer.len())?);
-        }
-        let plan = plan(&wanted);
-        if plan.is_empty() {
-            return Ok(());
-        }
-        let got = self.object.get(link, plan, Some(&self.head.version))?;
-        let pieces: Vec<_> = got.into_iter().map(|(piece, _)| piece).collect();
-        let is_whole = parts.iter_mut().all(|part| copy(&pieces, part.offset, part.buffer));
-        if is_whole { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        self.fetch(link, &mut left)
     }
 }

@@ -67,7 +67,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    Bucket::of(builder.build(), address, who)
+    Ok(Bucket::of(builder.build(), address, who)?.at(endpoint.unwrap_or_default()))
 }
 
 fn who(link: &'static Link, profile: &Profile) -> io::Result<Who> {
@@ -89,13 +89,7 @@ fn who(link: &'static Link, profile: &Profile) -> io::Result<Who> {
         return Ok(Who::Keys(id.to_owned(), secret.to_owned(), token, profile.who()));
     }
     if let Some(by) = profile.fetched_by() {
-        let cause = format!(
-            "the {} has its credentials by {by}, which wellread does not ask: put them into the environment, \
-             eval \"$(aws configure export-credentials --profile {} --format env)\"",
-            profile.who(),
-            profile.name()
-        );
-        return Err(io::Error::new(io::ErrorKind::Unsupported, cause));
+        return Err(io::Error::new(io::ErrorKind::Unsupported, fetched(profile, by)));
     }
     let container = ["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"];
     if let Some((name, _)) = first_of(&container) {
@@ -108,6 +102,17 @@ fn who(link: &'static Link, profile: &Profile) -> io::Result<Who> {
         return Ok(Who::Found("the role of this machine (instance metadata)".into()));
     }
     Ok(Who::Anonymous("none were found in environment, ~/.aws and machine (anonymous)"))
+}
+
+/// What to do with a profile whose credentials AWS's own programs fetch.
+fn fetched(profile: &Profile, by: &str) -> String {
+    let (who, name) = (profile.who(), profile.name());
+    let login = if by == "SSO" { format!("aws sso login --profile {name} && ") } else { String::new() };
+    format!(
+        "the {who} has its credentials by {by}, which wellread does not ask: put them into the environment, \
+         {login}eval \"$(aws configure export-credentials --profile {name} --format env)\"; a public bucket needs none: \
+         --anonymous, or WELLREAD_ANONYMOUS=1"
+    )
 }
 
 /// The region of a bucket of Amazon's, which any of their servers tells to anybody; `None` where it does not.

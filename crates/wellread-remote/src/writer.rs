@@ -11,13 +11,13 @@ use crate::bucket::Bucket;
 use crate::failure::Fault;
 use crate::link::Link;
 use crate::object::Object;
+use crate::uploads::{self, ABORT};
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::{ObjectStoreExt as _, PutPayload};
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// Bytes of a part. S3 has 10,000 of them, so an object has 156 GiB at most.
@@ -26,8 +26,6 @@ pub(crate) const PART: usize = 16 << 20;
 const AT_ONCE: usize = 4;
 /// Parts of an object at most.
 const PARTS: usize = 10_000;
-/// How long is waited for what was begun to be thrown away.
-const ABORT: Duration = Duration::from_secs(10);
 
 /// Parts that are on their way.
 struct Begun {
@@ -92,6 +90,9 @@ impl Upload {
 
     /// An object of which a part is lost is never completed.
     fn check(&self) -> io::Result<()> {
+        if uploads::is_closed() {
+            return Err(io::Error::other("the program is ending, and nothing is written any more"));
+        }
         if self.broken { Err(io::Error::other("an earlier part could not be written")) } else { Ok(()) }
     }
 
@@ -138,6 +139,8 @@ impl Upload {
             })
             .await
         })?;
+        let key = self.object.address.key.clone();
+        uploads::note(uploads::Begun { store: store.clone(), key, id: id.clone() });
         Ok(Begun { id, store, running: VecDeque::new(), done: vec![], next: 1 })
     }
 
@@ -254,6 +257,9 @@ impl Write for Upload {
             self.broken = true;
             self.finish()?;
             (self.broken, self.complete) = (false, true);
+            if let Some(begun) = &self.begun {
+                uploads::forget(&begun.id);
+            }
         }
         self.dirty = false;
         self.link.heads.forget(&self.object.address.to_string());
@@ -284,6 +290,7 @@ impl Drop for Upload {
         for (_, task) in &begun.running {
             task.abort();
         }
+        uploads::forget(&begun.id);
         let key = self.object.address.key.clone();
         let _ = self.link.wait(async move {
             let abort = begun.store.abort_multipart(&key, &begun.id);

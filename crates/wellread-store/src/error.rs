@@ -49,7 +49,10 @@ impl Error {
         use std::io::ErrorKind as K;
         let hint = match error.kind() {
             K::NotFound => Some("check the path"),
-            K::PermissionDenied => Some("check the permissions of the file and of its folder"),
+            // Of a server's refusal its own words say what to do.
+            K::PermissionDenied if error.get_ref().is_none() => {
+                Some("check the permissions of the file and of its folder")
+            }
             K::StorageFull | K::QuotaExceeded => Some("free some space or write elsewhere"),
             K::FileTooLarge => Some(FILE_TOO_LARGE_HINT),
             K::UnexpectedEof => Some("the file is probably truncated; copy or write it again"),
@@ -198,6 +201,10 @@ mod tests {
         let error = std::io::Error::from_raw_os_error(libc::EMFILE);
         let said = Error::io("a.parquet", "cannot open", &error).to_string();
         assert!(said.contains("ulimit -n"), "{said}");
+        let error = std::io::Error::from_raw_os_error(libc::EACCES);
+        assert!(Error::io("a", "cannot open", &error).to_string().contains("check the permissions"));
+        let refused = std::io::Error::new(std::io::ErrorKind::PermissionDenied, "the server answered 403");
+        assert_eq!(Error::io("s3://b/a", "cannot open", &refused).hint_text(), None);
         let error = std::io::Error::from_raw_os_error(libc::EIO);
         assert_eq!(Error::io("a.parquet", "cannot open", &error).hint_text(), None);
     }

@@ -3,8 +3,13 @@
 //! A first line says what the set is made of, and each line below it what was completed since: for folders with files
 //! per image the number of an image, for tables whatever their engine notes. A line that was cut off does not count.
 //! Images are complete from the first on: what follows a gap is written again.
+//!
+//! In another place than the file system it is an object (`journal/elsewhere.rs`), which notes images and nothing else.
 
-use crate::{Error, Result};
+mod elsewhere;
+
+use crate::{Error, Result, place};
+use elsewhere::{Notes, OTHER};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,10 +18,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Name of the journal in the folder.
 pub(crate) const NAME: &str = ".wellread-journal";
 
+/// Where a journal is kept.
+#[derive(Clone, Debug)]
+enum Kept {
+    File(Arc<Mutex<File>>),
+    Elsewhere(Arc<Mutex<Notes>>),
+}
+
 /// The journal of a folder that is being written; clones write to the same one.
 #[derive(Clone, Debug)]
 pub struct Journal {
-    file: Arc<Mutex<File>>,
+    kept: Kept,
     path: PathBuf,
     /// Bytes of the first line.
     head: usize,
@@ -79,12 +91,8 @@ impl Journal {
                 io(e)
             })?;
         } else if !text.starts_with(first.as_bytes()) {
-            return Err(Error::new(
-                target,
-                "an interrupted run left a part of it that was made of other images, with other options or by \
-                 another release",
-            )
-            .hint(format_args!("repeat the same command, or remove {}", folder.display())));
+            return Err(Error::new(target, OTHER)
+                .hint(format_args!("repeat the same command, or remove {}", folder.display())));
         }
         let text = text.get(first.len()..).filter(|_| !begun).unwrap_or_default();
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
@@ -97,8 +105,66 @@ impl Journal {
         rows.sort_unstable();
         rows.dedup();
         let complete = rows.iter().enumerate().take_while(|(i, row)| i == *row).count();
-        let file = Arc::new(Mutex::new(file));
-        Ok(Some(Self { file, path, head: first.len(), lines, complete, begun }))
+        let kept = Kept::File(Arc::new(Mutex::new(file)));
+        Ok(Some(Self { kept, path, head: first.len(), lines, complete, begun }))
+    }
+
+    /// The journal of a `folder` in another place than the file system, for the process `by`. Nothing is written yet.
+    ///
+    /// # Errors
+    /// A journal of something else; one that cannot be read.
+    pub(crate) fn elsewhere(folder: &Path, target: &Path, of: &str, by: &str) -> Result<Self> {
+        let path = folder.join(NAME);
+        let begun = !place::exists(&path);
+        let notes = Notes::read(&path, target, of, by)?;
+        let complete = notes.complete();
+        let kept = Kept::Elsewhere(Arc::new(Mutex::new(notes)));
+        Ok(Self { kept, path, head: 0, lines: vec![], complete, begun })
+    }
+
+    /// The process that has written the journal of a `folder` in another place last.
+    pub(crate) fn writer_elsewhere(folder: &Path) -> Option<String> {
+        elsewhere::writer(&folder.join(NAME))
+    }
+
+    /// Does something with the notes of another place; nothing for a file.
+    fn with_notes<T: Default>(&self, work: impl FnOnce(&mut Notes) -> std::io::Result<T>) -> Result<T> {
+        match &self.kept {
+            Kept::File(_) => Ok(T::default()),
+            Kept::Elsewhere(notes) => {
+                let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+                work(&mut notes).map_err(|e| Error::io(&self.path, "cannot write", &e))
+            }
+        }
+    }
+
+    /// Writes what was noted in another place, at once.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub(crate) fn write(&self) -> Result<()> {
+        self.with_notes(Notes::write)
+    }
+
+    /// Notes, in another place, that the set is whole and is moved to its place, which may be half there then.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub(crate) fn note_placing(&self) -> Result<()> {
+        self.with_notes(Notes::note_placing)
+    }
+
+    /// Whether an earlier run was moving the set to its place.
+    pub(crate) fn is_placing(&self) -> bool {
+        self.with_notes(|notes| Ok(notes.is_placing())).unwrap_or_default()
+    }
+
+    /// Writes nothing any more in another place: the folder goes.
+    pub(crate) fn close(&self) {
+        let _ = self.with_notes(|notes| {
+            notes.close();
+            Ok(())
+        });
     }
 
     /// Whether a living process writes to `folder`.
@@ -130,9 +196,10 @@ impl Journal {
     /// # Errors
     /// The journal cannot be written.
     pub fn keep(&mut self, lines: usize) -> Result<()> {
+        let Kept::File(file) = &self.kept else { return Ok(()) };
         self.lines.truncate(lines);
         let length = self.head + self.lines.iter().map(|line| line.len() + 1).sum::<usize>();
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = file.lock().unwrap_or_else(PoisonError::into_inner);
         file.set_len(length as u64).map_err(|e| Error::io(&self.path, "cannot write", &e))
     }
 
@@ -143,7 +210,10 @@ impl Journal {
     /// The journal cannot be read or written.
     pub(crate) fn strike_from(&self, row: usize) -> Result<bool> {
         let io = |e: std::io::Error| Error::io(&self.path, "cannot write", &e);
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Kept::File(file) = &self.kept else {
+            return self.with_notes(|notes| notes.strike_from(row)).map(|()| true);
+        };
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         let text = std::fs::read(&self.path).map_err(io)?;
         let mut kept = String::new();
         for line in String::from_utf8_lossy(text.get(self.head..).unwrap_or_default()).lines() {
@@ -162,15 +232,21 @@ impl Journal {
     /// # Errors
     /// The journal cannot be written.
     pub fn add(&self, row: usize) -> Result<()> {
-        self.note(&row.to_string())
+        match &self.kept {
+            Kept::File(_) => self.note(&row.to_string()),
+            Kept::Elsewhere(_) => self.with_notes(|notes| notes.add(row)),
+        }
     }
 
     /// Notes a line.
     ///
     /// # Errors
-    /// The journal cannot be written.
+    /// The journal cannot be written, or is in another place, where images alone are noted.
     pub fn note(&self, line: &str) -> Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Kept::File(file) = &self.kept else {
+            return Err(Error::new(&self.path, "only images that are complete are noted there"));
+        };
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         // One write, so that lines of several threads do not mix.
         file.write_all(format!("{line}\n").as_bytes()).map_err(|e| Error::io(&self.path, "cannot write", &e))
     }

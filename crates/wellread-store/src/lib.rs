@@ -39,6 +39,8 @@
 //! | [`concat`] | [`open`], [`open_all`]: a path, a glob, a folder of tables, several paths as one set |
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
 //! | [`entries`] | what lies in a folder, and what of it is no part of a set |
+//! | [`disk_cache`] | bytes of remote objects, kept on a disk of this machine |
+//! | `amount` | amounts of memory and of disk as users write them |
 //! | [`guard`] | panics of libraries become errors |
 //! | [`place`] | where bytes lie: files opened without waiting and read by position, folders listed, wherever they are |
 //! | [`mapping`] | files mapped into memory, read without a signal when they are shortened |
@@ -72,6 +74,7 @@
 //! | [`words`] | numbers of things in sentences |
 
 pub mod ahead;
+mod amount;
 pub mod bare_codec;
 pub mod cells;
 pub mod checksum;
@@ -80,6 +83,7 @@ pub mod convert;
 pub mod cover;
 mod delimited;
 pub mod direct;
+pub mod disk_cache;
 pub mod entries;
 pub mod error;
 pub mod fd_table;
@@ -138,6 +142,7 @@ pub mod verify;
 pub mod with_columns;
 pub mod write;
 
+pub use amount::{bytes_text, parse_bytes};
 pub use concat::{open, open_all};
 pub use error::{Error, FILE_TOO_LARGE_HINT, Result};
 pub use format::{Format, Missing, OpenOptions, Unmatched, formats};

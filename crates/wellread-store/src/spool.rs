@@ -65,9 +65,10 @@ impl LocalFile {
 /// It cannot be made.
 pub fn scratch(target: &Path, who: &str) -> Result<ScratchFolder> {
     ScratchFolder::new().map_err(|e| {
+        let folder = std::env::temp_dir();
         let cause = format_args!(
             "{who} knows files of this machine alone, and there is no folder for a copy in {}: {e}",
-            std::env::temp_dir().display()
+            folder.display()
         );
         Error::new(target, cause).hint("set TMPDIR to a folder that can be written to")
     })

@@ -4,11 +4,14 @@
 //! writer of the target that sees that the process has ended cleans up). Nothing is synchronised to the disk: it does not hold when
 //! the machine loses power soon after. What takes the place of something has its mode and, where the system lets it, its owner.
 //!
-//! All but renaming is the file system's own. In another [`place`] nothing is replaced or gone on with.
+//! Locks and links are the file system's own; how output gets into another [`place`] is in `staged/elsewhere.rs`.
 
 mod cleaning;
+mod elsewhere;
+mod held;
 mod in_order;
 mod leftovers;
+mod names;
 mod remove;
 mod renaming;
 mod replace;
@@ -18,55 +21,29 @@ mod writer;
 
 pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
+pub use held::hold;
 pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_beside, leftovers_of};
+pub use names::part;
 pub use reserved::Reserved;
 pub use scratch::ScratchFolder;
 pub use writer::process_mark;
 
-use crate::entries::{OLD, PARTIAL, RESUME};
+use crate::entries::OLD;
 use crate::journal::{self, Journal};
 use crate::{Error, Result, WriteOptions, place};
 use cleaning::{RESUMABLE, unfinished};
+use held::{is_busy, pause};
 use leftovers::remove_leftovers;
+use names::{partial_name, resume_folder};
 use remove::remove_any;
 use renaming::{is_taken, keep_access, move_new};
 use replace::{may_be_replaced, through_links};
-use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 /// How often a target is cleared that other processes write to at the same time.
 const ATTEMPTS: usize = 100;
-
-/// Holds `folder` for writing several outputs that belong together, until the handle is dropped. `None` where the file
-/// system has no locks of folders.
-///
-/// # Errors
-/// Another process holds it.
-pub fn hold(folder: &Path) -> Result<Option<File>> {
-    let Ok(handle) = File::open(folder) else { return Ok(None) };
-    match handle.try_lock() {
-        Ok(()) => Ok(Some(handle)),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::new(folder, "another process is writing to it").hint("wait until it has finished"))
-        }
-        Err(TryLockError::Error(_)) => Ok(None),
-    }
-}
-
-/// The folder with the part of `target` that an interrupted run has left and that can be gone on with, or that a run is writing.
-pub fn part(target: &Path) -> Option<PathBuf> {
-    let folder = resume_folder(&through_links(target).ok()?);
-    folder.exists().then_some(folder)
-}
-
-/// Where a part of `target` is kept when writing is interrupted.
-fn resume_folder(target: &Path) -> PathBuf {
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    target.with_file_name(format!("{RESUME}{name}"))
-}
 
 /// A file or folder being written under a temporary name beside its final place.
 ///
@@ -98,7 +75,7 @@ impl Staged {
         let staged = Self::place(target, overwrite)?;
         // What a run left that could have been resumed is not wanted any more.
         let left = resume_folder(&staged.target);
-        if !Journal::is_busy(&left) {
+        if !is_busy(&left) {
             remove_any(&left);
         }
         Ok(staged)
@@ -106,7 +83,7 @@ impl Staged {
 
     fn place(target: &Path, overwrite: bool) -> Result<Self> {
         if place::is_registered(target) {
-            return Self::elsewhere(target);
+            return Self::elsewhere(target, overwrite);
         }
         if !overwrite && target.symlink_metadata().is_ok() {
             return Err(Error::new(target, "already exists").hint("choose another name or pass --overwrite"));
@@ -130,12 +107,39 @@ impl Staged {
     }
 
     /// In a place other than the file system.
-    fn elsewhere(target: &Path) -> Result<Self> {
-        if place::exists(target) {
-            return Err(Error::new(target, "already exists").hint("choose another name"));
+    fn elsewhere(target: &Path, overwrite: bool) -> Result<Self> {
+        elsewhere::check_target(target, overwrite)?;
+        let name = target.file_name().ok_or_else(|| Error::new(target, "is no file name to write to"))?;
+        if let Some(parent) = target.parent() {
+            remove_leftovers(parent, &name.to_string_lossy());
         }
         let (target, temporary) = (target.to_owned(), partial_name(target));
-        Ok(Self { target, temporary, overwrite: false, remove: true, resumable: false, journal: None })
+        unfinished().push(temporary.clone());
+        Ok(Self { target, temporary, overwrite, remove: true, resumable: false, journal: None })
+    }
+
+    /// As [`Self::resumable`], in a place other than the file system.
+    fn resumable_elsewhere(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
+        let temporary = resume_folder(target);
+        if is_busy(&temporary) {
+            return Err(
+                Error::new(target, "another process is writing it").hint("wait until it has finished")
+            );
+        }
+        let journal = Journal::elsewhere(&temporary, target, of, &process_mark(std::process::id()))?;
+        // What was being put there is half of this set.
+        let is_placing = journal.is_placing();
+        if !is_placing {
+            elsewhere::check_target(target, overwrite)?;
+        }
+        journal.write()?;
+        if journal.begun() {
+            // Whatever is there, no journal knows it.
+            elsewhere::clear(&temporary, journal::NAME)?;
+        }
+        RESUMABLE.fetch_add(1, Ordering::Relaxed);
+        let (target, overwrite) = (target.to_owned(), overwrite || is_placing);
+        Ok(Self { target, temporary, overwrite, remove: false, resumable: true, journal: Some(journal) })
     }
 
     /// As [`Self::new`] for a folder that is kept when writing is interrupted, and gone on with: with a journal of
@@ -144,6 +148,9 @@ impl Staged {
     /// # Errors
     /// As [`Self::new`]; what an earlier run left is of something else, or its process still lives.
     pub fn resumable(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
+        if place::is_registered(target) {
+            return Self::resumable_elsewhere(target, overwrite, of);
+        }
         for attempt in 1..=ATTEMPTS {
             if let Some(staged) = Self::try_resumable(target, overwrite, of)? {
                 return Ok(staged);
@@ -193,7 +200,8 @@ impl Staged {
     /// # Errors
     /// As [`Self::new`] and [`Self::resumable`].
     pub fn for_table(target: &Path, options: &WriteOptions) -> Result<Self> {
-        let staged = Self::folder(target, options, false)?;
+        // What engines note is more than which images are complete.
+        let staged = Self::folder(target, options, place::is_registered(target))?;
         staged.create_dir()?;
         Ok(staged)
     }
@@ -204,7 +212,7 @@ impl Staged {
     /// As [`Self::new`] and [`Self::resumable`]; a target that is a single image and cannot be resumed.
     pub(crate) fn folder(target: &Path, options: &WriteOptions, single: bool) -> Result<Self> {
         match &options.resume {
-            Some(_) if single || place::is_registered(target) => Err(Error::new(
+            Some(_) if single => Err(Error::new(
                 target,
                 "is written as a whole, not image by image, so that an interrupted run cannot be gone on with",
             )
@@ -269,11 +277,15 @@ impl Staged {
         // Held until the output is in place, except where no folder can be moved with a file open in it.
         let journal = self.journal.take();
         let had_journal = journal.is_some();
-        let journal = journal.filter(|_| !cfg!(windows));
-        self.place_at_target(&self.temporary)?;
+        let journal = journal.filter(|_| !cfg!(windows) || place::is_registered(&self.target));
+        journal.as_ref().map_or(Ok(()), Journal::note_placing)?;
+        let placed = self.place_at_target(&self.temporary);
+        self.keep_half_placed(placed)?;
         self.remove = false;
+        journal.iter().for_each(Journal::close);
         if had_journal {
-            std::fs::remove_file(self.target.join(journal::NAME))
+            place::of(&self.target)
+                .remove_file(&self.target.join(journal::NAME))
                 .map_err(|e| Error::io(&self.target, "cannot remove the journal", &e))?;
         }
         drop(journal);
@@ -285,16 +297,29 @@ impl Staged {
     /// # Errors
     /// As [`Self::commit`].
     pub fn commit_file(mut self, name: &str) -> Result<()> {
-        self.place_at_target(&self.temporary.join(name))?;
+        self.journal.as_ref().map_or(Ok(()), Journal::note_placing)?;
+        let placed = self.place_at_target(&self.temporary.join(name));
+        self.keep_half_placed(placed)?;
+        self.journal.iter().for_each(Journal::close);
         self.remove = true;
         Ok(())
+    }
+
+    /// Keeps the output where it could not be put in place of what was there: in another place half of that may be gone by now.
+    fn keep_half_placed(&mut self, placed: Result<()>) -> Result<()> {
+        if placed.is_err() && self.overwrite && place::is_registered(&self.target) {
+            self.remove = false;
+            let kept = format!("all of the new output is kept in {}", self.temporary.display());
+            return placed.map_err(|error| error.hint(kept));
+        }
+        placed
     }
 
     /// Moves `from` to the target, whatever other processes do there at the same time.
     fn place_at_target(&self, from: &Path) -> Result<()> {
         let cannot = |e: &io::Error| Error::io(&self.target, "cannot move the finished output into place", e);
         if place::is_registered(&self.target) {
-            return place::rename(from, &self.target).map_err(|e| cannot(&e));
+            return elsewhere::put_in_place(from, &self.target, self.overwrite);
         }
         if !self.overwrite {
             return move_new(from, &self.target).map_err(|e| match e.kind() {
@@ -352,24 +377,12 @@ impl Drop for Staged {
 
 impl Output for Staged {
     fn remove(&self) {
+        self.journal.iter().for_each(Journal::close);
         remove_any(&self.temporary);
     }
     fn keep_before(&self, row: usize) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.strike_from(row).unwrap_or(false))
     }
-}
-
-/// A name beside `target` that no other writer has.
-fn partial_name(target: &Path) -> PathBuf {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    let n = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    target.with_file_name(format!("{PARTIAL}{}-{n}-{name}", process_mark(std::process::id())))
-}
-
-/// Lets other writers of a target finish, the longer the more often it was tried.
-fn pause(attempt: usize) {
-    std::thread::sleep(Duration::from_millis(attempt.min(20) as u64));
 }
 
 fn being_replaced(target: &Path) -> Error {

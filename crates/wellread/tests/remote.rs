@@ -63,6 +63,16 @@ fn sets_of_engines_are_written_to_a_bucket() {
         assert_alike(&*recognised(&other), &*recognised(&local));
         let again = create(&other, format, &options(None, None)).err().unwrap().to_string();
         assert!(again.contains("already exists"), "{again}");
+        let overwrite = WriteOptions { overwrite: true, ..options(None, None) };
+        if format == "duckdb" {
+            let refused = create(&other, format, &overwrite).err().unwrap().to_string();
+            assert!(refused.contains("is not replaced there"), "{refused}");
+            continue;
+        }
+        write(&other, format, &overwrite);
+        assert_alike(&*recognised(&other), &*recognised(&local));
+        let resume = WriteOptions { resume: Some("these".into()), ..options(None, None) };
+        assert!(create(&other, format, &resume).is_err());
     }
     let keys = server::keys("engines-written/");
     assert!(!keys.iter().any(|key| key.contains(".wellread-")), "{keys:?}");

@@ -23,7 +23,7 @@ use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{Error, Format, Store, WriteOptions, labels, masks, registry, staged, unkept};
+use wellread_store::{Error, Format, Store, WriteOptions, labels, masks, place, registry, staged, unkept};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
@@ -183,7 +183,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     let part = staged::part(&args.target).filter(|_| !args.resume);
     let mut writer = registry::create(&args.target, format.name, &options)?;
-    if let Some(part) = part.filter(|part| !part.exists()) {
+    if let Some(part) = part.filter(|part| !place::exists(part)) {
         ui.hint(format!(
             "note: {}, which an interrupted run with --resume had left, was removed: this run begins anew",
             part.display()

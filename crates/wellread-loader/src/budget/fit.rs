@@ -94,7 +94,7 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
     let kept = |(estimate, sizes): &(MemoryEstimate<'_>, Sizes)| {
         let of_cache = |cache: &Cache| match cache {
             // Mapped: the operating system's to keep or drop.
-            Cache::File { .. } => 0,
+            Cache::File { .. } | Cache::Disk(_) => 0,
             _ => cache.limit().min(sizes.all),
         };
         estimate.dataset.caches().iter().map(of_cache).fold(0, usize::saturating_add)

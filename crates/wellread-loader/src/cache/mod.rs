@@ -16,6 +16,7 @@
 //! | `compressed-lru:SIZE` | LZ4-compressed images, those used last | as `compressed`, and one lock per image and batch |
 //! | `file[:SIZE]` | decoded images in a memory-mapped file, shared by all processes of the machine and later runs | their pixels on disk; page cache, once for all processes |
 //! | `preload[:SIZE]` | as `memory`, filled by a thread of its own from the start on | the same; reads ahead of the training |
+//! | `disk:FOLDER:SIZE` | of sets behind a network: bytes as they were fetched, those used last, on a disk of this machine, shared by all of its processes and later runs | the bytes of the set on disk; decoding in each epoch |
 //! | `chunked:ROWS[:SIZE]` | as `memory`; a miss reads this many neighbouring rows at once | the same; the first batch waits for more |
 //!
 //! [`CacheReport`] says what a policy came to: bytes, images, hits and misses.
@@ -33,9 +34,12 @@ pub use mapped::leftovers;
 pub(crate) use store::CachedStore;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use wellread_store::Result;
+use wellread_store::disk_cache::{self, DiskCacheSpec};
+use wellread_store::{Error, Result, bytes_text, place};
+
+pub use wellread_store::parse_bytes;
 
 /// What is kept of images that have been read.
 ///
@@ -78,6 +82,9 @@ pub enum Cache {
         /// Bytes of pixels that are kept at most.
         limit: usize,
     },
+    /// Bytes of a set behind a network, on a disk of this machine ([`wellread_store::disk_cache`]): ranges of its objects as they were
+    /// fetched, those used last. The process uses it from then on for all sets behind a network that it reads.
+    Disk(DiskCacheSpec),
     /// As [`Cache::Memory`], filled in storage order by a thread of its own that begins at once, while the training
     /// reads what it needs.
     Preload {
@@ -106,15 +113,35 @@ impl Cache {
             Self::Compressed { .. } => "compressed",
             Self::CompressedLru { .. } => "compressed-lru",
             Self::File { .. } => "file",
+            Self::Disk(_) => "disk",
             Self::Preload { .. } => "preload",
             Self::Chunked { .. } => "chunked",
         }
+    }
+
+    /// Makes ready what is to be there before the set at `set` is opened: a cache on disk, which keeps what opening reads as well.
+    ///
+    /// # Errors
+    /// A cache on disk whose folder cannot be used; a set on this machine, of which it would keep nothing.
+    pub fn begin(&self, set: &Path) -> Result<()> {
+        let Self::Disk(spec) = self else { return Ok(()) };
+        // Of sets in several buckets what they have in common is `s3:`.
+        let is_remote = |path: &Path| place::is_registered(path);
+        if !is_remote(set) && !is_remote(Path::new(&format!("{}//bucket", set.display()))) {
+            let cause = "lies on this machine, and a cache on disk keeps bytes of sets behind a network";
+            return Err(Error::new(set, cause).choice().hint(format_args!(
+                "leave the cache out, or choose file, memory or lru; of a table here that names images in a bucket: {}={spec}",
+                disk_cache::VARIABLE
+            )));
+        }
+        disk_cache::begin(spec).map(drop)
     }
 
     /// Bytes that are kept at most.
     pub const fn limit(&self) -> usize {
         match self {
             Self::None => 0,
+            Self::Disk(spec) => spec.limit as usize,
             Self::Memory { limit }
             | Self::Lru { limit }
             | Self::Compressed { limit }
@@ -129,16 +156,15 @@ impl Cache {
 impl fmt::Display for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
+        if let Self::Disk(spec) = self {
+            return write!(f, ":{spec}");
+        }
         if let Self::Chunked { rows, .. } = self {
             write!(f, ":{rows}")?;
         }
         match self.limit() {
             0 | usize::MAX => Ok(()),
-            limit => {
-                let units = ["", "KiB", "MiB", "GiB", "TiB"];
-                let unit = (limit.trailing_zeros() as usize / 10).min(units.len() - 1);
-                write!(f, ":{}{}", limit >> (10 * unit), units[unit])
-            }
+            limit => write!(f, ":{}", bytes_text(limit as u64)),
         }
     }
 }
@@ -149,6 +175,12 @@ impl FromStr for Cache {
     /// Reads a policy as in the table of the module; SIZE is an amount of memory, such as `512MiB`, `1.5GiB` or plain
     /// bytes. A size alone is that of `memory`.
     fn from_str(text: &str) -> std::result::Result<Self, String> {
+        if text == "disk" {
+            return Err("disk needs a folder and a size, as in disk:/scratch/wellread:200GiB".into());
+        }
+        if let Some(spec) = text.strip_prefix("disk:") {
+            return spec.parse().map(Self::Disk);
+        }
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
         if name.starts_with(|c: char| c.is_ascii_digit()) && parts.clone().next().is_none() {
@@ -187,35 +219,10 @@ impl FromStr for Cache {
             "chunked" => Ok(Self::Chunked { rows, limit }),
             _ => Err(format!(
                 "{name:?} is no cache: none, memory[:SIZE], lru:SIZE, compressed[:SIZE], compressed-lru:SIZE, \
-                 file[:SIZE], preload[:SIZE] or chunked:ROWS[:SIZE]"
+                 file[:SIZE], disk:FOLDER:SIZE, preload[:SIZE] or chunked:ROWS[:SIZE]"
             )),
         }
     }
-}
-
-/// Reads an amount of memory, such as `512MiB`, `1.5GiB`, `2G` or plain bytes: a number of bytes, at least 1.
-///
-/// # Errors
-/// Anything else.
-pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
-    let text = text.trim();
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let unit = unit.trim().to_ascii_lowercase();
-    let shift = match unit.trim_end_matches('b').trim_end_matches('i') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ if !number.is_empty() => return Err(format!("{text:?}: unknown unit; use KiB, MiB or GiB")),
-        _ => 0,
-    };
-    let bytes = number.parse::<f64>().ok().map(|n| n * (1u64 << shift) as f64);
-    bytes
-        .filter(|n| (1.0..1e18).contains(n))
-        .map(|n| n as u64)
-        .ok_or_else(|| format!("{text:?} is no amount of memory; write 512MiB or 1GiB"))
 }
 
 /// What a cache holds and has done.
@@ -276,6 +283,7 @@ mod tests {
             ("compressed-lru:1MiB", Cache::CompressedLru { limit: 1 << 20 }),
             ("compressed", Cache::Compressed { limit: usize::MAX }),
             ("file:3KiB", Cache::File { folder: None, limit: 3072 }),
+            ("disk:/a:b:3GiB", Cache::Disk(DiskCacheSpec { folder: "/a:b".into(), limit: 3 << 30 })),
             ("preload", Cache::Preload { limit: usize::MAX }),
             ("chunked:64:2GiB", Cache::Chunked { rows: 64, limit: 2 << 30 }),
         ] {
@@ -287,6 +295,9 @@ mod tests {
         for wrong in [
             "",
             "disk",
+            "disk:",
+            "disk:/scratch",
+            "disk:s3://bucket/a:1GiB",
             "lru",
             "compressed-lru",
             "memory:",

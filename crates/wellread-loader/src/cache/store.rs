@@ -38,14 +38,15 @@ impl PixelSink for RenumberingSink<'_> {
 }
 
 impl CachedStore {
-    /// `inner` behind a cache; `None` for [`Cache::None`].
+    /// `inner` behind a cache; `None` for [`Cache::None`] and [`Cache::Disk`].
     ///
     /// # Errors
     /// A cache file or a thread that cannot be made.
     pub(crate) fn new(inner: Arc<dyn Store>, cache: &Cache) -> Result<Option<Self>> {
         let rows = inner.len();
         let shelf: Box<dyn CacheBackend> = match cache {
-            Cache::None => return Ok(None),
+            // On disk lie bytes as they were fetched: below the set, not before it.
+            Cache::None | Cache::Disk(_) => return Ok(None),
             Cache::Memory { limit } | Cache::Preload { limit } | Cache::Chunked { limit, .. } => {
                 Box::new(Memory::new(rows, *limit))
             }

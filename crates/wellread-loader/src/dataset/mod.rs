@@ -154,8 +154,10 @@ impl Dataset {
     /// their cells, and not the crops.
     ///
     /// # Errors
-    /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started.
+    /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started, with [`Cache::Disk`]
+    /// as [`Cache::begin`].
     pub fn with_cache(mut self, cache: &Cache) -> Result<Self> {
+        cache.begin(self.store.path())?;
         if let Some(beside) = &self.beside {
             return Self::of_columns(beside.images.clone().with_cache(cache)?, Arc::clone(&beside.columns));
         }

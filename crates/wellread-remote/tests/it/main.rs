@@ -4,10 +4,12 @@
 use wellread_remote as _;
 
 mod ahead;
+mod disk_cache;
 mod faults;
 mod formats;
 mod gate;
 mod loading;
+mod replacing;
 mod request;
 mod server;
 #[path = "../../../wellread-store/tests/it/place_sets.rs"]

@@ -124,6 +124,16 @@ pub(crate) fn requests(path: &str) -> Vec<String> {
     ours.map(|(method, _, range)| format!("{method} {range}").trim_end().to_owned()).collect()
 }
 
+/// Method and path of the requests that change something below a path, in their order.
+pub(crate) fn changes(prefix: &str) -> Vec<String> {
+    let state = state();
+    let ours = state
+        .log
+        .iter()
+        .filter(|(method, of, _)| of.starts_with(prefix) && !matches!(&**method, "GET" | "HEAD"));
+    ours.map(|(method, of, _)| format!("{method} {of}")).collect()
+}
+
 fn serve(connection: TcpStream) {
     let Ok(mut to) = connection.try_clone() else { return };
     let mut from = BufReader::new(connection);

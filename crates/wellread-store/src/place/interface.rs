@@ -138,6 +138,26 @@ pub trait Place: Send + Sync + Debug {
         self.canonical(folder).map(Identity::Path)
     }
 
+    /// All files at `path` and below it, by their paths from there, in no order; none where nothing is.
+    fn files_below(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let there = match self.metadata(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+            there => there?,
+        };
+        if !there.is_folder() {
+            return Ok(vec![PathBuf::new()]);
+        }
+        let (mut found, mut folders) = (vec![], vec![PathBuf::new()]);
+        while let Some(folder) = folders.pop() {
+            for entry in self.list(&path.join(&folder))? {
+                let entry = entry?;
+                let inside = folder.join(entry.name());
+                if entry.kind()? == Kind::Folder { folders.push(inside) } else { found.push(inside) }
+            }
+        }
+        Ok(found)
+    }
+
     /// Whether sets can be written here: the methods below.
     fn is_writable(&self) -> bool {
         false
@@ -178,6 +198,10 @@ pub trait Place: Send + Sync + Debug {
         let _ = path;
         Err(read_only())
     }
+
+    /// Throws away what this process has begun to write here and not completed, and completes nothing afterwards: for the moment before
+    /// it ends.
+    fn abandon(&self) {}
 }
 
 fn read_only() -> io::Error {

@@ -240,6 +240,13 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     of(from).rename(from, to)
 }
 
+/// Throws away what this process has begun to write in places and not completed ([`Place::abandon`]).
+pub(crate) fn abandon() {
+    for one in inventory::iter::<Registration>() {
+        one.place.abandon();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

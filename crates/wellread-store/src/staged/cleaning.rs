@@ -1,6 +1,7 @@
 //! What this process has begun and not finished, and its removal when the process is interrupted.
 
 use super::remove::{LOOKS, remove_any};
+use crate::place;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,16 +37,22 @@ pub fn is_writing() -> bool {
 /// Removes all output that this process has begun and not finished: for the moment before it ends on a signal. `true`
 /// where some is kept for a later run to go on with.
 pub fn remove_unfinished() -> bool {
+    place::abandon();
     let kept = remove_all(&mut unfinished());
     remove_made();
     kept
 }
 
-/// As [`remove_unfinished`], for a thread that may hold the lock that this takes: then nothing is done, and `None` says so.
+/// As [`remove_unfinished`], for a thread that may hold the lock that this takes: then nothing is done, and `None` says so. What lies in
+/// other places stays, since requests take memory and threads; the next writer of its target removes it.
 pub fn try_remove_unfinished() -> Option<bool> {
+    let here = |mut paths: MutexGuard<'_, Vec<PathBuf>>| {
+        paths.retain(|path| !place::is_registered(path));
+        remove_all(&mut paths)
+    };
     let kept = match UNFINISHED.try_lock() {
-        Ok(mut paths) => Some(remove_all(&mut paths)),
-        Err(TryLockError::Poisoned(paths)) => Some(remove_all(&mut paths.into_inner())),
+        Ok(paths) => Some(here(paths)),
+        Err(TryLockError::Poisoned(paths)) => Some(here(paths.into_inner())),
         Err(TryLockError::WouldBlock) => None,
     };
     remove_made();

@@ -1,6 +1,7 @@
 //! A finished folder moved in a place where files are moved one by one: what makes a set of it goes last.
 
 use super::Staged;
+use super::elsewhere;
 use super::remove::remove_any;
 use crate::{Error, Result, place};
 use std::io;
@@ -12,18 +13,24 @@ impl Staged {
     ///
     /// # Errors
     /// As [`Self::commit`].
-    pub fn commit_with_last(self, last: &Path) -> Result<()> {
+    pub fn commit_with_last(mut self, last: &Path) -> Result<()> {
         if !place::is_registered(&self.target) {
             return self.commit();
         }
+        let old = elsewhere::to_go(&self.temporary, &self.target, self.overwrite)?;
         let (from, to) = (self.temporary.join(last), self.target.join(last));
         let mut moved = vec![];
-        move_beside(&from, &to, &mut moved).and_then(|()| place::rename(&from, &to)).map_err(|e| {
-            for path in &moved {
+        let placed = move_beside(&from, &to, &mut moved).and_then(|()| place::rename(&from, &to));
+        let placed = placed.map_err(|e| {
+            // Of what was replaced nothing comes back by that.
+            let gone: &[PathBuf] = if self.overwrite { &[] } else { &moved };
+            for path in gone {
                 remove_any(path);
             }
             Error::io(&self.target, "cannot move the finished output into place", &e)
-        })
+        });
+        self.keep_half_placed(placed)?;
+        elsewhere::remove(&self.target, &old)
     }
 }
 

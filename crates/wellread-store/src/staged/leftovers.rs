@@ -5,6 +5,7 @@ use super::remove::remove_any;
 use super::writer::{Life, life, life_of};
 use crate::entries::{OLD, PARTIAL, RESUME};
 use crate::journal::Journal;
+use crate::place;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -118,14 +119,14 @@ fn size(path: &Path) -> (u64, SystemTime) {
 /// Removes partial outputs of the same target whose writing process is known to have ended. What such a process moved aside
 /// goes when something is in its place.
 pub(super) fn remove_leftovers(parent: &Path, name: &str) {
-    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    let Ok(entries) = place::list(parent) else { return };
     let replaced = parent.join(name).symlink_metadata().is_ok();
     for entry in entries.flatten() {
-        let file = entry.file_name();
+        let file = entry.name();
         let Some((process, of)) = file.to_str().and_then(written_by) else { continue };
         let ours = of == name || replaced && of.strip_suffix(OLD) == Some(name);
         if ours && life(process) == Life::Gone {
-            remove_any(&entry.path());
+            remove_any(&parent.join(&file));
         }
     }
 }

@@ -34,6 +34,11 @@ fn is_replaceable(target: &Path, there: FileType) -> Result<()> {
     if !there.is_dir() {
         return Err(Error::new(target, "is neither a file nor a folder and is not replaced"));
     }
+    folder_may_be_replaced(target)
+}
+
+/// Whether the folder at `target`, of whatever place, holds a set of images and nothing else.
+pub(super) fn folder_may_be_replaced(target: &Path) -> Result<()> {
     let Some(entry) = foreign_entry(target)? else { return Ok(()) };
     let cause =
         format_args!("is a folder that holds more than a set of images ({entry}) and is not replaced");

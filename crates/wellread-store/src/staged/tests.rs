@@ -1,6 +1,7 @@
 //! One writer, several, and what a killed one leaves.
 
 use super::*;
+use std::time::Duration;
 
 #[test]
 fn appears_whole_or_not_at_all() {

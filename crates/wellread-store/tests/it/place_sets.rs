@@ -1,9 +1,12 @@
 //! Sets of images in every built-in format, and what it takes for two of them to be the same: for tests of places, also those of
 //! `wellread-remote`.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open, place, read_image};
+use wellread_store::{
+    ImageView, OpenOptions, Store, StoreWriter, WriteOptions, create, open, place, read_image,
+};
 
 const SHAPE: Shape = Shape([1, 1, 1, 40, 56]);
 /// No order of file names: an index of names stands beside the images.
@@ -35,13 +38,18 @@ pub(crate) fn options(variant: Option<&str>, shard: Option<usize>) -> WriteOptio
 
 pub(crate) fn write(path: &Path, format: &str, options: &WriteOptions) {
     let mut writer = create(path, format, options).unwrap_or_else(|e| panic!("{e}"));
-    for (row, name) in NAMES.iter().enumerate() {
+    write_rows(&mut *writer, 0..NAMES.len());
+    writer.finish().unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Writes some rows of the set.
+pub(crate) fn write_rows(writer: &mut dyn StoreWriter, rows: Range<usize>) {
+    for row in rows {
         let pixels: Vec<u8> = (0..SHAPE.pixels()).map(|i| (row * 91 + i * 7 % 241) as u8).collect();
-        let metadata = ImageMetadata::named(*name);
+        let metadata = ImageMetadata::named(NAMES[row]);
         let view = ImageView { metadata: &metadata, shape: SHAPE, dtype: PixelType::U8, pixels: &pixels };
         writer.write(&view).unwrap_or_else(|e| panic!("{e}"));
     }
-    writer.finish().unwrap_or_else(|e| panic!("{e}"));
 }
 
 /// Puts a local file, or all that is in a folder, at an address.

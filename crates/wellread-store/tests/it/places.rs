@@ -1,9 +1,10 @@
 //! Sets in a place of another kind than the file system: every format reads and writes them, and none knows of it.
 
 use crate::memory_place::{below, lose};
-use crate::place_sets::{SETS, assert_same, copy, options, recognised, write};
+use crate::place_sets::{NAMES, SETS, assert_same, copy, options, recognised, write, write_rows};
 use std::path::{Path, PathBuf};
-use wellread_store::{OpenOptions, WriteOptions, create, open, read_image};
+use wellread_image::ImageMetadata;
+use wellread_store::{OpenOptions, WriteOptions, create, open, place, read_image, staged};
 
 #[test]
 fn every_format_reads_what_lies_elsewhere() {
@@ -33,12 +34,65 @@ fn every_format_writes_elsewhere() {
         // What is not finished leaves nothing.
         let unfinished = root.join(format!("unfinished-{name}"));
         drop(create(&unfinished, format, &options).unwrap_or_else(|e| panic!("{e}")));
-        let resume = WriteOptions { resume: Some("these".into()), ..options };
-        assert!(create(&unfinished, format, &resume).is_err());
         assert!(below(&unfinished).is_empty());
+        let others = WriteOptions { overwrite: true, ..options };
+        write(&other, format, &others);
+        assert_same(&*recognised(&other), &*recognised(&local));
     }
     let hidden = |file: &PathBuf| file.to_string_lossy().contains(".wellread-");
     assert!(!below(root).iter().any(hidden), "{:?}", below(root));
+}
+
+#[test]
+fn what_was_interrupted_elsewhere_is_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Path::new("memory://resumed");
+    for (name, format, variant, shard) in SETS {
+        let (local, other) = (dir.path().join(name), root.join(name));
+        let options = options(variant, shard);
+        write(&local, format, &options);
+        let resume = WriteOptions { resume: Some("these".into()), ..options };
+        let is_by_image = matches!(name, "tiff" | "tiff-plain" | "zarr" | "zarr-0.4" | "zarr-shards" | "png");
+        if !is_by_image {
+            assert!(create(&other, format, &resume).is_err(), "{name}");
+            continue;
+        }
+        let mut writer = create(&other, format, &resume).unwrap_or_else(|e| panic!("{e}"));
+        write_rows(&mut *writer, 0..2);
+        drop(writer);
+        let error = create(&other, format, &WriteOptions { resume: Some("those".into()), ..resume.clone() });
+        assert!(error.err().unwrap().to_string().contains("other images"), "{name}");
+        assert!(!below(&staged::part(&other).unwrap()).is_empty() && below(&other).is_empty());
+        let mut writer = create(&other, format, &resume).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(writer.complete(), 2, "{name}");
+        NAMES[..2].iter().for_each(|name| writer.skip(&ImageMetadata::named(*name)).unwrap());
+        write_rows(&mut *writer, 2..NAMES.len());
+        writer.finish().unwrap_or_else(|e| panic!("{e}"));
+        assert_same(&*recognised(&other), &*recognised(&local));
+    }
+    let hidden = |file: &PathBuf| file.to_string_lossy().contains(".wellread-");
+    assert!(!below(root).iter().any(hidden), "{:?}", below(root));
+}
+
+#[test]
+fn what_is_replaced_elsewhere_is_a_set_and_nothing_else() {
+    let root = Path::new("memory://replaced");
+    let set = root.join("set");
+    let overwrite = WriteOptions { overwrite: true, ..WriteOptions::default() };
+    write(&set, "ome-zarr", &options(Some("0.4"), None));
+    write(&set, "tiff", &overwrite);
+    assert!(!below(&set).iter().any(|file| file.to_string_lossy().contains(".zarr")));
+    assert_eq!(recognised(&set).format(), "tiff");
+    place::write(&set.join("notes.txt"), b"mine").unwrap();
+    let error = create(&set, "tiff", &overwrite).err().unwrap().to_string();
+    assert!(error.contains("holds more than a set of images (notes.txt"), "{error}");
+    // A file takes the place of a folder, and a folder that of a file.
+    let table = root.join("table");
+    write(&table, "ome-arrow-dataset", &WriteOptions::default());
+    write(&table, "parquet", &overwrite);
+    assert_eq!(below(&table), [table.as_path()]);
+    write(&table, "ome-arrow-dataset", &overwrite);
+    assert!(below(&table).len() > 1 && !below(&table).contains(&table));
 }
 
 #[test]

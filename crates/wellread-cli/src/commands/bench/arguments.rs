@@ -118,7 +118,8 @@ pub struct Args {
     #[arg(help_heading = "Data loader: batches", long)]
     keep_open: bool,
     /// With --keep-open, what is kept of images from epoch to epoch: none, memory[:SIZE] or SIZE, lru:SIZE,
-    /// compressed[:SIZE], compressed-lru:SIZE, file[:SIZE], preload[:SIZE], chunked:ROWS[:SIZE]; several are compared.
+    /// compressed[:SIZE], compressed-lru:SIZE, file[:SIZE], disk:FOLDER:SIZE (of sets in a bucket), preload[:SIZE],
+    /// chunked:ROWS[:SIZE]; several are compared.
     #[arg(help_heading = "Data loader: batches", long, value_name = "POLICY", value_delimiter = ',', default_value = listed(&Config::default().loader_caches))]
     loader_cache: Vec<Cache>,
     /// Random crops of this size instead of whole images, others in each epoch; what is read for the bytes used is in
@@ -209,8 +210,8 @@ impl Args {
     /// Choices that do not go together.
     pub(super) fn config(&self) -> Outcome<Config> {
         let sweeps = distinct(self.sweep.as_deref().unwrap_or_default());
-        // A file outlives the loader; what is in memory goes with it.
-        let lost = |cache: &&Cache| !matches!(cache, Cache::None | Cache::File { .. });
+        // Files outlive the loader; what is in memory goes with it.
+        let lost = |cache: &&Cache| !matches!(cache, Cache::None | Cache::File { .. } | Cache::Disk(_));
         if let Some(cache) = self.loader_cache.iter().find(lost).filter(|_| !self.keep_open) {
             return Err(Failure::Usage(format!(
                 "--loader-cache {cache} keeps nothing without --keep-open: each round would begin with an empty one"

@@ -5,7 +5,7 @@ use super::super::{known_format, place_of};
 use super::layouts::LayoutArg;
 use crate::output::{Failure, Outcome};
 use std::path::{Path, PathBuf};
-use wellread_store::{Format, Store, registry};
+use wellread_store::{Format, Store, place, registry};
 
 /// The format to write: as it is named, by a layout, or by the ending of the target's name.
 pub(super) fn target_format(
@@ -67,12 +67,17 @@ fn guess_format(target: &Path) -> Outcome<&'static Format> {
     )))
 }
 
+/// A path without links, where something is; an address as it is.
+fn whole(path: &Path) -> std::io::Result<PathBuf> {
+    if place::is_registered(path) { Ok(path.to_owned()) } else { path.canonicalize() }
+}
+
 /// Refuses to write into the source, or over a folder that holds it.
 pub(super) fn check_places(source: &Path, target: &Path) -> Outcome {
-    let (Ok(source), Some(place)) = (source.canonicalize(), place_of(target)) else { return Ok(()) };
+    let (Ok(source), Some(place)) = (whole(source), place_of(target)) else { return Ok(()) };
     let problem = if place == source {
         "source and target are the same place"
-    } else if source.is_dir() && place.starts_with(&source) {
+    } else if place.starts_with(&source) && place::is_folder(&source) {
         "the target lies inside the source, which would then hold both"
     } else if source.starts_with(&place) {
         "the source lies inside the target"
@@ -85,13 +90,13 @@ pub(super) fn check_places(source: &Path, target: &Path) -> Outcome {
 /// Refuses to replace what is read: `others`, such as a table of profiles, of cells or their label images, and files of the source that
 /// lie elsewhere, as links in its folder and OME-TIFF images of several files have them.
 pub(super) fn check_files(source: &dyn Store, others: &[&Path], target: &Path) -> Outcome {
-    let Ok(place) = target.canonicalize() else { return Ok(()) };
+    let Ok(place) = whole(target) else { return Ok(()) };
     // A set that cannot tell has no such files.
     let files = source.files().unwrap_or_default();
     let mut read = others.iter().copied().chain(files.iter().map(PathBuf::as_path));
     // What is read may be a folder, such as one of label images, and the target a file in it.
     let is_replaced = |file: PathBuf| file.starts_with(&place) || place.starts_with(&file);
-    match read.find(|file| file.canonicalize().is_ok_and(is_replaced)) {
+    match read.find(|file| whole(file).is_ok_and(is_replaced)) {
         None => Ok(()),
         Some(file) => Err(Failure::Usage(format!(
             "{} is read and would be replaced with the target; choose a target elsewhere",

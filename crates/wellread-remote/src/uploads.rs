@@ -1,0 +1,78 @@
+//! Uploads in parts that this process has begun and neither completed nor thrown away: a store keeps their parts, and charges for them,
+//! until somebody does.
+//!
+//! An [`Upload`](crate::writer::Upload) throws its parts away when it is dropped. A process that ends on a signal drops nothing, so it
+//! calls [`close`] and [`abandon`]. One that is killed leaves them to the bucket's rule for incomplete uploads.
+
+use crate::link::Link;
+use futures_util::future::join_all;
+use object_store::multipart::MultipartStore;
+use object_store::path::Path as Key;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long is waited for what was begun to be thrown away.
+pub(crate) const ABORT: Duration = Duration::from_secs(10);
+
+/// What it takes to throw an upload away.
+#[derive(Clone)]
+pub(crate) struct Begun {
+    pub(crate) store: Arc<dyn MultipartStore>,
+    pub(crate) key: Key,
+    pub(crate) id: String,
+}
+
+impl fmt::Debug for Begun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Begun").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+static BEGUN: Mutex<Vec<Begun>> = Mutex::new(Vec::new());
+/// Whether the process is about to end, and nothing may become complete any more.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+fn all() -> MutexGuard<'static, Vec<Begun>> {
+    BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Notes an upload.
+pub(crate) fn note(begun: Begun) {
+    all().push(begun);
+}
+
+/// Forgets an upload that is complete or thrown away.
+pub(crate) fn forget(id: &str) {
+    all().retain(|begun| begun.id != id);
+}
+
+/// Whether nothing is to be written any more.
+pub(crate) fn is_closed() -> bool {
+    CLOSED.load(Ordering::Relaxed)
+}
+
+/// Lets no object become complete from now on.
+pub(crate) fn close() {
+    CLOSED.store(true, Ordering::Relaxed);
+}
+
+/// Throws all uploads away.
+pub(crate) fn abandon(link: &'static Link) {
+    let begun = std::mem::take(&mut *all());
+    let aborts = begun.into_iter().map(|one| async move {
+        // Who cannot throw it away now leaves it to the bucket's rule.
+        let _ = one.store.abort_multipart(&one.key, &one.id).await;
+    });
+    let aborts = join_all(aborts);
+    let _ = link.wait(async move {
+        let _ = tokio::time::timeout(ABORT, aborts).await;
+        Ok(())
+    });
+}
+
+/// Whether there is any.
+pub(crate) fn is_any() -> bool {
+    !all().is_empty()
+}

@@ -1,0 +1,145 @@
+//! Sets that take the place of others, and sets that are gone on with after their writer was killed.
+
+use crate::server;
+use crate::sets::{NAMES, SETS, assert_same, options, recognised, write, write_rows};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use wellread_image::ImageMetadata;
+use wellread_store::{WriteOptions, create, place, staged};
+
+/// Says to the program that is started again what to write.
+const ADDRESS: &str = "WELLREAD_TEST_WRITES";
+
+fn at(address: &str) -> PathBuf {
+    server::url();
+    PathBuf::from(address)
+}
+
+fn hidden(bucket: &str) -> Vec<String> {
+    server::keys(bucket).into_iter().filter(|key| key.contains(".wellread-")).collect()
+}
+
+#[test]
+fn every_format_takes_the_place_of_a_set() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format, variant, shard) in SETS {
+        let (local, other) = (dir.path().join(name), at("s3://overwritten").join(name));
+        let options = options(variant, shard);
+        write(&local, format, &options);
+        for overwrite in [false, true] {
+            write(&other, format, &WriteOptions { overwrite, ..options.clone() });
+            assert_same(&*recognised(&other), &*recognised(&local));
+        }
+        let error = create(&other, format, &options).err().unwrap().to_string();
+        assert!(error.contains("already exists") && error.contains("--overwrite"), "{error}");
+    }
+    assert_eq!((hidden("overwritten/"), server::open_uploads("overwritten")), (vec![], 0));
+}
+
+#[test]
+fn metadata_are_replaced_last_and_what_is_left_of_the_old_set_goes_then() {
+    let set = at("s3://order/set");
+    let zarr = |variant: &str| WriteOptions { overwrite: true, ..options(Some(variant), None) };
+    write(&set, "ome-zarr", &zarr("0.4"));
+    let before = server::changes("order/set").len();
+    let old = server::keys("order/set/");
+    write(&set, "ome-zarr", &zarr("0.5"));
+    let changes = server::changes("order/set").split_off(before);
+    let new = server::keys("order/set/");
+    let depth = |change: &String| change.matches('/').count();
+    let copies: Vec<_> = changes.iter().filter(|change| change.starts_with("PUT")).collect();
+    assert!(
+        copies.len() == new.len() && copies.is_sorted_by_key(|change| std::cmp::Reverse(depth(change))),
+        "{copies:?}"
+    );
+    let gone: Vec<_> = old.iter().filter(|key| !new.contains(key)).collect();
+    assert!(!gone.is_empty() && changes.len() == copies.len() + gone.len(), "{changes:?}");
+    assert!(changes[copies.len()..].iter().all(|change| change.starts_with("DELETE")), "{changes:?}");
+    assert_eq!(recognised(&set).len(), NAMES.len());
+    // What is more than a set is not replaced.
+    server::put("order/set/notes.txt", b"mine");
+    let error = create(&set, "ome-zarr", &zarr("0.5")).err().unwrap().to_string();
+    assert!(error.contains("notes.txt"), "{error}");
+}
+
+#[test]
+fn an_upload_that_is_cut_off_leaves_the_old_object() {
+    let path = at("s3://cut-off/a.parquet");
+    place::write(&path, b"old").unwrap();
+    let mut file = place::create(&path).unwrap();
+    file.write_all(&vec![1; 33 << 20]).unwrap();
+    drop(file);
+    assert_eq!(place::read(&path).unwrap(), b"old");
+    assert_eq!(server::open_uploads("cut-off"), 0);
+}
+
+fn resume() -> WriteOptions {
+    WriteOptions { resume: Some("these images".into()), ..WriteOptions::default() }
+}
+
+/// What the started program does; nothing among the other tests. It waits for its end.
+#[test]
+fn writer() {
+    let Ok(address) = std::env::var(ADDRESS) else { return };
+    let format = if address.ends_with("zarr") { "ome-zarr" } else { "tiff" };
+    let mut writer = create(&address, format, &resume()).unwrap();
+    write_rows(&mut *writer, 0..1);
+    // Longer than between two writes of the journal.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    write_rows(&mut *writer, 1..2);
+    if address.contains("interrupted") {
+        let mut large = place::create(Path::new("s3://interrupted/large")).unwrap();
+        large.write_all(&vec![1; 33 << 20]).unwrap();
+        assert!(staged::remove_unfinished(), "what is complete is kept");
+        assert!(large.write_all(b"more").is_err() && large.flush().is_err());
+    }
+    println!("two are written");
+    std::thread::sleep(std::time::Duration::from_mins(10));
+}
+
+/// Starts the program again, lets it write two images, and kills it.
+fn killed_after_two(address: &str) {
+    server::url();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "replacing::writer", "--nocapture"])
+        .env(ADDRESS, address)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let has_written = lines.map_while(Result::ok).any(|line| line.contains("two are written"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(has_written);
+}
+
+#[test]
+fn a_set_whose_writer_was_killed_is_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in [("set-tiff", "tiff"), ("set-zarr", "ome-zarr")] {
+        let (local, other) = (dir.path().join(name), at("s3://killed-writer").join(name));
+        write(&local, format, &WriteOptions::default());
+        killed_after_two(other.to_str().unwrap());
+        assert!(!place::exists(&other) && staged::part(&other).is_some());
+        let mut writer = create(&other, format, &resume()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(writer.complete(), 2);
+        NAMES[..2].iter().for_each(|name| writer.skip(&ImageMetadata::named(*name)).unwrap());
+        write_rows(&mut *writer, 2..NAMES.len());
+        writer.finish().unwrap_or_else(|e| panic!("{e}"));
+        assert_same(&*recognised(&other), &*recognised(&local));
+    }
+    assert_eq!((hidden("killed-writer/"), server::open_uploads("killed-writer")), (vec![], 0));
+}
+
+#[test]
+fn a_writer_that_is_interrupted_throws_its_uploads_away() {
+    at("s3://interrupted");
+    killed_after_two("s3://interrupted/set-tiff");
+    assert_eq!(server::open_uploads("interrupted"), 0);
+    assert!(!server::keys("interrupted/").contains(&"interrupted/large".to_owned()));
+    assert!(staged::part(Path::new("s3://interrupted/set-tiff")).is_some());
+    // Who begins anew does not keep it.
+    write(Path::new("s3://interrupted/set-tiff"), "tiff", &WriteOptions::default());
+    assert_eq!(hidden("interrupted/"), Vec::<String>::new());
+}

@@ -1,0 +1,114 @@
+//! Output in another place than the file system: what may be replaced there, and how it is put in place.
+//!
+//! ```text
+//!  .wellread-partial-…/ or .wellread-resume-NAME/   whole and read back
+//!      │ rename: what lies deepest first, metadata of the set last, each object whole
+//!      ▼
+//!  NAME/ ── then what the old set had and the new one has not goes
+//! ```
+//!
+//! No place far away renames a folder at once. A reader that opens the set while it is replaced may find objects of both; one that has it
+//! open finds that objects were replaced, which is an error.
+
+use super::replace::folder_may_be_replaced;
+use crate::{Error, Result, place, threads};
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Files that are removed at once.
+const AT_ONCE: usize = 8;
+
+/// Whether the output may be put at `target`, for all that is there now.
+pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
+    let there = match place::metadata(target) {
+        // Who may write need not be allowed to look.
+        Err(e) if e.kind() == io::ErrorKind::NotFound || !overwrite => return Ok(()),
+        there => there.map_err(|e| Error::io(target, "cannot look at what is to be replaced", &e))?,
+    };
+    if !overwrite {
+        return Err(Error::new(target, "already exists").hint("choose another name or pass --overwrite"));
+    }
+    if there.is_folder() { folder_may_be_replaced(target) } else { Ok(()) }
+}
+
+/// What of the files at `target` is of no use once all of `from` is there: with `overwrite` those that `from` has not.
+///
+/// # Errors
+/// Something is there that was not, and `overwrite` was not asked for; one of both cannot be listed.
+pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Vec<PathBuf>> {
+    if !overwrite {
+        if !place::exists(target) {
+            return Ok(vec![]);
+        }
+        return Err(Error::new(target, "was put there by another process meanwhile, and is kept")
+            .hint("choose another name or pass --overwrite"));
+    }
+    let files = |path: &Path| {
+        let cannot = |e| Error::io(target, "cannot list what is to be replaced", &e);
+        place::of(path).files_below(path).map_err(cannot)
+    };
+    let mut old = files(target)?;
+    if !old.is_empty() {
+        let new: HashSet<PathBuf> = files(from)?.into_iter().collect();
+        old.retain(|file| !new.contains(file));
+    }
+    Ok(old)
+}
+
+/// Removes those files of `target`.
+///
+/// # Errors
+/// One of them cannot be removed.
+pub(super) fn remove(target: &Path, files: &[PathBuf]) -> Result<()> {
+    together(files, |inside| {
+        let file = if inside.as_os_str().is_empty() { target.to_owned() } else { target.join(inside) };
+        match place::of(target).remove_file(&file) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io(&file, "the new set is there, but a file of the old one cannot be removed", &e))
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Moves `from` to `target`; with `overwrite` what was there goes, and only after all of the new output is there.
+pub(super) fn put_in_place(from: &Path, target: &Path, overwrite: bool) -> Result<()> {
+    let old = to_go(from, target, overwrite)?;
+    place::rename(from, target)
+        .map_err(|e| Error::io(target, "cannot move the finished output into place", &e))?;
+    remove(target, &old)
+}
+
+/// Removes all files of a folder but the one called `kept`.
+pub(super) fn clear(folder: &Path, kept: &str) -> Result<()> {
+    let at = place::of(folder);
+    let files = at.files_below(folder);
+    let mut files = files.map_err(|e| Error::io(folder, "cannot list what an earlier run left", &e))?;
+    files.retain(|file| file != Path::new(kept));
+    together(&files, |file| {
+        let file = folder.join(file);
+        match at.remove_file(&file) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(Error::io(&file, "cannot remove what an earlier run left", &e))
+            }
+            _ => Ok(()),
+        }
+    })
+}
+
+/// Does the same for all files, some at once; the first error ends it.
+fn together(files: &[PathBuf], work: impl Fn(&PathBuf) -> Result<()> + Sync) -> Result<()> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    threads::share(AT_ONCE.min(files.len().max(1)), || {
+        while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = work(file) {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                next.store(files.len(), Ordering::Relaxed);
+            }
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
