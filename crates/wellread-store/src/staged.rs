@@ -12,13 +12,12 @@ mod remove;
 mod renaming;
 mod replace;
 mod reserved;
-mod writer;
 
 pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
 pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_beside, leftovers_of};
 pub use reserved::Reserved;
-pub use writer::process_mark;
+pub use wellread_trace::process::process_mark;
 
 use crate::entries::{OLD, PARTIAL, RESUME};
 use crate::journal::{self, Journal};
