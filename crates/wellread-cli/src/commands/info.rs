@@ -97,7 +97,7 @@ struct ShapeCount {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let store = args.open.open(&args.path)?;
+    let store = args.open.open_to_describe(&args.path)?;
     let Described { info, pieces, labels } = describe(&*store, args.rows)?;
     if ui.json {
         return ui.document(&info);
@@ -379,7 +379,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         rows_sampled: rows,
         feature_columns: store.hints().feature_names(),
         sites: store.hints().sites.map(SiteTable::summary),
-        lacks: layout.lacks,
+        lacks: store.hints().lacks.to_vec(),
         parts: store.hints().set_parts(),
         plates: distinct(store, &[features::PLATE])?,
         wells: distinct(store, &[features::PLATE, features::WELL])?,
