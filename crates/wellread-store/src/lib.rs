@@ -31,6 +31,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
+//! | `delegate` | [`delegate_store!`]: methods that a store hands on to another one |
 //! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
 //! | [`write`](mod@write) | [`StoreWriter`], [`WriteOptions`], [`Compression`] |
 //! | `format`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; what is told of a path before it is opened |
@@ -75,6 +76,7 @@ pub mod checksum;
 pub mod concat;
 pub mod convert;
 pub mod cover;
+mod delegate;
 mod delimited;
 pub mod direct;
 pub mod entries;
