@@ -282,8 +282,7 @@ def test_what_is_wrong_is_said(sites, tmp_path):
 
 
 def test_a_table_that_was_changed_since_is_told(sites, tmp_path):
-    """Columns of Parquet are read when they are asked for: of a table that is another one by then, they are not those of
-    the cells."""
+    """Columns of Parquet are read when they are asked for: by then the table may be another one."""
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     folder, images = sites
