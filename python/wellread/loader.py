@@ -16,18 +16,20 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 from . import _check, _native, _options, _parts, _ranks, _recipes, _targets
 from ._iteration import B_co, Core, Iterator
 from ._types import (
+    ArrayChoices,
     As,
+    DictChoices,
     Dtype,
     Filter,
     Flip,
     Illumination,
+    LabelledChoices,
     LoaderChoices,
     Normalize,
     OnError,
     Order,
     Pairing,
     Path,
-    PlainChoices,
     Scale,
     Shard,
     Size,
@@ -180,8 +182,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["numpy"] = "numpy",
-        labels: None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[ArrayChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -191,9 +192,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["numpy"] = "numpy",
-        labels: Any,
-        classes: bool | Sequence[Any] | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[LabelledChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -203,8 +202,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["torch"],
-        labels: None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[ArrayChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -214,9 +212,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["torch"],
-        labels: Any,
-        classes: bool | Sequence[Any] | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[LabelledChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -226,8 +222,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["jax"],
-        labels: None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[ArrayChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -237,9 +232,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["jax"],
-        labels: Any,
-        classes: bool | Sequence[Any] | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[LabelledChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -249,8 +242,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["batch"],
-        labels: None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[ArrayChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -260,9 +252,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["batch"],
-        labels: Any,
-        classes: bool | Sequence[Any] | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[LabelledChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -272,15 +262,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: As = "numpy",
-        as_dict: Literal[True],
-        labels: Any = None,
-        classes: bool | Sequence[Any] | None = None,
-        columns: Sequence[str] | None = None,
-        features: str | Sequence[str] | None = None,
-        indices: bool = False,
-        keys: Mapping[str, str] | Sequence[str] | None = None,
-        batch_transform: Transform | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[DictChoices],
     ) -> None: ...
     @overload
     def __init__(
