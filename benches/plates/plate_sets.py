@@ -1,7 +1,7 @@
 """The sets of `benches/plates.py`: a plate as a microscope writes it, the same as OME-Zarr, its cells stored, and the
 checksums that the pixels must have.
 
-    wellread generate --plate, tifffile ─▶ none/  a TIFF for each channel, not compressed
+    wellread generate --plate ─▶ none/            a TIFF for each channel, not compressed, one strip
     wellread generate --plate, tifffile ─▶ lzw/   the same pixels as JUMP's microscope writes them: LZW, one strip
     wellread generate --plate ─▶ zarr/            OME-Zarr 0.4 plate, chunks of 256 x 256, Zstandard
     wellread convert --cells  ─▶ crops.lance      the cells of some of these sites
@@ -27,7 +27,7 @@ CHANNELS = 5
 CROP = 96
 POSITION = ("Nuclei_Location_Center_X", "Nuclei_Location_Center_Y")
 # Written anew where this differs from what a folder was written by.
-VERSION = 3
+VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -135,21 +135,19 @@ def plate(program, folder, kind, sites, size):
         words += ["--layout", "harmony", "--compression", "none"]
     folder.parent.mkdir(parents=True, exist_ok=True)
     call(program, "generate", folder, *words, "--cells-table")
-    if kind != "zarr":
+    if kind == "lzw":
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda path: rewrite(path, kind), made.images.rglob("*.tiff")))
+            list(pool.map(pack, made.images.rglob("*.tiff")))
     finish(folder, facts)
     return made
 
 
-def rewrite(path, kind):
-    """As other programs write it: without wellread's checksums, for which it reads whole strips. An Opera Phenix
-    (JUMP) writes LZW without a predictor, all rows in one strip."""
+def pack(path):
+    """Writes a file anew as an Opera Phenix (JUMP) does: LZW without a predictor, all rows in one strip."""
     import tifffile
 
     pixels = plane(path)
-    packed = {"compression": "lzw", "predictor": False} if kind == "lzw" else {}
-    tifffile.imwrite(path, pixels, **packed, rowsperstrip=len(pixels), metadata=None)
+    tifffile.imwrite(path, pixels, compression="lzw", predictor=False, rowsperstrip=len(pixels), metadata=None)
 
 
 def few(made, sites):

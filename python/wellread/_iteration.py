@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from . import _device
-    from .loader import DataLoader
+    from ._loader_base import LoaderBase
 
 B_co = TypeVar("B_co", covariant=True)
 
@@ -21,7 +21,7 @@ B_co = TypeVar("B_co", covariant=True)
 class Core:
     """An iteration without its conversions: what :class:`DataLoader` keeps of it to tell where it is."""
 
-    def __init__(self, loader: DataLoader[Any], state: str | None, turn: tuple[int, int] | None):
+    def __init__(self, loader: LoaderBase[Any], state: str | None, turn: tuple[int, int] | None):
         # That of the ranks of now: when they change, the loader takes another.
         native = loader._native
         self.loader: Any = native
@@ -80,7 +80,7 @@ class Iterator(Generic[B_co]):
     """An iteration over an epoch, or what is left of it after a state; with `turn` (which one, of how many) that of
     one of several processes that take turns."""
 
-    def __init__(self, loader: DataLoader[B_co], state: str | None, turn: tuple[int, int] | None = None):
+    def __init__(self, loader: LoaderBase[B_co], state: str | None, turn: tuple[int, int] | None = None):
         self.core: Core = Core(loader, state, turn)
         self._next = self.core.native.__next__
         self._beside, self._compose = loader._beside, loader._compose

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Union
 
 if TYPE_CHECKING:
+    from typing_extensions import Required
+
     from .dataset import Dataset
 
 As = Literal["numpy", "torch", "jax", "batch"]
@@ -187,6 +189,32 @@ class OrderChoices(TypedDict, total=False):
 
 class PlainChoices(PixelChoices, OrderChoices, total=False):
     """Choices of :class:`wellread.DataLoader` that change nothing of the type of a batch."""
+
+
+class ArrayChoices(PlainChoices, total=False):
+    """Choices of :class:`wellread.DataLoader` with which a batch is an array."""
+
+    labels: None
+
+
+class LabelledChoices(PlainChoices, total=False):
+    """Choices of :class:`wellread.DataLoader` with which a batch is an array and labels."""
+
+    labels: Required[Any]
+    classes: bool | Sequence[Any] | None
+
+
+class DictChoices(PlainChoices, total=False):
+    """Choices of :class:`wellread.DataLoader` with which a batch is a dictionary."""
+
+    as_dict: Required[Literal[True]]
+    labels: Any
+    classes: bool | Sequence[Any] | None
+    columns: Sequence[str] | None
+    features: str | Sequence[str] | None
+    indices: bool
+    keys: Mapping[str, str] | Sequence[str] | None
+    batch_transform: Transform | None
 
 
 class LoaderChoices(ImageChoices, OrderChoices, total=False):

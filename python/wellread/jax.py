@@ -6,13 +6,12 @@ is moved by JAX while the one before it is computed with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import loader as _loader
 from ._iteration import B_co
 from ._signature import showing
-from ._types import LoaderChoices, Path, PlainChoices, Transform
+from ._types import ArrayChoices, DictChoices, LabelledChoices, LoaderChoices, Path
 from .dataset import Dataset
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ class DataLoader(_loader.DataLoader[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["jax"] = "jax",
-        labels: None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[ArrayChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -44,9 +42,7 @@ class DataLoader(_loader.DataLoader[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["jax"] = "jax",
-        labels: Any,
-        classes: bool | Sequence[Any] | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[LabelledChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -56,15 +52,7 @@ class DataLoader(_loader.DataLoader[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["jax"] = "jax",
-        as_dict: Literal[True],
-        labels: Any = None,
-        classes: bool | Sequence[Any] | None = None,
-        columns: Sequence[str] | None = None,
-        features: str | Sequence[str] | None = None,
-        indices: bool = False,
-        keys: Mapping[str, str] | Sequence[str] | None = None,
-        batch_transform: Transform | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[DictChoices],
     ) -> None: ...
     @overload
     def __init__(

@@ -6,28 +6,29 @@ Long because the one class here takes fifty options, each of which is said.
 from __future__ import annotations
 
 import copy
-import json
 import os
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, overload
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from . import _check, _native, _options, _parts, _ranks, _recipes, _targets
-from ._iteration import B_co, Core, Iterator
+from . import _choices, _native, _parts, _ranks, _targets
+from ._iteration import B_co
+from ._loader_base import LoaderBase
 from ._types import (
+    ArrayChoices,
     As,
+    DictChoices,
     Dtype,
     Filter,
     Flip,
     Illumination,
+    LabelledChoices,
     LoaderChoices,
     Normalize,
     OnError,
     Order,
     Pairing,
     Path,
-    PlainChoices,
     Scale,
     Shard,
     Size,
@@ -38,20 +39,17 @@ from ._types import (
     Views,
 )
 from .dataset import Dataset
-from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
     import jax
     import torch
     from numpy.typing import NDArray
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
 __all__ = ["DataLoader"]
 
-_OfRanks = _native.Loader
 
-
-class DataLoader(Generic[B_co]):
+class DataLoader(LoaderBase[B_co]):
     """Delivers a set of images in batches, epoch after epoch.
 
     Threads decode, crop, scale and batch outside of the interpreter's lock, straight into the memory that the arrays
@@ -180,8 +178,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["numpy"] = "numpy",
-        labels: None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[ArrayChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -191,9 +188,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["numpy"] = "numpy",
-        labels: Any,
-        classes: bool | Sequence[Any] | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[LabelledChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -203,8 +198,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["torch"],
-        labels: None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[ArrayChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -214,9 +208,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["torch"],
-        labels: Any,
-        classes: bool | Sequence[Any] | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[LabelledChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -226,8 +218,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["jax"],
-        labels: None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[ArrayChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -237,9 +228,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["jax"],
-        labels: Any,
-        classes: bool | Sequence[Any] | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[LabelledChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -249,8 +238,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["batch"],
-        labels: None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[ArrayChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -260,9 +248,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["batch"],
-        labels: Any,
-        classes: bool | Sequence[Any] | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[LabelledChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -272,15 +258,7 @@ class DataLoader(Generic[B_co]):
         shuffle: bool = False,
         *,
         as_: As = "numpy",
-        as_dict: Literal[True],
-        labels: Any = None,
-        classes: bool | Sequence[Any] | None = None,
-        columns: Sequence[str] | None = None,
-        features: str | Sequence[str] | None = None,
-        indices: bool = False,
-        keys: Mapping[str, str] | Sequence[str] | None = None,
-        batch_transform: Transform | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[DictChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -361,7 +339,6 @@ class DataLoader(Generic[B_co]):
         epoch: int = 0,
     ) -> None:
         self._arguments = {k: v for k, v in locals().items() if k not in ("self", "dataset")}
-        # A set that is opened here is closed with the loader.
         self._owns_dataset = isinstance(dataset, (str, os.PathLike))
         if isinstance(dataset, (str, os.PathLike)):
             dataset = Dataset(dataset)
@@ -374,116 +351,12 @@ class DataLoader(Generic[B_co]):
         if targets is not None and not isinstance(targets, Dataset):
             raise TypeError(f"targets must be a wellread.Dataset or a path, not {type(targets).__name__}")
         self._targets = targets
-        self._as = _check.word("as_", as_, _options.AS)
-        kind = _check.word("dtype", dtype, _options.DTYPES)
-        scale, self._scales_later = _options.scale(scale, kind == "stored")
-        if self._scales_later:
-            if self._as not in ("torch", "jax"):
-                raise ValueError('scale="device" needs as_="torch" or as_="jax"')
-            if kind not in ("float32", "stored"):
-                raise ValueError('scale="device" delivers float32: leave dtype out')
-            kind = "stored"
-        if percentiles is not None:
-            if isinstance(scale, (tuple, float)):
-                raise ValueError("percentiles and scale exclude each other")
-            scale = ("percentiles", *_check.pair("percentiles", percentiles, 0, 100))
-        if sum(crop_ is not None for crop_ in (crop, crop_square, random_crop, random_resized_crop)) > 1:
-            raise ValueError("only one of crop, crop_square, random_crop and random_resized_crop can be given")
-        resized = _check.size("random_resized_crop", random_resized_crop)
-        if resized and resize is not None:
-            raise ValueError("random_resized_crop is a resize already: leave resize out")
-        if resize_filter is not None and resize is None:
-            raise ValueError("resize_filter belongs to resize")
-        if rows is not None and sampler is not None:
-            raise ValueError("rows and sampler are the same: give one of them")
-        self._named = _ranks.given(shard, rank, world_size, sampler)
-        if self._named is not None:
-            # What is known already contradicts it at once.
-            _ranks.now(self._named)
-        self._inherited: _ranks.Inherited | None = None
+        asked = _choices.checked(self._arguments, dataset)
+        self._as, self._named = asked.library, asked.named
+        self._pins, self._scales_later = asked.pins, asked.scales_later
+        self._inherited = None
         self._arguments |= {"shard": self._named or "auto", "rank": None, "world_size": None}
-        if self._as == "batch" and (transform is not None or batch_transform is not None):
-            raise ValueError('transform and batch_transform need arrays: as_ must not be "batch"')
-        for name, call in (("transform", transform), ("batch_transform", batch_transform)):
-            if call is not None and not callable(call):
-                raise TypeError(f"{name} must be callable, not {type(call).__name__}")
-        name = "rows" if sampler is None else "sampler"
-        chosen = rows if sampler is None else sampler
-        order_choice = _options.order(
-            order,
-            _check.truth("shuffle", shuffle),
-            by,
-            weights,
-            block,
-            images_per_epoch,
-            dataset._native.are_cut(),
-        )
-        self._pins = _check.truth("pin_memory", pin_memory)
-        if (self._pins or device is not None) and self._as not in ("torch", "jax"):
-            raise ValueError(f'{"pin_memory" if self._pins else "device"} needs as_="torch", not {self._as!r}')
-        if self._pins and self._as == "jax":
-            raise ValueError('pin_memory needs as_="torch": JAX takes no page-locked memory of others')
-        if device is not None:
-            from . import _device
-
-            device = _device.usable(self._as, device)
-        choices: dict[str, Any] = {
-            "batch_size": _check.whole("batch_size", batch_size, 1),
-            "workers": _options.threads(num_workers),
-            "prefetch": None if prefetch is None else _check.whole("prefetch", prefetch, 1, 2**20),
-            "memory": _options.memory(memory),
-            "lent": None,
-            "seed": _check.whole("seed", seed, 0, 2**64 - 1),
-            "epoch": _check.whole("epoch", epoch, 0, 2**64 - 2),
-            "drop_last": _check.truth("drop_last", drop_last),
-            "rank": 0,
-            "world_size": 1,
-            "uneven": _check.word("uneven", uneven, _options.UNEVEN),
-            "skip": _check.word("on_error", on_error, _options.ON_ERROR) == "skip",
-            "rows": None if chosen is None else _check.wholes(name, chosen),
-            "crops_per_image": _check.whole("crops_per_image", crops_per_image, 1),
-            "dtype": kind,
-            "order": order_choice,
-            "transform": {
-                "project": _check.truth("max_projection", max_projection),
-                **_options.named_channels(channels, dataset),
-                "crop": _check.size("crop", crop),
-                "crop_square": None if crop_square is None else _check.real("crop_square", crop_square, 0, 1),
-                "random_crop": _check.size("random_crop", random_crop),
-                "random_resized": ([0.08, 1.0], [3 / 4, 4 / 3]) if resized else None,
-                "illumination": _options.fields(illumination),
-                "flip": _options.flip(flip),
-                "turns": _check.word("turns", turns, _options.TURNS),
-                "resize": resized or _check.size("resize", resize),
-                "resize_filter": "antialias"
-                if resized
-                else "area"
-                if resize_filter is None
-                else _check.word("resize_filter", resize_filter, _options.FILTERS),
-                "rotate": _check.real("rotate", rotate, 0, 180),
-                "scale": scale,
-                "jitter": (
-                    _check.real("brightness", brightness, 0, 1),
-                    _check.real("contrast", contrast, 0, 1),
-                    _check.real("gamma", gamma, 0),
-                    _check.truth("per_channel", per_channel),
-                ),
-                "noise": (
-                    _check.real("photon_noise", photon_noise, 0),
-                    _check.real("gaussian_noise", gaussian_noise, 0),
-                ),
-                "normalize": _options.normalize(normalize),
-                "channel_dropout": _check.real("channel_dropout", channel_dropout, 0, 1),
-            },
-        }
-        *strengths, each = choices["transform"]["jitter"]
-        if each and not any(strengths):
-            raise ValueError("per_channel belongs to brightness, contrast and gamma: give one of them")
-        wanted = None if views is None else _recipes.Views(views, choices["transform"])
-        choices["views"], choices["recipes"] = (1, None) if wanted is None else (wanted.same, wanted.recipes)
-        choices["targets"] = _targets.chosen(
-            targets, target_kind, target_channels, target_dtype, target_scale, pairing, self._scales_later
-        )
+        choices, wanted = asked.native, asked.views
         self._lender = None
         if self._pins:
             from . import _device
@@ -493,11 +366,10 @@ class DataLoader(Generic[B_co]):
         # Ranks that are found are those of the first iteration: what is wrong with them is told there.
         ranks = self._named or _ranks.ALONE
         self._choices = choices | {"rank": ranks[0], "world_size": ranks[1]}
-        # The native loader, by its rank and number of ranks.
         self._made = {(ranks[0], ranks[1]): self._new(self._choices)}
         if self._scales_later and self._built.has_mask:
             raise ValueError('scale="device" would scale the mask of cells too: scale on the host, or leave it out')
-        self._device = device
+        self._device = asked.device
         self._dtype = self._built.dtype
         beside = _parts.Beside(
             dataset,
@@ -512,275 +384,20 @@ class DataLoader(Generic[B_co]):
         of_images = ["pixels"] if targets is None else ["pixels", "targets"]
         names = _parts.names_of([*of_images, *beside.parts], as_dict, keys)
         self._compose = None if names is None else _parts.composer(names)
-        self._arrangement: _targets.Arrangement | None = None
+        self._arrangement = None
         if wanted is not None or targets is not None:
             dtypes = [dtype for _, dtype in self._built.arrays]
             self._arrangement = _targets.Arrangement(dtypes, wanted, targets is not None, names)
             self._compose = self._arrangement.composer(names) or self._compose
         self._beside = beside if beside.parts else None
         self._classes, self._features = beside.classes, beside.given.get("features")
-        self._keep(name, choices, beside.given | ({} if keys is None else {"keys": names}))
+        self._keep(asked.rows, choices, beside.given | ({} if keys is None else {"keys": names}))
         if views is not None:
             # Lists and dictionaries of the caller.
             self._arguments["views"] = copy.deepcopy(views)
         self._finish = self._finisher(transform, batch_transform)
-        # The iterations that there are, which closing the loader ends.
-        self._running: weakref.WeakSet[Iterator[B_co]] = weakref.WeakSet()
-        # Where it was when it was closed, and what had been skipped.
-        self._ended: tuple[dict[str, Any], list[tuple[int, str]]] | None = None
-        # The iteration begun last, and one that a state was loaded for.
-        self._latest: Core | None = None
-        self._resumed: Iterator[B_co] | None = None
-        self._resumed_from: str | None = None
-
-    @property
-    def _native(self) -> _OfRanks:
-        """The native loader of this process's ranks, which may have changed since it was used last: a process group
-        was started, or ended."""
-        return self._of(self._found().ranks)
-
-    def _found(self) -> _ranks.Found:
-        """This process's ranks at this moment."""
-        return _ranks.now(self._named, self._inherited)
-
-    def _tell(self, found: _ranks.Found) -> None:
-        """Logs what the user should know of these ranks. A shuffled epoch leaves out other images than the last."""
-        _ranks.tell(found)
-        choices = self._choices
-        if choices["uneven"] == "drop" and choices["order"]["kind"] == "sequential":
-            rows = choices["rows"]
-            _ranks.tell_left_out(len(self._dataset if rows is None else rows), found)
-
-    @property
-    def _built(self) -> _OfRanks:
-        """The native loader used last, for what is the same for all ranks."""
-        for loader in self._made.values():
-            return loader
-        raise ChoiceError("this loader was closed: make a new one")
-
-    def _new(self, choices: dict[str, Any]) -> _OfRanks:
-        targets = None if self._targets is None else self._targets._native
-        return _OfRanks(self._dataset._native, choices, targets)
-
-    def _of(self, ranks: _ranks.Ranks) -> _OfRanks:
-        made = self._made
-        loader = made.get(ranks)
-        if loader is None:
-            epoch = self._built.epoch
-            fresh = self._new(self._choices | {"rank": ranks[0], "world_size": ranks[1]})
-            fresh.set_epoch(epoch)
-            # Of several threads that come here at once, all take the first one's.
-            loader = made.setdefault(ranks, fresh)
-            self._made = {ranks: loader}
-        return loader
-
-    def _keep(self, rows: str, choices: dict[str, Any], beside: dict[str, Any]) -> None:
-        """Takes what was checked, and the caller cannot change, in place of lists and arrays that were given."""
-        kept = {rows: choices["rows"], "weights": choices["order"]["weights"], "by": choices["order"]["keys"]}
-        kept |= beside
-        self._arguments |= {name: value for name, value in kept.items() if value is not None}
-
-    def _finisher(
-        self, transform: Transform | None, batch_transform: Transform | None
-    ) -> Callable[[Any, list[int]], Any] | None:
-        """What happens to a batch, of these rows, after it is an array where it is to be: None for nothing."""
-        steps: list[Callable[[Any, list[int]], Any]] = []
-        if self._scales_later:
-            from . import _device
-
-            scaled = _device.scaler(self._as, *self._built.unit_scale)
-            several = self._arrangement
-            steps.append((lambda batch, _: scaled(batch)) if several is None else several.of_images(scaled))
-        if self._arrangement is not None:
-            steps.append(self._arrangement.arrange)
-        if transform is not None or batch_transform is not None:
-            from . import _user
-
-            on_images = _user.on_images if self._arrangement is None else _user.on_samples
-            if transform is not None:
-                steps.append(on_images(transform, self._as))
-            if batch_transform is not None:
-                steps.append(_user.on_batch(batch_transform))
-            if self._arrangement is not None:
-                steps.append(self._arrangement.checked)
-        if not steps:
-            return None
-
-        def finish(batch: Any, rows: list[int]) -> Any:
-            for step in steps:
-                batch = step(batch, rows)
-            return batch
-
-        return finish
-
-    @property
-    def dataset(self) -> Dataset:
-        """What is loaded."""
-        return self._dataset
-
-    @property
-    def batch_size(self) -> int:
-        """Images per batch."""
-        return self._arguments["batch_size"]
-
-    @property
-    def rows_per_batch(self) -> int:
-        """Rows of the dataset in a batch: fewer than its images where each row becomes several crops."""
-        return self._arguments["batch_size"] // self._arguments["crops_per_image"]
-
-    @property
-    def num_workers(self) -> int:
-        """Threads that read ahead."""
-        return self._built.workers
-
-    @property
-    def readers(self) -> int:
-        """Threads that read while a batch is waited for: those of ``num_workers`` and, unless memory or very large
-        images forbid it, the one that waits."""
-        return self._built.readers
-
-    @property
-    def image_shape(self) -> tuple[int, ...]:
-        """Shape of each image as delivered: (C, Y, X), or (T, C, Z, Y, X)."""
-        t, c, z, y, x = self._built.image_shape
-        return (c, y, x) if t == z == 1 else (t, c, z, y, x)
-
-    @property
-    def targets(self) -> Dataset | None:
-        """What targets are read of; None without them."""
-        return self._targets
-
-    @property
-    def pairing(self) -> str | None:
-        """How targets were found for the images: by their "names", or by "order", the first of the first image and so
-        on. None without targets."""
-        return self._built.pairing
-
-    @property
-    def classes(self) -> list[Any] | None:
-        """The classes whose numbers labels are, in their order; None where labels are as they were given."""
-        return None if self._classes is None else list(self._classes.names)
-
-    @property
-    def class_to_idx(self) -> dict[Any, int] | None:
-        """The number of each of :attr:`classes`."""
-        return None if self._classes is None else dict(self._classes.index)
-
-    @property
-    def feature_names(self) -> list[str] | None:
-        """The columns of the features that batches have; None where they have none."""
-        return None if self._features is None else list(self._features)
-
-    @property
-    def closed(self) -> bool:
-        """Whether :meth:`close` was called."""
-        return not self._made
-
-    def close(self) -> None:
-        """Ends the loader's iterations and their threads, and closes the set where the loader has opened it. Batches
-        stay; :meth:`state_dict` and :attr:`skipped` tell how far it came. What else is asked of a closed loader or of
-        its iterations is an error (:class:`wellread.ChoiceError`). Closing again does nothing.
-        """
-        if not self._made:
-            return
-        try:
-            self._ended = self.state_dict(), self.skipped
-        except Error:  # Its iteration is of another process.
-            self._ended = json.loads(self._built.state(self._built.epoch, 0)), []
-        for iterator in list(self._running):
-            iterator.stop()
-        self._latest = self._resumed = None
-        self._made = {}
-        if self._owns_dataset:
-            self._dataset.close()
-        if self._owns_targets and self._targets is not None:
-            self._targets.close()
-
-    def __enter__(self) -> Self:
-        _ = self._built
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    @property
-    def images(self) -> int:
-        """Images of an epoch, of this rank: of the ranks of now, as :meth:`__len__` and :meth:`rows`."""
-        return self._native.images
-
-    @property
-    def epoch(self) -> int:
-        """The epoch that the next iteration runs."""
-        return self._built.epoch
-
-    def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch that the next iteration runs. Iterations count up by themselves."""
-        self._built.set_epoch(_check.whole("epoch", epoch, 0, 2**64 - 2))
-        self._latest = self._resumed = None
-
-    def rows(self, epoch: int) -> list[int]:
-        """The dataset's rows in the order in which an epoch delivers them, to this rank."""
-        return self._native.rows(_check.whole("epoch", epoch, 0, 2**64 - 2))
-
-    @property
-    def traffic(self) -> dict[str, int | float | None]:
-        """Bytes read of files so far and bytes of stored pixels that went into batches, "read" and "used", and their
-        ratio, "amplification": below 1 where pixels are compressed, None where nothing was counted."""
-        read, used = self._built.traffic
-        return {"read": read, "used": used, "amplification": read / used if read and used else None}
-
-    @property
-    def skipped(self) -> list[tuple[int, str]]:
-        """With on_error="skip", row and error of the images left out by the iteration begun last: the first 1,000."""
-        if self._ended is not None:
-            return list(self._ended[1])
-        return self._latest.skipped() if self._latest is not None else []
-
-    def __len__(self) -> int:
-        return len(self._native)
-
-    def __iter__(self) -> Iterator[B_co]:
-        found = self._found()
-        self._tell(found)
-        iterator, self._resumed = self._resumed, None
-        if iterator is not None and iterator.core.loader is not self._of(found.ranks):
-            # The state was loaded before the ranks were known.
-            iterator.core.close(ended=False)
-            iterator = Iterator(self, self._resumed_from)
-        elif iterator is None:
-            iterator = Iterator(self, None)
-        self._latest = iterator.core
-        return iterator
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where the iteration begun last is, after the batch delivered last, whatever was read ahead: a small
-        dictionary that JSON and pickle can hold. Before the first iteration, and after the end of one, where the next
-        begins.
-        """
-        if self._ended is not None:
-            return dict(self._ended[0])
-        core = self._resumed.core if self._resumed is not None else self._latest
-        epoch, position = core.progress() if core is not None else (self._built.epoch, 0)
-        return json.loads(self._built.state(epoch, position))
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Makes the next iteration go on where :meth:`state_dict` was taken, with exactly the images that were not
-        yet delivered. The number of workers, the batch size, the transform and the number of ranks may be others.
-
-        Raises:
-            TypeError: no dictionary.
-            ValueError: a state of other images, another order or seed, or none at all (a
-                :class:`wellread.ChoiceError`).
-        """
-        if not isinstance(state_dict, dict):
-            raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
-        try:
-            text = json.dumps(state_dict)
-        except (TypeError, ValueError, RecursionError):
-            raise ValueError("state_dict must be what state_dict() returned") from None
-        self._resumed, self._resumed_from = Iterator(self, text), text
+        self._running = weakref.WeakSet()
+        self._ended = self._latest = self._resumed = self._resumed_from = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         epoch = self._built.epoch
@@ -790,18 +407,6 @@ class DataLoader(Generic[B_co]):
         if self._named is None:
             inherited = _ranks.to_hand_on(self._inherited)
         return _rebuilt, (self._dataset, self._arguments, epoch, state, inherited)
-
-    def __repr__(self) -> str:
-        if not self._made:
-            return f"wellread.DataLoader({self._dataset!r}: closed)"
-        shape = " x ".join(map(str, self.image_shape))
-        try:
-            batches = len(self)
-        except Error:
-            # What is wrong with the ranks is told where images are asked for.
-            batches = len(self._built)
-        what = f"{batches} batches of {self.batch_size}, {shape} {self._dtype}"
-        return f"wellread.DataLoader({self._dataset!r}: {what})"
 
 
 def _rebuilt(

@@ -8,7 +8,7 @@ around torch's loader.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import torch
@@ -20,7 +20,17 @@ from . import loader as _loader
 from ._iteration import B_co
 from ._iteration import Iterator as _Iterator
 from ._signature import showing
-from ._types import As, LoaderChoices, OpenOptions, Path, PlainChoices, TensorDtype, Transform
+from ._types import (
+    ArrayChoices,
+    As,
+    DictChoices,
+    LabelledChoices,
+    LoaderChoices,
+    OpenOptions,
+    Path,
+    TensorDtype,
+    Transform,
+)
 from .dataset import Dataset as _Images
 
 if TYPE_CHECKING:
@@ -42,8 +52,7 @@ class DataLoader(_loader.DataLoader[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["torch"] = "torch",
-        labels: None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[ArrayChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -53,9 +62,7 @@ class DataLoader(_loader.DataLoader[B_co]):
         shuffle: bool = False,
         *,
         as_: Literal["torch"] = "torch",
-        labels: Any,
-        classes: bool | Sequence[Any] | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[LabelledChoices],
     ) -> None: ...
     @overload
     def __init__(
@@ -65,15 +72,7 @@ class DataLoader(_loader.DataLoader[B_co]):
         shuffle: bool = False,
         *,
         as_: As = "torch",
-        as_dict: Literal[True],
-        labels: Any = None,
-        classes: bool | Sequence[Any] | None = None,
-        columns: Sequence[str] | None = None,
-        features: str | Sequence[str] | None = None,
-        indices: bool = False,
-        keys: Mapping[str, str] | Sequence[str] | None = None,
-        batch_transform: Transform | None = None,
-        **choices: Unpack[PlainChoices],
+        **choices: Unpack[DictChoices],
     ) -> None: ...
     @overload
     def __init__(

@@ -30,7 +30,10 @@ def public():
             if not callable(thing) or isinstance(thing, type) and issubclass(thing, BaseException):
                 continue
             found.add(f"{module.__name__}.{name}")
-            for member in vars(thing) if isinstance(thing, type) else ():
+            # What a class shows may be written in a base of its own, in a file beside it.
+            bases = thing.__bases__ if isinstance(thing, type) else ()
+            own = [thing, *(base for base in bases if base.__module__.startswith("wellread._"))]
+            for member in {name for base in own for name in vars(base)} if isinstance(thing, type) else ():
                 is_hook = thing is wellread.lightning.PhaseTimer and hasattr(wellread.lightning.pl.Callback, member)
                 is_shown = not member.startswith("_") or member in OPERATORS
                 if is_shown and not is_hook and callable(getattr(thing, member)):

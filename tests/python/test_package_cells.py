@@ -281,6 +281,37 @@ def test_what_is_wrong_is_said(sites, tmp_path):
         ds.cells(path, by=3)
 
 
+def test_a_table_that_was_changed_since_is_told(sites, tmp_path):
+    """Columns of Parquet are read when they are asked for: by then the table may be another one."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    folder, images = sites
+    name = next(iter(images))
+    path = tmp_path / "cells.parquet"
+
+    def write(cells):
+        places = np.arange(10.0, 10 + cells)
+        columns = {"image": [name] * cells, "x": places, "y": places, "area": np.arange(cells)}
+        pq.write_table(pa.table(columns), path)
+
+    write(4)
+    cells = wr.Dataset(folder / "images").cells(path, size=8)
+    before = cells[:]
+    write(3)
+    with pytest.raises(wr.Error, match="has 3 rows now, and had 4.*open the set anew") as error:
+        cells.column("area")
+    assert error.value.path == str(path)
+    with pytest.raises(wr.Error, match="has 3 rows now"):
+        next(iter(wr.DataLoader(cells, 2, labels="area")))
+    # Where cells lie is known since the set was opened.
+    np.testing.assert_array_equal(cells[:], before)
+    path.unlink()
+    with pytest.raises(wr.Error, match=r"cells\.parquet"):
+        cells.column("area")
+    write(3)
+    assert wr.Dataset(folder / "images").cells(path, size=8).column("area").tolist() == [0, 1, 2]
+
+
 def test_cells_of_real_images(shared):
     """Nuclei of NF1's images, by their label images."""
     root = shared / "nf1"

@@ -90,6 +90,21 @@ def test_a_stray_file_is_told_and_left_out_on_request(plate):
     assert (len(ds), ds[0].shape) == (3, (2, 4, 5))
 
 
+def test_a_plane_in_two_files_is_told(plate):
+    twin = "r01c01f01p01-ch1sk1fk1fl1.tif"
+    write(plate, [twin], first=9)
+    with pytest.warns(UserWarning, match="are the same plane by their names") as told:
+        assert len(wr.Dataset(plate)) == 7
+    (said,) = [str(warning.message) for warning in told]
+    assert f"all names are harmony's, but {twin} and {twin}f are the same plane by their names" in said
+    # Leaving others out would not help here.
+    assert "pattern= with a field that tells them apart" in said and "unmatched=" not in said
+    assert said.endswith('layout="files" if single files are meant')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(wr.Dataset(plate, layout="files")) == 7
+
+
 def test_metadata_of_a_table_are_numbers_and_filters_heed_types(tmp_path):
     write(tmp_path, ["a1.tif", "b1.tif"])
     table = tmp_path / "load_data.csv"

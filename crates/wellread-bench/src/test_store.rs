@@ -1,10 +1,10 @@
 //! A set in memory for tests that says what files it has and how long a read takes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
-use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_image::{PixelType, Shape};
 use wellread_loader::MemoryStore;
-use wellread_store::{Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{PixelSink, Request, Result, Scratch, Store, delegate_store};
 
 /// Images in memory.
 pub(crate) struct TestStore {
@@ -28,38 +28,17 @@ impl TestStore {
 }
 
 impl Store for TestStore {
+    delegate_store!(self => self.inner; path, len, row_info, metadata);
+    delegate_store!(self => self.inner; layout, has_checksums, hints, row_hints);
+
     fn format(&self) -> &'static str {
         "test"
-    }
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-    fn len(&self) -> usize {
-        self.inner.len()
-    }
-    fn row_info(&self, row: usize) -> Result<RowInfo> {
-        self.inner.row_info(row)
-    }
-    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        self.inner.metadata(row)
-    }
-    fn layout(&self) -> Result<StoreLayout> {
-        self.inner.layout()
     }
     fn files(&self) -> Result<Vec<PathBuf>> {
         Ok(self.path_of.map_or(vec![], |path_of| (0..self.len()).map(path_of).collect()))
     }
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
         Ok(self.path_of.map_or(vec![], |path_of| rows.iter().copied().map(path_of).collect()))
-    }
-    fn has_checksums(&self) -> bool {
-        self.inner.has_checksums()
-    }
-    fn hints(&self) -> Hints<'_> {
-        self.inner.hints()
-    }
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        self.inner.row_hints(row)
     }
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         if !self.each.is_zero() {

@@ -149,8 +149,17 @@ impl OpenArgs {
         Ok(self.cells.of(Box::new(wellread_store::subset::Subset::without_nulls(store)?), false)?)
     }
 
-    /// Opens `path`.
+    /// Opens `path`, and says what the set lacks.
     pub fn open(&self, path: &Path) -> Outcome<Box<dyn Store>> {
+        let store = self.open_to_describe(path)?;
+        for what in store.hints().lacks {
+            to_stderr(format!("note: {}: missing: {what}", path.display()));
+        }
+        Ok(store)
+    }
+
+    /// Opens `path`, for who says what the set lacks as part of its answer.
+    pub fn open_to_describe(&self, path: &Path) -> Outcome<Box<dyn Store>> {
         if let Some(name) = &self.read_as {
             known_format(name)?;
         }

@@ -1,12 +1,9 @@
 //! Pictures of any colours as red, green and blue: a grey one is all three alike, transparency is left out. What a model of
 //! photographs is fed from a folder in which grey pictures lie among coloured ones, as in ImageNet.
 
-use std::path::{Path, PathBuf};
-use wellread_image::{ImageMetadata, Region, Shape};
+use wellread_image::{Region, Shape};
 use wellread_store::place::Wanted;
-use wellread_store::{
-    Block, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
-};
+use wellread_store::{Block, Hints, PixelSink, Request, Result, RowInfo, Scratch, Store, delegate_store};
 
 /// Red, green and blue.
 const COLORS: usize = 3;
@@ -69,45 +66,12 @@ impl PixelSink for Repeated<'_> {
 }
 
 impl Store for Colors {
-    fn format(&self) -> &'static str {
-        self.0.format()
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
+    delegate_store!(self => self.0; format, path, len, name, metadata);
+    delegate_store!(self => self.0; layout, files, files_of, has_checksums, row_hints, heads);
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         let RowInfo { shape: Shape([t, _, z, y, x]), dtype } = self.0.row_info(row)?;
         Ok(RowInfo { shape: Shape([t, COLORS, z, y, x]), dtype })
-    }
-
-    fn name(&self, row: usize) -> Result<String> {
-        self.0.name(row)
-    }
-
-    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        self.0.metadata(row)
-    }
-
-    fn layout(&self) -> Result<StoreLayout> {
-        self.0.layout()
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        self.0.files()
-    }
-
-    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
-        self.0.files_of(rows)
-    }
-
-    fn has_checksums(&self) -> bool {
-        self.0.has_checksums()
     }
 
     fn hints(&self) -> Hints<'_> {
@@ -115,14 +79,6 @@ impl Store for Colors {
         // Of one channel or two, all colours are the first.
         let has_colors = || self.0.row_info(0).is_ok_and(|info| info.shape.c() >= COLORS);
         Hints { is_last_mask: inner.is_last_mask && has_colors(), ..inner }
-    }
-
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        self.0.row_hints(row)
-    }
-
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
-        self.0.heads(rows, whole, wanted);
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {

@@ -80,16 +80,6 @@ impl Files {
     }
 }
 
-/// The rows of a CSV file that this wrote.
-///
-/// # Errors
-/// A file that cannot be read or has other columns.
-pub fn read(path: &Path) -> Result<Vec<Row>> {
-    let mut reader = csv::Reader::from_path(path).with_context(|| path.display().to_string())?;
-    let rows: Result<Vec<Row>, _> = reader.deserialize().collect();
-    rows.with_context(|| format!("{} is not a table of wellread infer", path.display()))
-}
-
 fn header() -> Result<String> {
     let text = String::from_utf8(table(std::iter::once(&Row::default()))?)?;
     let line = text.lines().next().context("a table has a header")?;
@@ -110,6 +100,7 @@ mod tests {
     use crate::config::Config;
     use crate::results::{Record, Status};
     use wellread_measure::Environment;
+    use wellread_report::Table;
 
     /// The columns of upstream, in its order.
     const UPSTREAM: &str = "framework,model,device,device_type,batch_size,input_shape,dtype,latency_p50_ms,latency_p95_ms,latency_p99_ms,latency_mean_ms,latency_std_ms,latency_min_ms,latency_max_ms,throughput_ips,memory_mb,compilation_time_ms,timestamp,git_commit";
@@ -120,7 +111,7 @@ mod tests {
         let folder = dir.path().join("results/raw");
         let mut files = begin(&folder).unwrap();
         assert!(std::fs::read_to_string(files.csv()).unwrap().starts_with(UPSTREAM));
-        assert_eq!(read(files.csv()).unwrap(), []);
+        assert_eq!(Table::read_csv(files.csv()).unwrap().rows(), 0);
         let second = begin(&folder).unwrap();
         assert_ne!(files.csv(), second.csv());
         let empty = second.csv().to_owned();
@@ -145,7 +136,11 @@ mod tests {
         let run = Run { config, environment, records, unreadable: Vec::new(), csv, json };
         files.write(&run).unwrap();
         drop(files);
-        assert_eq!(read(&run.csv).unwrap(), rows);
+        let table = Table::read_csv(&run.csv).unwrap();
+        assert_eq!((table.rows(), table.columns().len()), (2, header().unwrap().split(',').count()));
+        assert_eq!([0, 1].map(|row| table.str("framework", row)), [Some("pytorch"), None]);
+        assert_eq!([0, 1].map(|row| table.f64("latency_p50_ms", row)), [Some(1.5), None]);
+        assert_eq!([0, 1].map(|row| table.str("reason", row)), [None, Some("line \"one\",\nline two")]);
         let back: Run = serde_json::from_slice(&std::fs::read(&run.json).unwrap()).unwrap();
         assert_eq!(back.records, run.records);
     }

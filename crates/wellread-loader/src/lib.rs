@@ -102,6 +102,6 @@ pub use targets::{Pairing, TargetKind, Targets};
 pub use traffic::Traffic;
 pub use transform::field::{self, Field};
 pub use transform::{
-    ChannelNormalize, Crop, Filter, GroupFields, GroupNormalize, Jitter, Noise, Normalize, Placement, Resize,
-    RightAngles, Scale, Transform, TransformError,
+    ChannelNormalize, ChannelRange, Crop, Filter, GroupFields, GroupNormalize, Jitter, Noise, Normalize,
+    Placement, Resize, RightAngles, Scale, Transform, TransformError,
 };

@@ -10,7 +10,7 @@
 #[cfg(any(feature = "tiff", feature = "image-folder"))]
 use crate::format::foreign_format;
 use crate::format::{Naming, formats};
-use crate::place::{self, Identity, Kind};
+use crate::place::{self, Identity, Kind, Listing};
 use crate::probe::DEPTH;
 use crate::{Error, Result};
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -90,6 +90,18 @@ pub(crate) struct Found {
 /// # Errors
 /// A folder that cannot be listed, or one that lies deeper than [`DEPTH`]: left out, its images would go unnoticed.
 pub(crate) fn images(root: &Path, sort: impl Fn(&Path, &str, bool) -> Sort) -> Result<Found> {
+    images_listed(root, sort, place::list)
+}
+
+/// As [`images`], with what `list` says lies in a folder: of some it may be known.
+///
+/// # Errors
+/// As [`images`].
+pub(crate) fn images_listed(
+    root: &Path,
+    sort: impl Fn(&Path, &str, bool) -> Sort,
+    mut list: impl FnMut(&Path) -> io::Result<Listing>,
+) -> Result<Found> {
     let mut found = Found::default();
     let mut visited = Visited::above(root);
     let mut waiting = BTreeSet::from([FolderEntry { is_link: false, path: PathBuf::new() }]);
@@ -107,7 +119,7 @@ pub(crate) fn images(root: &Path, sort: impl Fn(&Path, &str, bool) -> Sort) -> R
             .hint("give a folder further down, or move the images up"));
         }
         let cannot = |e: io::Error| Error::io(&folder, "cannot list the folder", &e);
-        for entry in place::list(&folder).map_err(cannot)? {
+        for entry in list(&folder).map_err(cannot)? {
             let entry = entry.map_err(cannot)?;
             let name = entry.name();
             let text = name.to_string_lossy();

@@ -32,6 +32,8 @@ pub struct Hints<'a> {
     pub sites: Option<&'a dyn SiteTable>,
     /// The sets that this one is put together from, where it is.
     pub parts: Option<&'a dyn PartTable>,
+    /// What a set lacks whose metadata name its images, such as fields of a plate: a sentence each.
+    pub lacks: &'a [String],
     /// Whether the last channel of each image is no intensity but a mask of 0 and 1, as cells have it that are cut out with
     /// [`crate::cells::Mask::Channel`].
     pub is_last_mask: bool,
@@ -47,6 +49,7 @@ impl Default for Hints<'_> {
             columns: None,
             sites: None,
             parts: None,
+            lacks: &[],
             is_last_mask: false,
             are_cut: false,
         }

@@ -32,6 +32,7 @@
 //! |---|---|
 //! | [`ahead`] | asking places far away for the bytes of rows before they are read |
 //! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
+//! | `delegate` | [`delegate_store!`]: methods that a store hands on to another one |
 //! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
 //! | [`write`](mod@write) | [`StoreWriter`], [`WriteOptions`], [`Compression`] |
 //! | `format`, `probe` | [`Format`], [`OpenOptions`], [`formats`]; what is told of a path before it is opened |
@@ -81,6 +82,7 @@ pub mod checksum;
 pub mod concat;
 pub mod convert;
 pub mod cover;
+mod delegate;
 mod delimited;
 pub mod direct;
 pub mod disk_cache;

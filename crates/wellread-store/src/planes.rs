@@ -6,11 +6,11 @@
 use crate::place::Wanted;
 use crate::{
     Block, EachImage, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
-    Store, StoreLayout,
+    Store, delegate_store,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use wellread_image::{ImageMetadata, Region, Shape};
 
 /// A store whose rows are the planes of another store's rows, in the order image, T, C, Z.
@@ -86,13 +86,7 @@ impl PixelSink for ShiftSink<'_> {
 }
 
 impl Store for PlaneStore {
-    fn format(&self) -> &'static str {
-        self.inner.format()
-    }
-
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
+    delegate_store!(self => self.inner; format, path, layout, files, has_checksums);
 
     fn len(&self) -> usize {
         self.first.last().copied().unwrap_or(0)
@@ -116,21 +110,9 @@ impl Store for PlaneStore {
         Ok(metadata)
     }
 
-    fn layout(&self) -> Result<StoreLayout> {
-        self.inner.layout()
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        self.inner.files()
-    }
-
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
         let images = rows.iter().map(|&row| self.image(row)).collect::<Result<Vec<_>>>()?;
         self.inner.files_of(&images)
-    }
-
-    fn has_checksums(&self) -> bool {
-        self.inner.has_checksums()
     }
 
     fn hints(&self) -> Hints<'_> {

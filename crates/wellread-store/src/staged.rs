@@ -17,7 +17,6 @@ mod renaming;
 mod replace;
 mod reserved;
 mod scratch;
-mod writer;
 
 pub use crate::finished::{Finished, Output};
 pub use cleaning::{MadeFolder, is_writing, remove_unfinished, try_remove_unfinished};
@@ -26,7 +25,7 @@ pub use leftovers::{Leftover, LeftoverKind, leftovers, leftovers_beside, leftove
 pub use names::part;
 pub use reserved::Reserved;
 pub use scratch::ScratchFolder;
-pub use writer::process_mark;
+pub use wellread_trace::process::process_mark;
 
 use crate::entries::OLD;
 use crate::journal::{self, Journal};

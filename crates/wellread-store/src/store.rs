@@ -108,8 +108,6 @@ pub struct StoreLayout {
     pub white_is_zero_images: usize,
     /// Images of indices into a palette of colours in their file, of those that were looked into.
     pub palette_images: usize,
-    /// What a set lacks whose metadata name its images, such as fields of a plate: a sentence each.
-    pub lacks: Vec<String>,
 }
 
 impl StoreLayout {

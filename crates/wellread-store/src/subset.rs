@@ -3,11 +3,11 @@
 use crate::place::Wanted;
 use crate::{
     EachImage, FeatureTable, Hints, PartTable, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
-    Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout,
+    Scratch, SetPart, SiteSummary, SiteTable, Store, delegate_store,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
 
@@ -61,13 +61,7 @@ impl Subset {
 }
 
 impl Store for Subset {
-    fn format(&self) -> &'static str {
-        self.inner.format()
-    }
-
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
+    delegate_store!(self => self.inner; format, path, layout, files, has_checksums);
 
     fn len(&self) -> usize {
         self.rows.len()
@@ -85,21 +79,9 @@ impl Store for Subset {
         self.inner.metadata(self.row(row)?)
     }
 
-    fn layout(&self) -> Result<StoreLayout> {
-        self.inner.layout()
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        self.inner.files()
-    }
-
     fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
         let rows = rows.iter().map(|&row| self.row(row)).collect::<Result<Vec<_>>>()?;
         self.inner.files_of(&rows)
-    }
-
-    fn has_checksums(&self) -> bool {
-        self.inner.has_checksums()
     }
 
     fn hints(&self) -> Hints<'_> {

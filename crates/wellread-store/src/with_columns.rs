@@ -7,18 +7,12 @@
 //! ```
 
 use crate::features::{self, FeatureColumns, Index, joint_key};
-use crate::place::Wanted;
 use crate::words::counted;
-use crate::{
-    EachImage, Error, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
-    Store, StoreLayout,
-};
+use crate::{Error, FeatureTable, Hints, Renamed, Result, Store, delegate_store};
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use wellread_image::ImageMetadata;
 
 /// What a table in memory is called in errors.
 pub(crate) const TABLE: &str = "<table>";
@@ -187,76 +181,12 @@ fn keys_of_names(images: &dyn Store) -> Result<Vec<Option<String>>> {
 }
 
 impl Store for WithColumns {
-    fn format(&self) -> &'static str {
-        self.inner.format()
-    }
-
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn len(&self) -> usize {
-        self.inner.len()
-    }
-
-    fn row_info(&self, row: usize) -> Result<RowInfo> {
-        self.inner.row_info(row)
-    }
-
-    fn name(&self, row: usize) -> Result<String> {
-        self.inner.name(row)
-    }
-
-    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        self.inner.metadata(row)
-    }
-
-    fn layout(&self) -> Result<StoreLayout> {
-        self.inner.layout()
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        self.inner.files()
-    }
-
-    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
-        self.inner.files_of(rows)
-    }
-
-    fn bytes_on_disk(&self) -> Result<u64> {
-        self.inner.bytes_on_disk()
-    }
-
-    fn has_checksums(&self) -> bool {
-        self.inner.has_checksums()
-    }
+    delegate_store!(self => self.inner; format, path, len, row_info, name, metadata, layout, files);
+    delegate_store!(self => self.inner; files_of, bytes_on_disk, has_checksums, row_hints, scan, heads, ranges);
+    delegate_store!(self => self.inner; read, check);
 
     fn hints(&self) -> Hints<'_> {
         Hints { columns: Some(self), ..self.inner.hints() }
-    }
-
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        self.inner.row_hints(row)
-    }
-
-    fn scan(&self, rows: Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
-        self.inner.scan(rows, each)
-    }
-
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
-        self.inner.heads(rows, whole, wanted);
-    }
-
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
-        self.inner.ranges(requests, wanted)
-    }
-
-    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        self.inner.read(requests, scratch, sink)
-    }
-
-    fn check(&self, request: &Request) -> Result<RowInfo> {
-        self.inner.check(request)
     }
 }
 

@@ -279,7 +279,8 @@ fn losses(outcome: &Outcome) -> Table {
     table
 }
 
-/// The rows of a loss curve that have an epoch and some value.
+/// The rows of a loss curve that have an epoch and some value. Numbers only, and line by line: a program that was killed leaves half of
+/// one, for which [`Table::read_csv`] would refuse the rest.
 fn curve(path: &Path) -> Option<Vec<Row>> {
     if path.metadata().ok()?.len() > MAX_CURVE_BYTES {
         return None;

@@ -21,6 +21,7 @@
 //! | `clock` | ticks, and what they are in nanoseconds |
 //! | `buffers` | events of all threads |
 //! | `chrome` | [`Recorded::write`] |
+//! | [`process`] | which process made a file that is not finished, by its name, and whether it lives |
 //!
 //! ```
 //! use wellread_trace::{Kind, span};
@@ -40,6 +41,7 @@ mod buffers;
 mod chrome;
 mod clock;
 mod kind;
+pub mod process;
 
 pub use buffers::{LIMIT, Part, Recorded, is_recording, leave, part, section, start, stop};
 pub use kind::Kind;

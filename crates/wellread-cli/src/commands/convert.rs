@@ -155,7 +155,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let is_of_cells = args.open.cells.cells.is_some();
     if args.resume
         && !args.write.overwrite
-        && let Some(Finding { bytes: total, differences }) =
+        && let Some(Finding { bytes: total, differences, untold }) =
             complete::of(&*source, &args.target, format, &options, is_of_cells)?
     {
         if !differences.is_empty() {
@@ -176,6 +176,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             args.target.display(),
             counted(source.len(), "image")
         ));
+        if !untold.is_empty() {
+            let untold = untold.join(", ");
+            ui.say(format!(
+                "  of {untold} it does not show what it was written with: --overwrite writes it anew"
+            ));
+        }
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
     for note in notes {

@@ -6,7 +6,7 @@ use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
-use wellread_image::Region;
+use wellread_image::{Region, ome_xml};
 use wellread_store::labels::{self, Labels};
 use wellread_store::words::counted;
 use wellread_store::{
@@ -97,7 +97,7 @@ struct ShapeCount {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let store = args.open.open(&args.path)?;
+    let store = args.open.open_to_describe(&args.path)?;
     let Described { info, pieces, labels } = describe(&*store, args.rows)?;
     if ui.json {
         return ui.document(&info);
@@ -339,9 +339,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     let metadata =
         if store.is_empty() { wellread_image::ImageMetadata::default() } else { store.metadata(0)? };
     let sizes = [&metadata.physical_size_z, &metadata.physical_size_y, &metadata.physical_size_x];
-    let physical = sizes.map(|s| {
-        s.as_ref().filter(|s| matches!(s.unit.as_str(), "µm" | "um" | "μm" | "micrometer")).map(|s| s.value)
-    });
+    let physical = sizes.map(|size| size.as_ref().and_then(|s| ome_xml::micrometres(s.value, &s.unit)));
     let single = (counts.len() == 1).then(|| counts.keys().next().copied()).flatten();
     let mut dtypes: Vec<_> = counts.keys().map(|(_, d)| d.name()).collect();
     dtypes.sort_unstable();
@@ -381,7 +379,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         rows_sampled: rows,
         feature_columns: store.hints().feature_names(),
         sites: store.hints().sites.map(SiteTable::summary),
-        lacks: layout.lacks,
+        lacks: store.hints().lacks.to_vec(),
         parts: store.hints().set_parts(),
         plates: distinct(store, &[features::PLATE])?,
         wells: distinct(store, &[features::PLATE, features::WELL])?,

@@ -413,6 +413,7 @@ fn resuming_what_is_complete_does_nothing() {
             "{}",
             again.stdout
         );
+        assert!(!again.stdout.contains("does not show"), "{}", again.stdout);
         let source = set.join("tiff");
         let document = json(&["convert", arg(&source), arg(&target), "--format", format, "--resume"]);
         assert_eq!((&document["images"], &document["images_resumed"]), (&4.into(), &4.into()));
@@ -425,6 +426,24 @@ fn resuming_what_is_complete_does_nothing() {
         std::fs::remove_dir_all(&left).unwrap();
         assert_eq!(json(&["checksum", arg(&target), "--read-as", format]), before);
     }
+}
+
+/// What nobody can see in a set is said, where it is asked for: a level of compression.
+#[test]
+fn resuming_what_is_complete_says_what_was_not_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let (source, target) = (set.join("tiff"), dir.path().join("a-zarr"));
+    let resume = |level: &str| {
+        let args = ["convert", arg(&source), arg(&target), "--format", "ome-zarr", "--resume"];
+        wellread(&[&args[..], &["--compression", level]].concat())
+    };
+    assert_eq!(resume("zstd:3").code, 0);
+    let again = resume("zstd:9");
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    let said = "of the level of --compression zstd:9 it does not show what it was written with";
+    assert!(again.stdout.contains("is complete") && again.stdout.contains(said), "{}", again.stdout);
 }
 
 /// What was written is read back unless that is left out, and the document and the last line say which.

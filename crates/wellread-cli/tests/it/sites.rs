@@ -146,4 +146,13 @@ fn info_says_which_images_a_set_is_without() {
     let skipped = json(&["info", arg(&folder), "--missing", "skip"]);
     assert_eq!(skipped["images"], 3);
     assert!(skipped["lacks"][0].as_str().unwrap().ends_with("(left out)"), "{skipped}");
+    // Others say it once, beside what they answer.
+    let target = dir.path().join("whole.parquet");
+    for command in
+        [&["convert", arg(&folder), arg(&target)][..], &["verify", arg(&folder)], &["stats", arg(&folder)]]
+    {
+        let done = wellread(&[command, &["--missing", "skip"]].concat());
+        assert_eq!(done.stderr.matches("1 field of 4 is not there: ").count(), 1, "{}", done.stderr);
+    }
+    assert!(!wellread(&["info", arg(&folder)]).stderr.contains("is not there"));
 }

@@ -7,14 +7,10 @@ use super::memory::Memory;
 use super::preload::Preload;
 use super::read_through::ReadThroughCache;
 use super::{Cache, CacheBackend, CacheReport};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use wellread_image::ImageMetadata;
 use wellread_store::place::Wanted;
-use wellread_store::{
-    Block, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
-};
+use wellread_store::{Block, PixelSink, Request, Result, Scratch, Store, delegate_store};
 
 /// Images of an inner store, kept from the first read on while there is room. Reading a kept row copies
 /// nothing: its pixels are handed over as one block. Rows for which there is no room are read from the inner
@@ -64,42 +60,8 @@ impl CachedStore {
 }
 
 impl Store for CachedStore {
-    fn format(&self) -> &'static str {
-        self.kept.inner.format()
-    }
-    fn path(&self) -> &Path {
-        self.kept.inner.path()
-    }
-    fn len(&self) -> usize {
-        self.kept.inner.len()
-    }
-    fn row_info(&self, row: usize) -> Result<RowInfo> {
-        self.kept.inner.row_info(row)
-    }
-    fn name(&self, row: usize) -> Result<String> {
-        self.kept.inner.name(row)
-    }
-    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        self.kept.inner.metadata(row)
-    }
-    fn layout(&self) -> Result<StoreLayout> {
-        self.kept.inner.layout()
-    }
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        self.kept.inner.files()
-    }
-    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
-        self.kept.inner.files_of(rows)
-    }
-    fn has_checksums(&self) -> bool {
-        self.kept.inner.has_checksums()
-    }
-    fn hints(&self) -> Hints<'_> {
-        self.kept.inner.hints()
-    }
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        self.kept.inner.row_hints(row)
-    }
+    delegate_store!(self => self.kept.inner; format, path, len, row_info, name, metadata);
+    delegate_store!(self => self.kept.inner; layout, files, files_of, has_checksums, hints, row_hints);
 
     fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
         let missing: Vec<usize> =

@@ -2,18 +2,19 @@
 //!
 //! ```text
 //!   file ──Stats::open──▶ Stats ─┬─normalize──▶ Normalize::Channels, of channels with names, or Normalize::Stored
-//!                                └─range──────▶ Scale::Range
+//!                                └─range──────▶ Scale::Channels, likewise, or Scale::Range
 //!   file of groups ──GroupStats::open──▶ Normalize::Groups
 //! ```
 
 use super::{GroupStats, Stats};
-use crate::transform::{ChannelNames, ChannelNormalize, GroupNormalize, Normalize, Scale};
+use crate::transform::{ChannelNames, ChannelNormalize, ChannelRange, GroupNormalize, Normalize, Scale};
 use std::path::Path;
 use std::sync::Arc;
 use wellread_store::{Error, Result, features};
 
 impl Scale {
-    /// The range between two percentiles of each channel of a set, of the file that `wellread stats --out` writes.
+    /// The range between two percentiles of each channel of a set, of the file that `wellread stats --out` writes: of the channel's
+    /// name, where images and file have names.
     ///
     /// # Errors
     /// A file that cannot be read or is none of statistics, percentiles that it does not hold, channels of one value.
@@ -123,6 +124,10 @@ impl Stats {
             }
             ends.0.push(low);
             ends.1.push(high);
+        }
+        let names = self.names();
+        if names.is_any() {
+            return Ok(Scale::Channels(Arc::new(ChannelRange::new(path, names, [ends.0, ends.1]))));
         }
         Ok(Scale::Range { low: ends.0, high: ends.1 })
     }

@@ -17,7 +17,7 @@ impl Transform {
 
 /// Whether scaling ends with what no factor and summand can do.
 pub(crate) fn is_clipped(transform: &Transform) -> bool {
-    matches!(transform.scale, Scale::Range { .. } | Scale::Percentiles { .. })
+    matches!(transform.scale, Scale::Range { .. } | Scale::Channels(_) | Scale::Percentiles { .. })
 }
 
 /// Whether anything comes between scaling and normalisation.
@@ -35,6 +35,10 @@ fn of_list(list: &[f32], i: usize) -> f64 {
 
 /// Factor and summand of the scale; those of percentiles are found image by image.
 fn scale(transform: &Transform, dtype: PixelType, stored: usize) -> (f64, f64) {
+    let of_range = |low: &[f32], high: &[f32]| {
+        let (low, high) = (of_list(low, stored), of_list(high, stored));
+        (1.0 / (high - low), -low / (high - low))
+    };
     match &transform.scale {
         Scale::None | Scale::Percentiles { .. } => (1.0, 0.0),
         Scale::By(factor) => (f64::from(*factor), 0.0),
@@ -42,10 +46,8 @@ fn scale(transform: &Transform, dtype: PixelType, stored: usize) -> (f64, f64) {
             let (min, max) = dtype.range();
             (1.0 / (max - min), -min / (max - min))
         }
-        Scale::Range { low, high } => {
-            let (low, high) = (of_list(low, stored), of_list(high, stored));
-            (1.0 / (high - low), -low / (high - low))
-        }
+        Scale::Range { low, high } => of_range(low, high),
+        Scale::Channels(of) => of_range(&of.low, &of.high),
     }
 }
 

@@ -9,26 +9,27 @@ use super::channel_names::{ChannelNames, Delivered};
 use super::compose::Transform;
 use super::error::TransformError;
 use super::groups::GroupNormalize;
-use super::steps::Normalize;
+use super::steps::{Normalize, Scale};
 use std::sync::Arc;
 
-/// Numbers at their places; of a channel without, those that change nothing.
-fn placed(places: &[Option<usize>], mean: &[f32], std: &[f32]) -> [Vec<f32>; 2] {
+/// Numbers at their places, as means and standard deviations or ends of ranges; of a channel without, those that change nothing.
+fn placed(places: &[Option<usize>], first: &[f32], second: &[f32]) -> [Vec<f32>; 2] {
     let of = |numbers: &[f32], none: f32| {
         let number = |place: &Option<usize>| place.and_then(|at| numbers.get(at).copied()).unwrap_or(none);
         places.iter().map(number).collect::<Vec<f32>>()
     };
-    [of(mean, 0.0), of(std, 1.0)]
+    [of(first, 0.0), of(second, 1.0)]
 }
 
 impl Transform {
-    /// Whether it normalises by statistics whose channels have names.
+    /// Whether it scales or normalises by statistics whose channels have names.
     pub(crate) fn has_named_statistics(&self) -> bool {
-        match &self.normalize {
+        let normalizes = match &self.normalize {
             Some(Normalize::Channels(_)) => true,
             Some(Normalize::Groups(groups)) => groups.names().iter().any(ChannelNames::is_any),
             _ => false,
-        }
+        };
+        normalizes || matches!(self.scale, Scale::Channels(_))
     }
 
     /// The same with statistics in the order of the channels of the first image, which are called `there`. Where its channels go by
@@ -57,6 +58,14 @@ impl Transform {
                 let each = groups.names().iter().map(|names| names.places(groups.path(), &images));
                 let places = each.collect::<Result<Vec<_>, _>>()?;
                 Some(Normalize::Groups(Arc::new(groups.placed(there.len(), &places))))
+            }
+            other => other,
+        };
+        self.scale = match self.scale {
+            Scale::Channels(of) => {
+                let places = of.names.places(&of.path, &images)?;
+                let [low, high] = placed(&places, &of.low, &of.high);
+                Scale::Range { low, high }
             }
             other => other,
         };

@@ -14,6 +14,16 @@ pub struct ChannelNormalize {
     pub(crate) std: Vec<f32>,
 }
 
+/// Ranges of channels with names, in units of stored values: [`Scale::from_stats`](super::Scale) of a set whose images name their
+/// channels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelRange {
+    pub(super) path: PathBuf,
+    pub(super) names: ChannelNames,
+    pub(crate) low: Vec<f32>,
+    pub(crate) high: Vec<f32>,
+}
+
 /// The names of the channels of statistics, where they are known and no other channel has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChannelNames(Vec<Option<String>>);
@@ -67,7 +77,7 @@ impl ChannelNames {
                             path.display(),
                             there.join(", ")
                         ),
-                        "compute them of images whose channels have these names (wellread stats), or give means and standard deviations",
+                        "compute them of images whose channels have these names (wellread stats), or give numbers of your own",
                     ));
                 }
                 _ => {
@@ -99,5 +109,12 @@ impl ChannelNormalize {
     /// Channel by channel; `path` is the file that they are of, for messages.
     pub(crate) fn new(path: &Path, names: ChannelNames, [mean, std]: [Vec<f32>; 2]) -> Self {
         Self { path: path.to_owned(), names, mean, std }
+    }
+}
+
+impl ChannelRange {
+    /// Channel by channel; `path` is the file that they are of, for messages.
+    pub(crate) fn new(path: &Path, names: ChannelNames, [low, high]: [Vec<f32>; 2]) -> Self {
+        Self { path: path.to_owned(), names, low, high }
     }
 }

@@ -101,27 +101,27 @@ impl Transform {
             Scale::By(factor) if !factor.is_finite() => {
                 refuse(format!("the scale is {factor}"), "give a finite number")
             }
-            Scale::Range { low, high } => {
-                if low.len() != high.len() || low.is_empty() {
-                    return refuse(
-                        format!("{} lower and {} upper ends of the range to scale", low.len(), high.len()),
-                        "give one of each, or one of each per channel of the stored images",
-                    );
-                }
-                let bad = low.iter().zip(high).find(|(l, h)| !(l.is_finite() && h.is_finite() && l < h));
-                bad.map_or(Ok(()), |(l, h)| {
-                    refuse(
-                        format!("the range to scale is {l} to {h}"),
-                        "give a lower number, then a higher one",
-                    )
-                })
-            }
+            Scale::Range { low, high } => Self::check_range(low, high),
+            Scale::Channels(of) => Self::check_range(&of.low, &of.high),
             Scale::Percentiles { low, high } if !(0.0 <= *low && low < high && *high <= 100.0) => refuse(
                 format!("the percentiles to scale by are {low} and {high}"),
                 "give two numbers from 0 to 100, the lower first",
             ),
             _ => Ok(()),
         }
+    }
+
+    fn check_range(low: &[f32], high: &[f32]) -> Checked {
+        if low.len() != high.len() || low.is_empty() {
+            return refuse(
+                format!("{} lower and {} upper ends of the range to scale", low.len(), high.len()),
+                "give one of each, or one of each per channel of the stored images",
+            );
+        }
+        let bad = low.iter().zip(high).find(|(l, h)| !(l.is_finite() && h.is_finite() && l < h));
+        bad.map_or(Ok(()), |(l, h)| {
+            refuse(format!("the range to scale is {l} to {h}"), "give a lower number, then a higher one")
+        })
     }
 
     fn check_intensities(&self) -> Checked {
@@ -318,6 +318,9 @@ impl Transform {
             match &self.scale {
                 Scale::Range { low, .. } => {
                     Some(("ranges to scale", low.len(), stored, "channel of the stored images"))
+                }
+                Scale::Channels(of) => {
+                    Some(("ranges to scale", of.low.len(), stored, "channel of the stored images"))
                 }
                 _ => None,
             },

@@ -35,7 +35,7 @@ mod placement;
 mod steps;
 
 pub(crate) use channel_names::ChannelNames;
-pub use channel_names::ChannelNormalize;
+pub use channel_names::{ChannelNormalize, ChannelRange};
 pub use compose::Transform;
 pub use error::TransformError;
 pub use fields::GroupFields;

@@ -1,6 +1,6 @@
 //! The steps that a [`super::Transform`] is made of.
 
-use super::channel_names::ChannelNormalize;
+use super::channel_names::{ChannelNormalize, ChannelRange};
 use super::groups::GroupNormalize;
 use std::sync::Arc;
 
@@ -109,6 +109,8 @@ pub enum Scale {
         /// What becomes 1; above `low`.
         high: Vec<f32>,
     },
+    /// As [`Scale::Range`], with ends of channels by name, in whatever order the channels of an image are.
+    Channels(Arc<ChannelRange>),
     /// As [`Scale::Range`], with the percentiles of each channel of each image as delivered (after crop, resize and
     /// rotation), interpolated as NumPy does. An image of one value becomes 0. NaN and infinite values do not count: NaN stays,
     /// infinite values are clipped to 0 and 1.

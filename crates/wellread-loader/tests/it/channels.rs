@@ -4,7 +4,8 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use std::sync::Arc;
 use wellread_image::{Channel, ImageMetadata, PixelType, Shape};
 use wellread_loader::{
-    Dataset, GroupFields, GroupStats, ItemContext, Loader, MemoryStore, Normalize, Stats, Targets, Transform,
+    Dataset, GroupFields, GroupStats, ItemContext, Loader, MemoryStore, Normalize, Scale, Stats, Targets,
+    Transform,
 };
 use wellread_store::Store;
 use wellread_store::concat::Concat;
@@ -189,6 +190,41 @@ fn statistics_go_by_names() {
         error.is_choice() && error.to_string().contains("no statistics of the channel \"ER\""),
         "{error}"
     );
+}
+
+#[test]
+fn ranges_of_statistics_go_by_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stats.json");
+    let range = |channels: &[(&str, f64)]| {
+        let names: Vec<&str> = channels.iter().map(|(name, _)| *name).collect();
+        let mut stats = Stats::of(&images("set", &[names.as_slice()]), &[25.0, 75.0], 1, &|| {}).unwrap();
+        for (channel, &(_, high)) in stats.channels.iter_mut().zip(channels) {
+            for percentile in &mut channel.percentiles {
+                percentile.value = if percentile.percent == 25.0 { 0.0 } else { high };
+            }
+        }
+        std::fs::write(&path, serde_json::to_vec(&stats).unwrap()).unwrap();
+        Scale::from_stats(&path, 25.0, 75.0).unwrap()
+    };
+    let dataset = Dataset::from_store(Box::new(images("set", &MIXED[..2])));
+    let build = |scale: &Scale| Loader::builder(&dataset).batch_size(2).scale_with(scale.clone()).build();
+    // DNA and ER are 0 and 1 in the first image, 11 and 10 in the second.
+    let all = range(&[("AGP", 1.0), ("DNA", 16.0), ("ER", 32.0)]);
+    assert_eq!(values(&build(&all).unwrap()), [[0.0, 0.03125], [0.6875, 0.3125]]);
+    let (mut out, mut context) = (vec![], ItemContext::new());
+    dataset.sample_into(1, &Transform::default().scale_with(all), &mut out, &mut context).unwrap();
+    assert_eq!([out[0], out[16]], [0.6875, 0.3125]);
+    let error = build(&range(&[("DNA", 16.0), ("RNA", 32.0)])).unwrap_err();
+    assert!(
+        error.is_choice() && error.to_string().contains("no statistics of the channel \"ER\""),
+        "{error}"
+    );
+    // By number where nobody has names.
+    let plain = Dataset::from_store(Box::new(images("set", &[&["", ""]])));
+    let of_plain = range(&[("", 16.0), ("", 32.0)]);
+    let loader = Loader::builder(&plain).scale_with(of_plain).build().unwrap();
+    assert_eq!(values(&loader), [[0.0, 0.03125]]);
 }
 
 #[test]

@@ -2,12 +2,10 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use wellread_image::ImageMetadata;
 use wellread_loader::{Dataset, Loader, Output, Transform};
-use wellread_store::{Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout};
+use wellread_store::{Hints, PixelSink, Request, Result, Scratch, Store, delegate_store};
 
 struct Counting;
 
@@ -57,36 +55,12 @@ impl Watched {
 }
 
 impl Store for Watched {
-    fn format(&self) -> &'static str {
-        self.0.format()
-    }
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-    fn row_info(&self, row: usize) -> Result<RowInfo> {
-        self.0.row_info(row)
-    }
-    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        self.0.metadata(row)
-    }
-    fn layout(&self) -> Result<StoreLayout> {
-        self.0.layout()
-    }
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        self.0.files()
-    }
-    fn has_checksums(&self) -> bool {
-        self.0.has_checksums()
-    }
+    delegate_store!(self => self.0; format, path, len, row_info);
+    delegate_store!(self => self.0; metadata, layout, files, has_checksums, row_hints);
+
     fn hints(&self) -> Hints<'_> {
         // Each batch is a read of its own, or allocations could not be told by batch.
         Hints { rows_per_read: 1, ..self.0.hints() }
-    }
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        self.0.row_hints(row)
     }
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         MARKED.set(true);

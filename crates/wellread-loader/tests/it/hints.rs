@@ -9,9 +9,7 @@ use wellread_image::{PixelType, Shape};
 use wellread_loader::{Cache, Dataset, MemoryStore};
 use wellread_store::planes::PlaneStore;
 use wellread_store::subset::Subset;
-use wellread_store::{
-    FeatureTable, Hints, PageCache, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
-};
+use wellread_store::{FeatureTable, Hints, PageCache, Result, RowFacts, RowHints, Store, delegate_store};
 
 /// A store with something to say about everything, and of each row something else.
 struct Odd {
@@ -38,12 +36,10 @@ impl PageCache for Pages {
 }
 
 impl Store for Odd {
+    delegate_store!(self => self.inner; path, len, metadata, layout, files, row_info, read);
+
     fn format(&self) -> &'static str {
         "odd"
-    }
-    set_of_inner!();
-    fn row_info(&self, row: usize) -> Result<RowInfo> {
-        self.inner.row_info(row)
     }
     fn has_checksums(&self) -> bool {
         true
@@ -53,9 +49,6 @@ impl Store for Odd {
     }
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
         Ok(RowHints::new(self, row))
-    }
-    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        self.inner.read(requests, scratch, sink)
     }
 }
 

@@ -1,9 +1,5 @@
 //! Tests of datasets and loaders from outside, on stores in memory.
 
-// First, for the macro in it.
-#[macro_use]
-mod support;
-
 mod cache_policies;
 mod caching;
 mod cells;
@@ -24,6 +20,7 @@ mod resume;
 mod same_batches;
 mod skipping;
 mod statistics;
+mod support;
 mod targets;
 mod threads;
 mod uneven;

@@ -8,29 +8,8 @@ use wellread_image::{PixelType, Region, Shape};
 use wellread_loader::{Dataset, MemoryStore};
 use wellread_store::{
     Block, Error, Hints, ImageView, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
-    WriteOptions,
+    WriteOptions, delegate_store,
 };
-
-/// Methods of a store whose set is that of its field `inner`, but for the rows and how they are read.
-macro_rules! set_of_inner {
-    () => {
-        fn path(&self) -> &std::path::Path {
-            self.inner.path()
-        }
-        fn len(&self) -> usize {
-            self.inner.len()
-        }
-        fn metadata(&self, row: usize) -> wellread_store::Result<wellread_image::ImageMetadata> {
-            self.inner.metadata(row)
-        }
-        fn layout(&self) -> wellread_store::Result<wellread_store::StoreLayout> {
-            self.inner.layout()
-        }
-        fn files(&self) -> wellread_store::Result<Vec<std::path::PathBuf>> {
-            self.inner.files()
-        }
-    };
-}
 
 /// What a [`TestStore`] does to those who read a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,15 +105,10 @@ impl TestStore {
 }
 
 impl Store for TestStore {
+    delegate_store!(self => self.inner; path, len, metadata, layout, files, row_info, has_checksums);
+
     fn format(&self) -> &'static str {
         "test"
-    }
-    set_of_inner!();
-    fn row_info(&self, row: usize) -> Result<RowInfo> {
-        self.inner.row_info(row)
-    }
-    fn has_checksums(&self) -> bool {
-        self.inner.has_checksums()
     }
     fn hints(&self) -> Hints<'_> {
         Hints { rows_per_read: self.rows_per_read, ..self.inner.hints() }

@@ -8,7 +8,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::{Dataset, Loader, LoaderBuilder, MemoryStore, OnError};
-use wellread_store::{Error, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store};
+use wellread_store::{Error, PixelSink, Request, Result, RowInfo, Scratch, Store, delegate_store};
 
 /// Images of these sides.
 fn sized(sides: &[usize]) -> MemoryStore {
@@ -47,22 +47,14 @@ impl Together {
 }
 
 impl Store for Together {
+    delegate_store!(self => self.inner; path, len, metadata, layout, files, has_checksums, hints, row_hints);
+
     fn format(&self) -> &'static str {
         "together"
     }
-    set_of_inner!();
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         self.pause();
         self.inner.row_info(row)
-    }
-    fn has_checksums(&self) -> bool {
-        self.inner.has_checksums()
-    }
-    fn hints(&self) -> Hints<'_> {
-        self.inner.hints()
-    }
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        self.inner.row_hints(row)
     }
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         if requests.iter().any(|request| request.row == self.large) {

@@ -15,6 +15,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use wellread_trace::process;
 
 /// Path of the weights of `arch` drawn from `seed`, `FOLDER/NAME-seedN.safetensors`; the file is made when it is
 /// not there yet.
@@ -60,7 +61,7 @@ pub(super) fn write_beside(
     fs::create_dir_all(folder).map_err(failed)?;
     remove_leftovers(path, folder);
     let mut temporary = path.as_os_str().to_owned();
-    temporary.push(format!(".{}.part", std::process::id()));
+    temporary.push(format!(".{}.part", process::process_mark(std::process::id())));
     let temporary = PathBuf::from(temporary);
     unfinished().push(temporary.clone());
     let written = File::create(&temporary).and_then(|file| {
@@ -91,16 +92,13 @@ pub fn remove_unfinished() {
     }
 }
 
-/// Removes what processes left that were killed while they wrote `path`.
+/// Removes what processes left that were killed while they wrote `path`. What may be written in another container stays.
 fn remove_leftovers(path: &Path, folder: &Path) {
     let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned() + ".") else { return };
-    // Where nobody says which processes there are, files stay.
-    let is_gone = |id: u32| Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{id}")).exists();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let other = entry.file_name();
-        let id =
-            other.to_str().and_then(|other| other.strip_prefix(&name)?.strip_suffix(".part")?.parse().ok());
-        if id.is_some_and(is_gone) {
+        let mark = other.to_str().and_then(|other| other.strip_prefix(&name)?.strip_suffix(".part"));
+        if mark.is_some_and(|mark| process::life(mark) == process::Life::Gone) {
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -1,7 +1,7 @@
 //! What the parts of a set are called, and the keys in the names of their folders: `plate=BR1/part-0.parquet`.
 
 use crate::file_names::path_text;
-use crate::{features, place};
+use crate::{Store, features, place};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,13 @@ pub(super) struct Found {
     pub label: String,
     /// Names and values in the names of its folders.
     pub keys: Vec<(String, Option<String>)>,
+}
+
+/// What parts lack, each sentence with the name of its part before it.
+pub(super) fn lacks<'p>(parts: impl Iterator<Item = (&'p str, &'p (dyn Store + 'static))>) -> Vec<String> {
+    parts
+        .flat_map(|(name, store)| store.hints().lacks.iter().map(move |what| format!("{name}: {what}")))
+        .collect()
 }
 
 /// Parts below `root`, each with a name of its own: its path there, without the ending.

@@ -49,6 +49,7 @@ pub struct Concat {
     /// Parts that keep decoded pages.
     pub(super) keeping: usize,
     has_sites: bool,
+    lacks: Vec<String>,
     columns: OnceLock<Columns>,
     /// Whether images of two parts may be called the same.
     shares_names: OnceLock<bool>,
@@ -96,6 +97,7 @@ impl Concat {
         let has_sites = parts.iter().any(|part| part.store.hints().sites.is_some());
         Self {
             path,
+            lacks: parts::lacks(parts.iter().map(|part| (&*part.name, &*part.store))),
             parts,
             starts,
             format,
@@ -276,9 +278,6 @@ impl Store for Concat {
             |text: fn(&StoreLayout) -> &String| parts::in_words(layouts.iter().map(|one| text(one).clone()));
         let chunk = layouts.first().and_then(|layout| layout.chunk);
         let sum = |count: fn(&StoreLayout) -> usize| layouts.iter().map(count).sum();
-        let named = self.parts.iter().zip(&layouts);
-        let lacks =
-            named.flat_map(|(part, one)| one.lacks.iter().map(move |what| format!("{}: {what}", part.name)));
         Ok(StoreLayout {
             codec: of(|layout| &layout.codec),
             pieces: of(|layout| &layout.pieces),
@@ -286,7 +285,6 @@ impl Store for Concat {
             chunk: chunk.filter(|_| layouts.iter().all(|layout| layout.chunk == chunk)),
             white_is_zero_images: sum(|layout| layout.white_is_zero_images),
             palette_images: sum(|layout| layout.palette_images),
-            lacks: lacks.collect(),
         })
     }
 
@@ -318,6 +316,7 @@ impl Store for Concat {
             columns: Some(self),
             sites: self.has_sites.then_some(self as &dyn SiteTable),
             parts: Some(self),
+            lacks: &self.lacks,
             is_last_mask: !self.parts.is_empty()
                 && self.parts.iter().all(|part| part.store.hints().is_last_mask),
             are_cut: self.parts.iter().any(|part| part.store.hints().are_cut),

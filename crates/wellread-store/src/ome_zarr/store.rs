@@ -417,7 +417,6 @@ impl Store for OmeZarrStore {
                 Kind::Chunk(_) => plan.chunk,
                 Kind::Shard(shard) => shard.inner,
             }),
-            lacks: self.lacks.clone(),
             ..StoreLayout::default()
         })
     }
@@ -443,7 +442,7 @@ impl Store for OmeZarrStore {
     fn hints(&self) -> Hints<'_> {
         let has_some = self.plate.is_some() || self.series.is_some();
         let columns = has_some.then_some(self as &dyn FeatureTable);
-        Hints { columns, ..Hints::default() }
+        Hints { columns, lacks: &self.lacks, ..Hints::default() }
     }
 
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {

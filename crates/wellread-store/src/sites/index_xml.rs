@@ -11,7 +11,7 @@
 use super::layout::Details;
 use crate::place;
 use std::path::Path;
-use wellread_image::{Channel, PhysicalSize};
+use wellread_image::{Channel, PhysicalSize, ome_xml};
 
 /// Most of the file that is read.
 const MOST: u64 = 4 << 20;
@@ -96,16 +96,9 @@ fn text(xml: &str, name: &str) -> Option<String> {
 fn micrometres(xml: &str, name: &str) -> Option<f64> {
     let (attributes, _) = opened(xml, name)?;
     let unit = attributes.split(['"', '\'']).nth(1)?;
-    let factor = match unit {
-        "m" => 1e6,
-        "mm" => 1e3,
-        "um" | "µm" => 1.0,
-        "nm" => 1e-3,
-        _ => return None,
-    };
-    let value: f64 = text(xml, name)?.parse().ok()?;
+    let length = ome_xml::micrometres(text(xml, name)?.parse().ok()?, unit)?;
     // Of 1.18E-06 m 1.18 µm, not 1.1799999999999999.
-    let rounded = (value * factor * 1e9).round() / 1e9;
+    let rounded = (length * 1e9).round() / 1e9;
     (rounded.is_finite() && rounded > 0.0).then_some(rounded)
 }
 

@@ -154,7 +154,7 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
     }
     let unnamed = folder.map_or_else(Vec::new, |folder| {
         let beside = files_beside(path, &table, &channels, options, &mut folders);
-        unnamed::below(folder, files.iter().chain(&beside))
+        unnamed::below(folder, files.iter().chain(&beside), &folders)
     });
     let names = names(&table, &channels);
     let columns = columns_of(&table, &options.path_map);

@@ -4,10 +4,10 @@
 //!  PathName, FileName ─▶ mapped (FROM=TO) ─▶ as it is, if it is there ─▶ beside the table, if it is there ─▶ as it is
 //! ```
 
-use crate::place::{self, Kind};
+use crate::place::{self, Entry, Kind, Listing};
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// What lies in the folders that were asked about: each is listed once, since a look at each file of a table costs much on a disk
@@ -38,11 +38,22 @@ impl Folders {
             _ => place::exists(path),
         }
     }
+
+    /// What lies in a folder; of one that was asked about before, what lay there then.
+    ///
+    /// # Errors
+    /// A folder that cannot be listed.
+    pub fn list(&self, folder: &Path) -> io::Result<Listing> {
+        let Some(Listed::Names(names)) = self.0.get(folder) else { return place::list(folder) };
+        let entry = |(name, kind): (&OsString, &Kind)| Ok(Entry::new(name.clone(), *kind));
+        let entries: Vec<io::Result<Entry>> = names.iter().map(entry).collect();
+        Ok(Box::new(entries.into_iter()))
+    }
 }
 
 fn listed(folder: &Path) -> Listed {
     let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let names = || -> std::io::Result<HashMap<OsString, Kind>> {
+    let names = || -> io::Result<HashMap<OsString, Kind>> {
         let mut names = HashMap::new();
         for entry in place::list(here)? {
             let entry = entry?;
@@ -149,5 +160,12 @@ mod tests {
         std::fs::write(dir.path().join("none/a.tif"), "").unwrap();
         assert!(folders.has(&dir.path().join("a.tif")) && !folders.has(&dir.path().join("none/a.tif")));
         assert!(folders.has(Path::new("/")));
+        let names = |folder: &Path| -> Vec<_> {
+            folders.list(folder).unwrap().map(|entry| entry.unwrap().name()).collect()
+        };
+        assert_eq!(names(dir.path()), ["a.tif"]);
+        // Of these nothing is known.
+        std::fs::create_dir(dir.path().join("b")).unwrap();
+        assert!(names(&dir.path().join("b")).is_empty() && folders.list(&dir.path().join("c")).is_err());
     }
 }

@@ -1,11 +1,11 @@
 //! Who writes where: folders that are held, and those that another process writes to.
 
-use super::writer::{is_alive, process_mark};
 use crate::journal::Journal;
 use crate::{Error, Result, place};
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::time::Duration;
+use wellread_trace::process::{Life, life, process_mark};
 
 /// Holds `folder` for writing several outputs that belong together, until the handle is dropped. `None` where the file
 /// system has no locks of folders.
@@ -30,7 +30,7 @@ pub(super) fn is_busy(folder: &Path) -> bool {
         return Journal::is_busy(folder);
     }
     let own = process_mark(std::process::id());
-    Journal::writer_elsewhere(folder).is_some_and(|mark| mark != own && is_alive(&mark))
+    Journal::writer_elsewhere(folder).is_some_and(|mark| mark != own && life(&mark) == Life::Lives)
 }
 
 /// Lets other writers of a target finish, the longer the more often it was tried.

@@ -2,12 +2,12 @@
 //! that have ended; the rest may be wanted, or be another machine's or container's that writes there, so that the user decides.
 
 use super::remove::remove_any;
-use super::writer::{Life, life, life_of};
 use crate::entries::{OLD, PARTIAL, RESUME};
 use crate::journal::Journal;
 use crate::place;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use wellread_trace::process::{Life, life, life_of};
 
 /// How long nobody has written to what is named: a process that is not seen here may write to it.
 const QUIET: Duration = Duration::from_hours(1);

@@ -1,11 +1,11 @@
 //! Names beside a target: of what is written now, and of what is kept to be gone on with.
 
 use super::replace::through_links;
-use super::writer::process_mark;
 use crate::entries::{PARTIAL, RESUME};
 use crate::place;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use wellread_trace::process::process_mark;
 
 /// The folder with the part of `target` that an interrupted run has left and that can be gone on with, or that a run is writing.
 pub fn part(target: &Path) -> Option<PathBuf> {

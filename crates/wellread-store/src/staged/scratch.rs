@@ -7,12 +7,12 @@
 
 use super::cleaning::{COPY, unfinished};
 use super::remove::remove_any;
-use super::writer::{Life, life, process_mark};
 use crate::process;
 use std::fs::DirBuilder;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use wellread_trace::process::{Life, life, process_mark};
 
 /// Names that are tried at most.
 const ATTEMPTS: usize = 100;

@@ -407,6 +407,7 @@ impl Store for TableStore {
             columns: Some(self),
             sites: None,
             parts: None,
+            lacks: &[],
             is_last_mask: false,
             are_cut: false,
         }

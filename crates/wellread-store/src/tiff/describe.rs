@@ -10,7 +10,7 @@ use super::image::Page;
 use super::pages::RawPage;
 use super::series::{C, Series, T, Z, image_of_samples};
 use crate::Result;
-use wellread_image::{ImageMetadata, PhysicalSize};
+use wellread_image::{ImageMetadata, PhysicalSize, ome_xml};
 
 /// The value of `key` in an ImageJ description.
 fn value<'d>(description: &'d str, key: &str) -> Option<&'d str> {
@@ -68,11 +68,10 @@ pub(super) fn image_j(
 
 /// Sizes of pixels from an ImageJ description and the resolution tags.
 pub(super) fn image_j_sizes(description: &str, resolution: [Option<f64>; 2], metadata: &mut ImageMetadata) {
-    let unit = match value(description, "unit") {
-        Some("micron" | "microns" | "um" | "µm" | "\u{3bc}m" | "\\u00B5m") => "µm",
-        Some(unit @ ("nm" | "mm" | "cm" | "m")) => unit,
-        _ => return,
-    };
+    let unit = value(description, "unit").map(|unit| unit.replace("\\u00B5", "µ"));
+    let unit = unit.as_deref().and_then(ome_xml::canonical_unit);
+    // Pixels are no length.
+    let Some(unit) = unit.filter(|unit| ome_xml::micrometres(1.0, unit).is_some()) else { return };
     let size = |value: f64| Some(PhysicalSize { value, unit: unit.to_owned() });
     metadata.physical_size_x = resolution[0].and_then(|r| size(1.0 / r));
     metadata.physical_size_y = resolution[1].and_then(|r| size(1.0 / r));
@@ -201,5 +200,17 @@ mod tests {
         assert_eq!(metadata.physical_size_x.map(|s| s.value), Some(0.25));
         assert_eq!(metadata.physical_size_y, None);
         assert_eq!(metadata.physical_size_z.map(|s| s.value), Some(0.5));
+    }
+
+    #[test]
+    fn sizes_have_units_that_are_lengths() {
+        let unit = |text: &str| {
+            let mut metadata = ImageMetadata::default();
+            image_j_sizes(&format!("ImageJ=1.53t\nunit={text}\n"), [Some(4.0); 2], &mut metadata);
+            metadata.physical_size_y.map(|size| size.unit)
+        };
+        let known = ["micron", "\\u00B5m", "\u{3bc}m", "nm", "cm", "inch"].map(unit);
+        assert_eq!(known, ["µm", "µm", "µm", "nm", "cm", "in"].map(|unit| Some(unit.to_owned())));
+        assert_eq!(["pixel", "furlong", ""].map(unit), [None, None, None]);
     }
 }

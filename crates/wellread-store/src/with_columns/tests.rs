@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::subset::Subset;
+use crate::{PixelSink, Request, RowHints, RowInfo, Scratch, StoreLayout};
 use arrow_array::{Float32Array, Int64Array, StringArray};
+use std::path::PathBuf;
+use wellread_image::ImageMetadata;
 
 /// No images, with columns and names: enough to be joined to.
 struct Named(RecordBatch);

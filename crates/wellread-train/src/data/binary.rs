@@ -3,12 +3,8 @@
 //! Done while pieces pass by, so that rotations and elastic deformations interpolate between background and
 //! foreground, not between labels.
 
-use std::path::{Path, PathBuf};
-use wellread_image::{ImageMetadata, PixelType};
-use wellread_store::place::Wanted;
-use wellread_store::{
-    Block, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
-};
+use wellread_image::PixelType;
+use wellread_store::{Block, PixelSink, Request, Result, RowInfo, Scratch, Store, delegate_store};
 
 /// A store of labels, as one of 0 and 1.
 pub struct BinaryStore(pub Box<dyn Store>);
@@ -39,60 +35,11 @@ impl PixelSink for Sink<'_> {
 }
 
 impl Store for BinaryStore {
-    fn format(&self) -> &'static str {
-        self.0.format()
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
+    delegate_store!(self => self.0; format, path, len, name, metadata);
+    delegate_store!(self => self.0; layout, files, files_of, has_checksums, hints, row_hints, heads, ranges);
 
     fn row_info(&self, row: usize) -> Result<RowInfo> {
         Ok(RowInfo { dtype: PixelType::U8, ..self.0.row_info(row)? })
-    }
-
-    fn name(&self, row: usize) -> Result<String> {
-        self.0.name(row)
-    }
-
-    fn metadata(&self, row: usize) -> Result<ImageMetadata> {
-        self.0.metadata(row)
-    }
-
-    fn layout(&self) -> Result<StoreLayout> {
-        self.0.layout()
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>> {
-        self.0.files()
-    }
-
-    fn files_of(&self, rows: &[usize]) -> Result<Vec<PathBuf>> {
-        self.0.files_of(rows)
-    }
-
-    fn has_checksums(&self) -> bool {
-        self.0.has_checksums()
-    }
-
-    fn hints(&self) -> Hints<'_> {
-        self.0.hints()
-    }
-
-    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
-        self.0.row_hints(row)
-    }
-
-    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
-        self.0.heads(rows, whole, wanted);
-    }
-
-    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
-        self.0.ranges(requests, wanted)
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {

@@ -11,8 +11,8 @@ use crate::output::Outcome;
 use std::path::Path;
 use wellread_store::read_back::{self, Digests};
 use wellread_store::{
-    Compression, Error, Format, OpenOptions, RowHints, RowInfo, Store, StoreLayout, WriteOptions, features,
-    staged,
+    Compression, Error, Format, OpenOptions, RowHints, RowInfo, Store, StoreLayout, Tune, WriteOptions,
+    features, staged,
 };
 
 /// Parts of a codec's name that pack nothing.
@@ -24,6 +24,8 @@ pub(super) struct Finding {
     pub bytes: u64,
     /// In what else it is not what would be written, in words.
     pub differences: Vec<String>,
+    /// Options that were given and of which a set shows nothing.
+    pub untold: Vec<String>,
 }
 
 /// Looks at the target at `path`: `None` where a part of it is waiting to be gone on with, or where it has not the images of the
@@ -69,7 +71,7 @@ pub(super) fn of(
             }
         }
     }
-    Ok(Some(Finding { bytes, differences }))
+    Ok(Some(Finding { bytes, differences, untold: untold(target, format, options) }))
 }
 
 /// Bytes of the pixels of an image.
@@ -119,6 +121,25 @@ fn layout(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<St
         differences.push(format!("its variant is {}, not {asked}", layout.variant));
     }
     differences
+}
+
+/// What was asked for and cannot be seen in a set.
+fn untold(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<String> {
+    let mut untold = vec![];
+    if options.tune != Tune::default() && (format.uses_tune)(options) {
+        untold.push("--tune".to_owned());
+    }
+    if matches!(options.compression, Compression::Zstd(_) | Compression::Deflate(_)) {
+        untold.push(format!("the level of --compression {}", options.compression));
+    }
+    let has_pieces = || {
+        target.layout().is_ok_and(|layout| layout.chunk.is_some())
+            || target.row_hints(0).is_ok_and(|hints| hints.grid().is_some())
+    };
+    if options.chunk.is_some() && !has_pieces() {
+        untold.push("--chunk".to_owned());
+    }
+    untold
 }
 
 /// Whether a codec's name is of another compression than one that was asked for.

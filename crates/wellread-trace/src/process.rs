@@ -9,11 +9,10 @@
 //! keep locks to one machine, or have none, and forked processes keep them beyond their holder's end.
 
 use std::path::Path;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// What is known of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Life {
+pub enum Life {
     /// It lives.
     Lives,
     /// It has ended.
@@ -28,7 +27,7 @@ pub fn process_mark(id: u32) -> String {
 }
 
 /// The process of this mark.
-pub(super) fn life(mark: &str) -> Life {
+pub fn life(mark: &str) -> Life {
     let Some((id, of)) = mark.split_once('.') else { return Life::Unseen };
     if place().is_none_or(|place| place != of) {
         return Life::Unseen;
@@ -42,7 +41,7 @@ pub(super) fn is_alive(mark: &str) -> bool {
 }
 
 /// The process of this number, of those that are seen from here.
-pub(super) fn life_of(id: &str) -> Life {
+pub fn life_of(id: &str) -> Life {
     if !Path::new("/proc/self").exists() {
         return Life::Unseen;
     }
@@ -67,7 +66,14 @@ fn place() -> Option<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
     let both = format!("{} {}", boot.trim(), namespace.display());
-    Some(format!("{:08x}", xxh3_64(both.as_bytes()) >> 32))
+    Some(format!("{:08x}", hash(both.as_bytes()) >> 32))
+}
+
+/// FNV-1a, 64 bits.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,129 @@
+//! Methods of a store that another one answers for it.
+
+/// Writes those methods of a [`Store`](crate::Store) that hand on what they are asked to another store, by their names:
+/// `delegate_store!(self => self.inner; path, len, metadata)` within the `impl`. What differs is written beside it.
+///
+/// ```
+/// use wellread_image::PixelType;
+/// use wellread_store::{Result, RowInfo, Store, delegate_store};
+///
+/// /// A set whose pixels are called signed.
+/// struct Signed(Box<dyn Store>);
+///
+/// impl Store for Signed {
+///     delegate_store!(self => self.0; format, path, len, name, metadata, layout, files, files_of, has_checksums);
+///     delegate_store!(self => self.0; hints, row_hints, read);
+///     fn row_info(&self, row: usize) -> Result<RowInfo> {
+///         Ok(RowInfo { dtype: PixelType::I8, ..self.0.row_info(row)? })
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! delegate_store {
+    (@format $self:ident $inner:expr) => {
+        fn format(&$self) -> &'static str {
+            $inner.format()
+        }
+    };
+    (@path $self:ident $inner:expr) => {
+        fn path(&$self) -> &::std::path::Path {
+            $inner.path()
+        }
+    };
+    (@len $self:ident $inner:expr) => {
+        fn len(&$self) -> usize {
+            $inner.len()
+        }
+    };
+    (@row_info $self:ident $inner:expr) => {
+        fn row_info(&$self, row: usize) -> $crate::Result<$crate::RowInfo> {
+            $inner.row_info(row)
+        }
+    };
+    (@name $self:ident $inner:expr) => {
+        fn name(&$self, row: usize) -> $crate::Result<String> {
+            $inner.name(row)
+        }
+    };
+    (@metadata $self:ident $inner:expr) => {
+        fn metadata(&$self, row: usize) -> $crate::Result<::wellread_image::ImageMetadata> {
+            $inner.metadata(row)
+        }
+    };
+    (@layout $self:ident $inner:expr) => {
+        fn layout(&$self) -> $crate::Result<$crate::StoreLayout> {
+            $inner.layout()
+        }
+    };
+    (@files $self:ident $inner:expr) => {
+        fn files(&$self) -> $crate::Result<Vec<::std::path::PathBuf>> {
+            $inner.files()
+        }
+    };
+    (@files_of $self:ident $inner:expr) => {
+        fn files_of(&$self, rows: &[usize]) -> $crate::Result<Vec<::std::path::PathBuf>> {
+            $inner.files_of(rows)
+        }
+    };
+    (@bytes_on_disk $self:ident $inner:expr) => {
+        fn bytes_on_disk(&$self) -> $crate::Result<u64> {
+            $inner.bytes_on_disk()
+        }
+    };
+    (@has_checksums $self:ident $inner:expr) => {
+        fn has_checksums(&$self) -> bool {
+            $inner.has_checksums()
+        }
+    };
+    (@hints $self:ident $inner:expr) => {
+        fn hints(&$self) -> $crate::Hints<'_> {
+            $inner.hints()
+        }
+    };
+    (@row_hints $self:ident $inner:expr) => {
+        fn row_hints(&$self, row: usize) -> $crate::Result<$crate::RowHints<'_>> {
+            $inner.row_hints(row)
+        }
+    };
+    (@scan $self:ident $inner:expr) => {
+        fn scan(
+            &$self,
+            rows: ::std::ops::Range<usize>,
+            each: &mut $crate::EachImage<'_>,
+        ) -> $crate::Result<()> {
+            $inner.scan(rows, each)
+        }
+    };
+    (@check $self:ident $inner:expr) => {
+        fn check(&$self, request: &$crate::Request) -> $crate::Result<$crate::RowInfo> {
+            $inner.check(request)
+        }
+    };
+    (@heads $self:ident $inner:expr) => {
+        fn heads(&$self, rows: &[usize], whole: bool, wanted: &mut $crate::place::Wanted) {
+            $inner.heads(rows, whole, wanted);
+        }
+    };
+    (@ranges $self:ident $inner:expr) => {
+        fn ranges(
+            &$self,
+            requests: &[$crate::Request],
+            wanted: &mut $crate::place::Wanted,
+        ) -> $crate::Result<()> {
+            $inner.ranges(requests, wanted)
+        }
+    };
+    (@read $self:ident $inner:expr) => {
+        fn read(
+            &$self,
+            requests: &[$crate::Request],
+            scratch: &mut $crate::Scratch,
+            sink: &mut dyn $crate::PixelSink,
+        ) -> $crate::Result<()> {
+            $inner.read(requests, scratch, sink)
+        }
+    };
+    ($self:ident => $inner:expr; $($method:ident),+ $(,)?) => {
+        $($crate::delegate_store!(@$method $self $inner);)+
+    };
+}

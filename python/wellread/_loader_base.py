@@ -1,0 +1,330 @@
+"""What a loader does once it is made: epochs, resuming, ranks that change, closing.
+
+::
+
+    __iter__ ── ranks of now ──▶ native loader of these ranks ──▶ Iterator (:mod:`wellread._iteration`)
+    state_dict, load_state_dict ── the iteration begun last, or one to be gone on with
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic
+
+from . import _check, _native, _parts, _ranks
+from ._iteration import B_co, Core, Iterator
+from ._targets import Arrangement
+from ._types import Transform
+from .errors import ChoiceError, Error
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from . import _device
+    from .dataset import Dataset
+
+_OfRanks = _native.Loader
+
+
+class LoaderBase(Generic[B_co]):
+    """A loader whose choices are made: see :class:`wellread.DataLoader`."""
+
+    # The arguments, as far as they were given or checked.
+    _arguments: dict[str, Any]
+    _dataset: Dataset
+    _targets: Dataset | None
+    # Whether the sets were opened here, and are closed with the loader.
+    _owns_dataset: bool
+    _owns_targets: bool
+    # Whose arrays batches are, where they are moved and what of.
+    _as: str
+    _device: Any
+    _dtype: str
+    _pins: bool
+    _scales_later: bool
+    _lender: _device.Lender | None
+    # Ranks that were named, and those that a pickled loader had found.
+    _named: _ranks.Ranks | None
+    _inherited: _ranks.Inherited | None
+    # What the native loader takes, and that loader by its rank and number of ranks.
+    _choices: dict[str, Any]
+    _made: dict[_ranks.Ranks, _OfRanks]
+    # What stands beside pixels, and how a batch is put together.
+    _beside: _parts.Beside | None
+    _classes: Any
+    _features: Any
+    _compose: Callable[..., Any] | None
+    _arrangement: Arrangement | None
+    _finish: Callable[[Any, list[int]], Any] | None
+    # The iterations that there are, which closing the loader ends.
+    _running: weakref.WeakSet[Iterator[B_co]]
+    # Where it was when it was closed, and what had been skipped.
+    _ended: tuple[dict[str, Any], list[tuple[int, str]]] | None
+    # The iteration begun last, and one that a state was loaded for.
+    _latest: Core | None
+    _resumed: Iterator[B_co] | None
+    _resumed_from: str | None
+
+    @property
+    def _native(self) -> _OfRanks:
+        """The native loader of this process's ranks, which may have changed since it was used last: a process group
+        was started, or ended."""
+        return self._of(self._found().ranks)
+
+    def _found(self) -> _ranks.Found:
+        """This process's ranks at this moment."""
+        return _ranks.now(self._named, self._inherited)
+
+    def _tell(self, found: _ranks.Found) -> None:
+        """Logs what the user should know of these ranks. A shuffled epoch leaves out other images than the last."""
+        _ranks.tell(found)
+        choices = self._choices
+        if choices["uneven"] == "drop" and choices["order"]["kind"] == "sequential":
+            rows = choices["rows"]
+            _ranks.tell_left_out(len(self._dataset if rows is None else rows), found)
+
+    @property
+    def _built(self) -> _OfRanks:
+        """The native loader used last, for what is the same for all ranks."""
+        for loader in self._made.values():
+            return loader
+        raise ChoiceError("this loader was closed: make a new one")
+
+    def _new(self, choices: dict[str, Any]) -> _OfRanks:
+        targets = None if self._targets is None else self._targets._native
+        return _OfRanks(self._dataset._native, choices, targets)
+
+    def _of(self, ranks: _ranks.Ranks) -> _OfRanks:
+        made = self._made
+        loader = made.get(ranks)
+        if loader is None:
+            epoch = self._built.epoch
+            fresh = self._new(self._choices | {"rank": ranks[0], "world_size": ranks[1]})
+            fresh.set_epoch(epoch)
+            # Of several threads that come here at once, all take the first one's.
+            loader = made.setdefault(ranks, fresh)
+            self._made = {ranks: loader}
+        return loader
+
+    def _keep(self, rows: str, choices: dict[str, Any], beside: dict[str, Any]) -> None:
+        """Takes what was checked, and the caller cannot change, in place of lists and arrays that were given."""
+        kept = {rows: choices["rows"], "weights": choices["order"]["weights"], "by": choices["order"]["keys"]}
+        kept |= beside
+        self._arguments |= {name: value for name, value in kept.items() if value is not None}
+
+    def _finisher(
+        self, transform: Transform | None, batch_transform: Transform | None
+    ) -> Callable[[Any, list[int]], Any] | None:
+        """What happens to a batch, of these rows, after it is an array where it is to be: None for nothing."""
+        steps: list[Callable[[Any, list[int]], Any]] = []
+        if self._scales_later:
+            from . import _device
+
+            scaled = _device.scaler(self._as, *self._built.unit_scale)
+            several = self._arrangement
+            steps.append((lambda batch, _: scaled(batch)) if several is None else several.of_images(scaled))
+        if self._arrangement is not None:
+            steps.append(self._arrangement.arrange)
+        if transform is not None or batch_transform is not None:
+            from . import _user
+
+            on_images = _user.on_images if self._arrangement is None else _user.on_samples
+            if transform is not None:
+                steps.append(on_images(transform, self._as))
+            if batch_transform is not None:
+                steps.append(_user.on_batch(batch_transform))
+            if self._arrangement is not None:
+                steps.append(self._arrangement.checked)
+        if not steps:
+            return None
+
+        def finish(batch: Any, rows: list[int]) -> Any:
+            for step in steps:
+                batch = step(batch, rows)
+            return batch
+
+        return finish
+
+    @property
+    def dataset(self) -> Dataset:
+        """What is loaded."""
+        return self._dataset
+
+    @property
+    def batch_size(self) -> int:
+        """Images per batch."""
+        return self._arguments["batch_size"]
+
+    @property
+    def rows_per_batch(self) -> int:
+        """Rows of the dataset in a batch: fewer than its images where each row becomes several crops."""
+        return self._arguments["batch_size"] // self._arguments["crops_per_image"]
+
+    @property
+    def num_workers(self) -> int:
+        """Threads that read ahead."""
+        return self._built.workers
+
+    @property
+    def readers(self) -> int:
+        """Threads that read while a batch is waited for: those of ``num_workers`` and, unless memory or very large
+        images forbid it, the one that waits."""
+        return self._built.readers
+
+    @property
+    def image_shape(self) -> tuple[int, ...]:
+        """Shape of each image as delivered: (C, Y, X), or (T, C, Z, Y, X)."""
+        t, c, z, y, x = self._built.image_shape
+        return (c, y, x) if t == z == 1 else (t, c, z, y, x)
+
+    @property
+    def targets(self) -> Dataset | None:
+        """What targets are read of; None without them."""
+        return self._targets
+
+    @property
+    def pairing(self) -> str | None:
+        """How targets were found for the images: by their "names", or by "order", the first of the first image and so
+        on. None without targets."""
+        return self._built.pairing
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """The classes whose numbers labels are, in their order; None where labels are as they were given."""
+        return None if self._classes is None else list(self._classes.names)
+
+    @property
+    def class_to_idx(self) -> dict[Any, int] | None:
+        """The number of each of :attr:`classes`."""
+        return None if self._classes is None else dict(self._classes.index)
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """The columns of the features that batches have; None where they have none."""
+        return None if self._features is None else list(self._features)
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return not self._made
+
+    def close(self) -> None:
+        """Ends the loader's iterations and their threads, and closes the set where the loader has opened it. Batches
+        stay; :meth:`state_dict` and :attr:`skipped` tell how far it came. What else is asked of a closed loader or of
+        its iterations is an error (:class:`wellread.ChoiceError`). Closing again does nothing.
+        """
+        if not self._made:
+            return
+        try:
+            self._ended = self.state_dict(), self.skipped
+        except Error:  # Its iteration is of another process.
+            self._ended = json.loads(self._built.state(self._built.epoch, 0)), []
+        for iterator in list(self._running):
+            iterator.stop()
+        self._latest = self._resumed = None
+        self._made = {}
+        if self._owns_dataset:
+            self._dataset.close()
+        if self._owns_targets and self._targets is not None:
+            self._targets.close()
+
+    def __enter__(self) -> Self:
+        _ = self._built
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def images(self) -> int:
+        """Images of an epoch, of this rank: of the ranks of now, as :meth:`__len__` and :meth:`rows`."""
+        return self._native.images
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next iteration runs."""
+        return self._built.epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the epoch that the next iteration runs. Iterations count up by themselves."""
+        self._built.set_epoch(_check.whole("epoch", epoch, 0, 2**64 - 2))
+        self._latest = self._resumed = None
+
+    def rows(self, epoch: int) -> list[int]:
+        """The dataset's rows in the order in which an epoch delivers them, to this rank."""
+        return self._native.rows(_check.whole("epoch", epoch, 0, 2**64 - 2))
+
+    @property
+    def traffic(self) -> dict[str, int | float | None]:
+        """Bytes read of files so far and bytes of stored pixels that went into batches, "read" and "used", and their
+        ratio, "amplification": below 1 where pixels are compressed, None where nothing was counted."""
+        read, used = self._built.traffic
+        return {"read": read, "used": used, "amplification": read / used if read and used else None}
+
+    @property
+    def skipped(self) -> list[tuple[int, str]]:
+        """With on_error="skip", row and error of the images left out by the iteration begun last: the first 1,000."""
+        if self._ended is not None:
+            return list(self._ended[1])
+        return self._latest.skipped() if self._latest is not None else []
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __iter__(self) -> Iterator[B_co]:
+        found = self._found()
+        self._tell(found)
+        iterator, self._resumed = self._resumed, None
+        if iterator is not None and iterator.core.loader is not self._of(found.ranks):
+            # The state was loaded before the ranks were known.
+            iterator.core.close(ended=False)
+            iterator = Iterator(self, self._resumed_from)
+        elif iterator is None:
+            iterator = Iterator(self, None)
+        self._latest = iterator.core
+        return iterator
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iteration begun last is, after the batch delivered last, whatever was read ahead: a small
+        dictionary that JSON and pickle can hold. Before the first iteration, and after the end of one, where the next
+        begins.
+        """
+        if self._ended is not None:
+            return dict(self._ended[0])
+        core = self._resumed.core if self._resumed is not None else self._latest
+        epoch, position = core.progress() if core is not None else (self._built.epoch, 0)
+        return json.loads(self._built.state(epoch, position))
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Makes the next iteration go on where :meth:`state_dict` was taken, with exactly the images that were not
+        yet delivered. The number of workers, the batch size, the transform and the number of ranks may be others.
+
+        Raises:
+            TypeError: no dictionary.
+            ValueError: a state of other images, another order or seed, or none at all (a
+                :class:`wellread.ChoiceError`).
+        """
+        if not isinstance(state_dict, dict):
+            raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")
+        try:
+            text = json.dumps(state_dict)
+        except (TypeError, ValueError, RecursionError):
+            raise ValueError("state_dict must be what state_dict() returned") from None
+        self._resumed, self._resumed_from = Iterator(self, text), text
+
+    def __repr__(self) -> str:
+        if not self._made:
+            return f"wellread.DataLoader({self._dataset!r}: closed)"
+        shape = " x ".join(map(str, self.image_shape))
+        try:
+            batches = len(self)
+        except Error:
+            # What is wrong with the ranks is told where images are asked for.
+            batches = len(self._built)
+        what = f"{batches} batches of {self.batch_size}, {shape} {self._dtype}"
+        return f"wellread.DataLoader({self._dataset!r}: {what})"

@@ -1,0 +1,346 @@
+"""What can be asked of a set that is open: images, shapes, names, columns.
+
+::
+
+    Dataset (:mod:`wellread.dataset`) opens, and makes sets of others ──▶ OpenSet reads
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, overload
+
+from . import _arrays, _check, _options, _rows
+from .errors import ChoiceError, Error
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    from ._native import Dataset as _Opened
+
+_AXES = "TCZYX"
+
+
+class OpenSet:
+    """A set that is open: see :class:`wellread.Dataset`."""
+
+    _path: str
+    # What is read from; None once closed.
+    _handle: _Opened | None = None
+    _length: int = 0
+    # As :attr:`shape`, once it was looked for.
+    _shape: tuple[int, ...] | None = None
+    # The images that its cells are cut out of, and how, where rows are cells.
+    _cut: tuple[Any, ...] | None
+
+    @property
+    def _native(self) -> _Opened:
+        handle = self._handle
+        if handle is None:
+            raise ChoiceError(
+                f"{self._path}: this dataset was closed (hint: open it anew)", path=self._path, hint="open it anew"
+            )
+        return handle
+
+    @_native.setter
+    def _native(self, handle: _Opened) -> None:
+        self._handle = handle
+
+    @property
+    def closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._handle is None
+
+    def close(self) -> None:
+        """Closes the files and forgets what is cached. Its path, length and what it has read stay; whatever else is
+        asked of it is an error (:class:`wellread.ChoiceError`). Loaders, and sets that were made of it
+        (:meth:`cells`, :meth:`with_columns`), go on: the files stay open until the last of them is closed or gone.
+        Closing again does nothing.
+        """
+        self._handle = None
+
+    def __enter__(self) -> Self:
+        _ = self._native
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def parts(self) -> dict[str, range | list[int]]:
+        """The sets that this one is put together from, by their names, with the rows of each, in order: a range where
+        they follow each other, else a list. Empty where it is one set. ``ds.select(ds.parts[name])`` is one of them.
+        Rows that were chosen (:meth:`select`, :meth:`filter`) and :meth:`cells` stay of their parts; a part of which
+        no row is left has none.
+        """
+        return {name: _rows.of_ranges(ranges) for name, ranges in self._native.parts()}
+
+    def part_weights(self, shares: Sequence[float] | Mapping[str, float]) -> list[float]:
+        """Weights of the rows, for ``DataLoader(…, weights=…)``, by which each part is drawn in its share, however
+        many rows it has: ``both.part_weights([1, 1])`` mixes two sets half and half.
+
+        Args:
+            shares: a number for each of :attr:`parts`, in their order or by their names; only their ratios count.
+
+        Raises:
+            ValueError: not one number for each part, a negative one, or none above 0.
+        """
+        if isinstance(shares, Mapping):
+            names = list(self.parts)
+            if set(names) != set(shares):
+                raise ValueError(f"shares must have the names of all parts, {names[:12]}, not {list(shares)[:12]}")
+            shares = [shares[name] for name in names]
+        given = _check.several("shares", shares)
+        return self._native.part_weights([_check.real(f"shares[{i}]", one, 0) for i, one in enumerate(given)])
+
+    @property
+    def cells_report(self) -> dict[str, Any] | None:
+        """What the table of cells came to, where rows are cells (:meth:`cells`), else None: ``rows`` of the table,
+        ``cells`` and ``images`` that there are; ``without_image``, ``without_position``, ``outside``, ``dropped`` (at
+        the border) and ``images_without_cells``, each with ``count`` and the ``first`` few in words."""
+        report = self._native.cells_report()
+        return None if report is None else json.loads(report)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The set as an Arrow stream, for ``pyarrow.table(ds)``, ``polars.DataFrame(ds)`` or DuckDB: ``row_id``,
+        ``ome_image`` (the published OME-Arrow struct, pixels as lists of their own type) and the columns beside the
+        images. Rows are read as the stream is. A requested schema is not followed, as the interface allows."""
+        return self._native.arrow_stream()
+
+    @property
+    def path(self) -> str:
+        """What was opened."""
+        return self._path
+
+    @property
+    def format(self) -> str:
+        """Name of the storage format, such as "parquet"."""
+        return self._native.format
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """Type of the first image's pixels as stored; IndexError where there is no image."""
+        import numpy
+
+        return numpy.dtype(self._native.info(_rows.one(0, self._length))[1])
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of plain values beside the images. A table's ``row_id`` is one of them unless it
+        counts rows from 0. Of columns with one name, all but the first get ``_y`` behind it."""
+        return self._native.column_names()
+
+    @property
+    def cache_report(self) -> dict[str, int]:
+        """What the cache holds and has served: bytes, images, hits, misses."""
+        return self._native.cache_report()
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int | numpy.integer) -> NDArray[Any]: ...
+
+    @overload
+    def __getitem__(self, index: slice | Sequence[int] | NDArray[Any]) -> NDArray[Any] | list[NDArray[Any]]: ...
+
+    def __getitem__(self, index):
+        return self.read(index)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        for row in range(self._length):
+            yield self[row]
+
+    @overload
+    def read(self, index: int | numpy.integer, region: slice | Sequence[slice] | None = None) -> NDArray[Any]: ...
+
+    @overload
+    def read(
+        self, index: slice | Sequence[int] | NDArray[Any], region: slice | Sequence[slice] | None = None
+    ) -> NDArray[Any] | list[NDArray[Any]]: ...
+    def read(self, index, region=None):
+        """Reads images, or the same box of each, in the stored type.
+
+        Args:
+            index: a row, or a slice, list of rows or array of truth values, as in ``ds[index]``.
+            region: slices along the last axes of (T, C, Z, Y, X), such as ``(slice(0, 256), slice(256, 512))`` for
+                the first 256 rows and second 256 columns of all planes. Only the chunks, tiles or strips that it
+                touches are decoded. Steps are not possible.
+
+        Returns:
+            An array (C, Y, X), or (T, C, Z, Y, X) where the region has more than one time point or depth; for several
+            rows the same with an axis before that (of length 0 where there is no row), or a list of arrays where
+            images differ in shape or type. The memory is the caller's, aligned to 64 bytes and writable.
+
+        Raises:
+            IndexError: there is no such row, or the region lies outside the image.
+            wellread.CorruptImageError: an image cannot be read; ``path`` and ``row`` say which.
+            wellread.UnsupportedImageError: an image is of a kind that is not read; it may be fine.
+        """
+        native = self._native
+        rows = _rows.many(index, self._length) if _rows.is_several(index) else None
+        row = _rows.one(index, self._length) if rows is None else None
+        import numpy
+
+        if rows is None:
+            return numpy.asarray(native.read([row], self._box(row, region)))[0]
+        if not rows:
+            return self._none(region)
+        if native.alike(rows):
+            return numpy.asarray(native.read(rows, self._box(rows[0], region)))
+        return [numpy.asarray(native.read([row], self._box(row, region)))[0] for row in rows]
+
+    def _none(self, region) -> NDArray[Any] | list[NDArray[Any]]:
+        """No image of the first one's shape and type; a list where there is none or it cannot be read."""
+        import numpy
+
+        if not self._length:
+            return []
+        try:
+            shape, dtype = self._native.info(0)
+        except Error:
+            return []
+        box = self._box(0, region)
+        t, c, z, y, x = shape if box is None else box[1]
+        return numpy.empty((0, c, y, x) if t == z == 1 else (0, t, c, z, y, x), dtype)
+
+    def _box(self, row: int, region) -> tuple[list[int], list[int]] | None:
+        if region is None:
+            return None
+        shape = self._native.info(row)[0]
+        parts = [region] if isinstance(region, slice) else _check.several("region", region, "slices")
+        if len(parts) > 5:
+            raise ValueError(f"region has {len(parts)} slices, and images five axes ({_AXES})")
+        start, length = [0] * 5, list(shape)
+        for axis, part in enumerate(parts, 5 - len(parts)):
+            if not isinstance(part, slice):
+                raise TypeError(f"region must be slices, not {type(part).__name__}")
+            try:
+                first, end, step = part.indices(shape[axis])
+            except TypeError:
+                raise TypeError("region must be slices of whole numbers") from None
+            if step != 1:
+                raise ValueError(f"region has a step of {step} along {_AXES[axis]}, which is not possible")
+            wanted = part.stop if part.stop is not None else end
+            if end <= first or wanted > shape[axis]:
+                raise IndexError(f"region {part} lies outside axis {_AXES[axis]} of {shape[axis]} (row {row})")
+            start[axis], length[axis] = first, end - first
+        return start, length
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of ``ds[:]``, without reading it: (N, C, Y, X), or (N, T, C, Z, Y, X); (0,) of no images. All images
+        are looked at once, the files of a folder each; of one, :meth:`image_shape` tells it.
+
+        Raises:
+            ValueError: images differ in shape or type, so that they are no one array (a
+                :class:`wellread.ChoiceError`).
+        """
+        if self._shape is None:
+            native = self._native
+            if self._length and not native.alike(list(range(self._length))):
+                first = native.info(0)
+                row, other = next(
+                    (row, info) for row in range(1, self._length) if (info := native.info(row)) != first
+                )
+                shown = [f"{' x '.join(map(str, shape))} {dtype}" for shape, dtype in (other, first)]
+                raise ChoiceError(
+                    f"{self._path}: row {row} is {shown[0]} and row 0 {shown[1]} (TCZYX), so the images have no one "
+                    "shape (hint: image_shape(row) is that of one)",
+                    path=self._path,
+                    row=row,
+                    hint="image_shape(row) is that of one",
+                )
+            self._shape = (self._length, *self.image_shape(0)) if self._length else (0,)
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of :attr:`shape`; ValueError as there."""
+        return len(self.shape)
+
+    def image_shape(self, index: int) -> tuple[int, ...]:
+        """Shape of an image, without reading its pixels: (C, Y, X), or (T, C, Z, Y, X); see ``ds[i]``."""
+        t, c, z, y, x = self._native.info(_rows.one(index, self._length))[0]
+        return (c, y, x) if t == z == 1 else (t, c, z, y, x)
+
+    def name(self, index: int) -> str:
+        """Name of an image: from its metadata, or its file's without the ending."""
+        return self._native.name(_rows.one(index, self._length))
+
+    def split(
+        self, fractions: Sequence[float] = (0.8, 0.1, 0.1), *, by: str | Sequence[Any] | None = None, seed: int = 0
+    ) -> list[list[int]]:
+        """Rows in parts, such as training, validation and test.
+
+        Each row's part follows from a hash of its name alone, so it stays the same when images are added or put into
+        another order or format. The parts are those of wellread's Rust API and of
+        :class:`wellread.lightning.WellreadDataModule`.
+
+        Args:
+            fractions: about which share of the rows each part has: positive numbers that are 1 together at most.
+                What they leave of 1 is in no part.
+            by: a column, a tuple of columns, or a list of one key per row: rows that agree in it are in one part.
+            seed: draws another split: a whole number from 0 to 2**64 - 1.
+
+        Returns:
+            The rows of each part, ascending. A part without any is warned of (UserWarning).
+
+        Raises:
+            KeyError: there is no such column.
+            ValueError: fractions that make no sense, keys that are not one per row (a :class:`wellread.ChoiceError`).
+        """
+        shares = [
+            _check.real(f"fractions[{i}]", part) for i, part in enumerate(_check.several("fractions", fractions))
+        ]
+        columns, keys = _options.grouping("by", by)
+        missing = [] if columns is None else sorted(set(columns).difference(self.columns))
+        if missing:
+            raise KeyError(f"no column {missing[0]!r} stands beside the images; there are {self.columns[:12]}")
+        parts = self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
+        empty = [i for i, part in enumerate(parts) if not part]
+        if empty and self._length:
+            shown = ", ".join(f"{i} (share {shares[i]:g})" for i in empty)
+            warnings.warn(
+                f"{self._path}: of {self._images()} none is in part {shown} of the split: give it a greater share, "
+                "or by= where images are alike in name",
+                stacklevel=2,
+            )
+        return parts
+
+    def metadata(self, index: int) -> dict[str, Any]:
+        """What is known about an image beside its pixels.
+
+        Returns:
+            id, name, channels (a list of id, name, emission_um, excitation_um, illumination, color_rgba), the
+            physical size of a pixel along X, Y and Z (value and unit, or None), acquired (ISO 8601, or None), and
+            shape_tczyx and dtype.
+        """
+        row = _rows.one(index, self._length)
+        shape, dtype = self._native.info(row)
+        return json.loads(self._native.metadata(row)) | {"shape_tczyx": list(shape), "dtype": dtype}
+
+    def column(self, name: str) -> NDArray[Any]:
+        """The values of a column beside the images (:attr:`columns`), one per row, such as a label or a well.
+
+        Numbers, truth values and times keep their types; where some are missing, whole numbers become float64 with
+        NaN (exact up to 2**53 only: where each digit counts, ``pyarrow.table(dataset).column(name)`` keeps type and
+        nulls) and truth values objects with None. Texts are an array of objects (str or None).
+
+        Raises:
+            KeyError: there is no such column.
+            TypeError: its values have no type in NumPy.
+        """
+        return _arrays.of_values(self._native.column(_check.text("name", name)))
+
+    def _images(self) -> str:
+        """How many images there are, or cells, in words."""
+        thing = "image" if self._cut is None else "cell"
+        return f"1 {thing}" if self._length == 1 else f"{self._length} {thing}s"
