@@ -10,7 +10,7 @@ use super::{Cache, CacheBackend, CacheReport};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use wellread_image::ImageMetadata;
+use wellread_image::{ImageMetadata, Region};
 use wellread_store::{
     Block, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
@@ -33,6 +33,14 @@ struct RenumberingSink<'a> {
 impl PixelSink for RenumberingSink<'_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         self.sink.put(self.numbers[request], block)
+    }
+
+    fn takes_parts(&self) -> bool {
+        self.sink.takes_parts()
+    }
+
+    fn put_part(&mut self, request: usize, block: &Block<'_>, part: &Region, to: [usize; 2]) -> Result<()> {
+        self.sink.put_part(self.numbers[request], block, part, to)
     }
 }
 
