@@ -19,6 +19,8 @@
 //! from one load, with their width known when it is compiled and bounds checked once for all bursts before an end.
 //! After a clear code the decoder knows nothing of what was before: it can start there ([`super::restarts`]).
 
+mod skim;
+
 use crate::room;
 
 const CLEAR: usize = 256;
@@ -56,7 +58,8 @@ pub(crate) struct Decoder {
     /// Of each code the string: its place in the window, and its length or [`LONG`] above. What lies behind the newest string
     /// is of no meaning, and so are the two codes that stand for no string: they are [`LONG`].
     table: Box<[u32; TABLE]>,
-    /// The lengths of strings that are [`LONG`].
+    /// The lengths of strings that are [`LONG`]; of all strings while codes are followed without being decoded ([`skim`]). Those of
+    /// single bytes are 1, those of the two codes that stand for no string 0.
     lengths: Box<[u16; TABLE]>,
     /// All bytes, one after another; then what was decoded since the last clear code.
     window: Vec<u8>,
@@ -126,8 +129,9 @@ impl Default for Decoder {
     fn default() -> Self {
         let mut table: Box<[u32; TABLE]> =
             vec![u32::MAX; TABLE].into_boxed_slice().try_into().expect("as long as the table");
-        let lengths: Box<[u16; TABLE]> =
+        let mut lengths: Box<[u16; TABLE]> =
             vec![0; TABLE].into_boxed_slice().try_into().expect("as long as the table");
+        lengths[..CLEAR].fill(1);
         let mut window = vec![0; WINDOW];
         for (byte, (entry, single)) in (0..=u8::MAX).zip(table.iter_mut().zip(&mut window)) {
             *entry = ONE | u32::from(byte);

@@ -151,6 +151,38 @@ fn strings_of_all_lengths_reach_to_the_end_of_the_output() {
     }
 }
 
+/// Followed by their lengths, codes come by the places that decoding comes by.
+#[test]
+fn places_are_found_without_decoding() {
+    let noise = |i: u32| (i.wrapping_mul(2_654_435_761).rotate_left(9).wrapping_mul(40_503) >> 27) as u8;
+    let data: Vec<u8> =
+        (0..900_000).map(|i| if i / 100_000 % 3 == 1 { (i / 977) as u8 } else { noise(i) }).collect();
+    let packed = encode(&data).unwrap();
+    let (mut out, mut places) = (vec![0; data.len()], vec![(0, 0)]);
+    let mut decoder = Decoder::default();
+    decoder.decode_from(&packed, 0, &mut out, &mut |bit, pos| places.push((bit, pos))).unwrap();
+    for wanted in [0, 1, 5000, 99_999, 250_000, 399_999, 650_001, data.len() - 1, data.len()] {
+        let mut seen = vec![(0, 0)];
+        let found = decoder.skim(&packed, 0, wanted, &mut |bit, pos| seen.push((bit, pos)));
+        let before = places.iter().take_while(|(_, pos)| *pos <= wanted);
+        assert!(seen.iter().eq(before), "{wanted}");
+        assert_eq!(Some(&found), seen.last());
+        // And decoding goes on from there.
+        let (bit, pos) = found;
+        let rest = &mut out[..data.len() - pos];
+        decoder.decode_from(&packed, bit, rest, &mut |_, _| ()).unwrap();
+        assert!(*rest == data[pos..]);
+    }
+    // From a place on, and of what ends too soon or never clears its table.
+    let (bit, pos) = places[3];
+    let (next, of) = decoder.skim(&packed, bit, data.len() / 2 - pos, &mut |_, _| ());
+    assert!(places.contains(&(next, pos + of)) && of > 0);
+    let cut = decoder.skim(&packed[..packed.len() / 2], 0, data.len(), &mut |_, _| ());
+    assert!(places.contains(&cut) && cut.0 <= packed.len() * 4);
+    assert_eq!(decoder.skim(&encode_without_clearing(&data), 0, data.len(), &mut |_, _| ()), (0, 0));
+    assert_eq!(decoder.skim(&[], 0, 9, &mut |_, _| ()), (0, 0));
+}
+
 proptest! {
     #[test]
     fn round_trips(data in prop::collection::vec(0u8..9, 0..20_000), noise in prop::collection::vec(any::<u8>(), 0..20_000)) {
@@ -164,6 +196,8 @@ proptest! {
         let mut out = vec![0; 50_000];
         let mut decoder = Decoder::default();
         let first = decoder.decode(&data, &mut out);
+        let (bit, pos) = decoder.skim(&data, 0, 50_000, &mut |_, _| ());
+        prop_assert!(bit <= data.len() * 8 && pos <= 50_000);
         let mut again = vec![0; 50_000];
         prop_assert_eq!(first, decoder.decode(&data, &mut again));
         prop_assert_eq!(out, again);
