@@ -6,8 +6,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{Cache, Dataset, Grouping, Loader, Order};
+use wellread_loader::{Cache, Dataset, Grouping, Loader, Order, Transform};
 use wellread_store::cells::{CellOptions, Edge};
+use wellread_store::read_image;
 
 const SIDE: usize = 60;
 
@@ -50,6 +51,45 @@ fn cells_of_one_batch_decode_each_piece_once() {
     let apart: Vec<u32> = one_by_one.iter().flat_map(|batch| bits(&batch.unwrap()).2).collect();
     assert!(bits(&whole).2 == apart);
     assert!(blocks.load(Ordering::Relaxed) - decoded > 36 * 2, "each cell lies in several pieces");
+}
+
+/// A batch takes crops from where the image's pixels lie: cropped once more, turned, some channels of them, beyond borders.
+#[test]
+fn crops_have_the_pixels_of_their_images() {
+    const SIZE: [usize; 2] = [9, 7];
+    let mut store = TestStore::new(images(3, Shape([1, 3, 1, SIDE, SIDE]), PixelType::U16));
+    store.chunk = Some([1, 1, 1, 16, 16]);
+    let plain = store.dataset();
+    let cached = plain.clone().with_cache(&Cache::MEMORY).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = table(dir.path(), &plain);
+    let transform = Transform::default().channels([2, 0]).crop(SIZE[0], SIZE[1]).flip(1.0, 0.0).scale(1.0);
+    for (images, edge) in [(&plain, Edge::Pad), (&plain, Edge::Shift), (&cached, Edge::Pad)] {
+        let cells = images.cells(&path, &options(edge)).unwrap();
+        let loader = Loader::builder(&cells).batch_size(8).sequential().transform(transform.clone());
+        let loader = loader.build().unwrap();
+        let mut seen = 0;
+        for batch in &loader {
+            let batch = batch.unwrap();
+            for (row, crop) in batch.rows().iter().zip(batch.pixels().chunks(2 * SIZE[0] * SIZE[1])) {
+                // Copied, as those are who take no parts of blocks.
+                let (info, bytes) = read_image(cells.store(), *row).unwrap();
+                let Shape([_, _, _, height, width]) = info.shape;
+                let pixel = |c: usize, y: usize, x: usize| {
+                    let at = 2 * ((c * height + y) * width + x);
+                    f32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
+                };
+                let [top, left] = [(height - SIZE[0]) / 2, (width - SIZE[1]) / 2];
+                for (i, value) in crop.iter().enumerate() {
+                    let (c, y, x) = (i / (SIZE[0] * SIZE[1]), i / SIZE[1] % SIZE[0], i % SIZE[1]);
+                    let wanted = pixel([2, 0][c], top + y, left + SIZE[1] - 1 - x);
+                    assert_eq!(value.to_bits(), wanted.to_bits(), "{edge:?} row {row}: {c} {y} {x}");
+                }
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, cells.len());
+    }
 }
 
 #[test]
