@@ -1,7 +1,8 @@
 //! Where a strip can be entered that was not decoded so far, found without decoding it.
 //!
 //! How long a string is follows from how long the one before was: with lengths alone, and no bytes, codes are followed from clear
-//! code to clear code at about twice the speed. So the first read of a few rows decodes little more than these.
+//! code to clear code in less time than decoding takes (`docs/decisions/0006-own-tiff-decoder.md`), and what lies before the wanted
+//! rows needs no room. So the first read of a few rows decodes little more than these.
 //!
 //! ```text
 //!  strip  | clear code ■ lengths ■ lengths ■ lengths ■ decoded, with the wanted rows |
