@@ -1,6 +1,7 @@
 //! A store that keeps what was read from another.
 
 use super::compressed::{Compressed, CompressedLru};
+use super::filling::Filling;
 use super::lru::Lru;
 use super::mapped::Mapped;
 use super::memory::Memory;
@@ -63,7 +64,8 @@ impl CachedStore {
         };
         let chunk = if let Cache::Chunked { rows, .. } = cache { *rows } else { 1 };
         let (hits, misses) = Default::default();
-        let kept = Arc::new(ReadThroughCache { inner, shelf, chunk, hits, misses });
+        let filling = Filling::default();
+        let kept = Arc::new(ReadThroughCache { inner, shelf, chunk, filling, hits, misses });
         let preload = matches!(cache, Cache::Preload { .. }).then(|| Preload::start(&kept)).transpose()?;
         Ok(Some(Self { kept, _preload: preload }))
     }
@@ -115,7 +117,7 @@ impl Store for CachedStore {
 impl CachedStore {
     /// Reads what is kept, and the rest from the inner store.
     fn read_kept(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let ReadThroughCache { inner, shelf, chunk, hits, misses } = &*self.kept;
+        let ReadThroughCache { inner, shelf, chunk, hits, misses, .. } = &*self.kept;
         let mut missing = vec![];
         let mut read = 0;
         for request in requests {
@@ -132,7 +134,7 @@ impl CachedStore {
             }
         }
         if !missing.is_empty()
-            && let Err(error) = self.kept.fill(&missing, scratch)
+            && let Err(error) = self.kept.fill_shared(&missing, scratch)
             // Not for a neighbour that cannot be read: then only what was asked for, below.
             && *chunk == 1
         {

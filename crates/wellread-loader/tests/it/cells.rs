@@ -102,7 +102,6 @@ fn caches_keep_images_and_not_crops() {
     let path = table(dir.path(), &images);
     let plain = images.cells(&path, &options(Edge::Pad)).unwrap();
     let epoch = |dataset: &Dataset| -> Vec<_> {
-        // Two threads may miss an image at the same time.
         let loader = Loader::builder(dataset).batch_size(7).shuffle(3).workers(0).build().unwrap();
         loader.iter().map(|batch| bits(&batch.unwrap())).collect()
     };
@@ -119,6 +118,14 @@ fn caches_keep_images_and_not_crops() {
         let report = cached.cache_report();
         assert_eq!((report.images, report.bytes), (5, 5 * SIDE * SIDE));
     }
+    // Threads that miss the same image leave it to one of them.
+    let shared =
+        images.clone().with_cache(&Cache::MEMORY).unwrap().cells(&path, &options(Edge::Pad)).unwrap();
+    let before = blocks.load(Ordering::Relaxed);
+    let loader = Loader::builder(&shared).batch_size(7).shuffle(3).workers(3).build().unwrap();
+    let batches: Vec<_> = loader.iter().map(|batch| bits(&batch.unwrap())).collect();
+    assert!(batches == expected);
+    assert_eq!(blocks.load(Ordering::Relaxed) - before, 5, "each image once");
     // Opened anew, as a forked process does.
     assert!(epoch(&plain.reopened().unwrap()) == expected);
 }
