@@ -251,6 +251,27 @@ def test_cells_are_stored_in_zarr_with_their_columns(sites, tmp_path, wellread, 
     np.testing.assert_array_equal(few[1], cells[7])
 
 
+def test_a_folder_of_zarr_images_keeps_columns(sites, tmp_path, wellread):
+    folder, images = sites
+    table, _ = table_of(tmp_path, images, cells=5)
+    cells = wr.Dataset(folder / "images").cells(table, size=(21, 30), edge="pad")
+    target = tmp_path / "cells"
+    said = wellread(
+        "convert", folder / "images", target, "--format", "ome-zarr", "--cells", table, "--cells-size", "21x30",
+        "--cells-edge", "pad",
+    )  # fmt: skip
+    assert (said["images"], said["verified"], said["feature_columns"]) == (15, True, len(cells.columns))
+    stored = wr.Dataset(target)
+    assert [stored.name(row) for row in range(15)] == [cells.name(row) for row in range(15)]
+    assert stored.columns == cells.columns
+    for name in cells.columns:
+        assert list(stored.column(name)) == list(cells.column(name)), name
+    # From folder to folder, and to a series.
+    for again in ("again", "again.zarr"):
+        wellread("convert", target, tmp_path / again, "--format", "ome-zarr")
+        assert wr.Dataset(tmp_path / again).columns == cells.columns
+
+
 def test_what_is_wrong_is_said(sites, tmp_path):
     folder, _ = sites
     ds = wr.Dataset(folder / "images")

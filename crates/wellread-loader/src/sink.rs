@@ -56,6 +56,14 @@ pub(crate) struct Target {
     pub(crate) missing: usize,
 }
 
+/// A part of a block.
+struct Part {
+    /// Where it lies in the row that was asked for.
+    region: Region,
+    /// Its first row and column in the block.
+    within: [usize; 2],
+}
+
 /// See the module's documentation.
 pub(crate) struct FusedSink<'a, 'b> {
     pub(crate) path: &'a Path,
@@ -89,10 +97,41 @@ impl FusedSink<'_, '_> {
         .hint("this is a defect of the format's reader, or the file is corrupt"))
     }
 
-    /// Takes what a target needs of `part` of a block.
-    fn put_part(&mut self, target: usize, block: &Block<'_>, part: &Region) {
+    /// The targets that a request serves, once the block is known to be one for them.
+    fn served(&self, request: usize, block: &Block<'_>) -> Result<Range<usize>> {
+        let row = self.requests[request].row;
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Error::new(self.path, "reading was cancelled").row(row));
+        }
+        let served = self.serves[request].clone();
+        let dtype = self.targets[served.start].info.dtype;
+        if block.dtype != dtype || block.data.len() != block.region.pixels() * block.dtype.size() {
+            return Err(Error::new(
+                self.path,
+                format_args!(
+                    "the reader delivered {} bytes of {} for {} pixels of {dtype}",
+                    block.data.len(),
+                    block.dtype,
+                    block.region.pixels(),
+                ),
+            )
+            .row(row)
+            .hint("this is a defect of the format's reader, or the file is corrupt"));
+        }
+        Ok(served)
+    }
+
+    /// Takes what its targets need of a part of a block, of which so many bytes come with it.
+    fn put_served(&mut self, served: Range<usize>, row: usize, block: &Block<'_>, part: &Part, bytes: usize) {
+        let _transform =
+            (bytes >= TRACED_BYTES).then(|| span(Kind::Transform).with(row as u64, bytes as u64));
+        served.for_each(|target| self.put_target(target, block, part));
+    }
+
+    /// Takes what a target needs of a part of a block.
+    fn put_target(&mut self, target: usize, block: &Block<'_>, part: &Part) {
         let target = &mut self.targets[target];
-        let Some(shared) = intersection(part, &target.region) else { return };
+        let Some(shared) = intersection(&part.region, &target.region) else { return };
         target.missing = target.missing.saturating_sub(shared.pixels());
         let &mut Target { region, destination, channels, first_channel, affine, orientation, .. } = target;
         let size = block.dtype.size();
@@ -100,7 +139,8 @@ impl FusedSink<'_, '_> {
         let [_, block_c, block_z, block_y, block_x] = block.region.size;
         let [rows, columns] = [shared.size[3], shared.size[4]];
         let at = [y0 - region.start[3], x0 - region.start[4]];
-        let skipped = (y0 - block.region.start[3]) * block_x + (x0 - block.region.start[4]);
+        let [below, right] = [y0 - part.region.start[3], x0 - part.region.start[4]];
+        let skipped = (part.within[0] + below) * block_x + part.within[1] + right;
         let straight = Orientation { first: 0, row_step: region.size[4] as isize, column_step: 1 };
         let (memory, start, output, to) = match destination {
             PixelDestination::Out { part, array, start } => {
@@ -161,30 +201,30 @@ impl FusedSink<'_, '_> {
 
 impl PixelSink for FusedSink<'_, '_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
+        let served = self.served(request, block)?;
         let Request { row, region } = self.requests[request];
-        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            return Err(Error::new(self.path, "reading was cancelled").row(row));
-        }
-        let served = self.serves[request].clone();
-        let dtype = self.targets[served.start].info.dtype;
-        if block.dtype != dtype || block.data.len() != block.region.pixels() * block.dtype.size() {
-            return Err(Error::new(
-                self.path,
-                format_args!(
-                    "the reader delivered {} bytes of {} for {} pixels of {dtype}",
-                    block.data.len(),
-                    block.dtype,
-                    block.region.pixels(),
-                ),
-            )
-            .row(row)
-            .hint("this is a defect of the format's reader, or the file is corrupt"));
-        }
         // Blocks may exceed the request; what another request asks for comes with that.
         let Some(part) = intersection(&block.region, &region) else { return Ok(()) };
-        let _transform = (block.data.len() >= TRACED_BYTES)
-            .then(|| span(Kind::Transform).with(row as u64, block.data.len() as u64));
-        served.for_each(|target| self.put_part(target, block, &part));
+        let within = [3, 4].map(|axis| part.start[axis] - block.region.start[axis]);
+        self.put_served(served, row, block, &Part { region: part, within }, block.data.len());
+        Ok(())
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
+    }
+
+    fn put_part(&mut self, request: usize, block: &Block<'_>, part: &Region, to: [usize; 2]) -> Result<()> {
+        let served = self.served(request, block)?;
+        let Request { row, region } = self.requests[request];
+        let mut moved = *part;
+        moved.start[3..].copy_from_slice(&to);
+        let Some(shared) = intersection(&moved, &region) else { return Ok(()) };
+        let within = [3, 4].map(|axis| {
+            (part.start[axis] - block.region.start[axis]) + (shared.start[axis] - moved.start[axis])
+        });
+        let bytes = shared.pixels() * block.dtype.size();
+        self.put_served(served, row, block, &Part { region: shared, within }, bytes);
         Ok(())
     }
 }

@@ -9,6 +9,7 @@
 //! Who takes the pixels counts in rows of the outer set, if at all: its errors pass through the inner store and stay what they are.
 
 use crate::{Block, Error, PixelSink, Result};
+use wellread_image::Region;
 
 /// The error of who takes pixels, kept apart from those of the store that delivers them.
 #[derive(Debug, Default)]
@@ -45,6 +46,14 @@ struct KeptSink<'a> {
 impl PixelSink for KeptSink<'_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         self.error.keep(self.sink.put(request, block))
+    }
+
+    fn takes_parts(&self) -> bool {
+        self.sink.takes_parts()
+    }
+
+    fn put_part(&mut self, request: usize, block: &Block<'_>, part: &Region, to: [usize; 2]) -> Result<()> {
+        self.error.keep(self.sink.put_part(request, block, part, to))
     }
 }
 

@@ -119,6 +119,15 @@ impl SetNames {
         }
     }
 
+    /// The files of the set, in the order of rows, as they are called when it is finished; and the folder below that of the set being
+    /// written which will be the set, where it is another one.
+    pub fn files(&self) -> (Option<&'static str>, Vec<String>) {
+        match self.first_numbered {
+            None => (None, self.rows.iter().map(|row| self.plain(row)).collect()),
+            Some(_) => (Some(NUMBERED), (0..self.rows.len()).map(|at| self.numbered(at)).collect()),
+        }
+    }
+
     /// Gives every file its name and writes the index of names where it is needed.
     ///
     /// # Errors

@@ -61,6 +61,24 @@ pub struct Block<'a> {
 pub trait PixelSink {
     /// Takes what it needs of `block`, a piece of the row asked for by request number `request`.
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()>;
+
+    /// Whether [`Self::put_part`] takes pixels from where they lie, without a copy in between.
+    fn takes_parts(&self) -> bool {
+        false
+    }
+
+    /// As [`Self::put`], of a block of another image: `part`, which lies inside of the block, is a piece of the row that was asked
+    /// for. Its first row and column are those of `to` there.
+    fn put_part(&mut self, request: usize, block: &Block<'_>, part: &Region, to: [usize; 2]) -> Result<()> {
+        let size = block.dtype.size();
+        let mut data = vec![0; part.pixels() * size];
+        clip_runs(&block.region, part, |from, at, n| {
+            data[at * size..(at + n) * size].copy_from_slice(&block.data[from * size..(from + n) * size]);
+        });
+        let mut region = *part;
+        region.start[3..].copy_from_slice(&to);
+        self.put(request, &Block { region, data: &data, dtype: block.dtype })
+    }
 }
 
 /// Buffers a reader reuses between calls, one set per thread, so that steady state allocates nothing.

@@ -35,11 +35,6 @@ pub fn life(mark: &str) -> Life {
     life_of(id)
 }
 
-/// Whether the process of this mark is seen from here and lives.
-pub(super) fn is_alive(mark: &str) -> bool {
-    life(mark) == Life::Lives
-}
-
 /// The process of this number, of those that are seen from here.
 pub fn life_of(id: &str) -> Life {
     if !Path::new("/proc/self").exists() {

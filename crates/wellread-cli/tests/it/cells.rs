@@ -55,10 +55,10 @@ fn commands_take_cells_as_images() {
         assert_eq!(names(&stored), names(&sums));
         assert!(names(&stored)[0].0.ends_with("/cell-1"), "{stored}");
     }
-    for (target, has_columns) in [("cells.parquet", true), ("cells.zarr", true), ("cells", false)] {
+    for target in ["cells.parquet", "cells.zarr", "cells"] {
         let stored = json(&["info", arg(&dir.path().join(target))]);
         let mut names = stored["feature_columns"].as_array().into_iter().flatten();
-        assert_eq!(names.any(|name| name == "area"), has_columns, "{stored}");
+        assert!(names.any(|name| name == "area"), "{stored}");
     }
     // A set that wellread wrote is replaced; with something else in it, it is not.
     let zarr = dir.path().join("cells.zarr");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  loader ──▶ CachedStore ──contains? with_pixels──▶ CacheBackend          hit: one block, in one pass to the batch
-//!                  │ miss: whole images, read in one call
+//!                  │ miss: whole images, each read by one thread; small ones in one call
 //!                  ▼
 //!             inner Store ──pixels──▶ CacheBackend::insert
 //! ```
@@ -22,6 +22,7 @@
 //! [`CacheReport`] says what a policy came to: bytes, images, hits and misses.
 
 mod compressed;
+mod filling;
 mod fingerprint;
 mod lru;
 mod mapped;

@@ -1,14 +1,19 @@
 //! The inner store of a cache and what is kept of it.
 //!
 //! ```text
-//!   CachedStore, Preload ──rows that are missing──▶ ReadThroughCache ──read in one call──▶ inner store
+//!   CachedStore, Preload ──rows that are missing──▶ ReadThroughCache ──read, each by one thread──▶ inner store
 //!                                                     └──pixels, where there is room──▶ CacheBackend
 //! ```
 
 use super::CacheBackend;
+use super::filling::Filling;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use wellread_store::{CopySink, Error, Request, Result, Scratch, Store};
+
+/// Bytes of images that a thread reads in one call where others may miss the same ones: larger images are read one by one, so that all
+/// threads take part.
+const SHARED_BYTES: usize = 4 << 20;
 
 /// The inner store and what is kept of it; shared with the thread that preloads.
 pub(super) struct ReadThroughCache {
@@ -16,6 +21,8 @@ pub(super) struct ReadThroughCache {
     pub(super) shelf: Box<dyn CacheBackend>,
     /// Rows that are read together when one of them is missing.
     pub(super) chunk: usize,
+    /// Rows that threads are reading.
+    pub(super) filling: Filling,
     pub(super) hits: AtomicU64,
     pub(super) misses: AtomicU64,
 }
@@ -68,6 +75,33 @@ impl ReadThroughCache {
             }
         }
         result.map(|()| full)
+    }
+
+    /// As [`Self::fill`], but that each image is read by one thread: those that another one reads are waited for.
+    pub fn fill_shared(&self, missing: &[usize], scratch: &mut Scratch) -> Result<()> {
+        if !self.filling.is_of_this_process() {
+            return self.fill(missing, scratch).map(drop);
+        }
+        // One that has no size is an error where it is read.
+        let bytes = |row: usize| {
+            let info = self.inner.row_info(row).ok();
+            info.and_then(|info| info.shape.checked_bytes(info.dtype).ok()).unwrap_or(0)
+        };
+        let mut left: Vec<(usize, usize)> = missing.iter().map(|&row| (row, bytes(row))).collect();
+        loop {
+            let claim = self.filling.claim(&left, SHARED_BYTES);
+            if claim.rows().is_empty() {
+                break;
+            }
+            // Another thread may have read them since they were looked for.
+            let rows: Vec<usize> = claim.rows().iter().copied().filter(|&row| !self.contains(row)).collect();
+            if !rows.is_empty() {
+                self.fill(&rows, scratch)?;
+            }
+            left.retain(|(row, _)| !claim.rows().contains(row));
+        }
+        self.filling.wait(&left);
+        Ok(())
     }
 
     /// Rows that are read when `row` is missing: those of its chunk that are missing too.

@@ -1,6 +1,7 @@
 //! A store that keeps what was read from another.
 
 use super::compressed::{Compressed, CompressedLru};
+use super::filling::Filling;
 use super::lru::Lru;
 use super::mapped::Mapped;
 use super::memory::Memory;
@@ -9,6 +10,7 @@ use super::read_through::ReadThroughCache;
 use super::{Cache, CacheBackend, CacheReport};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use wellread_image::Region;
 use wellread_store::place::Wanted;
 use wellread_store::{Block, PixelSink, Request, Result, Scratch, Store, delegate_store};
 
@@ -30,6 +32,14 @@ struct RenumberingSink<'a> {
 impl PixelSink for RenumberingSink<'_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         self.sink.put(self.numbers[request], block)
+    }
+
+    fn takes_parts(&self) -> bool {
+        self.sink.takes_parts()
+    }
+
+    fn put_part(&mut self, request: usize, block: &Block<'_>, part: &Region, to: [usize; 2]) -> Result<()> {
+        self.sink.put_part(self.numbers[request], block, part, to)
     }
 }
 
@@ -53,7 +63,8 @@ impl CachedStore {
         };
         let chunk = if let Cache::Chunked { rows, .. } = cache { *rows } else { 1 };
         let (hits, misses) = Default::default();
-        let kept = Arc::new(ReadThroughCache { inner, shelf, chunk, hits, misses });
+        let filling = Filling::default();
+        let kept = Arc::new(ReadThroughCache { inner, shelf, chunk, filling, hits, misses });
         let preload = matches!(cache, Cache::Preload { .. }).then(|| Preload::start(&kept)).transpose()?;
         Ok(Some(Self { kept, _preload: preload }))
     }
@@ -89,7 +100,7 @@ impl Store for CachedStore {
 impl CachedStore {
     /// Reads what is kept, and the rest from the inner store.
     fn read_kept(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
-        let ReadThroughCache { inner, shelf, chunk, hits, misses } = &*self.kept;
+        let ReadThroughCache { inner, shelf, chunk, hits, misses, .. } = &*self.kept;
         let mut missing = vec![];
         let mut read = 0;
         for request in requests {
@@ -106,7 +117,7 @@ impl CachedStore {
             }
         }
         if !missing.is_empty()
-            && let Err(error) = self.kept.fill(&missing, scratch)
+            && let Err(error) = self.kept.fill_shared(&missing, scratch)
             // Not for a neighbour that cannot be read: then only what was asked for, below.
             && *chunk == 1
         {

@@ -6,8 +6,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use wellread_image::{PixelType, Shape};
-use wellread_loader::{Cache, Dataset, Grouping, Loader, Order};
+use wellread_loader::{Cache, Dataset, Grouping, Loader, Order, Transform};
 use wellread_store::cells::{CellOptions, Edge};
+use wellread_store::read_image;
 
 const SIDE: usize = 60;
 
@@ -52,6 +53,45 @@ fn cells_of_one_batch_decode_each_piece_once() {
     assert!(blocks.load(Ordering::Relaxed) - decoded > 36 * 2, "each cell lies in several pieces");
 }
 
+/// A batch takes crops from where the image's pixels lie: cropped once more, turned, some channels of them, beyond borders.
+#[test]
+fn crops_have_the_pixels_of_their_images() {
+    const SIZE: [usize; 2] = [9, 7];
+    let mut store = TestStore::new(images(3, Shape([1, 3, 1, SIDE, SIDE]), PixelType::U16));
+    store.chunk = Some([1, 1, 1, 16, 16]);
+    let plain = store.dataset();
+    let cached = plain.clone().with_cache(&Cache::MEMORY).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = table(dir.path(), &plain);
+    let transform = Transform::default().channels([2, 0]).crop(SIZE[0], SIZE[1]).flip(1.0, 0.0).scale(1.0);
+    for (images, edge) in [(&plain, Edge::Pad), (&plain, Edge::Shift), (&cached, Edge::Pad)] {
+        let cells = images.cells(&path, &options(edge)).unwrap();
+        let loader = Loader::builder(&cells).batch_size(8).sequential().transform(transform.clone());
+        let loader = loader.build().unwrap();
+        let mut seen = 0;
+        for batch in &loader {
+            let batch = batch.unwrap();
+            for (row, crop) in batch.rows().iter().zip(batch.pixels().chunks(2 * SIZE[0] * SIZE[1])) {
+                // Copied, as those are who take no parts of blocks.
+                let (info, bytes) = read_image(cells.store(), *row).unwrap();
+                let Shape([_, _, _, height, width]) = info.shape;
+                let pixel = |c: usize, y: usize, x: usize| {
+                    let at = 2 * ((c * height + y) * width + x);
+                    f32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
+                };
+                let [top, left] = [(height - SIZE[0]) / 2, (width - SIZE[1]) / 2];
+                for (i, value) in crop.iter().enumerate() {
+                    let (c, y, x) = (i / (SIZE[0] * SIZE[1]), i / SIZE[1] % SIZE[0], i % SIZE[1]);
+                    let wanted = pixel([2, 0][c], top + y, left + SIZE[1] - 1 - x);
+                    assert_eq!(value.to_bits(), wanted.to_bits(), "{edge:?} row {row}: {c} {y} {x}");
+                }
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, cells.len());
+    }
+}
+
 #[test]
 fn caches_keep_images_and_not_crops() {
     let shape = Shape::plane(SIDE, SIDE);
@@ -62,7 +102,6 @@ fn caches_keep_images_and_not_crops() {
     let path = table(dir.path(), &images);
     let plain = images.cells(&path, &options(Edge::Pad)).unwrap();
     let epoch = |dataset: &Dataset| -> Vec<_> {
-        // Two threads may miss an image at the same time.
         let loader = Loader::builder(dataset).batch_size(7).shuffle(3).workers(0).build().unwrap();
         loader.iter().map(|batch| bits(&batch.unwrap())).collect()
     };
@@ -79,6 +118,14 @@ fn caches_keep_images_and_not_crops() {
         let report = cached.cache_report();
         assert_eq!((report.images, report.bytes), (5, 5 * SIDE * SIDE));
     }
+    // Threads that miss the same image leave it to one of them.
+    let shared =
+        images.clone().with_cache(&Cache::MEMORY).unwrap().cells(&path, &options(Edge::Pad)).unwrap();
+    let before = blocks.load(Ordering::Relaxed);
+    let loader = Loader::builder(&shared).batch_size(7).shuffle(3).workers(3).build().unwrap();
+    let batches: Vec<_> = loader.iter().map(|batch| bits(&batch.unwrap())).collect();
+    assert!(batches == expected);
+    assert_eq!(blocks.load(Ordering::Relaxed) - before, 5, "each image once");
     // Opened anew, as a forked process does.
     assert!(epoch(&plain.reopened().unwrap()) == expected);
 }

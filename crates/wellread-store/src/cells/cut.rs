@@ -3,14 +3,16 @@
 //! ```text
 //!  boxes ─ by place on disk, image, planes ─▶ those of one image together ─ Cover ─▶ requests that share no piece
 //!                                                                                      │ one read
-//!  each(box, part, pixels) ◀── cut out of each block, for every box that it is in ◀────┘
+//!  each(box, block, part) ◀──── what lies in it of each block, for every box ◀─────────┘
 //! ```
+//!
+//! A part is not copied out of its block unless its pixels are to be changed, or who takes them cannot take parts.
 
 use crate::cover::{Cover, Rectangle, intersection};
 use crate::{Block, Error, PixelSink, Request, Result, RowHints, Scratch, Store, room};
 use std::ops::Range;
 use std::path::Path;
-use wellread_image::{PixelType, Region, clip_runs};
+use wellread_image::{Region, clip_runs};
 
 /// A box that is wanted of a row of the inner store.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +25,38 @@ pub(super) struct Wanted {
     pub start: [i64; 2],
 }
 
-/// Takes a part of a box: the box's index, where the part lies in the image, its pixels.
-pub(super) type EachPart<'a> = dyn FnMut(usize, &Region, PixelType, &mut [u8]) -> Result<()> + 'a;
+/// Takes a part of a box: the box's index, and the part.
+pub(super) type EachPart<'a> = dyn FnMut(usize, &mut Cut<'_>) -> Result<()> + 'a;
+
+/// A part of a block that lies in a box.
+pub(super) struct Cut<'a> {
+    /// The block.
+    pub block: &'a Block<'a>,
+    /// Where the part lies in the image: inside of the block.
+    pub part: Region,
+    buffer: &'a mut Vec<u8>,
+    /// What is read, and which row of it, for errors.
+    path: &'a Path,
+    row: usize,
+}
+
+impl Cut<'_> {
+    /// The pixels of the part by themselves, copied.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    pub fn pixels(&mut self) -> Result<&mut [u8]> {
+        let Block { region, data, dtype } = *self.block;
+        let size = dtype.size();
+        let bytes = self.part.pixels() * size;
+        room::grow(self.buffer, bytes).map_err(|cause| Error::new(self.path, cause).row(self.row))?;
+        let pixels = &mut self.buffer[..bytes];
+        clip_runs(&region, &self.part, |from, to, n| {
+            pixels[to * size..(to + n) * size].copy_from_slice(&data[from * size..(from + n) * size]);
+        });
+        Ok(pixels)
+    }
+}
 
 /// Lists that are kept from read to read.
 #[derive(Debug, Default)]
@@ -136,8 +168,7 @@ struct CutSink<'a, 'e> {
 impl PixelSink for CutSink<'_, '_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         let Request { row, region } = self.requests[request];
-        let size = block.dtype.size();
-        if block.data.len() != block.region.pixels() * size {
+        if block.data.len() != block.region.pixels() * block.dtype.size() {
             let cause = format_args!("the reader delivered {} bytes of {}", block.data.len(), block.dtype);
             return Err(Error::new(self.path, cause).row(row));
         }
@@ -145,14 +176,8 @@ impl PixelSink for CutSink<'_, '_> {
         let Some(part) = intersection(&block.region, &region) else { return Ok(()) };
         for &(_, i) in &self.order[self.serves[request].clone()] {
             let Some(shared) = intersection(&part, &self.wanted[i].part.region) else { continue };
-            let bytes = shared.pixels() * size;
-            room::grow(self.buffer, bytes).map_err(|cause| Error::new(self.path, cause).row(row))?;
-            let pixels = &mut self.buffer[..bytes];
-            clip_runs(&block.region, &shared, |from, to, n| {
-                pixels[to * size..(to + n) * size]
-                    .copy_from_slice(&block.data[from * size..(from + n) * size]);
-            });
-            (self.each)(i, &shared, block.dtype, pixels)?;
+            let buffer = &mut *self.buffer;
+            (self.each)(i, &mut Cut { block, part: shared, buffer, path: self.path, row })?;
         }
         Ok(())
     }

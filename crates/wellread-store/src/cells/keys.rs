@@ -11,7 +11,10 @@ use super::table::CellTable;
 use crate::features::{Index, as_written, joint_key, key_at};
 use crate::profiles::{Profiles, files_of_sites, folders_of, parts};
 use crate::{Error, Result, Store};
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
 use std::collections::HashMap;
 
 /// What columns of metadata may be called in front of their own name, by CellProfiler and pycytominer; what begins like another one
@@ -195,7 +198,41 @@ fn by_columns(
         }
         Ok(image) => Ok(image),
     };
-    (0..table.rows).map(of_row).collect()
+    let mut found: Vec<Option<usize>> = Vec::with_capacity(table.rows);
+    for row in 0..table.rows {
+        // The cells of an image mostly follow each other.
+        let image = match found.last() {
+            Some(before) if is_as_before(columns, row) => *before,
+            _ => of_row(row)?,
+        };
+        found.push(image);
+    }
+    Ok(found)
+}
+
+/// Whether all columns have in a row what they have in the row before it, where that is told without making texts of them. Nulls are
+/// like nothing.
+fn is_as_before(columns: &[ArrayRef], row: usize) -> bool {
+    let Some(before) = row.checked_sub(1) else { return false };
+    columns.iter().all(|column| {
+        if column.is_null(before) || column.is_null(row) {
+            return false;
+        }
+        macro_rules! alike {
+            ($values:expr) => {{
+                let values = $values;
+                values.value(before) == values.value(row)
+            }};
+        }
+        match column.data_type() {
+            DataType::Utf8 => alike!(column.as_string::<i32>()),
+            DataType::LargeUtf8 => alike!(column.as_string::<i64>()),
+            DataType::Utf8View => alike!(column.as_string_view()),
+            DataType::Int32 => alike!(column.as_primitive::<Int32Type>()),
+            DataType::Int64 => alike!(column.as_primitive::<Int64Type>()),
+            _ => false,
+        }
+    })
 }
 
 fn by_name(
@@ -251,6 +288,8 @@ fn by_name(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::{Float64Array, Int64Array, StringArray};
+    use std::sync::Arc;
 
     #[test]
     fn columns_are_found_with_and_without_their_prefix() {
@@ -263,6 +302,18 @@ mod tests {
         assert_eq!(resolved("Field", &names), None);
         let names = ["Image_FileName_DNA".to_owned()];
         assert_eq!(resolved("FileName_DNA", &names).as_deref(), Some("Image_FileName_DNA"));
+    }
+
+    #[test]
+    fn rows_that_repeat_the_one_before_are_told() {
+        let wells: ArrayRef =
+            Arc::new(StringArray::from(vec![Some("A01"), Some("A01"), Some("A02"), None, None]));
+        let sites: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(1), Some(1), Some(1), Some(1)]));
+        let repeats = |columns: &[ArrayRef]| (0..5).map(|row| is_as_before(columns, row)).collect::<Vec<_>>();
+        assert_eq!(repeats(&[wells.clone(), sites.clone()]), [false, true, false, false, false]);
+        assert_eq!(repeats(&[sites.clone()]), [false, true, true, true, true]);
+        let other: ArrayRef = Arc::new(Float64Array::from(vec![1.0; 5]));
+        assert_eq!(repeats(&[sites, other]), [false; 5]);
     }
 
     #[test]

@@ -196,16 +196,11 @@ impl CellsStore {
         };
         if let Some(masks) = &self.masks {
             std::mem::swap(&mut scratch.context, of_masks);
-            let read = mask_cutter.read(
-                &**masks,
-                wanted_masks,
-                usize::MAX,
-                scratch,
-                &mut |i, part, dtype, pixels| {
-                    own.take(wanted_masks[i].request, part, dtype, pixels);
-                    Ok(())
-                },
-            );
+            let read = mask_cutter.read(&**masks, wanted_masks, usize::MAX, scratch, &mut |i, cut| {
+                let (part, dtype) = (cut.part, cut.block.dtype);
+                own.take(wanted_masks[i].request, &part, dtype, cut.pixels()?);
+                Ok(())
+            });
             std::mem::swap(&mut scratch.context, of_masks);
             TakerError::default().outer(read, |row| cell_of(wanted_masks, row))?;
             self.check_labels(requests, wanted_masks, own)?;
@@ -213,12 +208,19 @@ impl CellsStore {
         let is_zero = self.mask() == Mask::Zero;
         let mut of_taker = TakerError::default();
         std::mem::swap(&mut scratch.context, of_images);
-        let read = cutter.read(&*self.images, wanted, self.most, scratch, &mut |i, part, dtype, pixels| {
+        let read = cutter.read(&*self.images, wanted, self.most, scratch, &mut |i, cut| {
             let Wanted { request, start, .. } = wanted[i];
-            if is_zero {
-                own.zero_others(request, part, dtype, pixels);
+            let (part, dtype) = (cut.part, cut.block.dtype);
+            let region = moved(&part, start);
+            if !is_zero && sink.takes_parts() {
+                let to = [region.start[3], region.start[4]];
+                return of_taker.keep(sink.put_part(request, cut.block, &part, to));
             }
-            of_taker.keep(sink.put(request, &Block { region: moved(part, start), data: pixels, dtype }))
+            let pixels = cut.pixels()?;
+            if is_zero {
+                own.zero_others(request, &part, dtype, pixels);
+            }
+            of_taker.keep(sink.put(request, &Block { region, data: pixels, dtype }))
         });
         std::mem::swap(&mut scratch.context, of_images);
         of_taker.outer(read, |row| cell_of(wanted, row))?;

@@ -14,7 +14,7 @@ pub static FORMAT: Format = Format {
     parts: &[".zgroup", ".zattrs", ".zarray", ".zmetadata"],
     foreign_entry: foreign::entry,
     keeps_features: false,
-    keeps_features_at: series::is_target,
+    keeps_features_at: |_| true,
     own_columns: |name| name == series::IMAGE,
     keeps_durations: false,
     holds_bare_pixels: true,

@@ -8,6 +8,8 @@
 //!  cells.zarr/OME/wellread-columns.parquet    a row for each: its group, the columns beside it
 //! ```
 //!
+//! A folder of images, each a group with a name of its own, has the file of columns beside these, `cells/wellread-columns.parquet`.
+//!
 //! Other readers find images, and no more than that. The columns of an image are told by its group, so that groups that are removed
 //! are no trouble, and those that are added have nulls.
 //!
@@ -68,10 +70,6 @@ impl NewSeries {
     /// Another number of images than of rows of columns; a file that cannot be written.
     pub fn finish(&self, folder: &Path, version: Version, target: &Path) -> Result<()> {
         let Self { names, columns } = self;
-        if names.len() != columns.num_rows() {
-            let (images, rows) = (counted(names.len(), "image"), counted(columns.num_rows(), "row"));
-            return Err(Error::new(target, format_args!("has {images}, and {rows} of columns beside them")));
-        }
         let cannot = |e: std::io::Error| Error::io(target, "cannot write", &e);
         let ome = folder.join(FOLDER);
         place::create_folder(&ome).map_err(cannot)?;
@@ -80,11 +78,28 @@ impl NewSeries {
             place::write(&folder.join(file), value.to_string().as_bytes()).map_err(cannot)?;
         }
         name_index::write(&ome, groups.iter().cloned().zip(names.iter().cloned()), target)?;
-        let bytes = as_parquet(groups, columns).map_err(|why| {
-            Error::new(target, format_args!("cannot write the columns beside the images: {why}"))
-        })?;
-        place::write(&ome.join(COLUMNS), &bytes).map_err(cannot)
+        write_columns(&ome, groups, columns, target)
     }
+}
+
+/// Writes into `folder` the columns beside images, each of which is told by its group. Errors speak of `target`.
+///
+/// # Errors
+/// Another number of images than of rows of columns; a file that cannot be written.
+pub(super) fn write_columns(
+    folder: &Path,
+    groups: Vec<String>,
+    columns: &RecordBatch,
+    target: &Path,
+) -> Result<()> {
+    if groups.len() != columns.num_rows() {
+        let (images, rows) = (counted(groups.len(), "image"), counted(columns.num_rows(), "row"));
+        return Err(Error::new(target, format_args!("has {images}, and {rows} of columns beside them")));
+    }
+    let bytes = as_parquet(groups, columns).map_err(|why| {
+        Error::new(target, format_args!("cannot write the columns beside the images: {why}"))
+    })?;
+    place::write(&folder.join(COLUMNS), &bytes).map_err(|e| Error::io(target, "cannot write", &e))
 }
 
 /// Files of metadata, by their paths in the series.
@@ -123,7 +138,7 @@ fn as_parquet(groups: Vec<String>, columns: &RecordBatch) -> Result<Vec<u8>, par
     Ok(bytes)
 }
 
-/// The columns of a series.
+/// The columns of a series, or of a folder of images.
 #[derive(Debug)]
 pub(super) struct SeriesColumns {
     file: PathBuf,
@@ -131,15 +146,13 @@ pub(super) struct SeriesColumns {
 }
 
 impl SeriesColumns {
-    /// Of the group at `path`; `None` where it has no file of them.
+    /// Of the group at `path`, or of the folder of groups; `None` where it has no file of them.
     ///
     /// # Errors
     /// A file that cannot be read, or is another one.
     pub fn of(path: &Path) -> Result<Option<Self>> {
-        let file = path.join(FOLDER).join(COLUMNS);
-        if !place::is_file(&file) {
-            return Ok(None);
-        }
+        let files = [path.join(FOLDER).join(COLUMNS), path.join(COLUMNS)];
+        let Some(file) = files.into_iter().find(|file| place::is_file(file)) else { return Ok(None) };
         let (mut names, _) = plain_names(&file)?;
         if !names.iter().any(|name| name == IMAGE) {
             return Err(no_groups(&file));

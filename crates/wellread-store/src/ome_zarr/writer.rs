@@ -4,13 +4,14 @@
 
 use super::encode::{Compressor, Encoder, check_view, failed};
 use super::layout::image_name;
-use super::series::{NewSeries, is_target};
+use super::series::{NewSeries, is_target, write_columns};
 use super::write_metadata::{Chunking, DATASET, Version, files};
 use crate::finished::Finished;
 use crate::journal::Journal;
 use crate::set_names::{Listing, SetNames};
 use crate::staged::Staged;
 use crate::{Error, ImageView, Result, StoreWriter, WriteOptions, place, room, threads};
+use arrow_array::RecordBatch;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +33,8 @@ pub(super) struct OmeZarrWriter {
     single: bool,
     /// Where it is a group of several.
     series: Option<NewSeries>,
+    /// Columns beside the images of a folder.
+    beside: Option<RecordBatch>,
     names: SetNames,
     /// Images given so far.
     count: usize,
@@ -90,7 +93,8 @@ impl OmeZarrWriter {
         let compressor = Compressor::new(options.compression).map_err(wrong)?;
         let (checksums, chunk, shard) = (options.checksums, options.chunk, options.shard);
         let recipe = Recipe { version, compressor, checksums, chunk, shard };
-        let columns = options.features.clone().filter(|columns| is_target(path) && columns.num_rows() > 1);
+        let columns = options.features.clone().filter(|columns| columns.num_rows() > 1);
+        let (columns, beside) = if is_target(path) { (columns, None) } else { (None, columns) };
         let single = is_target(path) && columns.is_none();
         let series = columns.map(NewSeries::new);
         let staged = Staged::folder(path, options, single)?;
@@ -114,7 +118,7 @@ impl OmeZarrWriter {
         };
         let names = SetNames::new(Listing { ending: ".zarr", sorts_ending: true, name_of: image_name });
         let (staged, target) = (Some(staged), path.to_owned());
-        Ok(Self { staged, target, single, series, names, count: 0, recipe, workers })
+        Ok(Self { staged, target, single, series, beside, names, count: 0, recipe, workers })
     }
 
     fn staged(&self) -> Result<&Staged> {
@@ -130,7 +134,7 @@ impl StoreWriter for OmeZarrWriter {
         let dir = if self.single {
             if row > 0 {
                 return Err(Error::new(&self.target, "a target ending in .zarr holds one image").hint(
-                    "give a folder name without .zarr to write several images without columns, each in its own group",
+                    "give a folder name without .zarr to write several images, each in its own group",
                 ));
             }
             folder
@@ -192,6 +196,11 @@ impl StoreWriter for OmeZarrWriter {
         };
         if let Some(series) = &self.series {
             series.finish(staged.path(), self.recipe.version, &self.target)?;
+        }
+        if let Some(columns) = &self.beside {
+            let (below, groups) = self.names.files();
+            let folder = below.map_or_else(|| staged.path().to_owned(), |below| staged.path().join(below));
+            write_columns(&folder, groups, columns, &self.target)?;
         }
         let is_one = self.single || self.series.is_some();
         if is_one { Ok(staged.finished()) } else { self.names.finish(staged) }

@@ -162,6 +162,18 @@ impl Decompressors {
         Ok(Decoded { bytes, more: false })
     }
 
+    /// The last place of an LZW strip at or before decoded byte `wanted` at which it can be entered, found from bit number `bit` on, a
+    /// place itself: [`lzw::Decoder::skim`].
+    pub(super) fn skim_lzw(
+        &mut self,
+        raw: &[u8],
+        bit: usize,
+        wanted: usize,
+        cleared: &mut dyn FnMut(usize, usize),
+    ) -> (usize, usize) {
+        self.lzw.get_or_insert_default().skim(raw, bit, wanted, cleared)
+    }
+
     /// Decodes an LZW strip into `out`, from bit number `bit` on: its first, or one that follows a clear code. Calls
     /// `cleared` behind each clear code, with the number of the bit and of the byte of `out` that follow.
     pub(super) fn decode_lzw(

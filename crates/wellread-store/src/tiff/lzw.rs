@@ -4,53 +4,66 @@
 //! is spent here and a general one is several times slower on camera noise.
 //!
 //! ```text
-//!  compressed strip ──8 bytes, 4 codes──▶ code ──table[code]──▶ string ──▶ decoded strip
-//!                                           │                      ▲
-//!                       up to 7 bytes: inside the entry      longer: copied from where the
-//!                       itself, written by one 8-byte store   decoded strip already has it
+//!  compressed strip ──8 bytes, 4 to 6 codes──▶ code ──table[code]──▶ place, length
+//!                                                                        │ 16 bytes copied, whatever the length
+//!  window  | all 256 bytes | what the codes since the last clear code stand for … |
+//!                                                                        │ at a clear code
+//!                                                                        ▼ decoded strip
 //! ```
 //!
-//! Camera noise is nearly all codes of one to three bytes, so what a code costs decides: [`Decoder::burst`] takes four
-//! from one load, with their width known when it is compiled and bounds checked once for all four.
-//! After a clear code the decoder knows nothing of what was before: it can start there ([`super::restarts`]).
+//! A new string is always "the previous string and the byte after it", which lie side by side in what was decoded: a string
+//! is a place and a length, a table entry one `u32`. Single bytes lie in the window as well, before all else, so that they
+//! are strings like any other. Table and window, 16 KiB and mostly as much, stay in the first-level cache.
 //!
-//! A table entry is one `u64`, so the whole table (32 KiB) stays in the first-level cache. A new string is
-//! always "the previous string and the byte after it", which lie side by side in the output: a long string
-//! is therefore only a place in the output and a length.
+//! Camera noise is nearly all codes of one to three bytes, so what a code costs decides: [`Decoder::burst`] takes several
+//! from one load, with their width known when it is compiled and bounds checked once for all bursts before an end.
+//! After a clear code the decoder knows nothing of what was before: it can start there ([`super::restarts`]).
+
+mod skim;
+
+use crate::room;
 
 const CLEAR: usize = 256;
 const END: usize = 257;
 const FIRST_FREE: usize = 258;
 const MAX_WIDTH: u32 = 12;
 const TABLE: usize = 1 << MAX_WIDTH;
-/// Longest string kept inside its table entry.
-const INLINE: u64 = 7;
-/// Bits of a long entry's place in the output; its length takes the 12 bits above.
-const PLACE_BITS: u32 = 40;
-/// The largest output that a long entry can point into: 1 TiB.
-const MAX_OUTPUT: usize = 1 << PLACE_BITS;
+/// Bits of a table entry that are its string's place in the window; the length is above.
+const PLACE_BITS: u32 = 23;
+const PLACE: u32 = (1 << PLACE_BITS) - 1;
+/// A length of one, in an entry.
+const ONE: u32 = 1 << PLACE_BITS;
+/// Strings of this length and longer have it in a list of its own.
+const LONG: u32 = u32::MAX >> PLACE_BITS;
+/// Bytes that are copied at once: strings that are no longer than this are copied without a look at their length.
+const STEP: usize = 16;
+/// Where the window begins, behind the bytes that codes below 256 stand for.
+const START: usize = 256;
+/// Bytes of a window at first. It grows where strings are long.
+const WINDOW: usize = START + (64 << 10);
+
+// Until the table is full each code stands for a string that is a byte longer than the longest before it, at most; from then on
+// the window is emptied now and then.
+const _: () = {
+    let codes = TABLE - FIRST_FREE + 1;
+    assert!(START + codes * (codes + 1) / 2 + WINDOW + TABLE < 1 << PLACE_BITS);
+};
 
 /// The longest output that `input` bytes can stand for: each code adds one string, a byte longer than the
 /// longest before it, and a table has 3,837 of them.
 pub(super) const MAX_RATIO: u64 = 2600;
 
-/// A reusable decoder: its table is kept from strip to strip.
+/// A reusable decoder: its memory is kept from strip to strip.
 pub(crate) struct Decoder {
-    /// Low 56 bits: the string (first byte lowest), top byte: its length 1..=7; or, with a top nibble of
-    /// [`LONG`], place and length. [`NOT_INLINE`] for the two codes that stand for no string; what lies behind the
-    /// newest string is of no meaning.
-    table: Box<[u64; TABLE]>,
+    /// Of each code the string: its place in the window, and its length or [`LONG`] above. What lies behind the newest string
+    /// is of no meaning, and so are the two codes that stand for no string: they are [`LONG`].
+    table: Box<[u32; TABLE]>,
+    /// The lengths of strings that are [`LONG`]; of all strings while codes are followed without being decoded ([`skim`]). Those of
+    /// single bytes are 1, those of the two codes that stand for no string 0.
+    lengths: Box<[u16; TABLE]>,
+    /// All bytes, one after another; then what was decoded since the last clear code.
+    window: Vec<u8>,
 }
-
-/// Codes taken from one load of eight bytes: four of 12 bits fit into the 57 that are left of it at any bit.
-const BURST: usize = 4;
-
-/// Marks a long entry: `LONG << 60 | length << 40 | place`. Lengths stay below 2^12, as each table epoch
-/// adds at most 3,838 strings, each at most one byte longer than the longest before.
-const LONG: u64 = 0xF;
-
-/// Entries of strings kept inside are below this, all others are not.
-const NOT_INLINE: u64 = (INLINE + 1) << 56;
 
 /// The 57 bits and more of `input` from bit number `bit` on, at the top; zeros behind its end.
 #[inline]
@@ -95,24 +108,36 @@ struct Progress {
     /// Bits of the input that are read.
     bit: usize,
     /// Bytes of the output that are written.
+    written: usize,
+    /// The first byte of the window that is not among these, and the first that is free.
+    from: usize,
     pos: usize,
     /// The code of the next new string.
     next: usize,
-    /// The previous string: its entry and where it starts in the output.
-    previous: u64,
-    previous_pos: usize,
+    /// Place and length of that: the previous string and the byte that comes after it.
+    made: (usize, usize),
+}
+
+impl Progress {
+    /// Bytes that were decoded.
+    fn decoded(&self) -> usize {
+        self.written + self.pos - self.from
+    }
 }
 
 impl Default for Decoder {
     fn default() -> Self {
-        let mut table: Box<[u64; TABLE]> =
+        let mut table: Box<[u32; TABLE]> =
+            vec![u32::MAX; TABLE].into_boxed_slice().try_into().expect("as long as the table");
+        let mut lengths: Box<[u16; TABLE]> =
             vec![0; TABLE].into_boxed_slice().try_into().expect("as long as the table");
-        for (byte, entry) in table.iter_mut().take(CLEAR).enumerate() {
-            *entry = 1 << 56 | byte as u64;
+        lengths[..CLEAR].fill(1);
+        let mut window = vec![0; WINDOW];
+        for (byte, (entry, single)) in (0..=u8::MAX).zip(table.iter_mut().zip(&mut window)) {
+            *entry = ONE | u32::from(byte);
+            *single = byte;
         }
-        table[CLEAR] = NOT_INLINE;
-        table[END] = NOT_INLINE;
-        Self { table }
+        Self { table, lengths, window }
     }
 }
 
@@ -137,144 +162,148 @@ impl Decoder {
         out: &mut [u8],
         cleared: &mut dyn FnMut(usize, usize),
     ) -> Result<bool, String> {
-        if out.len() > MAX_OUTPUT {
-            return Err(format!("an LZW strip of {} bytes is not supported", out.len()));
-        }
         if bit == 0 && input.len() >= 2 && input[0] == 0 && input[1] & 1 == 1 {
             return Err("old-style LZW (least significant bit first) is not supported".into());
         }
         let end = input.len() * 8;
-        let mut at = Progress { bit, pos: 0, next: FIRST_FREE, previous: 0, previous_pos: 0 };
+        let mut at =
+            Progress { bit, written: 0, from: START, pos: START, next: FIRST_FREE, made: (START, 0) };
         let mut width = 9u32;
         let mut fresh = true;
-        // Whether the last string goes on behind the end of the output.
-        let mut is_cut = false;
-        while at.pos < out.len() {
-            // After a long string there is mostly another one.
-            if !fresh && at.previous < NOT_INLINE {
+        // Where the window ends that a full table refers to.
+        let mut full = START;
+        while at.decoded() < out.len() {
+            if !fresh {
+                let left = out.len() - at.decoded();
                 match width {
-                    9 => self.burst::<9>(input, out, &mut at),
-                    10 => self.burst::<10>(input, out, &mut at),
-                    11 => self.burst::<11>(input, out, &mut at),
-                    _ => self.burst::<12>(input, out, &mut at),
+                    9 => self.burst::<9, 6>(input, left, &mut at),
+                    10 => self.burst::<10, 5>(input, left, &mut at),
+                    11 => self.burst::<11, 5>(input, left, &mut at),
+                    _ => self.burst::<12, 4>(input, left, &mut at),
                 }
             }
             // One code of any kind.
             if at.bit + width as usize > end {
-                return Err(format!("LZW data end after {} of {} bytes", at.pos, out.len()));
+                return Err(format!("LZW data end after {} of {} bytes", at.decoded(), out.len()));
             }
             let code = (bits_at(input, at.bit) >> (64 - width)) as usize & (TABLE - 1);
             at.bit += width as usize;
-            if fresh {
-                // The first code after a clear code is a plain byte; it adds no string.
-                if code == CLEAR {
-                    continue;
+            if code == CLEAR {
+                self.write(&mut at, out);
+                if !fresh {
+                    cleared(at.bit, at.written);
                 }
-                if code > 255 {
-                    return Err(Self::stray(code, at.pos, out.len()));
-                }
-                out[at.pos] = code as u8;
-                at.previous = self.table[code];
-                at.previous_pos = at.pos;
-                at.pos += 1;
-                fresh = false;
-                continue;
-            }
-            if code >= at.next {
-                // Only the string that is being defined by this very code: the previous one and its own
-                // first byte again.
-                if code != at.next || at.next >= TABLE {
-                    return Err(Self::stray(code, at.pos, out.len()));
-                }
-                let first = out[at.previous_pos];
-                self.add(at.next, at.previous, at.previous_pos, first);
-            }
-            let entry = self.table[code];
-            let start = at.pos;
-            let first;
-            if entry < NOT_INLINE {
-                let length = (entry >> 56) as usize;
-                first = entry as u8;
-                if let Some(target) = out.get_mut(start..start + 8) {
-                    target.copy_from_slice(&entry.to_le_bytes());
-                    at.pos += length;
-                } else {
-                    let n = length.min(out.len() - start);
-                    is_cut = n < length;
-                    out[start..start + n].copy_from_slice(&entry.to_le_bytes()[..n]);
-                    at.pos += n;
-                }
-            } else if entry >> 60 == LONG {
-                let (place, length) = long(entry);
-                first = out[place];
-                is_cut = length > out.len() - start;
-                at.pos = copy_string(out, place, length, start);
-            } else if code == CLEAR {
-                cleared(at.bit, at.pos);
-                at.next = FIRST_FREE;
+                (at.from, at.pos, at.next) = (START, START, FIRST_FREE);
                 width = 9;
                 fresh = true;
                 continue;
-            } else {
-                return Err(Self::stray(code, at.pos, out.len()));
             }
-            if at.next < TABLE {
-                self.add(at.next, at.previous, at.previous_pos, first);
+            // The first code after a clear code is a plain byte; it adds no string. Any other may be the string that is being
+            // defined by this very code: the previous one and its own first byte again.
+            let is_known = code < at.next || code == at.next && at.next < TABLE;
+            if code == END || !is_known || fresh && code > 255 {
+                return Err(Self::stray(code, at.decoded(), out.len()));
+            }
+            if !fresh && at.next < TABLE {
+                let (place, length) = at.made;
+                self.define(at.next, place, length);
+            }
+            let (place, length) = self.string(code);
+            let needed = at.pos + length + STEP;
+            if self.window.len() < needed {
+                room::grow(&mut self.window, needed + WINDOW)?;
+            }
+            copy_string(&mut self.window, place, length, at.pos);
+            at.made = (at.pos, length + 1);
+            at.pos += length;
+            if fresh {
+                fresh = false;
+            } else if at.next < TABLE {
                 at.next += 1;
                 // Early change: the width grows one code before the table needs it.
                 if at.next + 1 >= 1 << width && width < MAX_WIDTH {
                     width += 1;
                 }
+                full = at.pos;
+            } else if at.pos > full + WINDOW && at.decoded() < out.len() {
+                // Nothing refers to what comes behind a full table.
+                self.write(&mut at, out);
+                (at.from, at.pos) = (full, full);
             }
-            at.previous = entry;
-            at.previous_pos = start;
         }
+        let is_cut = at.decoded() > out.len();
+        self.write(&mut at, out);
         Ok(is_cut || holds_more(input, at.bit, width))
     }
 
-    /// Decodes codes of `W` bits while all are defined and stand for short strings, as most do, the width does not
-    /// change, and neither end is near.
+    /// Decodes codes of `W` bits, `N` from one load, while all are defined and stand for short strings, as most do, the width
+    /// does not change, and no end is near: neither of the input, nor of the `left` bytes of the output, which are some.
     #[inline(never)]
-    fn burst<const W: usize>(&mut self, input: &[u8], out: &mut [u8], at: &mut Progress) {
-        const { assert!(W <= MAX_WIDTH as usize && BURST * W <= 57) };
+    fn burst<const W: usize, const N: usize>(&mut self, input: &[u8], left: usize, at: &mut Progress) {
+        const { assert!(W <= MAX_WIDTH as usize && N * W <= 57) };
         let limit = if W == MAX_WIDTH as usize { TABLE } else { (1 << W) - 1 };
-        let Some(last_load) = input.len().checked_sub(8) else { return };
-        let Some(last_store) = out.len().checked_sub(8 * BURST) else { return };
+        let Progress { mut bit, mut pos, mut next, made: (place, length), .. } = *at;
+        if length > STEP + 1 || next >= limit {
+            return;
+        }
         let table = &mut *self.table;
-        let Progress { mut bit, mut pos, mut next, mut previous, mut previous_pos } = *at;
-        'codes: while next + BURST < limit && pos <= last_store && bit >> 3 <= last_load {
-            let from = bit >> 3;
-            // SAFETY: `from + 8 <= input.len()`, as `from <= last_load`.
-            let bytes = unsafe { input.as_ptr().add(from).cast::<[u8; 8]>().read() };
+        let window = &mut self.window[..];
+        let groups = ((limit - 1 - next) / N)
+            .min((left - 1).min(window.len().saturating_sub(pos)) / (STEP * N))
+            .min((input.len() * 8).saturating_sub(bit + 64) / (W * N));
+        let mut made = (length as u32) << PLACE_BITS | place as u32;
+        'groups: for _ in 0..groups {
+            // SAFETY: before this there were fewer than `groups` loads, each `W * N` bits on: by the last of the bounds of `groups`
+            // 64 bits and more are left at `bit`, and so 8 bytes from the one that it is in.
+            let bytes = unsafe { input.as_ptr().add(bit >> 3).cast::<[u8; 8]>().read() };
             let bits = u64::from_be_bytes(bytes) << (bit & 7);
-            for i in 0..BURST {
+            for i in 0..N {
                 let code = (bits >> (64 - W * (i + 1))) as usize & ((1 << W) - 1);
                 // SAFETY: a code of `W` bits, at most 12, is below `TABLE`.
                 let entry = unsafe { *table.get_unchecked(code) };
-                if code >= next || entry >= NOT_INLINE {
+                let length = (entry >> PLACE_BITS) as usize;
+                if code >= next || length > STEP {
                     bit += W * i;
-                    break 'codes;
+                    break 'groups;
                 }
-                // SAFETY: `pos` was at most `last_store` before this burst, and each of its up to three earlier strings
-                // moved it by at most 7 (the top byte of an entry below `NOT_INLINE`): these 8 bytes end within `out`.
-                unsafe { out.as_mut_ptr().add(pos).cast::<[u8; 8]>().write(entry.to_le_bytes()) };
-                let made = extended(previous, previous_pos, entry as u8);
-                // SAFETY: `next + BURST < limit <= TABLE` before this burst, which adds at most `BURST`.
+                // SAFETY: by the second of the bounds of `groups`, `STEP` bytes are left at `pos` for this code and each that
+                // follows, and each moves `pos` by at most that. A string that is defined lies before `pos`.
+                unsafe {
+                    let string = window.as_ptr().add((entry & PLACE) as usize).cast::<[u8; STEP]>().read();
+                    window.as_mut_ptr().add(pos).cast::<[u8; STEP]>().write(string);
+                }
+                // SAFETY: by the first of the bounds of `groups`, `next` stays below `limit`, which is at most `TABLE`.
                 unsafe { *table.get_unchecked_mut(next) = made };
+                made = (entry & !PLACE) + (ONE | pos as u32);
                 next += 1;
-                previous = entry;
-                previous_pos = pos;
-                pos += (entry >> 56) as usize;
+                pos += length;
             }
-            bit += W * BURST;
+            bit += W * N;
         }
-        *at = Progress { bit, pos, next, previous, previous_pos };
+        let made = ((made & PLACE) as usize, (made >> PLACE_BITS) as usize);
+        *at = Progress { bit, pos, next, made, ..*at };
     }
 
-    /// Defines string `next`: the previous string and `first`.
-    #[inline]
-    fn add(&mut self, next: usize, previous: u64, previous_pos: usize, first: u8) {
-        self.table[next & (TABLE - 1)] = extended(previous, previous_pos, first);
+    /// Defines the string of a code.
+    fn define(&mut self, code: usize, place: usize, length: usize) {
+        self.lengths[code] = length as u16;
+        self.table[code] = LONG.min(length as u32) << PLACE_BITS | place as u32;
+    }
+
+    /// Place and length of the string of a code.
+    fn string(&self, code: usize) -> (usize, usize) {
+        let entry = self.table[code];
+        let length = entry >> PLACE_BITS;
+        let length = if length == LONG { usize::from(self.lengths[code]) } else { length as usize };
+        ((entry & PLACE) as usize, length)
+    }
+
+    /// Writes what was decoded since the last time, as far as it fits.
+    fn write(&self, at: &mut Progress, out: &mut [u8]) {
+        let n = (at.pos - at.from).min(out.len() - at.written);
+        out[at.written..at.written + n].copy_from_slice(&self.window[at.from..at.from + n]);
+        at.written += n;
+        at.from += n;
     }
 
     #[cold]
@@ -286,59 +315,19 @@ impl Decoder {
     }
 }
 
-/// The entry of the string `previous`, which is at `previous_pos` of the output, with the byte `first` after it.
+/// Copies a string from its earlier place in the window to `pos`, behind which there are its length and [`STEP`] bytes.
 #[inline]
-fn extended(previous: u64, previous_pos: usize, first: u8) -> u64 {
-    if previous < INLINE << 56 {
-        // The byte goes to place `length`; that is in the top byte, and so 8 times it lies 3 bits lower. The bits of
-        // the seventh byte that come along are none: strings of six bytes and fewer have zeros there.
-        (previous | u64::from(first) << (previous >> 53)) + (1 << 56)
-    } else {
-        let is_inline = previous < NOT_INLINE;
-        let length = if is_inline { INLINE } else { previous >> PLACE_BITS & (TABLE as u64 - 1) };
-        LONG << 60 | (length + 1) << PLACE_BITS | previous_pos as u64
-    }
-}
-
-/// Place and length of a long entry.
-#[inline]
-fn long(entry: u64) -> (usize, usize) {
-    ((entry & (MAX_OUTPUT as u64 - 1)) as usize, (entry >> PLACE_BITS) as usize & (TABLE - 1))
-}
-
-/// Copies a string from its earlier place in the output to `pos`, and up to 15 bytes behind it that are anything. `false`
-/// where there is no room for them, or where the string reaches into itself: then nothing is done.
-#[inline]
-fn copy_long(out: &mut [u8], place: usize, length: usize, pos: usize) -> bool {
-    const STEP: usize = 16;
-    if place + length > pos || pos + length + STEP > out.len() {
-        return false;
-    }
+fn copy_string(window: &mut [u8], place: usize, length: usize, pos: usize) {
+    let before = length.min(pos - place);
     let mut done = 0;
-    while done < length {
-        // SAFETY: `done < length`, and so both ranges end before `pos + length + STEP`, which is inside `out`. Bytes of the
-        // string itself lie before `pos`, and so none was written over.
-        unsafe {
-            let from = out.as_ptr().add(place + done).cast::<[u8; STEP]>().read();
-            out.as_mut_ptr().add(pos + done).cast::<[u8; STEP]>().write(from);
-        }
+    while done < before {
+        window.copy_within(place + done..place + done + STEP, pos + done);
         done += STEP;
     }
-    true
-}
-
-/// Copies a string of at least 8 bytes from its earlier place in the output to `pos`; returns the new end.
-#[inline]
-fn copy_string(out: &mut [u8], place: usize, length: usize, pos: usize) -> usize {
-    if copy_long(out, place, length, pos) {
-        return pos + length;
+    // A string that is being defined reaches into itself by its last byte.
+    if before < length {
+        window[pos + before] = window[pos];
     }
-    // Near the end of the output, or a string that reaches into itself by its last byte.
-    let end = (pos + length).min(out.len());
-    for i in 0..end - pos {
-        out[pos + i] = out[place + i];
-    }
-    end
 }
 
 /// Compresses one strip.

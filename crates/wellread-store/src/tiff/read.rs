@@ -10,7 +10,8 @@
 //! cache when it is decoded, and what was decoded when the sink takes it. Pixels that are stored as they are
 //! go from the read buffer straight to the sink; those of narrow crops of a file that stays open, once it was read over in them,
 //! from the mapped file (`docs/decisions/0033-mapped-files.md`).
-//! Of a long LZW strip that was read before, only what its wanted rows need is read and decoded ([`super::restarts`]).
+//! Of a long LZW strip only what its wanted rows need is read and decoded; what lies before is followed by its lengths alone, once
+//! ([`super::restarts`]).
 //!
 //! Long because which pieces are read together and how each is decoded depend on the same fields of a piece.
 
@@ -40,6 +41,11 @@ const GAP: u64 = 4 << 10;
 /// Rows this many times as wide as what is wanted of them, and of so many bytes together, are worth a map.
 const MAPPED_WIDTH: usize = 4;
 const MAPPED_ROWS: u64 = 32 << 10;
+
+/// Decoded bytes between a place of an LZW strip and the wanted ones from which on a nearer one is looked for.
+const WORTH_SKIMMING: usize = 32 << 10;
+/// Stored bytes that are read beside those that some decoded ones take at most: clear codes, and those of the end.
+const BESIDE_BYTES: usize = 1 << 10;
 
 /// What a thread keeps between reads.
 #[derive(Default)]
@@ -520,7 +526,7 @@ impl Work<'_> {
     }
 
     /// The pixels of the wanted rows of an LZW strip, `skip` rows below its top: decoded from the last place above them that
-    /// is known. `None` if none is, or if anything is not as it should be: that the whole strip shows, or says.
+    /// is known, or that is found from there. `None` if anything is not as it should be: that the whole strip shows, or says.
     fn entered(&mut self, piece: &Piece, skip: usize) -> Option<&[u8]> {
         let (format, segment) = (self.format, piece.segment);
         self.end(piece).ok()?;
@@ -532,26 +538,43 @@ impl Work<'_> {
         let strip = (self.key, segment.offset);
         let mut places = self.restarts.of(strip);
         let end = places.behind(to);
-        // The start of the strip is as good as any place, once it is known where to end.
-        let start = places.before(from).or(end.map(|_| Restart::START))?;
+        let start = places.before(from).unwrap_or(Restart::START);
         // With the clear code, to see that it is one still.
         let first = (start.bit as usize).saturating_sub(9) / 8;
-        let last = end.map_or(segment.len, |place| u64::from(place.bit).div_ceil(8));
+        // Where no place behind is known: a code has 12 bits at most, and stands for a byte at least. Of the last rows all is read, to
+        // see whether there is more.
+        let is_last = piece.rows == piece.stored_rows;
+        let guess = (first + BESIDE_BYTES + (to - start.pos as usize) / 2 * 3) as u64;
+        let last = match end {
+            Some(place) => u64::from(place.bit).div_ceil(8),
+            None if is_last => segment.len,
+            None => guess,
+        };
         let n = usize::try_from(last.min(segment.len).checked_sub(first as u64)?).ok()?;
         let (bit, pos) = (start.bit as usize - first * 8, start.pos as usize);
         grow(self.raw, n).ok()?;
-        grow(self.decoded, to - pos).ok()?;
         let raw = &mut self.raw[..n];
         self.file.read_exact_at(raw, segment.offset + first as u64).ok()?;
+        if start != Restart::START && !lzw::is_cleared(raw, bit) {
+            self.restarts.forget(strip);
+            return None;
+        }
         let _span = span(Kind::Decompress).with(n as u64, (to - pos) as u64);
+        let (bit, pos) = if from - pos > WORTH_SKIMMING {
+            let mut note = |bit: usize, at: usize| places.note(first * 8 + bit, pos + at);
+            let (bit, skipped) = self.tools.skim_lzw(raw, bit, from - pos, &mut note);
+            (bit, pos + skipped)
+        } else {
+            (bit, pos)
+        };
+        grow(self.decoded, to - pos).ok()?;
         let mut note = |bit: usize, at: usize| places.note(first * 8 + bit, pos + at);
-        let made = (start == Restart::START || lzw::is_cleared(raw, bit))
-            .then(|| self.tools.decode_lzw(raw, bit, &mut self.decoded[..to - pos], &mut note));
-        let Some(Ok(made)) = made else {
+        let made = self.tools.decode_lzw(raw, bit, &mut self.decoded[..to - pos], &mut note);
+        let Ok(made) = made else {
             self.restarts.forget(strip);
             return None;
         };
-        if made.more && piece.rows == piece.stored_rows {
+        if made.more && is_last {
             return None;
         }
         self.restarts.keep(strip, &places);

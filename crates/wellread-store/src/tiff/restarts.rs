@@ -1,6 +1,6 @@
 //! Where LZW strips can be entered, so that a few rows of a long strip cost a few rows.
 //!
-//! Microscopes write a plane as one LZW strip. After a clear code, at most 3,838 codes apart, a decoder starts anew: of
+//! Microscopes write a plane as one LZW strip. After a clear code, mostly 3,838 codes apart, a decoder starts anew: of
 //! each strip that was read in part, some of those places are kept.
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //!  read             from here ↑        ↑ to here: the last place before, the first one behind
 //! ```
 //!
-//! Places come along with decoding: the first read of a strip decodes from its start as far as it must, a later one that
-//! goes farther decodes from the last place that is known, and adds to them. They are at least [`SPACING`] apart, and a
+//! Places come along with reading: the first read of a strip follows its codes from its start to the wanted rows, without decoding
+//! them ([`super::lzw`], `skim`), a later one that goes farther from the last place that is known; both add to them. They are at least [`SPACING`] apart, and a
 //! store keeps at most [`MEMORY`] bytes of them, of the strips that were read last.
 
 use std::collections::HashMap;

@@ -73,6 +73,116 @@ fn a_strip_is_entered_behind_clear_codes() {
     assert!(!is_cleared(&packed, 8) && is_cleared(&packed, 9) && !is_cleared(&[], 9));
 }
 
+/// What an encoder writes that goes on with a full table, never to clear it.
+fn encode_without_clearing(data: &[u8]) -> Vec<u8> {
+    let (mut packed, mut bits, mut count) = (vec![], 0u64, 0u32);
+    let (mut width, mut next, mut codes) = (9u32, FIRST_FREE, 0usize);
+    let mut emit = |code: usize| {
+        bits = bits << width | code as u64;
+        count += width;
+        while count >= 8 {
+            count -= 8;
+            packed.push((bits >> count) as u8);
+        }
+        codes += 1;
+        // The clear code and the one behind it define nothing.
+        if codes > 2 && next < TABLE {
+            next += 1;
+            if next + 1 >= 1 << width && width < MAX_WIDTH {
+                width += 1;
+            }
+        }
+    };
+    let mut strings = std::collections::HashMap::new();
+    emit(CLEAR);
+    let mut string: Option<usize> = None;
+    for &byte in data {
+        string = Some(match string {
+            None => usize::from(byte),
+            Some(prefix) => match strings.get(&(prefix, byte)) {
+                Some(&longer) => longer,
+                None => {
+                    emit(prefix);
+                    if FIRST_FREE + strings.len() < TABLE {
+                        strings.insert((prefix, byte), FIRST_FREE + strings.len());
+                    }
+                    usize::from(byte)
+                }
+            },
+        });
+    }
+    if let Some(code) = string {
+        emit(code);
+    }
+    emit(END);
+    emit(0);
+    packed
+}
+
+#[test]
+fn a_full_table_is_used_on() {
+    let noise = |i: u32| (i.wrapping_mul(2_654_435_761).rotate_left(9).wrapping_mul(40_503) >> 27) as u8;
+    let mixed = |i: u32| if i / 5000 % 2 == 0 { noise(i) } else { (i % 100) as u8 };
+    for data in [
+        (0..600_000).map(noise).collect::<Vec<_>>(),
+        (0..600_000).map(mixed).collect(),
+        [vec![3; 9_000_000], (0..300_000).map(mixed).collect()].concat(),
+    ] {
+        let packed = encode_without_clearing(&data);
+        let mut decoder = Decoder::default();
+        for n in [data.len(), data.len() / 2, data.len()] {
+            let mut out = vec![0; n];
+            assert_eq!(decoder.decode(&packed, &mut out), Ok(n < data.len()), "{n}");
+            assert!(out == data[..n], "{n}");
+        }
+    }
+}
+
+#[test]
+fn strings_of_all_lengths_reach_to_the_end_of_the_output() {
+    // Runs that grow: each length of a string ends at, before and behind the end of some output.
+    let data: Vec<u8> = (0..100u8).flat_map(|n| std::iter::repeat_n(n % 3, usize::from(n))).collect();
+    let packed = encode(&data).unwrap();
+    let mut decoder = Decoder::default();
+    for n in 0..data.len() {
+        let mut out = vec![0; n];
+        decoder.decode(&packed, &mut out).unwrap();
+        assert_eq!(out, data[..n]);
+    }
+}
+
+/// Followed by their lengths, codes come by the places that decoding comes by.
+#[test]
+fn places_are_found_without_decoding() {
+    let noise = |i: u32| (i.wrapping_mul(2_654_435_761).rotate_left(9).wrapping_mul(40_503) >> 27) as u8;
+    let data: Vec<u8> =
+        (0..900_000).map(|i| if i / 100_000 % 3 == 1 { (i / 977) as u8 } else { noise(i) }).collect();
+    let packed = encode(&data).unwrap();
+    let (mut out, mut places) = (vec![0; data.len()], vec![(0, 0)]);
+    let mut decoder = Decoder::default();
+    decoder.decode_from(&packed, 0, &mut out, &mut |bit, pos| places.push((bit, pos))).unwrap();
+    for wanted in [0, 1, 5000, 99_999, 250_000, 399_999, 650_001, data.len() - 1, data.len()] {
+        let mut seen = vec![(0, 0)];
+        let found = decoder.skim(&packed, 0, wanted, &mut |bit, pos| seen.push((bit, pos)));
+        let before = places.iter().take_while(|(_, pos)| *pos <= wanted);
+        assert!(seen.iter().eq(before), "{wanted}");
+        assert_eq!(Some(&found), seen.last());
+        // And decoding goes on from there.
+        let (bit, pos) = found;
+        let rest = &mut out[..data.len() - pos];
+        decoder.decode_from(&packed, bit, rest, &mut |_, _| ()).unwrap();
+        assert!(*rest == data[pos..]);
+    }
+    // From a place on, and of what ends too soon or never clears its table.
+    let (bit, pos) = places[3];
+    let (next, of) = decoder.skim(&packed, bit, data.len() / 2 - pos, &mut |_, _| ());
+    assert!(places.contains(&(next, pos + of)) && of > 0);
+    let cut = decoder.skim(&packed[..packed.len() / 2], 0, data.len(), &mut |_, _| ());
+    assert!(places.contains(&cut) && cut.0 <= packed.len() * 4);
+    assert_eq!(decoder.skim(&encode_without_clearing(&data), 0, data.len(), &mut |_, _| ()), (0, 0));
+    assert_eq!(decoder.skim(&[], 0, 9, &mut |_, _| ()), (0, 0));
+}
+
 proptest! {
     #[test]
     fn round_trips(data in prop::collection::vec(0u8..9, 0..20_000), noise in prop::collection::vec(any::<u8>(), 0..20_000)) {
@@ -86,8 +196,51 @@ proptest! {
         let mut out = vec![0; 50_000];
         let mut decoder = Decoder::default();
         let first = decoder.decode(&data, &mut out);
+        let (bit, pos) = decoder.skim(&data, 0, 50_000, &mut |_, _| ());
+        prop_assert!(bit <= data.len() * 8 && pos <= 50_000);
         let mut again = vec![0; 50_000];
         prop_assert_eq!(first, decoder.decode(&data, &mut again));
         prop_assert_eq!(out, again);
+    }
+
+    /// Codes that few encoders write: any that are defined, clear codes anywhere.
+    #[test]
+    fn any_codes_are_what_weezl_reads(picks in prop::collection::vec(any::<u16>(), 1..6000), clears in any::<bool>()) {
+        let (mut packed, mut bits, mut count, mut codes) = (vec![], 0u64, 0u32, 0usize);
+        let mut emit = |code: usize, width: u32| {
+            bits = bits << width | code as u64;
+            count += width;
+            while count >= 8 {
+                count -= 8;
+                packed.push((bits >> count) as u8);
+            }
+        };
+        let (mut next, mut width) = (FIRST_FREE, 9);
+        emit(CLEAR, 9);
+        for pick in picks {
+            let pick = usize::from(pick);
+            if clears && pick % 1000 == 999 || next >= TABLE - 2 {
+                emit(CLEAR, width);
+                (next, width, codes) = (FIRST_FREE, 9, 0);
+                continue;
+            }
+            // Behind a clear code a byte; else a byte, or any of the strings, the one that is being defined among them.
+            let code = if codes == 0 || pick % 3 == 0 { pick % 256 } else { FIRST_FREE + pick % (next - FIRST_FREE + 1) };
+            emit(code, width);
+            codes += 1;
+            if codes > 1 {
+                next += 1;
+                if next + 1 >= 1 << width && width < MAX_WIDTH {
+                    width += 1;
+                }
+            }
+        }
+        emit(END, width);
+        emit(0, 16);
+        let mut theirs = weezl::decode::Decoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8);
+        let wanted = theirs.decode(&packed).unwrap();
+        let mut out = vec![0; wanted.len()];
+        prop_assert_eq!(Decoder::default().decode(&packed, &mut out), Ok(false));
+        prop_assert!(out == wanted);
     }
 }

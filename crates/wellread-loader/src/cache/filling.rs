@@ -1,0 +1,124 @@
+//! Which images are being read to be kept, so that no two threads read the same one.
+//!
+//! ```text
+//!  missing rows ─┬─ that nobody reads ─ claim ─▶ some of them ─ read ─▶ kept, released
+//!                └─ that others read ── wait ──▶ kept; or missing still, where there was no room or an error
+//! ```
+//!
+//! Who waits has read its own claims by then, and so nobody waits for one that waits.
+
+use std::collections::HashSet;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use wellread_store::process;
+
+/// The rows that threads are reading.
+pub(super) struct Filling {
+    rows: Mutex<HashSet<usize>>,
+    released: Condvar,
+    /// The process whose threads these are.
+    process: u32,
+}
+
+/// Rows that one thread reads, until this is dropped.
+pub(super) struct Claim<'a> {
+    filling: &'a Filling,
+    rows: Vec<usize>,
+}
+
+impl Default for Filling {
+    fn default() -> Self {
+        Self { rows: Mutex::default(), released: Condvar::new(), process: process::id() }
+    }
+}
+
+impl Filling {
+    /// Whether it is of use: the threads of a process that was forked are not there, and what they claimed nobody releases.
+    pub fn is_of_this_process(&self) -> bool {
+        self.process == process::id()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<usize>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes rows of `wanted` that nobody reads, in their order: the first of them, and more as long as they have no more bytes than
+    /// `most` together. Each is given with its bytes.
+    pub fn claim(&self, wanted: &[(usize, usize)], most: usize) -> Claim<'_> {
+        let mut taken = self.lock();
+        let (mut rows, mut sum) = (vec![], 0usize);
+        for &(row, bytes) in wanted {
+            if taken.contains(&row) {
+                continue;
+            }
+            sum = sum.saturating_add(bytes);
+            if sum > most && !rows.is_empty() {
+                break;
+            }
+            taken.insert(row);
+            rows.push(row);
+        }
+        Claim { filling: self, rows }
+    }
+
+    /// Waits for those who read these rows now.
+    pub fn wait(&self, rows: &[(usize, usize)]) {
+        let mut taken = self.lock();
+        for (row, _) in rows {
+            while taken.contains(row) {
+                taken = self.released.wait(taken).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}
+
+impl Claim<'_> {
+    /// The rows.
+    pub fn rows(&self) -> &[usize] {
+        &self.rows
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let mut taken = self.filling.lock();
+        for row in &self.rows {
+            taken.remove(row);
+        }
+        drop(taken);
+        self.filling.released.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn rows_are_claimed_once_and_waited_for() {
+        let filling = Filling::default();
+        let of = |rows: &[usize]| rows.iter().map(|&row| (row, 10)).collect::<Vec<_>>();
+        let first = filling.claim(&of(&[5, 3, 5, 8]), 20);
+        assert_eq!(first.rows(), [5, 3]);
+        // What has more bytes is taken by itself.
+        let second = filling.claim(&of(&[3, 8, 9]), 1);
+        assert_eq!(second.rows(), [8]);
+        assert!(filling.claim(&of(&[3, 5, 8]), 100).rows().is_empty());
+        drop(second);
+        filling.wait(&of(&[8, 9]));
+        let is_kept = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                filling.wait(&of(&[9, 3, 5]));
+                is_kept.load(Ordering::Acquire)
+            });
+            is_kept.store(true, Ordering::Release);
+            drop(first);
+            assert!(waiting.join().unwrap());
+        });
+        assert_eq!(filling.claim(&of(&[3, 5, 8]), 30).rows(), [3, 5, 8]);
+    }
+}
