@@ -44,7 +44,7 @@ enum Columns {
     Parquet,
     /// In the file, SQLite.
     #[cfg(feature = "sqlite")]
-    Sqlite(super::sqlite::Database),
+    Sqlite(Box<super::sqlite::Database>),
 }
 
 /// First bytes of a SQLite database.
@@ -110,7 +110,7 @@ fn sqlite(path: &Path, table: Option<&str>, wanted: &[&str]) -> Result<CellTable
         return Err(Error::new(path, "the table has no rows"));
     }
     let names = database.names();
-    Ok(CellTable { path: path.to_owned(), names, rows, columns: Columns::Sqlite(database) })
+    Ok(CellTable { path: path.to_owned(), names, rows, columns: Columns::Sqlite(Box::new(database)) })
 }
 
 #[cfg(not(feature = "sqlite"))]
