@@ -9,7 +9,7 @@ use crate::cloud::Cloud;
 use crate::environment::{first_of, is_anonymous, is_on, once, variable};
 use crate::link::Link;
 use crate::transport::Transport;
-use object_store::azure::{MicrosoftAzureBuilder, split_sas};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder, split_sas};
 use std::io;
 
 static AZURE: Cloud = Cloud(connect);
@@ -73,7 +73,11 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    Bucket::of(builder.build(), address, who)
+    let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint).unwrap_or_else(|| {
+        let account = builder.get_config_value(&AzureConfigKey::AccountName);
+        format!("https://{}.blob.core.windows.net", account.unwrap_or_default())
+    });
+    Bucket::of(builder.build(), address, who, (&endpoint, None))
 }
 
 /// What a connection string says: `AccountName=…;AccountKey=…;BlobEndpoint=…`. Not to be shown.

@@ -9,6 +9,7 @@ use crate::failure::Fault;
 use crate::heads::{Head, Version};
 use crate::link::{Link, link};
 use crate::object::{Connect, Object};
+use crate::probe;
 use crate::reader::Reader;
 use crate::rewrite::{copy, remove, rewrite};
 use crate::writer::Upload;
@@ -20,7 +21,10 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use wellread_store::place::{Entry, File, Kind, Listing, Metadata, Place, Writer};
+use std::time::Duration;
+use wellread_store::place::{
+    self, Entry, File, FileRange, Kind, LinkAbout, Listing, Metadata, Place, Writer,
+};
 
 /// Objects that are copied or removed at once.
 const AT_ONCE: usize = 16;
@@ -40,7 +44,21 @@ impl Cloud {
     }
 }
 
+impl place::Link for Cloud {
+    fn about(&self, path: &Path) -> io::Result<LinkAbout> {
+        probe::about(self.0, path)
+    }
+
+    fn fetch(&self, ranges: &[FileRange], at_once: usize) -> io::Result<Duration> {
+        probe::fetch(self.0, ranges, at_once)
+    }
+}
+
 impl Place for Cloud {
+    fn link(&self) -> Option<&dyn place::Link> {
+        Some(self)
+    }
+
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         let (link, object) = (link()?, self.object(path)?);
         if let Some(head) = known(link, &object)? {

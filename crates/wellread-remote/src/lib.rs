@@ -9,6 +9,7 @@
 //!      ▼                                      ▼
 //!  reader ── ranges: near ones joined, long ones cut ──▶ attempts ──▶ transport ──▶ the server
 //!  writer ── parts, the first one last ───────────────▶    again after faults, with backoff
+//!  probe ── the same ranges, bare: what the link gives at best ─────────────▶
 //!
 //!  http    the same reader over plain servers, read alone; folders are what an index page links to
 //! ```
@@ -40,6 +41,7 @@ mod http;
 mod index_page;
 mod link;
 mod object;
+mod probe;
 mod ranges;
 mod reader;
 mod rewrite;

@@ -16,6 +16,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use wellread_store::place::note_ranges;
 
 /// Bytes at the beginning and at the end of a file that are fetched together: headers, footers, and small files whole.
 pub(crate) const WINDOW: u64 = 64 << 10;
@@ -93,6 +94,7 @@ impl Object {
         version: Option<&Version>,
     ) -> io::Result<Vec<(Piece, Head)>> {
         let bucket = self.bucket(link)?;
+        note_ranges(self.address.to_string(), &ranges);
         let requests: Vec<_> = ranges
             .into_iter()
             .map(|range| {
@@ -115,7 +117,8 @@ impl Object {
     }
 }
 
-async fn once(
+/// One request for a range, made once.
+pub(crate) async fn once(
     bucket: Arc<Bucket>,
     key: Key,
     range: Range<u64>,

@@ -1,6 +1,7 @@
 //! What a study gives: what was tried, what is recommended and why, what a model will wait.
 
 use super::candidates::Candidate;
+use super::over_link::LinkAdvice;
 use super::predict::Prediction;
 use crate::sample::Sample;
 use crate::stages::Figure;
@@ -91,6 +92,8 @@ pub struct Advice {
     pub no_wait_from_ms: Figure,
     /// Images per second of the first epoch at most, when files come from the disk.
     pub first_epoch_images_per_s: Option<Figure>,
+    /// Of a set behind a network: the link, and what each way of keeping the set would give there.
+    pub link: Option<LinkAdvice>,
     /// What was left out or not as it should be.
     pub notes: Vec<String>,
     /// How long the study took.

@@ -1,6 +1,7 @@
 //! What a place is: what is asked of it, and what it answers.
 
 use super::file::{File, Writer};
+use super::link::Link;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::fs::{DirEntry, FileType};
@@ -128,6 +129,11 @@ pub trait Place: Send + Sync + Debug {
     /// What tells a folder from all others.
     fn identity(&self, folder: &Path) -> io::Result<Identity> {
         self.canonical(folder).map(Identity::Path)
+    }
+
+    /// The link that it lies behind, to be measured; `None` of places on this machine.
+    fn link(&self) -> Option<&dyn Link> {
+        None
     }
 
     /// Whether sets can be written here: the methods below.
