@@ -1,8 +1,8 @@
 //! What a study gives: what was tried, what is recommended and why, what a model will wait.
 
 use super::candidates::Candidate;
-use super::over_link::LinkAdvice;
 use super::predict::Prediction;
+use crate::link::LinkSpeed;
 use crate::sample::Sample;
 use crate::stages::Figure;
 use serde::{Serialize, Serializer};
@@ -69,6 +69,32 @@ pub struct Recommendation {
 
 fn as_text<S: Serializer>(value: &Cache, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
+}
+
+/// One way of keeping the set, there.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkPrediction {
+    /// Its name in sentences.
+    pub name: String,
+    /// Requests of an epoch of the whole set.
+    pub requests_per_epoch: f64,
+    /// Bytes of an epoch of the whole set.
+    pub bytes_per_epoch: f64,
+    /// Images per second, in random order.
+    pub images_per_s: f64,
+    /// What binds: `latency`, `bandwidth`, `decoding`.
+    pub bound_by: &'static str,
+    /// What the requests of an epoch cost, where a price was given.
+    pub cost_per_epoch: Option<f64>,
+}
+
+/// The link, and every way of keeping the set, the fastest first.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkAdvice {
+    /// As it was found.
+    pub link: LinkSpeed,
+    /// By images per second.
+    pub predictions: Vec<LinkPrediction>,
 }
 
 /// Everything the study found.

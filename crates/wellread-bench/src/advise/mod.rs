@@ -36,7 +36,6 @@ pub mod predict;
 mod settings;
 pub mod study;
 
-pub use advice::{Advice, CandidateResult, Recommendation, SettingResult};
-pub use over_link::{LinkAdvice, LinkPrediction};
+pub use advice::{Advice, CandidateResult, LinkAdvice, LinkPrediction, Recommendation, SettingResult};
 pub use settings::Settings;
 pub use study::study;

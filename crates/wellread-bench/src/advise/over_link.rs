@@ -7,43 +7,16 @@
 //!  images per second of the files on this machine ─┘
 //! ```
 
-use super::advice::CandidateResult;
+use super::advice::{CandidateResult, LinkAdvice, LinkPrediction};
 use super::candidates::Candidate;
 use super::context::Study;
 use super::counted;
 use crate::link::{self, LinkSpeed};
 use anyhow::{Result, bail};
-use serde::Serialize;
 use wellread_loader::{Dataset, Loader};
 use wellread_store::OpenOptions;
 use wellread_store::place::Recording;
 use wellread_store::subset::Subset;
-
-/// One way of keeping the set, there.
-#[derive(Clone, Debug, Serialize)]
-pub struct LinkPrediction {
-    /// Its name in sentences.
-    pub name: String,
-    /// Requests of an epoch of the whole set.
-    pub requests_per_epoch: f64,
-    /// Bytes of an epoch of the whole set.
-    pub bytes_per_epoch: f64,
-    /// Images per second, in random order.
-    pub images_per_s: f64,
-    /// What binds: `latency`, `bandwidth`, `decoding`.
-    pub bound_by: &'static str,
-    /// What the requests of an epoch cost, where a price was given.
-    pub cost_per_epoch: Option<f64>,
-}
-
-/// The link, and every way of keeping the set, the fastest first.
-#[derive(Clone, Debug, Serialize)]
-pub struct LinkAdvice {
-    /// As it was found.
-    pub link: LinkSpeed,
-    /// By images per second.
-    pub predictions: Vec<LinkPrediction>,
-}
 
 /// What an image takes.
 #[derive(Clone, Copy, Debug)]
