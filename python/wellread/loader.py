@@ -732,11 +732,12 @@ class DataLoader(Generic[B_co]):
         return {"read": read, "used": used, "amplification": read / used if read and used else None}
 
     def stats(self) -> dict[str, int | float | None]:
-        """What was read so far: "read" and "used" as in `traffic`, and "bytes_read_per_used", their ratio. Of a set in a
-        bucket or on a web server also what went over the link since this loader was made: "requests",
+        """What was read so far: "read" and "used" as in `traffic`, and "bytes_read_per_used", their ratio.
+
+        Of a set in a bucket or on a web server also what went over the link since this loader was made: "requests",
         "bytes_received" and "link_wait_s", the seconds that threads waited for answers; the ratio is then that of the
-        bytes received.
-        They are None of sets on this machine. Requests are counted for all loaders of a process together."""
+        bytes received. They are None of sets on this machine. They are counted for all loaders of a process together.
+        """
         read, used, link = self._built.stats()
         requests, received, waited = link or (None, None, None)
         over = read if received is None else received
