@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn pieces_lie_within_their_files() {
-        let files = [("a".into(), 3 * PIECE + 5), ("b".into(), 10)];
+        let files: [(PathBuf, u64); 2] = [("a".into(), 3 * PIECE + 5), ("b".into(), 10)];
         let found = pieces(&files, 5 * PIECE);
         assert!(found.iter().map(|one| one.range.end - one.range.start).sum::<u64>() >= 5 * PIECE);
         let length = |path: &PathBuf| files.iter().find(|(name, _)| name == path).map_or(0, |(_, l)| *l);
