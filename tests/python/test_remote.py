@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import wellread as wr
-from loopback import Loopback, program
 
 boto3 = pytest.importorskip("boto3")
 pytest.importorskip("moto.server")
@@ -290,17 +289,3 @@ def test_advise_predicts_requests_bytes_and_cost_of_each_format(few, wellread, t
     assert min(n for name, n in requests.items() if name.startswith("ome-zarr")) >= 24
     assert max(n for name, n in requests.items() if name.startswith("parquet")) < 24
     assert wellread("advise", local, *options)["link"] is None
-
-
-def test_faults_between_here_and_the_server_change_no_pixel(sets, endpoint, monkeypatch, tmp_path, wellread):
-    try:
-        proxy = program(tmp_path)
-    except (OSError, subprocess.CalledProcessError) as why:
-        pytest.skip(f"loopback is not built, and cannot be: {why}")
-    monkeypatch.setenv("WELLREAD_ATTEMPTS", "40")
-    monkeypatch.setenv("WELLREAD_TIMEOUT", "5")
-    with Loopback(proxy, "proxy", endpoint, faults=0.3, kinds="500,503,cut,short,range", seed=2) as between:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", between.url)
-        for name, (local, address) in sets.items():
-            assert wellread("checksum", address) == wellread("checksum", local), name
-        assert between.stats()["faults"] > 0
