@@ -129,7 +129,10 @@ def test_an_object_that_is_replaced_is_an_error_until_it_is_opened_anew(loopback
 def test_a_proxy_that_fails_before_a_server_that_does_not_changes_no_pixel(loopback, bucket):
     root, expected = bucket
     name, want = next(iter(expected.items()))
-    with Loopback(loopback, "serve", root) as server, Loopback(loopback, "proxy", server.url, faults=0.2, seed=3,
-                                                               kinds="500,503,cut,short,range") as between:  # fmt: skip
+    kinds = "500,503,cut,short,range"
+    with (
+        Loopback(loopback, "serve", root) as server,
+        Loopback(loopback, "proxy", server.url, faults=0.2, seed=3, kinds=kinds) as between,
+    ):
         assert checksum(f"s3://plates/{name}", environment(between)) == want
         assert between.stats()["requests"] >= server.stats()["requests"] > 0
