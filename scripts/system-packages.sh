@@ -89,3 +89,9 @@ if ! command -v valgrind >/dev/null; then
         echo "no valgrind here (for example: sudo apt-get install valgrind): the check for leaks is left out" >&2
     fi
 fi
+# A web server, from which sets are read.
+if ! command -v nginx >/dev/null && [[ ! -x /usr/sbin/nginx ]]; then
+    if ! can_install || ! install_all nginx-light; then
+        echo "no nginx here (for example: sudo apt-get install nginx-light): reading from a web server of that kind is left out" >&2
+    fi
+fi

@@ -266,6 +266,20 @@ class LoaderBase(Generic[B_co]):
         read, used = self._built.traffic
         return {"read": read, "used": used, "amplification": read / used if read and used else None}
 
+    def stats(self) -> dict[str, int | float | None]:
+        """What was read so far: "read" and "used" as in `traffic`, and "bytes_read_per_used", their ratio.
+
+        Of a set in a bucket or on a web server also what went over the link since this loader was made: "requests",
+        "bytes_received" and "link_wait_s", the seconds that threads waited for answers; the ratio is then that of the
+        bytes received. They are None of sets on this machine. They are counted for all loaders of a process together.
+        """
+        read, used, link = self._built.stats()
+        requests, received, waited = link or (None, None, None)
+        over = read if received is None else received
+        ratio = over / used if over and used else None
+        return {"read": read, "used": used, "bytes_read_per_used": ratio,
+                "requests": requests, "bytes_received": received, "link_wait_s": waited}  # fmt: skip
+
     @property
     def skipped(self) -> list[tuple[int, str]]:
         """With on_error="skip", row and error of the images left out by the iteration begun last: the first 1,000."""

@@ -57,6 +57,10 @@ def test_traffic_says_how_much_is_read_for_what_is_used(parquet):
     traffic = loader.traffic
     assert traffic["used"] == 40 * 2 * 16 * 16 * 2 and traffic["read"] > 0
     assert traffic["amplification"] == traffic["read"] / traffic["used"]
+    stats = loader.stats()
+    assert (stats["read"], stats["used"]) == (traffic["read"], traffic["used"])
+    assert stats["bytes_read_per_used"] == traffic["amplification"]
+    assert stats["requests"] is stats["bytes_received"] is stats["link_wait_s"] is None, "nothing went over a link"
 
 
 def test_choices_of_the_transform(parquet):

@@ -17,6 +17,7 @@ import urllib.request
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import wellread as wr
 
@@ -423,3 +424,72 @@ def test_a_pickled_set_holds_no_secret(sets):
     _, address = next(iter(sets.values()))
     assert SECRET.encode() not in pickle.dumps(wr.Dataset(address))
     assert SECRET not in json.dumps(repr(wr.Dataset(address)))
+
+
+def test_requests_and_bytes_over_the_link_are_counted(sets):
+    for name, (local, address) in sets.items():
+        loader = wr.DataLoader(wr.Dataset(address), batch_size=2, num_workers=0)
+        before = loader.stats()
+        assert (before["requests"], before["bytes_received"], before["used"]) == (0, 0, 0), name
+        batches = list(loader)
+        stats = loader.stats()
+        pixels = sum(np.asarray(batch).size for batch in batches)
+        assert stats["used"] == pixels * wr.Dataset(local).dtype.itemsize, name
+        # What opening brought along may hold all of a small set.
+        assert (stats["requests"] == 0) == (stats["bytes_received"] == 0), name
+        assert stats["link_wait_s"] >= 0, name
+        if stats["bytes_received"]:
+            assert stats["bytes_read_per_used"] == stats["bytes_received"] / stats["used"], name
+
+
+def test_bench_has_the_limit_of_the_link_and_what_went_over_it(s3, wellread, tmp_path):
+    # Larger than what is kept of the beginnings and ends of files.
+    made = wellread("generate", tmp_path / "set", "--images", 6, "--size", "500x500", "--dtype", "uint16",
+                    "--formats", "ome-zarr")  # fmt: skip
+    address = put(s3, Path(made["written"][0]["path"]), "for-bench.ome.zarr")
+    out = tmp_path / "results"
+    wellread("bench", "dataloader", "--input", address, "--in-place", "--repeats", 2, "--batch-sizes", 4,
+             "--workers", 0, "--no-cold", "--out", out)  # fmt: skip
+    rows = pq.read_table(out / "dataloader.parquet").to_pylist()
+    assert rows and all(row["status"] == "ok" for row in rows)
+    for row in rows:
+        assert row["requests"] >= 6 and row["link_bytes"] > 0 and row["link_wait_s"] > 0
+        assert row["bytes_read_per_used"] > 0 and row["limit_link_per_s"] > 0
+        assert row["limit_read_per_s"] is None, "reading alone waits for the link too"
+        assert row["bound_by"] in ("link", "widening and scaling", "limit not valid")
+
+
+@pytest.fixture(scope="module")
+def few(s3, wellread, tmp_path_factory):
+    """A folder of images that is in the bucket too, and its address."""
+    folder = tmp_path_factory.mktemp("few")
+    made = wellread("generate", folder, "--images", 24, "--size", "64x64", "--formats", "ome-zarr")
+    local = Path(made["written"][0]["path"])
+    return local, put(s3, local, "few.ome.zarr")
+
+
+def test_doctor_says_what_the_link_gives_and_no_secret(few, endpoint, wellread):
+    local, address = few
+    options = ("--rounds", 1, "--time-budget", 5)
+    link = wellread("doctor", "--data", address, *options)["link"]
+    assert link["endpoint"] == endpoint and link["region"] == "us-east-1"
+    assert link["credentials"] == "the environment (AWS_ACCESS_KEY_ID)" and SECRET not in json.dumps(link)
+    assert link["latency_s"] > 0 and link["bytes_per_s"] > 0 and link["at_once"] >= 8
+    assert "link" not in wellread("doctor", "--data", local, *options)
+
+
+def test_advise_predicts_requests_bytes_and_cost_of_each_format(few, wellread, tmp_path):
+    local, address = few
+    options = ("--formats", "ome-zarr,parquet", "--time-budget", 5, "--scratch", tmp_path)
+    found = wellread("advise", address, *options, "--price-per-1000-requests", 2)["link"]
+    by_name = {one["name"]: one for one in found["predictions"]}
+    assert {name.split(" ")[0] for name in by_name} >= {"ome-zarr", "parquet"}
+    for one in by_name.values():
+        assert one["requests_per_epoch"] > 0 and one["bytes_per_epoch"] > 0 and one["images_per_s"] > 0
+        assert one["cost_per_epoch"] == pytest.approx(2 * one["requests_per_epoch"] / 1000)
+        assert one["bound_by"] in ("latency", "bandwidth", "decoding")
+    # A folder of an object for each image takes a request for each at least; a file of small images takes few.
+    requests = {name: one["requests_per_epoch"] for name, one in by_name.items()}
+    assert min(n for name, n in requests.items() if name.startswith("ome-zarr")) >= 24
+    assert max(n for name, n in requests.items() if name.startswith("parquet")) < 24
+    assert wellread("advise", local, *options)["link"] is None

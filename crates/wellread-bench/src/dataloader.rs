@@ -51,6 +51,8 @@ pub static BENCHMARK: Benchmark = Benchmark {
         "scaling_efficiency",
         "peak_growth_mb",
         "bytes_read_per_used",
+        "requests",
+        "link_wait_s",
         "cache_bytes",
     ],
     findings: findings::all,
@@ -278,7 +280,7 @@ fn epoch(
         opened.loader.dataset().store().hints().forget_pages();
     }
     opened.loader.set_epoch(number);
-    let before = opened.loader.traffic();
+    let before = opened.loader.stats();
     let kept_before = opened.loader.dataset().cache_report();
     let mut check = match config.random_crop {
         Some(_) if full => Some(crops::Check::new(session, opened.loader.dataset())?),
@@ -328,7 +330,7 @@ fn epoch(
         ("readers", opened.loader.readers() as f64),
         ("delivered_bytes_per_s", delivered / epoch_s),
     ];
-    values.extend(traffic::amplification_since(before, opened.loader.traffic()));
+    values.extend(traffic::since(before, opened.loader.stats()));
     values.extend(bounds(&opened.loader, config));
     if *cache != Cache::None {
         values.extend(caching::columns(&kept_before, &opened.loader.dataset().cache_report()));

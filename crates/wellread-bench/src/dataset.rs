@@ -32,6 +32,7 @@ use wellread_measure::counters::Instructions;
 use wellread_measure::interleave::Turn;
 use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_store::RowHints;
+use wellread_store::place::{self, LinkUse};
 use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
@@ -155,6 +156,7 @@ fn take_samples(
     let executed = || counter.as_ref().and_then(|counter| counter.so_far().ok());
     // What filling a cache read is no part of it.
     context.take_traffic();
+    let link_before = LinkUse::now();
     let mut instructions = counter.as_ref().map(|_| 0);
     let whole = Stopwatch::start();
     for &row in &rows {
@@ -192,7 +194,10 @@ fn take_samples(
         ("jump", order.jump),
         ("instructions_per_sample", instructions.map_or(f64::NAN, |sum: u64| sum as f64 / rows.len() as f64)),
     ];
-    values.extend(traffic::amplification(context.take_traffic()));
+    let read = context.take_traffic();
+    values.extend(traffic::amplification(read));
+    let link = place::link(dataset.store().path()).map(|_| LinkUse::now().since(link_before));
+    traffic::put(&mut values, traffic::over_link(link, read.used));
     Ok(Measurement { values, items, verified, ..Measurement::default() })
 }
 

@@ -25,6 +25,7 @@
 //! | | [`storage`], [`dataset`], [`dataloader`], [`model_loop`], [`conversion`] | one benchmark each, with what it does in Python |
 //! | machine | [`roofline`] | the limits of this machine beside what a loader delivers |
 //! | | [`feed`] | one loop fed from cold files, warm files, memory or full batches |
+//! | | [`link`] | latency and bandwidth of the link to a set behind a network |
 //! | | `traffic` | bytes read for each byte of pixels used |
 //! | core | [`core`](mod@core) | what benchmarks share: session, variants, frameworks, judging |
 //! | base | [`config`], [`choices`] | everything that can be asked for, and what can be chosen by name |
@@ -49,6 +50,7 @@ pub mod expected;
 pub mod feed;
 pub mod findings;
 mod histograms;
+pub mod link;
 mod live;
 pub mod machine;
 pub mod model_loop;

@@ -45,7 +45,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use step::{EndlessBatches, Slot, built, loader, not_for_rust, run_model};
-use wellread_loader::{Batch, Cache};
+use wellread_loader::{Batch, Cache, LoaderStats};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
 use wellread_measure::samples::median;
@@ -285,7 +285,7 @@ fn steps(
     values.extend(first_epoch.rate().map(|rate| ("first_epoch_images_per_s", rate)));
     values.extend(bounds(&loader, config));
     // From opening on: of a small set the first batches read all pages.
-    values.extend(traffic::amplification(loader.traffic()));
+    values.extend(traffic::since(LoaderStats::default(), loader.stats()));
     if let Some(loss) = loss {
         values.push(("loss", f64::from(loss)));
     }

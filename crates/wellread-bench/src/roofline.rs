@@ -4,7 +4,9 @@
 //!  widening and scaling  the loader's kernel on a batch, the same threads         ─┐
 //!  reading alone         the store's own reads into nothing, one thread × threads ─┼─▶ the smallest binds
 //!  the bare codec        the library on whole images, one thread × threads         │   (disk: only with a cold cache)
-//!  disk                  the set's files read past the page cache                 ─┘
+//!  disk                  the set's files read past the page cache                 ─┤
+//!  link                  of a set behind a network, in place of reading alone:    ─┘
+//!                        bare requests of the same ranges, as many at once as are best
 //! ```
 //!
 //! All in images per second. What exceeds the smallest is bound by none of them: "limit not valid". The fastest of several passes
@@ -14,6 +16,8 @@
 //! and writes each byte in buffers that exceed the caches; batches that stay in a cache exceed it.
 
 mod kernel;
+mod link;
+mod parts;
 mod passes;
 
 use crate::choices::Preset;
@@ -22,6 +26,7 @@ use crate::data::FormatSet;
 use crate::feed;
 use anyhow::Result;
 use kernel::Batches;
+use parts::{bare, disk};
 use passes::rate;
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -30,31 +35,32 @@ use wellread_loader::order::Permutation;
 use wellread_loader::{Cache, Placement};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
-use wellread_measure::page_cache;
 use wellread_report::{Cell, Table};
 use wellread_store::bare_codec::BareCodec;
+use wellread_store::place;
 use wellread_store::{Block, PixelSink, Request, RowHints, Scratch, Store};
 
 /// Most images of a pass of reading; another pass reads others, so that nothing is found in a cache that an epoch
 /// would not find there.
 const READ_IMAGES: usize = 1 << 15;
-/// Bytes of pixels that are compressed for the limit of the codec.
-const CODEC_BYTES: usize = 32 << 20;
 
 /// Limits of one set, images per second.
+#[derive(Default)]
 struct Limits {
-    /// Reading into nothing, one thread; `None` where what has to be read is not the same for each image.
+    /// Reading into nothing, one thread; `None` where what has to be read is not the same for each image, and of a set behind a network:
+    /// one thread would wait for what a loader asks for ahead.
     reading: Option<f64>,
     /// The bare codec, one thread.
     codec: Option<f64>,
     disk: Option<f64>,
+    link: Option<f64>,
 }
 
 /// What stands in `bound_by` where more was delivered than the smallest limit allows.
 pub(crate) const NOT_VALID: &str = "limit not valid";
 
 /// Adds to every row of a table of `readers` and `samples_per_sec`: `limit_kernel_per_s`, `limit_read_per_s`,
-/// `limit_codec_per_s`, `limit_disk_per_s`, `bound_by` (the smallest of those that apply to a warm page cache, or
+/// `limit_link_per_s`, `limit_codec_per_s`, `limit_disk_per_s`, `bound_by` (the smallest of those that apply to a warm page cache, or
 /// [`NOT_VALID`]), `share_of_limit`, `share_of_copy` and, with a GPU, `share_of_device_copy`. Returns remarks on what could not be measured.
 pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<String>) {
     let copy = measure_copy(&LimitSettings::default());
@@ -70,7 +76,7 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
     let mut limits: HashMap<&str, Limits> = HashMap::new();
     for set in session.prepared.sets.iter().filter(|set| set.error.is_none()) {
         if config.random_crop.is_some() {
-            limits.insert(set.format, Limits { reading: None, codec: None, disk: None });
+            limits.insert(set.format, Limits::default());
             continue;
         }
         // Of what was not measured nobody asks.
@@ -106,7 +112,7 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
         let measured = table.f64("samples_per_sec", row).is_some();
         let mut added = found.filter(|_| measured).map(at).unwrap_or_default();
         if keeps(table, row) {
-            added.iter_mut().filter(|l| l.name == "read").for_each(|l| l.binds = false);
+            added.iter_mut().filter(|l| is_reading(l.name)).for_each(|l| l.binds = false);
         }
         let bound = added.iter().filter(|l| l.binds).min_by(|a, b| a.rate.total_cmp(&b.rate));
         for (name, _) in NAMES {
@@ -205,20 +211,26 @@ fn keeps(table: &Table, row: usize) -> bool {
     table.str("cache", row).is_some_and(|cache| cache != Cache::None.name())
 }
 
+/// Whether a limit is one of reading, which what is kept does not need.
+fn is_reading(name: &str) -> bool {
+    matches!(name, "read" | "link")
+}
+
 /// What binds the configuration of a row: the smaller of its limits by name, and its images per second.
 pub(crate) fn binding(table: &Table, row: usize) -> Option<(&'static str, f64)> {
     table.str("bound_by", row)?;
     let limit = |(name, words): (&str, &'static str)| {
-        let binds = name != "read" || !keeps(table, row);
+        let binds = !is_reading(name) || !keeps(table, row);
         table.f64(&format!("limit_{name}_per_s"), row).filter(|_| binds).map(|rate| (words, rate))
     };
-    NAMES[..2].iter().copied().filter_map(limit).min_by(|a, b| a.1.total_cmp(&b.1))
+    NAMES[..3].iter().copied().filter_map(limit).min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// Limits by the names of their columns, and in words.
-const NAMES: [(&str, &str); 4] = [
+const NAMES: [(&str, &str); 5] = [
     ("kernel", "widening and scaling"),
     ("read", "reading and decoding"),
+    ("link", "link"),
     ("codec", "bare codec"),
     ("disk", "disk"),
 ];
@@ -237,9 +249,10 @@ impl Limits {
         let threads = threads.clamp(1, cores) as f64;
         // Of one limit alone nobody can tell whether it binds.
         let kernel = kernel.filter(|rate| rate.is_finite());
-        let mut all: Vec<Limit> =
-            Vec::from_iter(kernel.map(|rate| Limit { name: "kernel", rate, binds: self.reading.is_some() }));
+        let binds = self.reading.or(self.link).is_some();
+        let mut all: Vec<Limit> = Vec::from_iter(kernel.map(|rate| Limit { name: "kernel", rate, binds }));
         all.extend(self.reading.map(|rate| Limit { name: "read", rate: rate * threads, binds: true }));
+        all.extend(self.link.map(|rate| Limit { name: "link", rate, binds: true }));
         // It bounds reading, of which it is a part: to be looked at, not to be chosen.
         all.extend(self.codec.map(|rate| Limit { name: "codec", rate: rate * threads, binds: false }));
         all.extend(self.disk.map(|rate| Limit { name: "disk", rate, binds: false }));
@@ -248,7 +261,9 @@ impl Limits {
 }
 
 fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> Result<Limits> {
-    let reading = reading(session, set)?;
+    let is_far = place::link(&set.path).is_some();
+    let reading = if is_far { None } else { Some(reading(session, set)?) };
+    let link = link::limit(session, set)?;
     let store = session.open(set)?;
     let codec = match BareCodec::named(set.codec.as_deref().unwrap_or_default())? {
         Some(codec) => bare(codec, &*store).unwrap_or_else(|error| {
@@ -260,8 +275,8 @@ fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> R
     let files = store.files()?;
     let images = store.len();
     drop(store);
-    let disk = if session.config.cold { disk(&files, images, set.format, notes) } else { None };
-    Ok(Limits { reading: Some(reading), codec, disk })
+    let disk = if session.config.cold && !is_far { disk(&files, images, set.format, notes) } else { None };
+    Ok(Limits { reading, codec, disk, link })
 }
 
 /// Images per second of one thread that reads images, of each what the recipe crops, in random order, some at a time as a
@@ -311,49 +326,6 @@ fn reading(session: &Session<'_>, set: &FormatSet) -> Result<f64> {
     })
 }
 
-/// Images per second of a codec alone, one thread: whole images, one after the other.
-fn bare(mut codec: BareCodec, store: &dyn Store) -> Result<Option<f64>> {
-    let (mut packed, mut longest, mut bytes, mut last) = (vec![], 0, 0, 0);
-    while last < store.len() && bytes < CODEC_BYTES {
-        let info = store.row_info(last)?;
-        bytes += info.shape.pixels() * info.dtype.size();
-        last += 1;
-    }
-    store.scan(0..last, &mut |_, _, pixels| {
-        longest = longest.max(pixels.len());
-        if let Ok(data) = codec.compress(pixels) {
-            packed.push((data, pixels.len()));
-        }
-        Ok(())
-    })?;
-    if packed.is_empty() {
-        return Ok(None);
-    }
-    let mut buffer = vec![0; longest];
-    let count = packed.len();
-    rate(count, || {
-        let clock = Stopwatch::start();
-        for (data, length) in &packed {
-            black_box(codec.decompress(data, &mut buffer[..*length])?);
-        }
-        Ok(clock.elapsed())
-    })
-    .map(Some)
-}
-
-/// Images per second that the disk delivers, the set's files being read one after the other. `None` with a remark
-/// where they cannot be read past the page cache.
-fn disk(files: &[std::path::PathBuf], images: usize, format: &str, notes: &mut Vec<String>) -> Option<f64> {
-    let clock = Stopwatch::start();
-    match page_cache::read_direct(files) {
-        Ok(_) => Some(images as f64 / clock.elapsed()),
-        Err(why) => {
-            notes.push(format!("{format}: the disk's limit is unknown ({why})"));
-            None
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -371,7 +343,7 @@ mod tests {
 
     #[test]
     fn limits_grow_with_threads_up_to_the_cores() {
-        let limits = Limits { reading: Some(1000.0), codec: Some(1500.0), disk: Some(10.0) };
+        let limits = Limits { reading: Some(1000.0), codec: Some(1500.0), disk: Some(10.0), link: None };
         let at = |workers| -> Vec<(&str, f64)> {
             limits.at(workers, 2, Some(1200.0)).iter().map(|l| (l.name, l.rate)).collect()
         };
@@ -379,8 +351,12 @@ mod tests {
         assert_eq!(at(2), [("kernel", 1200.0), ("read", 2000.0), ("codec", 3000.0), ("disk", 10.0)]);
         assert_eq!(at(4), at(2));
         // Writing batches alone binds nothing.
-        let crops = Limits { reading: None, codec: None, disk: None }.at(1, 2, Some(1e6));
+        let crops = Limits::default().at(1, 2, Some(1e6));
         assert_eq!(crops.iter().map(|l| (l.name, l.binds)).collect::<Vec<_>>(), [("kernel", false)]);
+        // A link does not grow with threads.
+        let far = Limits { link: Some(50.0), ..Limits::default() }.at(4, 2, Some(1e6));
+        let far: Vec<_> = far.iter().map(|l| (l.name, l.rate, l.binds)).collect();
+        assert_eq!(far, [("kernel", 1e6, true), ("link", 50.0, true)]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Read amplification beside each result: bytes read of files for each byte of pixels used, and a remark where no bytes
-//! were counted.
+//! were counted. Of a set behind a network: requests, bytes received, and seconds waited for them.
 
 use crate::core::series::in_python;
-use wellread_loader::{Cache, Traffic};
+use wellread_loader::{Cache, LoaderStats, Traffic};
 use wellread_report::Table;
+use wellread_store::place::LinkUse;
 
 /// The column.
 const COLUMN: &str = "bytes_read_per_used";
@@ -20,6 +21,39 @@ pub(crate) fn amplification_since(before: Traffic, after: Traffic) -> Option<(&'
     let nothing = traffic.read == 0 && traffic.used > 0 && before.read > 0;
     if nothing { Some((COLUMN, 0.0)) } else { amplification(traffic) }
 }
+
+/// What went over a link as values of a row, where there is one: requests, bytes received, seconds that threads waited, and the read
+/// amplification, which takes the place of that of the bytes that the format asked for.
+pub(crate) fn over_link(link: Option<LinkUse>, used: u64) -> Vec<(&'static str, f64)> {
+    let Some(LinkUse { requests, bytes, waited_s }) = link else { return vec![] };
+    let mut values = vec![(LINK[0], requests as f64), (LINK[1], bytes as f64), (LINK[2], waited_s)];
+    if used > 0 {
+        values.push((COLUMN, bytes as f64 / used as f64));
+    }
+    values
+}
+
+/// Values of a row with some of them in the place of those of the same name.
+pub(crate) fn put(values: &mut Vec<(&'static str, f64)>, newer: Vec<(&'static str, f64)>) {
+    values.retain(|(name, _)| newer.iter().all(|(other, _)| other != name));
+    values.extend(newer);
+}
+
+/// What came to a loader's sums between two looks at them.
+pub(crate) fn since(before: LoaderStats, after: LoaderStats) -> Vec<(&'static str, f64)> {
+    let mut values = Vec::from_iter(amplification_since(before.traffic, after.traffic));
+    let link = after.link.map(|link| link.since(before.link.unwrap_or_default()));
+    put(&mut values, over_link(link, after.traffic.used - before.traffic.used));
+    values
+}
+
+/// Makes what went over a link in so many epochs that of one.
+pub(crate) fn per_epoch(values: &mut [(&'static str, f64)], epochs: f64) {
+    values.iter_mut().filter(|(name, _)| LINK.contains(name)).for_each(|(_, value)| *value /= epochs);
+}
+
+/// The columns of what went over a link, in the order of [`LinkUse`].
+const LINK: [&str; 3] = ["requests", "link_bytes", "link_wait_s"];
 
 /// Formats that were measured without a cache and of which no bytes were counted in any row.
 pub(crate) fn uncounted(table: &Table) -> Vec<String> {
@@ -78,5 +112,23 @@ mod tests {
         assert_eq!(amplification_since(before, after), Some(("bytes_read_per_used", 0.0)));
         let engine = [0, 20].map(|used| Traffic { read: 0, used });
         assert_eq!(amplification_since(engine[0], engine[1]), None);
+    }
+
+    #[test]
+    fn bytes_over_a_link_take_the_place_of_those_of_files() {
+        let stats = |requests, bytes, read, used| LoaderStats {
+            traffic: Traffic { read, used },
+            link: Some(LinkUse { requests, bytes, waited_s: 0.5 }),
+        };
+        let values = since(stats(2, 100, 10, 10), stats(6, 500, 30, 110));
+        let expected =
+            [("requests", 4.0), ("link_bytes", 400.0), ("link_wait_s", 0.0), ("bytes_read_per_used", 4.0)];
+        assert_eq!(values, expected);
+        let mut both = values.clone();
+        per_epoch(&mut both, 2.0);
+        assert_eq!(both[..2], [("requests", 2.0), ("link_bytes", 200.0)]);
+        assert_eq!(both[3], values[3]);
+        let local = LoaderStats { traffic: Traffic { read: 30, used: 20 }, link: None };
+        assert_eq!(since(LoaderStats::default(), local), [("bytes_read_per_used", 1.5)]);
     }
 }

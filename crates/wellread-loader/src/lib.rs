@@ -45,7 +45,7 @@
 //! | [`stats`] | [`Stats`]: means, deviations, percentiles and histograms of a set |
 //! | [`dtype`] | [`Output`], [`DType`]: what the numbers of a batch are |
 //! | [`kernels`] | bytes of any pixel type to the numbers of a batch, at the CPU's best vector width |
-//! | [`traffic`] | [`Traffic`]: bytes read for the bytes used |
+//! | [`traffic`] | [`Traffic`]: bytes read for the bytes used; [`LoaderStats`]: with what went over a link |
 //! | [`memory`] | [`MemoryStore`]: images in RAM, as a store |
 
 mod ahead;
@@ -99,7 +99,7 @@ pub use skip::{OnError, Skipped};
 pub use state::LoaderState;
 pub use stats::{GroupStats, Stats};
 pub use targets::{Pairing, TargetKind, Targets};
-pub use traffic::Traffic;
+pub use traffic::{LoaderStats, Traffic};
 pub use transform::field::{self, Field};
 pub use transform::{
     ChannelNormalize, ChannelRange, Crop, Filter, GroupFields, GroupNormalize, Jitter, Noise, Normalize,

@@ -19,6 +19,7 @@ use crate::traffic::Counters;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellread_store::Store;
+use wellread_store::place::LinkUse;
 
 /// What becomes of the rows of one set.
 pub(crate) struct SetPlan {
@@ -116,6 +117,8 @@ pub(crate) struct Inner {
     /// Contexts of threads of earlier epochs, for reuse.
     contexts: Mutex<Vec<ItemContext>>,
     pub(crate) traffic: Counters,
+    /// What the process had asked for over networks when it was made.
+    pub(crate) link_before: LinkUse,
     /// What threads may use for reading, where that is bounded.
     pub(crate) working: Option<WorkingMemory>,
     /// The process that it was made in. Another one, forked from it, must not touch its locks: a thread that exists
@@ -145,7 +148,8 @@ impl Inner {
             Arc::new(BufferPool::new(plan.bytes, plan.largest * plan.crops, keep, plan.source.clone()));
         let contexts = Mutex::new(Vec::with_capacity(plan.read_ahead.readers().clamp(1, 64)));
         let (traffic, process) = (Counters::default(), wellread_store::process::id());
-        Self { plan, dataset, targets, pool, contexts, traffic, working, process }
+        let link_before = LinkUse::now();
+        Self { plan, dataset, targets, pool, contexts, traffic, link_before, working, process }
     }
 
     pub(crate) fn take_context(&self) -> ItemContext {

@@ -155,6 +155,15 @@ impl Loader {
         (traffic.read, traffic.used)
     }
 
+    /// Bytes of files read so far, bytes of stored pixels used of them and, of a set behind a network, requests, bytes received and
+    /// seconds waited.
+    #[allow(clippy::type_complexity)]
+    fn stats(&self, py: Python<'_>) -> (u64, u64, Option<(u64, u64, f64)>) {
+        let stats = py.detach(|| self.loader.stats());
+        let link = stats.link.map(|link| (link.requests, link.bytes, link.waited_s));
+        (stats.traffic.read, stats.traffic.used, link)
+    }
+
     /// Rows of an epoch in the order of delivery, of this rank.
     fn rows<'py>(&self, py: Python<'py>, epoch: u64) -> PyResult<Bound<'py, PyList>> {
         let rows = if self.loader.images() < DETACHED_LIST_ROWS {

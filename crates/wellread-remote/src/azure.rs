@@ -9,7 +9,7 @@ use crate::cloud::Cloud;
 use crate::environment::{first_of, is_anonymous, is_on, once, variable};
 use crate::link::Link;
 use crate::transport::Transport;
-use object_store::azure::{MicrosoftAzureBuilder, split_sas};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder, split_sas};
 use std::io;
 
 static AZURE: Cloud = Cloud(connect);
@@ -44,7 +44,6 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     if let Some(key) = variable("AZURE_STORAGE_KEY") {
         builder = builder.with_access_key(key);
     }
-    let account = account(connection.as_ref());
     let has_keys =
         connection.as_ref().is_some_and(|connection| connection.key.is_some() || connection.sas.is_some());
     if let Some(connection) = connection {
@@ -74,15 +73,11 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    Ok(Bucket::of(builder.build(), address, who)?.at(account))
-}
-
-/// The account that a container is of, by all that may name it and is no secret.
-fn account(connection: Option<&Connection>) -> String {
-    let variables = ["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ENDPOINT"];
-    let given = variables.into_iter().filter_map(variable);
-    let written = connection.into_iter().flat_map(|c| [c.account.clone(), c.endpoint.clone()]).flatten();
-    given.chain(written).collect::<Vec<_>>().join(" ")
+    let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint).unwrap_or_else(|| {
+        let account = builder.get_config_value(&AzureConfigKey::AccountName);
+        format!("https://{}.blob.core.windows.net", account.unwrap_or_default())
+    });
+    Bucket::of(builder.build(), address, who, (&endpoint, None))
 }
 
 /// What a connection string says: `AccountName=…;AccountKey=…;BlobEndpoint=…`. Not to be shown.

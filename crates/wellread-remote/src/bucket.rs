@@ -15,12 +15,14 @@ pub(crate) struct Bucket {
     pub(crate) parts: Option<Arc<dyn MultipartStore>>,
     /// Where the credentials are from, in words: `the environment`, `profile lab of ~/.aws/credentials`. Never what they are.
     pub(crate) who: String,
-    /// Which server it is of, where its name alone does not tell; empty for the cloud's own.
-    pub(crate) at: String,
+    /// Where requests go.
+    pub(crate) endpoint: String,
+    /// The region, where there are any and it is known.
+    pub(crate) region: Option<String>,
 }
 
 impl Bucket {
-    /// A bucket of a cloud, which takes uploads in parts.
+    /// A bucket of a cloud at an endpoint, which takes uploads in parts.
     ///
     /// # Errors
     /// What its builder refused.
@@ -28,14 +30,11 @@ impl Bucket {
         built: object_store::Result<S>,
         address: &Address,
         who: String,
+        (endpoint, region): (&str, Option<String>),
     ) -> io::Result<Self> {
         let store = Arc::new(built.map_err(|e| cannot(&address.bucket_name(), &e))?);
-        Ok(Self { store: store.clone(), parts: Some(store), who, at: String::new() })
-    }
-
-    /// The same bucket, of a server other than the cloud's own, or of an account.
-    pub(crate) fn at(self, at: String) -> Self {
-        Self { at, ..self }
+        let endpoint = without_user(endpoint);
+        Ok(Self { store: store.clone(), parts: Some(store), who, endpoint, region })
     }
 }
 
@@ -46,8 +45,33 @@ impl fmt::Debug for Bucket {
     }
 }
 
+/// A server's address without name, password and query, which may hold secrets.
+pub(crate) fn without_user(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+    let (host, path) = rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
+    let host = host.rsplit('@').next().unwrap_or(host);
+    path.map_or_else(|| format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
+}
+
 /// An error of making a store. What it says may not be what is secret: builders name the key of a setting, not its value.
 pub(crate) fn cannot(bucket: &str, error: &object_store::Error) -> io::Error {
     let cause = crate::failure::innermost(error);
     io::Error::new(io::ErrorKind::InvalidInput, format!("cannot connect to {bucket}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_secret_in_an_endpoint_is_not_shown() {
+        for (url, shown) in [
+            ("http://127.0.0.1:9000/", "http://127.0.0.1:9000"),
+            ("https://me:word@host/path?sig=x", "https://host/path"),
+            ("host", "https://host"),
+        ] {
+            assert_eq!(without_user(url), shown);
+        }
+    }
 }

@@ -10,6 +10,7 @@ use crate::failure::Fault;
 use crate::heads::{Head, Version};
 use crate::link::{Link, link};
 use crate::object::{Connect, Object};
+use crate::probe;
 use crate::reader::Reader;
 use crate::rewrite::{copy, remove, rewrite};
 use crate::uploads;
@@ -22,7 +23,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use wellread_store::place::{Entry, FetchAhead, File, Kind, Listing, Metadata, Place, Writer};
+use std::time::Duration;
+use wellread_store::place::{
+    self, Entry, FetchAhead, File, FileRange, Kind, LinkAbout, Listing, Metadata, Place, Writer,
+};
 
 /// Objects that are copied or removed at once.
 const AT_ONCE: usize = 16;
@@ -42,7 +46,21 @@ impl Cloud {
     }
 }
 
+impl place::Link for Cloud {
+    fn about(&self, path: &Path) -> io::Result<LinkAbout> {
+        probe::about(self.0, path)
+    }
+
+    fn fetch(&self, ranges: &[FileRange], at_once: usize) -> io::Result<Duration> {
+        probe::fetch(self.0, ranges, at_once)
+    }
+}
+
 impl Place for Cloud {
+    fn link(&self) -> Option<&dyn place::Link> {
+        Some(self)
+    }
+
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         let (link, object) = (link()?, self.object(path)?);
         if let Some(head) = known(link, &object)? {

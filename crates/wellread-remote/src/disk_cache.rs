@@ -33,7 +33,7 @@ impl Kept {
         current().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let address = object.address.to_string();
         let tag = head.version.if_match();
-        Ok(Self(tag.map(|tag| CachedObject::new(&[&bucket.at, &address, &tag], head.length))))
+        Ok(Self(tag.map(|tag| CachedObject::new(&[&bucket.endpoint, &address, &tag], head.length))))
     }
 
     /// The cache and the object there, where both are.

@@ -30,10 +30,12 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
         .with_bucket_name(&address.bucket)
         .with_http_connector(Transport(link.client.clone()))
         .with_retry(once());
+    let mut endpoint = "https://storage.googleapis.com".to_owned();
     let emulator = variable("STORAGE_EMULATOR_HOST");
     if let Some(host) = &emulator {
         let url = if host.contains("://") { host.clone() } else { format!("http://{host}") };
-        builder = builder.with_base_url(url.trim_end_matches('/'));
+        url.trim_end_matches('/').clone_into(&mut endpoint);
+        builder = builder.with_base_url(&endpoint);
     }
     let who = match who(link, emulator.is_some()) {
         Ok(who) => who,
@@ -42,7 +44,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    Ok(Bucket::of(builder.build(), address, who)?.at(emulator.unwrap_or_default()))
+    Bucket::of(builder.build(), address, who, (&endpoint, None))
 }
 
 /// Where credentials are from; or why there are none.

@@ -3,13 +3,14 @@
 use crate::address::Address;
 use crate::ahead::Session;
 use crate::attempts::attempts;
-use crate::bucket::{Bucket, cannot};
+use crate::bucket::{Bucket, cannot, without_user};
 use crate::environment::once;
 use crate::failure::Fault;
 use crate::heads::{Head, Version};
 use crate::index_page::names;
 use crate::link::{Link, link};
 use crate::object::Object;
+use crate::probe;
 use crate::reader::Reader;
 use crate::transport::{Transport, fault_of};
 use http_body_util::{BodyExt as _, Limited};
@@ -18,7 +19,10 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use wellread_store::place::{Entry, FetchAhead, File, Kind, Listing, Metadata, Place};
+use std::time::Duration;
+use wellread_store::place::{
+    self, Entry, FetchAhead, File, FileRange, Kind, LinkAbout, Listing, Metadata, Place, count_request,
+};
 
 /// Bytes of an index page at most.
 const PAGE: usize = 64 << 20;
@@ -43,8 +47,13 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
         .with_retry(once())
         .build()
         .map_err(|e| cannot(&address.bucket_name(), &e))?;
-    let who = "none (web servers are asked without)".into();
-    Ok(Bucket { store: Arc::new(store), parts: None, who, at: String::new() })
+    Ok(Bucket {
+        store: Arc::new(store),
+        parts: None,
+        who: "none (web servers are asked without)".into(),
+        endpoint: without_user(&address.bucket_name()),
+        region: None,
+    })
 }
 
 /// What a server says of an address.
@@ -53,7 +62,21 @@ enum Answer {
     Folder,
 }
 
+impl place::Link for Http {
+    fn about(&self, path: &Path) -> io::Result<LinkAbout> {
+        probe::about(connect, path)
+    }
+
+    fn fetch(&self, ranges: &[FileRange], at_once: usize) -> io::Result<Duration> {
+        probe::fetch(connect, ranges, at_once)
+    }
+}
+
 impl Place for Http {
+    fn link(&self) -> Option<&dyn place::Link> {
+        Some(self)
+    }
+
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         let (link, object) = (link()?, Object::of(path, connect)?);
         if object.address.is_bucket() {
@@ -127,6 +150,7 @@ fn ask(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<An
     let asked = object.asked("HEAD", &bucket);
     let once = move || {
         let request = link.web.head(url.clone());
+        count_request();
         async move {
             let answer = request.send().await.map_err(|e| fault_of(&e))?;
             if answer.url().path().ends_with('/') {
@@ -156,6 +180,7 @@ fn page(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<(
     let asked = object.asked("GET the index page of", &bucket);
     let once = move || {
         let request = link.web.get(url.clone());
+        count_request();
         async move {
             let answer = check(request.send().await.map_err(|e| fault_of(&e))?)?;
             let kind = answer.headers().get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());

@@ -9,6 +9,7 @@
 //!      ▼                                      ▼
 //!  reader ── ranges: near ones joined, long ones cut ──▶ attempts ──▶ transport ──▶ the server
 //!  writer ── parts, the first one last ───────────────▶    again after faults, with backoff
+//!  probe ── the same ranges, bare: what the link gives at best ─────────────▶
 //!
 //!  ahead ── pieces, asked for in order, kept within a bound; the reader looks there first
 //!
@@ -49,6 +50,7 @@ mod index_page;
 mod link;
 mod object;
 mod pieces;
+mod probe;
 mod ranges;
 mod reader;
 mod rewrite;

@@ -16,10 +16,10 @@ use std::ptr;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use wellread_store::{guard, process};
+use wellread_store::{guard, place, process};
 
 /// Threads that wait for sockets and decrypt.
 const THREADS: usize = 4;
@@ -157,7 +157,10 @@ impl Link {
         self.runtime.spawn(async move {
             let _ = send.send(work.await);
         });
-        receive.recv().unwrap_or_else(|_| Err(io::Error::other("the request ended in a panic")))
+        let asked = Instant::now();
+        let answer = receive.recv();
+        place::count_waited(asked.elapsed());
+        answer.unwrap_or_else(|_| Err(io::Error::other("the request ended in a panic")))
     }
 
     /// Starts `work` without waiting for it.

@@ -16,6 +16,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use wellread_store::place::note_ranges;
 
 /// Bytes at the beginning and at the end of a file that are fetched together: headers, footers, and small files whole.
 pub(crate) const WINDOW: u64 = 64 << 10;
@@ -93,6 +94,7 @@ impl Object {
         range: Range<u64>,
         version: Option<Version>,
     ) -> impl Future<Output = io::Result<(Piece, Head)>> + Send + use<> {
+        note_ranges(self.address.to_string(), std::slice::from_ref(&range));
         let verb = format!("GET bytes {}-{} of", range.start, range.end.saturating_sub(1));
         let (asked, key) = (self.asked(&verb, &bucket), self.address.key.clone());
         async move {
@@ -120,7 +122,8 @@ impl Object {
     }
 }
 
-async fn once(
+/// One request for a range, made once.
+pub(crate) async fn once(
     bucket: Arc<Bucket>,
     key: Key,
     range: Range<u64>,

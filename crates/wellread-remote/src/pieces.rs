@@ -16,9 +16,10 @@ use std::mem;
 use std::ops::Range;
 use std::slice;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
+use wellread_store::place::count_waited;
 use wellread_store::process;
 
 /// How long a reader waits for a piece to be asked for that is still in the queue. It is there for no longer than this, unless
@@ -73,6 +74,14 @@ impl Slot {
 
     /// The bytes, once they are here. `None` where nobody asks for them: then the reader has to.
     fn wait(&self) -> Option<io::Result<Arc<Here>>> {
+        let begun = Instant::now();
+        let got = self.settled();
+        count_waited(begun.elapsed());
+        got
+    }
+
+    /// As [`Self::wait`], which counts the time of it.
+    fn settled(&self) -> Option<io::Result<Arc<Here>>> {
         let queued = |state: &mut State| matches!(state, State::Queued);
         let waited = self.changed.wait_timeout_while(lock(&self.state), PATIENCE, queued);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);

@@ -43,13 +43,14 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
         endpoint = Some(url.to_owned());
         builder = builder.with_endpoint(url);
     }
-    if first_of(&["AWS_REGION", "AWS_DEFAULT_REGION"]).is_none() {
-        let region = match (profile.get("region"), &endpoint) {
+    let mut region = first_of(&["AWS_REGION", "AWS_DEFAULT_REGION"]).map(|(_, region)| region);
+    if region.is_none() {
+        region = match (profile.get("region"), &endpoint) {
             (Some(region), _) => Some(region.to_owned()),
             (None, Some(_)) => None,
             (None, None) => region_of(link, &address.bucket)?,
         };
-        if let Some(region) = region {
+        if let Some(region) = &region {
             builder = builder.with_region(region);
         }
     }
@@ -67,7 +68,9 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
             why.to_owned()
         }
     };
-    Ok(Bucket::of(builder.build(), address, who)?.at(endpoint.unwrap_or_default()))
+    let at = region.as_deref().unwrap_or("us-east-1");
+    let endpoint = endpoint.unwrap_or_else(|| format!("https://s3.{at}.amazonaws.com"));
+    Bucket::of(builder.build(), address, who, (&endpoint, region))
 }
 
 fn who(link: &'static Link, profile: &Profile) -> io::Result<Who> {

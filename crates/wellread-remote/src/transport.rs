@@ -14,6 +14,7 @@ use object_store::client::{
 use std::error::Error as _;
 use std::io;
 use std::time::Duration;
+use wellread_store::place::{count_received, count_request};
 
 /// Bytes of an error's body that are looked at.
 const ERROR_BODY: usize = 64 << 10;
@@ -62,6 +63,7 @@ impl HttpService for Transport {
         } else if request.method() == http::Method::PUT || request.method() == http::Method::POST {
             request.headers_mut().insert(http::header::CONTENT_LENGTH, http::HeaderValue::from_static("0"));
         }
+        count_request();
         let response = self.0.execute(request).await.map_err(of_client)?;
         let response: http::Response<reqwest::Body> = response.into();
         let (parts, body) = response.into_parts();
@@ -71,7 +73,11 @@ impl HttpService for Transport {
         if let Some(asked) = asked {
             check_range(asked, parts.status, &parts.headers).map_err(wrap)?;
         }
-        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body.map_err(of_client))))
+        let counted = body.map_err(of_client).map_frame(|frame| {
+            count_received(frame.data_ref().map_or(0, bytes::Bytes::len));
+            frame
+        });
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(counted)))
     }
 }
 

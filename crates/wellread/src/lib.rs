@@ -93,7 +93,8 @@ pub use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 pub use wellread_loader::{
     Batch, BatchArray, BatchMemory, Batches, Cache, CacheReport, ChannelNormalize, ChannelRange, Crop, DType,
     Dataset, Field, Filter, GroupFields, GroupNormalize, GroupStats, Grouping, ItemContext, Jitter, Loader,
-    LoaderBuilder, LoaderState, MemoryStore, Noise, Normalize, OnError, Order, OrderQuality, Output, Pairing,
-    Placement, Resize, RightAngles, Scale, Skipped, Stats, TargetKind, Targets, Traffic, Transform, Uneven,
+    LoaderBuilder, LoaderState, LoaderStats, MemoryStore, Noise, Normalize, OnError, Order, OrderQuality,
+    Output, Pairing, Placement, Resize, RightAngles, Scale, Skipped, Stats, TargetKind, Targets, Traffic,
+    Transform, Uneven,
 };
 pub use wellread_store::{Error, OpenOptions, Result, Store};

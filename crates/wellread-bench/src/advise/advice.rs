@@ -2,6 +2,7 @@
 
 use super::candidates::Candidate;
 use super::predict::Prediction;
+use crate::link::LinkSpeed;
 use crate::sample::Sample;
 use crate::stages::Figure;
 use serde::{Serialize, Serializer};
@@ -70,6 +71,32 @@ fn as_text<S: Serializer>(value: &Cache, serializer: S) -> Result<S::Ok, S::Erro
     serializer.collect_str(value)
 }
 
+/// One way of keeping the set, there.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkPrediction {
+    /// Its name in sentences.
+    pub name: String,
+    /// Requests of an epoch of the whole set.
+    pub requests_per_epoch: f64,
+    /// Bytes of an epoch of the whole set.
+    pub bytes_per_epoch: f64,
+    /// Images per second, in random order.
+    pub images_per_s: f64,
+    /// What binds: `latency`, `bandwidth`, `decoding`.
+    pub bound_by: &'static str,
+    /// What the requests of an epoch cost, where a price was given.
+    pub cost_per_epoch: Option<f64>,
+}
+
+/// The link, and every way of keeping the set, the fastest first.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkAdvice {
+    /// As it was found.
+    pub link: LinkSpeed,
+    /// By images per second.
+    pub predictions: Vec<LinkPrediction>,
+}
+
 /// Everything the study found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
@@ -91,6 +118,8 @@ pub struct Advice {
     pub no_wait_from_ms: Figure,
     /// Images per second of the first epoch at most, when files come from the disk.
     pub first_epoch_images_per_s: Option<Figure>,
+    /// Of a set behind a network: the link, and what each way of keeping the set would give there.
+    pub link: Option<LinkAdvice>,
     /// What was left out or not as it should be.
     pub notes: Vec<String>,
     /// How long the study took.

@@ -21,18 +21,21 @@
 //! | [`choose`] | the rules, and their reasons |
 //! | `loading` | sections of the loader: workers, batch sizes, caches |
 //! | [`predict`] | the equation of waiting, and its check |
+//! | `over_link`, `counted` | of a set behind a network: requests, bytes and images per second of each way of keeping it there |
 
 mod advice;
 pub mod allowance;
 pub mod candidates;
 pub mod choose;
 mod context;
+mod counted;
 mod loading;
 pub mod measure;
+mod over_link;
 pub mod predict;
 mod settings;
 pub mod study;
 
-pub use advice::{Advice, CandidateResult, Recommendation, SettingResult};
+pub use advice::{Advice, CandidateResult, LinkAdvice, LinkPrediction, Recommendation, SettingResult};
 pub use settings::Settings;
 pub use study::study;

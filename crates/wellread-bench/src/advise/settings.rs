@@ -23,6 +23,8 @@ pub struct Settings {
     pub scratch: PathBuf,
     /// Seed of the sample, the orders and the intervals.
     pub seed: u64,
+    /// What a thousand requests cost, for a set behind a network.
+    pub price_per_1000: Option<f64>,
 }
 
 impl Default for Settings {
@@ -36,6 +38,7 @@ impl Default for Settings {
             time_budget: Duration::from_secs(90),
             scratch: std::env::temp_dir(),
             seed: 42,
+            price_per_1000: None,
         }
     }
 }

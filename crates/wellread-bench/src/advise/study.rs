@@ -11,6 +11,7 @@ use super::choose::{self, ChoiceContext};
 use super::context::{NO_TIME, ROUNDS, RUNS_OF_PREDICTING, Study, section};
 use super::loading;
 use super::measure::Figures;
+use super::over_link;
 use super::predict;
 use super::settings::Settings;
 use crate::core::words::{number, percent};
@@ -241,6 +242,10 @@ pub fn study(
         reasons: [format.reasons, loader.workers.reasons, loader.batch_reasons, loader.cache_reasons],
     };
     let tried = tried(&study, &all, &screened, &finalists, figures);
+    let link = over_link::predict(&study, &all, &tried, &mut notes).unwrap_or_else(|why| {
+        notes.push(format!("the link could not be measured: {why:#}"));
+        None
+    });
     Ok(Advice {
         tried,
         workers: loader.workers_tried,
@@ -250,6 +255,7 @@ pub fn study(
         predictions,
         no_wait_from_ms,
         first_epoch_images_per_s,
+        link,
         notes,
         sample: study.sample.clone(),
         seconds: clock.elapsed(),

@@ -13,8 +13,9 @@ use anyhow::Result;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cell::Cell as Shared;
-use wellread_loader::Traffic;
+use wellread_loader::{LoaderStats, Traffic};
 use wellread_report::Cell;
+use wellread_store::place::LinkUse;
 use wellread_store::words::counted;
 
 /// Epochs of a turn are repeated until so many seconds have gone by; most epochs of a turn.
@@ -32,6 +33,8 @@ struct Epoch {
     readers: Option<usize>,
     /// Bytes read and used when the epoch began and when it ended, of loaders that count them.
     traffic: Option<[(u64, u64); 2]>,
+    /// Requests, bytes received and seconds waited at both times, where a set lies behind a network.
+    link: Option<[(u64, u64, f64); 2]>,
 }
 
 /// Adds the variants of the frameworks to the `own` ones of this program.
@@ -111,10 +114,28 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<(f64, f64
         };
         let before = Traffic { read, used };
         let after = Traffic { read: read + more(|t| t.0), used: used + more(|t| t.1) };
-        values.extend(traffic::amplification_since(before, after));
+        let link = link_of(&epochs);
+        let stats = |traffic, link| LoaderStats { traffic, link };
+        let mut found = traffic::since(stats(before, None), stats(after, link));
+        traffic::per_epoch(&mut found, n);
+        values.extend(found);
     }
     let items = epochs.iter().flat_map(|e| seconds(&e.items_ns)).collect();
     Ok(Measurement { values, items, ..Measurement::default() })
+}
+
+/// What all epochs asked for over a link, where there is one.
+fn link_of(epochs: &[Epoch]) -> Option<LinkUse> {
+    let mut sum = None;
+    let of = |(requests, bytes, waited_s)| LinkUse { requests, bytes, waited_s };
+    for &[before, after] in epochs.iter().filter_map(|e| e.link.as_ref()) {
+        let more = of(after).since(of(before));
+        let sum = sum.get_or_insert_with(LinkUse::default);
+        sum.requests += more.requests;
+        sum.bytes += more.bytes;
+        sum.waited_s += more.waited_s;
+    }
+    sum
 }
 
 /// Images per second of epochs that opened a set, opening included; NaN where one was cut short, or found it open.

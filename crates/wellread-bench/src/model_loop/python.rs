@@ -16,6 +16,7 @@ use std::cell::Cell as Shared;
 use wellread_loader::Traffic;
 use wellread_measure::samples::median;
 use wellread_report::Cell;
+use wellread_store::place::LinkUse;
 
 /// Steps of a warm-up turn, in which every pixel is compared.
 const WARMUP_STEPS: usize = 2;
@@ -31,6 +32,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
         images: usize,
         first_epoch: Option<(u64, usize)>,
         traffic: Option<(u64, u64)>,
+        link: Option<(u64, u64, f64)>,
         loss: Option<f64>,
         backend: String,
     }
@@ -82,6 +84,10 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
                     values.extend(answer.loss.map(|loss| ("loss", loss)));
                     let counted = answer.traffic.map(|(read, used)| Traffic { read, used });
                     values.extend(counted.and_then(traffic::amplification));
+                    let link =
+                        answer.link.map(|(requests, bytes, waited_s)| LinkUse { requests, bytes, waited_s });
+                    let over_link = traffic::over_link(link, counted.map_or(0, |traffic| traffic.used));
+                    traffic::put(&mut values, over_link);
                     let texts = vec![
                         ("advice", advice(waiting).to_owned()),
                         ("utilisation_mark", utilisation_mark(1.0 - waiting).to_owned()),

@@ -1,14 +1,16 @@
 //! `wellread advise PATH`
 
 use super::command_line::joined;
-use super::diagnosis::{parse_step, percent, with_interval};
+use super::diagnosis::{link_lines, parse_step, percent, with_interval};
 use super::trace::TraceArgs;
 use super::{OpenArgs, distinct, outside_of, parse_positive, parse_seconds, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::PathBuf;
 use std::time::Duration;
 use wellread_bench::advise::choose::{is_never, no_wait};
-use wellread_bench::advise::{Advice, CandidateResult, SettingResult, Settings, candidates, study};
+use wellread_bench::advise::{
+    Advice, CandidateResult, LinkAdvice, SettingResult, Settings, candidates, study,
+};
 use wellread_bench::data::no_masks;
 use wellread_bench::model_loop::utilisation_mark;
 use wellread_bench::stages::Figure;
@@ -22,6 +24,7 @@ Takes a sample of the set, writes it in every format, codec and chunk size into 
 Examples:
   wellread advise plate.parquet
   wellread advise plate.parquet --step-ms 40 --batch-size 32
+  wellread advise s3://bucket/plate.parquet --price-per-1000-requests 0.0004
   wellread advise tiff-folder --formats tiff,ome-zarr --time-budget 40 --json")]
 pub struct Args {
     /// A file or folder of images.
@@ -51,6 +54,9 @@ pub struct Args {
     /// Seed of the sample and of every order.
     #[arg(long, default_value_t = Settings::default().seed)]
     seed: u64,
+    /// What 1,000 requests cost, in any currency: of a set in a bucket, the cost of an epoch is told. S3 asks $0.0004 for reading.
+    #[arg(long, value_name = "PRICE", value_parser = parse_price)]
+    price_per_1000_requests: Option<f64>,
     #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
@@ -72,6 +78,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         time_budget: Duration::from_secs_f64(args.time_budget),
         scratch: args.scratch.clone().unwrap_or(defaults.scratch),
         seed: args.seed,
+        price_per_1000: args.price_per_1000_requests,
     };
     // What is wrong with the path is said as everywhere.
     no_masks(&*args.open.open(&args.path)?)?;
@@ -221,12 +228,45 @@ fn print(advice: &Advice, args: &Args, commands: &[String], ui: Ui) {
     if let Some(first) = &advice.first_epoch_images_per_s {
         ui.say(format!("  first epoch, from cold files: {} images/s at most", rate(first)));
     }
+    if let Some(there) = &advice.link {
+        print_link(there, ui);
+    }
     ui.say("\nDo");
     for command in commands {
         ui.say(format!("  {command}"));
     }
     for note in &advice.notes {
         ui.say(format!("note: {note}"));
+    }
+}
+
+fn parse_price(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(price) if price.is_finite() && price >= 0.0 => Ok(price),
+        _ => Err(format!("{text:?} is no price")),
+    }
+}
+
+/// What each way of keeping the set would give where the set lies.
+fn print_link(there: &LinkAdvice, ui: Ui) {
+    ui.say("\nOver the link, in random order, predicted");
+    for line in link_lines(&there.link) {
+        ui.say(format!("  {line}"));
+    }
+    ui.say(format!(
+        "  {:<46} {:>10} {:>15} {:>12}  {:<10} cost of an epoch",
+        "kept there as", "images/s", "requests/epoch", "GB/epoch", "bound by"
+    ));
+    for one in &there.predictions {
+        ui.say(format!(
+            "  {:<46} {:>10.0} {:>15.0} {:>12.3}  {:<10} {}",
+            one.name,
+            one.images_per_s,
+            one.requests_per_epoch,
+            one.bytes_per_epoch / 1e9,
+            one.bound_by,
+            one.cost_per_epoch.map_or("–".to_owned(), |cost| format!("{cost:.4}"))
+        ));
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wellread_bench::link::{self, LinkSpeed};
 use wellread_bench::stages::{Consumer, Diagnosis, Figure, Settings, diagnose, remedy};
 use wellread_store::words::counted;
 
@@ -130,14 +131,40 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
     let found = diagnose(|| args.open.open_again(data), &settings, &progress)
         .map_err(|e| Failure::Failed(format!("{e:#}")))?;
     bar.finish_and_clear();
+    let link = args.open.open_again(data).and_then(|store| link::measure(&*store));
+    let link = link.unwrap_or_else(|why| {
+        ui.tell(format!("note: the link could not be measured: {why:#}"));
+        None
+    });
     if ui.json {
         let mut document = serde_json::to_value(&found).map_err(|e| Failure::Failed(e.to_string()))?;
         document["path"] = data.display().to_string().into();
         document["format"] = format.into();
+        if let Some(link) = &link {
+            document["link"] = serde_json::to_value(link).map_err(|e| Failure::Failed(e.to_string()))?;
+        }
         return ui.document(&document);
     }
     print(&found, data, format, ui);
+    for (number, line) in link.iter().flat_map(link_lines).enumerate() {
+        ui.say(format!("{}{line}", if number == 0 { "\n  link       " } else { "             " }));
+    }
     Ok(())
+}
+
+/// A link in words.
+pub(super) fn link_lines(link: &LinkSpeed) -> Vec<String> {
+    let region = link.region.as_ref().map_or(String::new(), |region| format!(", region {region}"));
+    vec![
+        format!("{}{region}; credentials: {}", link.endpoint, link.credentials),
+        format!(
+            "{:.1} ms a request, {:.1} MB/s with {} at once (at most {} are made: WELLREAD_IN_FLIGHT)",
+            1e3 * link.latency_s,
+            link.bytes_per_s / 1e6,
+            link.at_once,
+            link.in_flight
+        ),
+    ]
 }
 
 fn print(found: &Diagnosis, data: &Path, format: &str, ui: Ui) {

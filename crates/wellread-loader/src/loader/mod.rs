@@ -17,12 +17,13 @@ use crate::pipeline::Batches;
 use crate::plan::{Inner, Plan};
 use crate::state::LoaderState;
 use crate::targets::Pairing;
-use crate::traffic::Traffic;
+use crate::traffic::{LoaderStats, Traffic};
 use crate::transform::Transform;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use wellread_image::{PixelType, Shape};
+use wellread_store::place::{self, LinkUse};
 use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 
@@ -184,6 +185,18 @@ impl Loader {
     /// What was read of files so far, and how much of that became pixels of batches. In a forked process, of its own.
     pub fn traffic(&self) -> Traffic {
         self.inner().map(|inner| inner.traffic.sum()).unwrap_or_default()
+    }
+
+    /// [`Self::traffic`], and of a set behind a network what was asked for since the loader was built. In a forked process, of
+    /// its own.
+    pub fn stats(&self) -> LoaderStats {
+        let Ok(inner) = self.inner() else { return LoaderStats::default() };
+        let is_far = |set: &Dataset| place::link(set.store().path()).is_some();
+        let has_link = is_far(&inner.dataset) || inner.targets.as_ref().is_some_and(is_far);
+        LoaderStats {
+            traffic: inner.traffic.sum(),
+            link: has_link.then(|| LinkUse::now().since(inner.link_before)),
+        }
     }
 
     /// Threads that read ahead.

@@ -2,6 +2,7 @@
 
 use super::ahead::FetchAhead;
 use super::file::{File, Writer};
+use super::link::Link;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::fs::{DirEntry, FileType};
@@ -156,6 +157,11 @@ pub trait Place: Send + Sync + Debug {
             }
         }
         Ok(found)
+    }
+
+    /// The link that it lies behind, to be measured; `None` of places on this machine.
+    fn link(&self) -> Option<&dyn Link> {
+        None
     }
 
     /// Whether sets can be written here: the methods below.

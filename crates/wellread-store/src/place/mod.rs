@@ -18,11 +18,15 @@
 mod ahead;
 mod file;
 mod interface;
+mod link;
 mod local;
 
 pub use ahead::{FetchAhead, FileRanges, HEAD, Held, Ticket, Wanted};
 pub use file::{File, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
+pub use link::{
+    FileRange, Link, LinkAbout, LinkUse, Recording, count_received, count_request, count_waited, note_ranges,
+};
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -122,6 +126,11 @@ pub fn of(path: &Path) -> &'static dyn Place {
 /// Whether a path is an address whose scheme is registered.
 pub fn is_registered(path: &Path) -> bool {
     registered(path).is_some()
+}
+
+/// The link to the place of a path; `None` of places on this machine.
+pub fn link(path: &Path) -> Option<&'static dyn Link> {
+    registered(path)?.link()
 }
 
 /// What is at `path`, links followed.

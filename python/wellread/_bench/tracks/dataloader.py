@@ -95,6 +95,14 @@ class Batches:
         counted = getattr(self.loader, "traffic", None)
         return counted and [counted["read"], counted["used"]]
 
+    def link(self):
+        """Requests, bytes received and seconds waited so far; `None` of sets on this machine and of other loaders."""
+        if getattr(self.loader, "traffic", None) is None:
+            return None
+        stats = self.loader.stats()
+        known = stats["requests"] is not None
+        return [stats["requests"], stats["bytes_received"], stats["link_wait_s"]] if known else None
+
     def rows(self, k):
         """The rows of batch `k` of the epoch."""
         return self.rows_later(k)()
@@ -119,7 +127,7 @@ def epoch(worker, request, number):
     if request["keep"]:
         worker.kept[key] = batches
     batches.shuffle(number)
-    traffic = batches.traffic()
+    traffic, link = batches.traffic(), batches.link()
     checker = Checker(worker.channel, request["full"], len(batches), number)
     share, times = int(request["share_s"] * 1e9), []
     most = float("inf") if request["full_s"] is None else request["full_s"] * 1e9
@@ -156,5 +164,6 @@ def epoch(worker, request, number):
         # Of other loaders it is their processes, or one.
         "readers": getattr(batches.loader, "readers", None),
         "traffic": traffic and [traffic, batches.traffic()],
+        "link": link and [link, batches.link()],
     }
     return measured, checker

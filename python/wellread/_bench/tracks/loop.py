@@ -94,6 +94,7 @@ def turn(worker, request):
         "steps_ns": whole,
         "images": images,
         "traffic": source.traffic(),
+        "link": source.link(),
         "loss": loss,
         "backend": model.backend,
     }

@@ -1,0 +1,133 @@
+"""Sets in a folder that is served as a bucket: wellread's in its formats, and the same pixels as peers have them."""
+
+import shutil
+import subprocess
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+BUCKET = "remote"
+# Bytes of a shard of those who stream.
+SHARD = 32 << 20
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What images a part of the benchmark is of."""
+
+    about: str
+    images: int
+    height: int
+    width: int
+    channels: int
+    dtype: str
+    rows: int
+    """Of an epoch, at most."""
+
+
+KINDS = {
+    "a": Kind("1,000 images of 100 x 100, uint8", 1000, 100, 100, 1, "uint8", 1000),
+    "b": Kind("256 images of 1080 x 1080, uint16, Zstandard", 256, 1080, 1080, 1, "uint16", 256),
+    "c": Kind("crops of single cells, 5 x 96 x 96, uint16", 100_000, 96, 96, 5, "uint16", 4000),
+}
+FORMATS = {"parquet": "images.parquet", "lance": "images.lance", "vortex": "images.vortex", "tiff": "tiff",
+           "ome-zarr": "ome-zarr"}  # fmt: skip
+
+
+def checksum(pixels):
+    """Of the pixels of an image, whatever axes of length 1 it has."""
+    return zlib.crc32(np.ascontiguousarray(pixels).tobytes())
+
+
+def write(program, root, name, kind, formats, peers):
+    """Writes what is not there yet; checksums of all rows, by the folder's own files."""
+    import wellread as wr
+
+    folder = root / BUCKET / name
+    for form in dict.fromkeys(["parquet", *formats]):
+        if (folder / FORMATS[form]).exists():
+            continue
+        made = root / f"{name}.{form}.new"
+        shutil.rmtree(made, ignore_errors=True)
+        command = [program, "generate", made, "--images", kind.images, "--size", f"{kind.height}x{kind.width}",
+                   "--channels", kind.channels, "--dtype", kind.dtype, "--formats", form,
+                   "--compression", "zstd"]  # fmt: skip
+        if form == "ome-zarr":
+            # The chunks of an image in one object.
+            command += ["--shard", f"1,{kind.channels},1,{kind.height},{kind.width}"]
+        subprocess.run([*map(str, command), "--quiet"], check=True, stdout=subprocess.DEVNULL)
+        folder.mkdir(parents=True, exist_ok=True)
+        (made / FORMATS[form]).rename(folder / FORMATS[form])
+        shutil.rmtree(made)
+    images = wr.Dataset(folder / FORMATS["parquet"])
+    sums = folder / "checksums.npy"
+    if not sums.exists():
+        np.save(sums, np.array([checksum(images[row]) for row in range(len(images))], "uint32"))
+    writers = {"zarr": zarr_array, "lance-binary": lance_table, "litdata": litdata, "mds": mds, "wds": wds}
+    for peer in sorted(filter(None, peers)):
+        target = folder / peer
+        if not target.exists():
+            made = root / f"{name}.{peer}.new"
+            shutil.rmtree(made, ignore_errors=True)
+            writers[peer](images, made, kind)
+            made.rename(target)
+    return np.load(sums)
+
+
+def zarr_array(images, target, kind):
+    """All images in one array, a chunk each."""
+    import zarr
+
+    shape = (kind.channels, kind.height, kind.width)
+    array = zarr.create_array(target, shape=(len(images), *shape), chunks=(1, *shape), dtype=kind.dtype,
+                              compressors=zarr.codecs.ZstdCodec(level=3))  # fmt: skip
+    for row in range(len(images)):
+        array[row] = np.asarray(images[row]).reshape(shape)
+
+
+def lance_table(images, target, kind):
+    """Pixels as bytes, a row each."""
+    import lance
+    import pyarrow as pa
+
+    schema = pa.schema([("pixels", pa.large_binary())])
+
+    def batches(step=256):
+        for at in range(0, len(images), step):
+            rows = [np.asarray(images[row]).tobytes() for row in range(at, min(at + step, len(images)))]
+            yield pa.record_batch([pa.array(rows, pa.large_binary())], schema=schema)
+
+    lance.write_dataset(pa.RecordBatchReader.from_batches(schema, batches()), target)
+
+
+def sample(images, row):
+    return {"row": row, "pixels": np.ascontiguousarray(images[row]).tobytes()}
+
+
+def litdata(images, target, kind):
+    from litdata.streaming.writer import BinaryWriter
+
+    writer = BinaryWriter(str(target), chunk_bytes=SHARD)
+    for row in range(len(images)):
+        writer[row] = sample(images, row)
+    writer.done()
+    writer.merge()
+
+
+def mds(images, target, kind):
+    from streaming import MDSWriter
+
+    with MDSWriter(out=str(target), columns={"row": "int", "pixels": "bytes"}, size_limit=SHARD) as writer:
+        for row in range(len(images)):
+            writer.write(sample(images, row))
+
+
+def wds(images, target, kind):
+    import webdataset
+
+    target.mkdir(parents=True)
+    with webdataset.ShardWriter(str(target / "%06d.tar"), maxsize=SHARD, verbose=0) as writer:
+        for row in range(len(images)):
+            one = sample(images, row)
+            writer.write({"__key__": f"{row:08d}", "pixels.bin": one["pixels"]})

@@ -1,0 +1,131 @@
+//! What each way of keeping a set that lies behind a network would give there: images per second, requests and bytes of an epoch,
+//! and what the requests cost.
+//!
+//! ```text
+//!  the link: latency, bandwidth, requests at once ─┐
+//!  an epoch of the sample, its ranges recorded ────┼─▶ the longest of: requests · latency / at once, bytes / bandwidth, decoding
+//!  images per second of the files on this machine ─┘
+//! ```
+
+use super::advice::{CandidateResult, LinkAdvice, LinkPrediction};
+use super::candidates::Candidate;
+use super::context::Study;
+use super::counted;
+use crate::link::{self, LinkSpeed};
+use anyhow::{Result, bail};
+use wellread_loader::{Dataset, Loader};
+use wellread_store::OpenOptions;
+use wellread_store::place::Recording;
+use wellread_store::subset::Subset;
+
+/// What an image takes.
+#[derive(Clone, Copy, Debug)]
+struct Each {
+    requests: f64,
+    bytes: f64,
+    /// Images per second that this machine reads and decodes of its own files.
+    local: f64,
+}
+
+/// Predicts all candidates of a set behind a network; `None` of a set on this machine.
+pub(super) fn predict(
+    study: &Study<'_>,
+    all: &[Candidate],
+    tried: &[CandidateResult],
+    notes: &mut Vec<String>,
+) -> Result<Option<LinkAdvice>> {
+    let Some(link) = link::measure(&*(study.own)()?)? else { return Ok(None) };
+    let mut predictions = vec![];
+    for candidate in all {
+        let name = candidate.name();
+        let rate = tried.iter().find(|one| one.name == name).map(|one| one.images_per_s.value);
+        // The set as it is was read over the link: what decoding would give is not known of it.
+        let local = rate.filter(|_| !candidate.is_there()).unwrap_or(f64::INFINITY);
+        match asked(study, candidate) {
+            Ok((requests, bytes)) => {
+                let each = Each { requests, bytes, local };
+                predictions.push(of(name, each, &link, study.sample.of, study.settings.price_per_1000));
+            }
+            Err(why) => notes.push(format!("{name}: what it would take over the link is not known: {why:#}")),
+        }
+    }
+    predictions.sort_by(|a, b| b.images_per_s.total_cmp(&a.images_per_s));
+    Ok(Some(LinkAdvice { link, predictions }))
+}
+
+fn of(name: String, each: Each, link: &LinkSpeed, images: usize, price: Option<f64>) -> LinkPrediction {
+    let seconds = [
+        ("latency", each.requests * link.latency_s / link.in_flight.max(1) as f64),
+        ("bandwidth", each.bytes / link.bytes_per_s),
+        ("decoding", 1.0 / each.local),
+    ];
+    let longest = seconds.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let (bound_by, seconds) = longest.unwrap_or(("decoding", f64::NAN));
+    let requests_per_epoch = each.requests * images as f64;
+    LinkPrediction {
+        name,
+        requests_per_epoch,
+        bytes_per_epoch: each.bytes * images as f64,
+        images_per_s: 1.0 / seconds,
+        bound_by,
+        cost_per_epoch: price.map(|price| requests_per_epoch / 1000.0 * price),
+    }
+}
+
+/// Requests and bytes of an image, from an epoch of the sample in random order. Of the set as it is without what was kept of
+/// beginnings and ends of its files.
+fn asked(study: &Study<'_>, candidate: &Candidate) -> Result<(f64, f64)> {
+    let rows = study.rows(candidate);
+    let images = rows.len().max(1) as f64;
+    counted::forget();
+    let recording = Recording::start();
+    let store = if candidate.is_there() {
+        (study.own)()?
+    } else {
+        let options = OpenOptions { format: Some(candidate.format.to_owned()), ..OpenOptions::default() };
+        wellread_store::open(&counted::address(&candidate.path)?, &options)?
+    };
+    let dataset = Dataset::from_store(Box::new(Subset::of(store, rows)));
+    let loader = Loader::builder(&dataset)
+        .batch_size(study.sample.batch_size)
+        .shuffle(study.settings.seed)
+        .transform(study.how.transform.clone())
+        .build()?;
+    for batch in &loader {
+        batch?;
+    }
+    let ranges = recording.take();
+    if ranges.is_empty() {
+        bail!("all of the sample was kept from reading it before");
+    }
+    let bytes: u64 = ranges.iter().map(|one| one.range.end - one.range.start).sum();
+    Ok((ranges.len() as f64 / images, bytes as f64 / images))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_of_latency_bandwidth_and_decoding_binds() {
+        let link = LinkSpeed {
+            endpoint: "http://127.0.0.1".into(),
+            region: None,
+            credentials: "none".into(),
+            in_flight: 50,
+            latency_s: 0.02,
+            bytes_per_s: 1e8,
+            at_once: 32,
+        };
+        let predicted = |requests, bytes, local| {
+            of("tiff".into(), Each { requests, bytes, local }, &link, 2000, Some(0.0004))
+        };
+        let one = predicted(1.0, 1e4, 1e6);
+        assert_eq!((one.bound_by, one.images_per_s.round()), ("latency", 2500.0));
+        assert_eq!((one.requests_per_epoch, one.bytes_per_epoch), (2000.0, 2e7));
+        assert!((one.cost_per_epoch.unwrap() - 0.0008).abs() < 1e-12);
+        assert_eq!(predicted(1.0, 1e6, 1e6).bound_by, "bandwidth");
+        assert_eq!(predicted(1.0, 1e4, 100.0).bound_by, "decoding");
+        assert_eq!(predicted(0.1, 1e4, f64::INFINITY).bound_by, "bandwidth");
+    }
+}

@@ -1,0 +1,162 @@
+//! What the link to a set gives: latency of a request, and bytes per second at the best number of requests at once.
+//!
+//! ```text
+//!  single bytes, one request at a time ─▶ latency (median)
+//!  pieces of the largest files, 8, 16, 32 … at a time ─▶ bytes per second of the fastest pass
+//! ```
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+use wellread_measure::samples::median;
+use wellread_store::Store;
+use wellread_store::place::{self, FileRange, Link};
+
+/// Requests at once that are tried, as long as more of them gain.
+const AT_ONCE: [usize; 6] = [8, 16, 32, 64, 128, 256];
+/// What more requests at once must gain for still more to be tried.
+const GAIN: f64 = 1.05;
+/// Passes of the best number of requests at once, beside the one that found it.
+const AGAIN: usize = 2;
+/// Requests that tell the latency, after one that makes the connection.
+const SINGLE: u64 = 9;
+/// Files that are looked at.
+const FILES: usize = 16;
+/// Bytes of a piece; of a pass at least and at most, and seconds that it should take.
+const PIECE: u64 = 1 << 20;
+const PASS: (u64, u64) = (1 << 20, 128 << 20);
+const PASS_S: f64 = 0.4;
+
+/// A link, as it was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkSpeed {
+    /// Where requests go.
+    pub endpoint: String,
+    /// The region, where there are any and it is known.
+    pub region: Option<String>,
+    /// Where the credentials are from, in words.
+    pub credentials: String,
+    /// Requests that a process makes at once at most.
+    pub in_flight: usize,
+    /// Median seconds of a request for a byte.
+    pub latency_s: f64,
+    /// Bytes per second at best.
+    pub bytes_per_s: f64,
+    /// Requests at once that gave it.
+    pub at_once: usize,
+}
+
+/// The link to a set; `None` of sets on this machine.
+///
+/// # Errors
+/// A set without files that hold anything; requests that fail.
+pub fn measure(store: &dyn Store) -> Result<Option<LinkSpeed>> {
+    let Some(link) = place::link(store.path()) else { return Ok(None) };
+    let about = link.about(store.path())?;
+    let mut files: Vec<(PathBuf, u64)> = vec![];
+    for file in store.files()?.into_iter().take(FILES) {
+        let length = place::metadata(&file)?.length;
+        files.push((file, length));
+    }
+    files.retain(|(_, length)| *length > 0);
+    files.sort_by_key(|(_, length)| std::cmp::Reverse(*length));
+    let (largest, length) = files.first().context("the set has no file that holds anything")?;
+    let byte = |n: u64| {
+        let start = n * (length / (SINGLE + 1)).max(1) % length;
+        link.fetch(&[FileRange { path: largest.clone(), range: start..start + 1 }], 1)
+    };
+    byte(0)?;
+    let times: Vec<f64> =
+        (0..SINGLE).map(|n| byte(n).map(|time| time.as_secs_f64())).collect::<std::io::Result<_>>()?;
+    let latency_s = median(&times).unwrap_or(f64::NAN);
+    let first = pass(link, &pieces(&files, PASS.0 * 4), AT_ONCE[1])?;
+    let rate = PASS.0 as f64 * 4.0 / first.as_secs_f64().max(1e-6);
+    let ranges = pieces(&files, ((rate * PASS_S) as u64).clamp(PASS.0, PASS.1));
+    let bytes: u64 = ranges.iter().map(|one| one.range.end - one.range.start).sum();
+    let (best, at_once) = fastest(|at_once| pass(link, &ranges, at_once))?;
+    Ok(Some(LinkSpeed {
+        endpoint: about.endpoint,
+        region: about.region,
+        credentials: about.credentials,
+        in_flight: about.in_flight,
+        latency_s,
+        bytes_per_s: bytes as f64 / best.as_secs_f64().max(1e-9),
+        at_once,
+    }))
+}
+
+/// One pass over some ranges.
+pub(crate) fn pass(link: &dyn Link, ranges: &[FileRange], at_once: usize) -> Result<Duration> {
+    Ok(link.fetch(ranges, at_once)?)
+}
+
+/// Pieces of files, turn by turn, until they have so many bytes: at least one. Small files come again.
+fn pieces(files: &[(PathBuf, u64)], bytes: u64) -> Vec<FileRange> {
+    let (mut found, mut sum) = (vec![], 0);
+    for round in 0.. {
+        for (path, length) in files {
+            let start = if *length <= PIECE { 0 } else { round * PIECE % (length - PIECE) };
+            let range = start..(start + PIECE).min(*length);
+            sum += range.end - range.start;
+            found.push(FileRange { path: path.clone(), range });
+            if sum >= bytes || found.len() >= 1 << 14 {
+                return found;
+            }
+        }
+        if files.is_empty() {
+            break;
+        }
+    }
+    found
+}
+
+/// The shortest time at the best number of requests at once, which a short search finds, and that number.
+pub(crate) fn fastest(mut pass: impl FnMut(usize) -> Result<Duration>) -> Result<(Duration, usize)> {
+    let (mut best, mut of_best) = (Duration::MAX, AT_ONCE[0]);
+    for at_once in AT_ONCE {
+        let time = pass(at_once)?;
+        let gains = best == Duration::MAX || best.as_secs_f64() > time.as_secs_f64() * GAIN;
+        if time < best {
+            (best, of_best) = (time, at_once);
+        }
+        if !gains {
+            break;
+        }
+    }
+    for _ in 0..AGAIN {
+        best = best.min(pass(of_best)?);
+    }
+    Ok((best, of_best))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_requests_are_tried_while_they_gain() {
+        let mut tried = vec![];
+        // 32 at once are what the link takes.
+        let best = fastest(|at_once| {
+            tried.push(at_once);
+            Ok(Duration::from_millis(3200 / at_once.min(32) as u64))
+        });
+        assert_eq!(best.unwrap(), (Duration::from_millis(100), 32));
+        assert_eq!(tried, [8, 16, 32, 64, 32, 32]);
+        assert!(fastest(|_| anyhow::bail!("no")).is_err());
+    }
+
+    #[test]
+    fn pieces_lie_within_their_files() {
+        let files: [(PathBuf, u64); 2] = [("a".into(), 3 * PIECE + 5), ("b".into(), 10)];
+        let found = pieces(&files, 5 * PIECE);
+        assert!(found.iter().map(|one| one.range.end - one.range.start).sum::<u64>() >= 5 * PIECE);
+        let length = |path: &PathBuf| files.iter().find(|(name, _)| name == path).map_or(0, |(_, l)| *l);
+        let is_within =
+            |one: &FileRange| one.range.start < one.range.end && one.range.end <= length(&one.path);
+        assert!(found.iter().all(is_within));
+        assert_eq!(pieces(&files[1..], 25).len(), 3);
+        assert!(pieces(&[], 25).is_empty());
+    }
+}

@@ -1,0 +1,94 @@
+//! The link itself, measured: who is at the other end, and bare requests of ranges, whose bytes nobody looks at.
+//!
+//! ```text
+//!  ranges ─▶ one list ─▶ so many tasks as are asked for, each takes the next range ─▶ seconds until all are there
+//! ```
+//!
+//! The requests are those that reading makes, by the same client; only joining, waiting for others and decoding are left out. So it
+//! is the limit that the link sets to reading.
+
+use crate::bucket::Bucket;
+use crate::link::{Link, link};
+use crate::object::{Connect, Object, once};
+use object_store::path::Path as Key;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use wellread_store::place::{FileRange, LinkAbout};
+
+/// How often a range is asked for at most.
+const ATTEMPTS: usize = 4;
+
+/// Who is at the other end of the way to an address.
+pub(crate) fn about(connect: Connect, path: &Path) -> io::Result<LinkAbout> {
+    let link = link()?;
+    let bucket = Object::of(path, connect)?.bucket(link)?;
+    Ok(LinkAbout {
+        endpoint: bucket.endpoint.clone(),
+        region: bucket.region.clone(),
+        credentials: bucket.who.clone(),
+        in_flight: link.limits.in_flight,
+    })
+}
+
+/// A range of an object, and the way to it.
+struct Wanted {
+    bucket: Arc<Bucket>,
+    key: Key,
+    range: Range<u64>,
+}
+
+/// Asks for all ranges, `at_once` at a time: how long it took.
+pub(crate) fn fetch(connect: Connect, ranges: &[FileRange], at_once: usize) -> io::Result<Duration> {
+    let link = link()?;
+    let mut all = Vec::with_capacity(ranges.len());
+    for FileRange { path, range } in ranges {
+        let object = Object::of(path, connect)?;
+        let bucket = object.bucket(link)?;
+        all.push(Wanted { bucket, key: object.address.key, range: range.clone() });
+    }
+    let tasks = at_once.clamp(1, all.len().max(1));
+    let (all, next) = (Arc::new(all), Arc::new(AtomicUsize::new(0)));
+    let begun = Instant::now();
+    link.wait(together(link, all, next, tasks))?;
+    Ok(begun.elapsed())
+}
+
+async fn together(
+    link: &'static Link,
+    all: Arc<Vec<Wanted>>,
+    next: Arc<AtomicUsize>,
+    tasks: usize,
+) -> io::Result<()> {
+    let started = (0..tasks).map(|_| link.start(some(all.clone(), next.clone())));
+    let started: Vec<_> = started.collect();
+    let mut outcome = Ok(());
+    for task in started {
+        let done = task.await.map_err(io::Error::other).and_then(|done| done);
+        outcome = outcome.and(done);
+    }
+    outcome
+}
+
+/// Takes range after range until none is left, or one cannot be had.
+async fn some(all: Arc<Vec<Wanted>>, next: Arc<AtomicUsize>) -> io::Result<()> {
+    while let Some(Wanted { bucket, key, range }) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+        let mut made = 0;
+        loop {
+            made += 1;
+            match once(bucket.clone(), key.clone(), range.clone(), None).await {
+                Ok(_) => break,
+                Err(fault) if fault.passes() && made < ATTEMPTS => {}
+                Err(fault) => {
+                    next.store(all.len(), Ordering::Relaxed);
+                    let what = format!("GET bytes {}-{} of {key}: {fault}", range.start, range.end);
+                    return Err(io::Error::new(fault.kind(), what));
+                }
+            }
+        }
+    }
+    Ok(())
+}
