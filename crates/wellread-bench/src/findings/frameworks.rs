@@ -113,11 +113,12 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
                     }
                     let (first, second) = if ahead { (own, peer) } else { (peer, own) };
                     lines.push(format!(
-                        "{format}: {} {} images/s, {} {}{}{beside}",
+                        "{format}: {} {} images/s, {} {}{}{}{beside}",
                         name(first),
                         number(first.median()),
                         compared.times(),
                         name(second),
+                        compared.by_rounds(first.median(), second.median(), "images/s"),
                         compared.doubt()
                     ));
                 }
