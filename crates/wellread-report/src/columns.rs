@@ -177,7 +177,7 @@ pub fn quantity(column: &str) -> Quantity {
     #[rustfmt::skip]
     let endings: [(&str, Unit, Better); 10] = [
         ("images_per_sec", Unit::PerSecond("images"), Better::Higher),
-        ("samples_per_sec", Unit::PerSecond("samples"), Better::Higher),
+        ("samples_per_sec", Unit::PerSecond("images"), Better::Higher),
         ("_per_sec", Unit::PerSecond(""), Better::Higher),
         ("_per_s", Unit::PerSecond(""), Better::Higher),
         ("_s", Unit::Seconds, Better::Lower),
@@ -301,7 +301,7 @@ mod tests {
     fn endings_explain_new_columns() {
         assert_eq!(quantity("decode_p50_s").unit, Unit::Seconds);
         assert_eq!(quantity("decode_p50_s").label, "decode p50");
-        assert_eq!(quantity("torch_samples_per_sec").unit, Unit::PerSecond("samples"));
+        assert_eq!(quantity("torch_samples_per_sec").unit, Unit::PerSecond("images"));
         assert_eq!(quantity("torch_samples_per_sec").label, "torch throughput");
         assert_eq!(quantity("weird").unit, Unit::Plain(""));
     }

@@ -371,7 +371,7 @@ mod tests {
             ]
         };
         table.push(left_out("pytorch"));
-        assert_eq!(all(std::slice::from_ref(&table), &BTreeMap::new(), 1, ""), []);
+        assert!(all(std::slice::from_ref(&table), &BTreeMap::new(), 1, "").is_empty());
         table.push(left_out("jax"));
         table.push(row![("format", "tiff"), ("framework", "jax"), ("path", "dlpack"), ("copied", NEVER)]);
         let found = all(&[table], &BTreeMap::new(), 1, "");
