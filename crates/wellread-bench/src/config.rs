@@ -103,6 +103,9 @@ pub struct Config {
     pub sweeps: Vec<Sweep>,
     /// The command line, for the report.
     pub command: String,
+    /// The folder that it was run in: relative paths are from there.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize_option")]
+    pub working_folder: Option<PathBuf>,
     /// The recipe that this run is a part of, whole.
     pub recipe: Option<serde_json::Value>,
 }
@@ -183,6 +186,7 @@ impl Default for Config {
             random_images: 10,
             sweeps: vec![],
             command: String::new(),
+            working_folder: None,
             recipe: None,
         }
     }

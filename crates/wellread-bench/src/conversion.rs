@@ -3,13 +3,15 @@
 //! Three clocks per image: `numpy_*`, from asking for a row to its floats in a new host array; `conversion_*`,
 //! from the host array to a tensor of the model's backend; `torch_*` (named as upstream's column), both. Two
 //! paths: `copy` hands the backend a slice, which it copies; `zero_copy` gives it the array itself. The tensor's
-//! content is compared with the array's outside the clocks. A variant that would take more than its share of the time budget
+//! content is compared with the array's outside the clocks. Arrays and tensors of both paths lie in the same two buffers in
+//! turn, which `memory.rs` takes outside the clocks. A variant that would take more than its share of the time budget
 //! takes fewer images.
 //!
 //! This program's own rows have the framework `candle`, which is the name of its backend; its tensors are plain vectors. Beside them stand NumPy and torch (framework `pytorch`) where a
 //! Python with torch is found, and whatever else `--framework` names; a note says what the rows are.
 
 mod columns;
+mod memory;
 pub(crate) mod python;
 
 pub use columns::advice;
@@ -24,11 +26,12 @@ use crate::data::FormatSet;
 use crate::roofline::with_share_of_copy;
 use anyhow::Result;
 use columns::measurement;
+use memory::TurnMemory;
 use wellread_loader::{Dataset, ItemContext};
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::interleave::Turn;
 use wellread_measure::samples::Samples;
-use wellread_model::{tensor_from_slice_copy, tensor_from_vec};
+use wellread_model::{TensorHandle, tensor_from_slice_copy_into, tensor_from_vec};
 use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_trace::{Kind, span};
 
@@ -100,6 +103,7 @@ fn convert(
     let rows = rows_of(Access::Random, n, session.config, round);
     let dataset = Dataset::from_store(session.open(set)?);
     let mut context = ItemContext::new();
+    let mut memory = TurnMemory::new();
     let (mut array_s, mut conversion_s) = (Samples::new(), Samples::new());
     let (mut copied, mut verified) = (0usize, true);
     let whole = Stopwatch::start();
@@ -107,17 +111,14 @@ fn convert(
         if array_s.len() >= MIN_IMAGES && whole.elapsed() > share {
             break;
         }
+        memory.prepare(dataset.row_info(row)?.shape.pixels())?;
         let clock = Stopwatch::start();
-        // A new array for each image on both paths: the one without copy gives its array away.
-        let mut array: Vec<f32> = Vec::new();
+        let mut array = memory.take();
         let shape = dataset.sample_into(row, &recipe, &mut array, &mut context)?;
         let have_array = clock.elapsed();
         let dims = [1, shape.t() * shape.c() * shape.z(), shape.y(), shape.x()];
         let converting = span(Kind::Convert).with(size_of_val(array.as_slice()) as u64, 0);
-        let tensor = match path {
-            TensorPath::Copy => tensor_from_slice_copy(&array, dims)?,
-            TensorPath::ZeroCopy => tensor_from_vec(array, dims)?,
-        };
+        let tensor = tensor_of(path, array, dims, &mut memory)?;
         drop(converting);
         let have_tensor = clock.elapsed();
         array_s.push(have_array);
@@ -125,9 +126,27 @@ fn convert(
         copied += tensor.copied_bytes();
         let _verify = span(Kind::Verify).with(1, 0);
         verified &= session.expected.agrees(Preset::None, row, tensor.values(), full);
+        memory.give_tensor(tensor);
     }
     let copied = copied as f64 / array_s.len().max(1) as f64;
     Ok(Measurement { verified, ..measurement(&array_s, &conversion_s, copied) })
+}
+
+/// The tensor of an array; of the path that copies, the array's memory is free again.
+fn tensor_of(
+    path: TensorPath,
+    array: Vec<f32>,
+    dims: [usize; 4],
+    memory: &mut TurnMemory,
+) -> Result<TensorHandle> {
+    match path {
+        TensorPath::Copy => {
+            let tensor = tensor_from_slice_copy_into(memory.take(), &array, dims)?;
+            memory.give(array);
+            Ok(tensor)
+        }
+        TensorPath::ZeroCopy => Ok(tensor_from_vec(array, dims)?),
+    }
 }
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {

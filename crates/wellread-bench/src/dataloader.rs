@@ -75,6 +75,9 @@ fn run(session: &Session<'_>) -> Result<Results> {
                     ("batch_size", Cell::from(batch_size)),
                     ("workers", Cell::from(workers)),
                 ];
+                if config.crops > 1 {
+                    keys.push(("crops", Cell::from(config.crops)));
+                }
                 if config.loader_caches != [Cache::None] {
                     keys.push(("cache", Cell::from(cache.to_string())));
                 }
@@ -116,6 +119,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     results.notes.extend(notes);
     results.notes.extend(lowered.into_inner());
     results.notes.extend(traffic::uncounted(&results.table));
+    results.notes.extend(crops::note(config.crops));
     Ok(results)
 }
 

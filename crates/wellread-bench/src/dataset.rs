@@ -245,12 +245,40 @@ fn single_images(table: &Table, judge: &Judge) -> Option<Finding> {
             name(second)
         )
     } else {
+        let none = compared.no_verdict(&name(first), &name(second));
+        // Within a sentence.
+        let none = none.strip_prefix("It is").map_or_else(|| none.clone(), |rest| format!("it is{rest}"));
         format!(
-            "For single images at random: {}; the first is {} the second{}",
-            compared.no_verdict(&name(first), &name(second)),
+            "For single images at random {none}; the first is {} the second{}",
             compared.times(),
             compared.doubt()
         )
     };
     Some(Finding::new(Severity::Info, text, detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wellread_report::row;
+
+    #[test]
+    fn too_early_is_said_within_the_sentence() {
+        let mut table = Table::new("dataset");
+        for (format, rate) in [("tiff", 200.0), ("parquet", 100.0)] {
+            table.push(row![
+                ("format", format),
+                ("access", Access::Random),
+                ("transform", Preset::None),
+                ("cache", Cache::None.name()),
+                ("run", 0),
+                ("samples_per_sec", rate)
+            ]);
+        }
+        let text = single_images(&table, &Judge::new(1, None)).unwrap().text;
+        assert!(
+            text.starts_with("For single images at random it is too early to say which of tiff and"),
+            "{text}"
+        );
+    }
 }

@@ -258,6 +258,19 @@ pub fn check_out(config: &Config) -> Result<()> {
     }
 }
 
+/// What it means that no format has a set, for these reasons.
+fn why_no_set(reasons: &[String]) -> &'static str {
+    let is_full = |reason: &String| {
+        let reason = reason.to_lowercase();
+        ["no space left", "disk full", "quota exceeded"].iter().any(|words| reason.contains(words))
+    };
+    if reasons.iter().any(is_full) {
+        "there is too little space for copies of these images; free some, or name another place by --data-dir"
+    } else {
+        "no format can hold these images"
+    }
+}
+
 fn prepare(
     config: &Config,
     options: &WriteOptions,
@@ -272,10 +285,14 @@ fn prepare(
             checksum::all(&*store, options.jobs, &|| ()).into_iter().collect::<Result<Vec<_>, _>>()?;
         let codec = store.layout().ok().map(|layout| layout.codec);
         let sets = vec![FormatSet { format: store.format(), path: path.clone(), error: None, codec }];
-        let whole = if cells.is_some() { "cells" } else { "images" };
-        let what =
-            images.map_or(whole.to_owned(), |images| format!("planes of the {}", counted(images, "image")));
-        let about = format!("{} {what} of {}, as they lie there", expected.len(), path.display());
+        let whole = if cells.is_some() { "cell" } else { "image" };
+        let what = match images {
+            Some(images) => {
+                format!("{} of the {}", counted(expected.len(), "plane"), counted(images, "image"))
+            }
+            None => counted(expected.len(), whole),
+        };
+        let about = format!("{what} of {}, as they lie there", path.display());
         let planes = images.is_some();
         return Ok(Prepared { folder: config.out.clone(), sets, expected, about, planes });
     }
@@ -284,7 +301,7 @@ fn prepare(
     let mut prepared = data::prepare_in_thread(&folder, &config.source, &formats, options, progress)?;
     if prepared.sets.iter().all(|s| s.error.is_some()) {
         let reasons: Vec<_> = prepared.sets.iter().filter_map(|s| s.error.clone()).collect();
-        bail!("no format can hold these images: {}", reasons.join("; "));
+        bail!("{}: {}", why_no_set(&reasons), reasons.join("; "));
     }
     if config.formats.iter().any(|name| name == "all") {
         prepared.sets.extend(data::absent_sets(&folder));
@@ -331,4 +348,21 @@ fn begin<'a>(
                 format!("{} is damaged or was changed ({remedy})", first.path.display())
             })?;
     Ok(session)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::why_no_set;
+
+    #[test]
+    fn a_full_disk_is_not_told_as_images_that_no_format_can_hold() {
+        let reasons = |all: &[&str]| all.iter().map(|&reason| reason.to_owned()).collect::<Vec<_>>();
+        let full = reasons(&[
+            "data/images.parquet: cannot write: No space left on device (os error 28)",
+            "data/tiff: stopped with the others",
+        ]);
+        assert!(why_no_set(&full).starts_with("there is too little space"));
+        let refused = reasons(&["png holds planes alone", "tiff: 65 planes are too many"]);
+        assert_eq!(why_no_set(&refused), "no format can hold these images");
+    }
 }

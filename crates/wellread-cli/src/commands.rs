@@ -20,6 +20,7 @@ pub mod plate;
 pub mod processes;
 pub mod program;
 pub mod recipe;
+mod recorded_paths;
 pub mod report;
 mod size;
 pub mod stats;

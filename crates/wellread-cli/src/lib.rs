@@ -89,10 +89,19 @@ impl Command {
     }
 }
 
-/// Parses the arguments; a negative number is a value that is refused, not an unknown option.
+/// Parses the arguments; a negative number is a value that is refused, not an unknown option. Options of `compare` may stand behind
+/// the results of B.
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let command = Cli::command().mut_subcommands(|c| c.allow_negative_numbers(true));
-    Cli::from_arg_matches(&command.try_get_matches_from(args)?)
+    let args: Vec<OsString> = args.into_iter().collect();
+    let mut command = Cli::command().mut_subcommands(|c| c.allow_negative_numbers(true));
+    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(&args)?)?;
+    let Command::Compare(compare) = &cli.command else { return Ok(cli) };
+    let Some(known) = command.find_subcommand("compare").filter(|_| compare.has_options_behind_results())
+    else {
+        return Ok(cli);
+    };
+    let args = commands::compare::options_first(&args, known);
+    Cli::from_arg_matches(&command.try_get_matches_from_mut(args)?)
 }
 
 /// Parses a command that is not typed but was recorded, or is of a recipe: its words, without the program's name.

@@ -80,7 +80,14 @@ pub struct Series {
     /// Where the level changed; `at` is an index into the above.
     pub changes: Vec<Change>,
     #[serde(skip)]
-    pixels: Option<String>,
+    pub(crate) pixels: Option<String>,
+}
+
+impl Series {
+    /// Whether both were measured on one machine and the same pixels.
+    pub(crate) fn is_measured_like(&self, other: &Self) -> bool {
+        self.machine == other.machine && self.pixels == other.pixels
+    }
 }
 
 /// A change of level.

@@ -68,6 +68,7 @@ const VERSION_SECTIONS: [&str; 3] = ["engines", "frameworks", "commits"];
 /// Parts of the configuration that say where things are, or how long was measured; neither changes what is measured.
 const IGNORED_SETTINGS: &[&str] = &[
     "command",
+    "working_folder",
     "out",
     "output",
     "output_dir",
@@ -118,11 +119,22 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
         push("what it was measured on", a, b, Weight::Caution);
     }
     let both = machines == [true; 2];
+    // A path from the folder of a run, and the same one with the folder before it, are one path.
+    let folders: Vec<String> = [a, b]
+        .into_iter()
+        .filter_map(|results| results.detail("/configuration/working_folder")?.as_str())
+        .map(|folder| format!("{}/", folder.trim_end_matches('/')))
+        .filter(|folder| folder.len() > 1)
+        .collect();
+    let plain = |value: Option<&Value>| {
+        value.map(|value| folders.iter().fold(value.to_string(), |text, folder| text.replace(folder, "")))
+    };
+    let differ = |a: Option<&Value>, b: Option<&Value>| a != b && plain(a) != plain(b);
     for (what, pointer, weight) in
         COMPARED_FACTS.iter().filter(|fact| both || !fact.1.starts_with("/environment/"))
     {
         let (a, b) = (a.detail(pointer), b.detail(pointer));
-        if a != b {
+        if differ(a, b) {
             // A checksum that is missing cannot vouch, but does not say that the pixels are others either.
             let unknown = a.is_none() || b.is_none();
             let weight = if unknown { Weight::Caution.max(*weight) } else { *weight };
@@ -135,7 +147,7 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
     if let (Some(a), Some(b)) = (part(a, "configuration"), part(b, "configuration")) {
         for (key, value) in a.iter().filter(|(key, _)| !IGNORED_SETTINGS.contains(&key.as_str())) {
             // What a version cannot be asked for yet is no difference.
-            if let Some(other) = b.get(key).filter(|other| *other != value) {
+            if let Some(other) = b.get(key).filter(|other| differ(Some(value), Some(*other))) {
                 push(&format!("configuration: {key}"), shown(value), shown(other), Weight::Caution);
             }
         }
@@ -225,6 +237,21 @@ mod tests {
         let found = differences(&a, &no_sum);
         assert_eq!((found.len(), found[0].weight), (1, Weight::Caution), "{found:?}");
         assert_eq!(machine(&a), "fast");
+    }
+
+    #[test]
+    fn a_path_from_the_folder_of_a_run_is_the_same_with_the_folder_before_it() {
+        let of = |folder: &str, path: &str, steps: i32| {
+            results(&json!({"images": format!("3 images of {path}"),
+                "configuration": {"working_folder": folder, "source": {"input": path}, "steps": steps}}))
+        };
+        let old = of("/data/a", "set/tiff", 5);
+        assert!(names(&old, &of("/home/b", "/data/a/set/tiff", 5)).is_empty());
+        assert!(names(&old, &of("/", "set/tiff", 5)).is_empty());
+        assert_eq!(
+            names(&old, &of("/home/b", "/data/c/set/tiff", 6)),
+            ["images", "configuration: source", "configuration: steps"]
+        );
     }
 
     #[test]

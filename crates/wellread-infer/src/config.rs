@@ -79,6 +79,9 @@ pub struct Config {
     pub server: Vec<OsString>,
     /// The command as typed, for the record.
     pub command: String,
+    /// The folder that it was run in: relative paths are from there.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize_option")]
+    pub working_folder: Option<PathBuf>,
     /// The recipe that this run is a part of, whole.
     pub recipe: Option<serde_json::Value>,
 }
@@ -112,6 +115,7 @@ impl Default for Config {
             model_dir: model_dir(),
             server: Vec::new(),
             command: String::new(),
+            working_folder: None,
             recipe: None,
         }
     }

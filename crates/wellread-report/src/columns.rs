@@ -27,6 +27,7 @@ const KEYS: &[&str] = &[
     "compression",
     "layout",
     "batch_size",
+    "crops",
     "workers",
     "threads",
     "prefetch",
@@ -105,7 +106,7 @@ const NAMED_QUANTITIES: &[(&str, &str, Unit, Better)] = &[
     ("seconds", "time", Unit::Seconds, Better::Lower),
     ("images_per_s", "throughput", Unit::PerSecond("images"), Better::Higher),
     ("images_per_sec", "throughput", Unit::PerSecond("images"), Better::Higher),
-    ("samples_per_sec", "throughput", Unit::PerSecond("samples"), Better::Higher),
+    ("samples_per_sec", "throughput", Unit::PerSecond("images"), Better::Higher),
     ("throughput_ips", "throughput of a round", Unit::PerSecond("images"), Better::Higher),
     ("numpy_p50_s", "pixels to array, p50", Unit::Seconds, Better::Lower),
     ("conversion_p50_s", "array to tensor, p50", Unit::Seconds, Better::Lower),
@@ -180,7 +181,7 @@ pub fn quantity(column: &str) -> Quantity {
     #[rustfmt::skip]
     let endings: [(&str, Unit, Better); 10] = [
         ("images_per_sec", Unit::PerSecond("images"), Better::Higher),
-        ("samples_per_sec", Unit::PerSecond("samples"), Better::Higher),
+        ("samples_per_sec", Unit::PerSecond("images"), Better::Higher),
         ("_per_sec", Unit::PerSecond(""), Better::Higher),
         ("_per_s", Unit::PerSecond(""), Better::Higher),
         ("_s", Unit::Seconds, Better::Lower),
@@ -304,7 +305,7 @@ mod tests {
     fn endings_explain_new_columns() {
         assert_eq!(quantity("decode_p50_s").unit, Unit::Seconds);
         assert_eq!(quantity("decode_p50_s").label, "decode p50");
-        assert_eq!(quantity("torch_samples_per_sec").unit, Unit::PerSecond("samples"));
+        assert_eq!(quantity("torch_samples_per_sec").unit, Unit::PerSecond("images"));
         assert_eq!(quantity("torch_samples_per_sec").label, "torch throughput");
         assert_eq!(quantity("weird").unit, Unit::Plain(""));
     }

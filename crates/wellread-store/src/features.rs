@@ -197,8 +197,8 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
     let columns = table.as_ref().map_or(&[][..], RecordBatch::columns);
     let rows = table.as_ref().map_or(0, RecordBatch::num_rows);
     if rows != source.len() {
-        let images = source.len();
-        return Err(Error::new(source.path(), format_args!("columns of {rows} rows beside {images} images")));
+        let (rows, images) = (counted(rows, "row"), counted(source.len(), "image"));
+        return Err(Error::new(source.path(), format_args!("columns of {rows} beside {images}")));
     }
     let key = |row| key_of(&columns.iter().map(|column| key_at(column, row)).collect::<Vec<_>>());
     Ok((0..source.len()).map(key).collect())

@@ -51,6 +51,9 @@ pub struct Config {
     pub cache: PathBuf,
     /// The command as typed, for the record.
     pub command: String,
+    /// The folder that it was run in: relative paths are from there.
+    #[serde(serialize_with = "wellread_measure::path_text::serialize_option")]
+    pub working_folder: Option<PathBuf>,
     /// The recipe that this run is a part of, whole.
     pub recipe: Option<serde_json::Value>,
 }

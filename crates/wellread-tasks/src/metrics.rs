@@ -32,7 +32,9 @@ pub fn metrics(
     ran: &FinishedProcess,
 ) -> Map<String, Value> {
     let mut metrics = Map::new();
-    let peak = ran.peak.bytes.map(|bytes| bytes as f64 / MEGABYTE);
+    // What the program itself tells may have come between two looks at it.
+    let told = said.phases.iter().filter_map(|(_, phase)| phase.peak_memory_mb);
+    let peak = ran.peak.bytes.map(|bytes| bytes as f64 / MEGABYTE).into_iter().chain(told).reduce(f64::max);
     let (total, measured_by) = match said.phase(mode.total()) {
         Some(phase) => (phase.clone(), "the task's own timer"),
         None => (elapsed(ran.wall_seconds), "wall time of the process"),
@@ -248,6 +250,23 @@ mod tests {
         for path in ["/batch_breakdown/first_batch_forward/elapsed_seconds", "/inference_info/num_batches"] {
             assert_eq!(m.pointer(path), Some(&Value::Null), "{path}");
         }
+    }
+
+    #[test]
+    fn the_peak_is_no_less_than_what_the_program_tells() {
+        let peak = |seen: Option<u64>, told: &[f64]| {
+            let mut said = PhaseReport::default();
+            for &mb in told {
+                said.phases.push(("own".into(), Phase { peak_memory_mb: Some(mb), ..elapsed(1.0) }));
+            }
+            let mut ran = ran();
+            ran.peak.bytes = seen;
+            Value::from(metrics(Mode::Train, None, &said, &ran))["process"]["peak_memory_mb"].as_f64()
+        };
+        assert_eq!(peak(Some(390_000), &[40.0, 812.0, 60.0]), Some(812.0));
+        assert_eq!(peak(Some(900_000_000), &[812.0]), Some(900.0));
+        assert_eq!(peak(None, &[5.0]), Some(5.0));
+        assert_eq!(peak(None, &[]), None);
     }
 
     #[test]

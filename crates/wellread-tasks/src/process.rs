@@ -21,6 +21,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use wellread_measure::memory::PeakSource;
 use wellread_measure::{PeakGuard, PeakMemory, process};
 
 /// How often is looked whether the process has ended: as exact as wall time can be.
@@ -152,7 +153,7 @@ fn run_counting(
     wellread_worker::process::prefer_to_lose(running.child.id());
     let peak = PeakGuard::of_tree(running.child.id(), MEMORY_POLL_INTERVAL);
     let (status, wall) = wait(&mut running.child, begin, timeout)?;
-    let peak = peak.stop();
+    let peak = seen(peak.stop());
     drop(running);
     let lack_of_memory = killed() > killed_before;
     let end = match status {
@@ -160,6 +161,15 @@ fn run_counting(
         Some(status) => exit_reason(status, lack_of_memory),
     };
     Ok(FinishedProcess { end, wall_seconds: wall.as_secs_f64(), peak, lack_of_memory })
+}
+
+/// The peak, where the process was looked at after its start: the first look is at a program that is not loaded yet.
+fn seen(peak: PeakMemory) -> PeakMemory {
+    if !matches!(peak.source, PeakSource::TreeSamples { samples: ..=1, .. }) {
+        return peak;
+    }
+    let reason = "the process ended before its memory could be looked at".to_owned();
+    PeakMemory { bytes: None, at_start: None, source: PeakSource::Unavailable { reason } }
 }
 
 /// Waits for the end, or until the time is over: then there is no status.

@@ -4,6 +4,7 @@ use crate::comparison::Comparison;
 use crate::results::{Entry, brief};
 use crate::suite::Outcome;
 use serde_json::{Map, Value};
+use wellread_measure::samples::median;
 use wellread_report::{Table, row};
 
 /// The main figures of a task; `None` is what it does not report.
@@ -21,7 +22,7 @@ pub struct Figures {
     pub loading: Option<f64>,
     /// Seconds of a training step in the steady state, or of a forward pass.
     pub step: Option<f64>,
-    /// Peak memory of the process and all it starts, in MB.
+    /// Peak memory of the process and all it starts, in MB: the median of the runs.
     pub memory_mb: Option<f64>,
     /// Largest peak memory of the GPU that any phase of any run reports, in MB.
     pub gpu_memory_mb: Option<f64>,
@@ -35,6 +36,8 @@ impl Figures {
         let steady = |names: &[&str]| {
             names.iter().find_map(|name| number(&entry.statistics, &[name, "steady", "p50"]))
         };
+        let peaks: Vec<f64> =
+            entry.good().filter_map(|run| number(&run.metrics, &["process", "peak_memory_mb"])).collect();
         let phases = entry.good().flat_map(|repeat| &repeat.said.phases);
         Self {
             good,
@@ -43,7 +46,7 @@ impl Figures {
             first_epoch: metric(&["epoch_breakdown", "first_epoch", "elapsed_seconds"]),
             loading: steady(&["batch_loading"]),
             step: steady(&["batch_step", "batch_forward"]),
-            memory_mb: metric(&["process", "peak_memory_mb"]),
+            memory_mb: median(&peaks),
             gpu_memory_mb: phases.filter_map(|(_, phase)| phase.peak_gpu_memory_mb).reduce(f64::max),
         }
     }

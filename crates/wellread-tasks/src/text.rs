@@ -1,6 +1,6 @@
 //! Tables for a terminal, at most 100 columns wide.
 
-use crate::comparison::Comparison;
+use crate::comparison::{Comparison, PhaseComparison};
 use crate::plan::Planned;
 use crate::results::brief;
 use crate::suite::Outcome;
@@ -93,10 +93,8 @@ pub fn compared(comparisons: &[Comparison]) -> String {
                 (Some(low), Some(high)) => format!("{low:.3}–{high:.3}"),
                 _ => "–".to_owned(),
             };
-            let repeated = if phase.repeated { " (per batch)" } else { "" };
-            let repeated = if phase.phase == "epoch" { " (each)" } else { repeated };
             lines.push(vec![
-                format!("{}{repeated}", short(&phase.phase, 26)),
+                format!("{}{}", short(&phase.phase, 26), per(phase)),
                 Unit::Seconds.format(phase.baseline_seconds),
                 Unit::Seconds.format(phase.seconds),
                 format!("{:.3}", phase.ratio.estimate),
@@ -115,6 +113,16 @@ pub fn compared(comparisons: &[Comparison]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// What a time of a phase is of, where it is not of the whole run. A program's own phases that repeat may do so with anything.
+fn per(phase: &PhaseComparison) -> &'static str {
+    match phase.phase.as_str() {
+        _ if !phase.repeated => "",
+        "validation" => " (per epoch)",
+        name if name.starts_with("batch_") => " (per batch)",
+        _ => " (each)",
+    }
 }
 
 /// Lines as a table, the first so many columns to the left and the others to the right. A line that ends early ends in
@@ -184,6 +192,27 @@ fn wrap(text: &str, indent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comparison::Ratio;
+    use wellread_measure::Verdict;
+
+    #[test]
+    fn a_phase_says_what_its_time_is_of() {
+        let phase = |name: &str, repeated: bool| PhaseComparison {
+            phase: name.to_owned(),
+            repeated,
+            baseline_seconds: 1.0,
+            seconds: 1.0,
+            ratio: Ratio { estimate: 1.0, low: None, high: None },
+            runs: [3, 3],
+            p_value: None,
+            verdict: Verdict::NoDifference,
+        };
+        assert_eq!(per(&phase("batch_step", true)), " (per batch)");
+        assert_eq!(per(&phase("validation", true)), " (per epoch)");
+        assert_eq!(per(&phase("epoch", true)), " (each)");
+        assert_eq!(per(&phase("own", true)), " (each)");
+        assert_eq!((per(&phase("total_training", false)), per(&phase("validation", false))), ("", ""));
+    }
 
     #[test]
     fn tables_fit_and_line_up() {

@@ -163,6 +163,9 @@ fn ratio_of_one(x: &[f64], y: &[f64]) -> Option<Interval> {
     })
 }
 
+/// How far a ratio of medians may lie from the median of the rounds' ratios without a word: what rounding hides.
+const MAX_OFF: f64 = 0.02;
+
 impl Comparison {
     /// Whether the first is larger beyond doubt.
     pub(crate) fn is_clear(&self) -> bool {
@@ -176,6 +179,16 @@ impl Comparison {
             Verdict::TooFew(_) => format!("{} times", number(i.estimate)),
             _ => format!("{} ({}–{}) times", number(i.estimate), number(i.low), number(i.high)),
         }
+    }
+
+    /// What is to be said of the second where its median, beside that of the first, would give another ratio than the rounds, each of
+    /// which has its own: empty where both are about the same.
+    pub(crate) fn by_rounds(&self, first: f64, second: f64, unit: &str) -> String {
+        let off = (first / second / self.ratio.estimate - 1.0).abs();
+        if off <= MAX_OFF {
+            return String::new();
+        }
+        format!(" round by round (in the median {} {unit})", number(second))
     }
 
     /// How a sentence begins that gives no verdict on two formats.
@@ -202,6 +215,27 @@ mod tests {
     use super::*;
     use crate::core::series::series;
     use wellread_report::{Table, row};
+
+    #[test]
+    fn a_ratio_of_rounds_that_medians_do_not_show_says_what_it_is() {
+        let table = |second: [f64; 7]| {
+            let mut table = Table::new("dataloader");
+            for (format, rates) in
+                [("tiff", [100.0, 110.0, 120.0, 141.0, 150.0, 160.0, 170.0]), ("own", second)]
+            {
+                for (run, rate) in rates.into_iter().enumerate() {
+                    table.push(row![("format", format), ("run", run), ("samples_per_sec", rate)]);
+                }
+            }
+            let of = series(&table, &[], "samples_per_sec", |_| true);
+            let compared = Judge::new(1, None).compare(&of[0], &of[1]).unwrap();
+            compared.by_rounds(of[0].median(), of[1].median(), "images/s")
+        };
+        // In most rounds the first is a quarter faster, and the medians are those of different rounds.
+        let crossed = table([80.0, 88.0, 96.0, 150.0, 140.0, 180.0, 136.0]);
+        assert_eq!(crossed, " round by round (in the median 136 images/s)");
+        assert_eq!(table([50.0, 55.0, 60.0, 70.5, 75.0, 80.0, 85.0]), "");
+    }
 
     #[test]
     fn rounds_that_one_lacks_are_left_out_of_both() {

@@ -19,6 +19,11 @@ pub(crate) fn columns(before: &CacheReport, after: &CacheReport) -> [(&'static s
     ]
 }
 
+/// What the rates of a table count: crops, where it has several of each image.
+pub(super) fn counted_per_s(table: &Table) -> &'static str {
+    if table.column("crops").is_some() { "crops/s" } else { "images/s" }
+}
+
 /// The policies of `--loader-cache`, each with its best number of workers, and its cost.
 pub(crate) fn finding(table: &Table, judge: &Judge) -> Option<Finding> {
     let batch = telling_batch_size(table)?;
@@ -41,7 +46,7 @@ pub(crate) fn finding(table: &Table, judge: &Judge) -> Option<Finding> {
         };
         let cost = cost(table, policy, rows).map_or(String::new(), |cost| format!(", {cost}"));
         let threads = crate::core::words::workers(workers);
-        format!("{policy} {}{interval} images/s ({threads}){cost}", number(s.median()))
+        format!("{policy} {}{interval} {} ({threads}){cost}", number(s.median()), counted_per_s(table))
     });
     let what = if best.len() == 1 { "The cache" } else { "Caches" };
     let text = format!("{what} for {format}, in later epochs: {}", each.collect::<Vec<_>>().join("; "));

@@ -10,6 +10,13 @@ use anyhow::Result;
 use wellread_image::Shape;
 use wellread_loader::{Batch, Dataset, ItemContext, Loader, Placement, Transform};
 
+/// What the figures count where there are several crops of each image.
+pub(super) fn note(crops: usize) -> Option<String> {
+    (crops > 1).then(|| {
+        format!("dataloader: rates, limits and sizes of batches count crops, {crops} of each image, and not images")
+    })
+}
+
 /// Compares crops with parts of whole images.
 pub(crate) struct Check<'s> {
     session: &'s Session<'s>,

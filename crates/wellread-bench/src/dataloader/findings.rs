@@ -1,6 +1,6 @@
 //! What the table of the data loader says: the fastest format, the best number of workers, what binds.
 
-use super::caching;
+use super::caching::{self, counted_per_s};
 use crate::core::judge::{Judge, Ranked, ranked};
 use crate::core::series::{Series, by_median, series, telling_batch_size};
 use crate::core::words::{number, with_codec, workers};
@@ -41,7 +41,8 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     }
     let first = best.first()?;
     let name = |s: &Series| with_codec(table, &s.format);
-    let rate = |s: &Series| format!("{}{} images/s", number(s.median()), judge.interval(&s.values, number));
+    let unit = counted_per_s(table);
+    let rate = |s: &Series| format!("{}{} {unit}", number(s.median()), judge.interval(&s.values, number));
     let about = format!("{} in batches of {batch} with {}", rate(first), workers(&first.label));
     let mut detail = best
         .iter()
@@ -169,7 +170,7 @@ fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {
         let Some((bound, limit)) = limit_of(table, batch, &s) else { continue };
         let share = s.median() / limit;
         let name = with_codec(table, &s.format);
-        let with = format!("({} images/s with {})", number(limit), workers(&s.label));
+        let with = format!("({} {} with {})", number(limit), counted_per_s(table), workers(&s.label));
         let text = if share > 1.0 {
             format!("{name} is bound by none of the limits measured here: it exceeds {bound} alone {with}")
         } else {
@@ -187,6 +188,27 @@ fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::findings::two_formats;
+
+    #[test]
+    fn crops_are_called_crops() {
+        let text = |crops: Option<i64>| {
+            let table = two_formats(7, &[("epoch_s", 1.0)]);
+            let mut counted = Table::new("dataloader");
+            for row in 0..table.rows() {
+                let mut cells: Vec<_> = table
+                    .columns()
+                    .iter()
+                    .map(|c| (c.name().to_owned(), table.cell(c.name(), row)))
+                    .collect();
+                cells.extend(crops.map(|crops| ("crops".to_owned(), crops.into())));
+                counted.push(cells);
+            }
+            fastest_loader(&counted, &Judge::new(1, None)).unwrap().text
+        };
+        assert!(text(None).contains(" images/s in batches"), "{}", text(None));
+        let crops = text(Some(4));
+        assert!(crops.contains(" crops/s in batches") && !crops.contains("images/s"), "{crops}");
+    }
 
     /// A card that asks for more measuring is no good news: of epochs that are mostly the starting of threads.
     #[test]

@@ -113,11 +113,12 @@ fn loaders(table: &Table, judge: &Judge) -> Vec<Finding> {
                     }
                     let (first, second) = if ahead { (own, peer) } else { (peer, own) };
                     lines.push(format!(
-                        "{format}: {} {} images/s, {} {}{}{beside}",
+                        "{format}: {} {} images/s, {} {}{}{}{beside}",
                         name(first),
                         number(first.median()),
                         compared.times(),
                         name(second),
+                        compared.by_rounds(first.median(), second.median(), "images/s"),
                         compared.doubt()
                     ));
                 }
@@ -201,6 +202,10 @@ fn no_ops(table: &Table) -> Vec<Finding> {
                 };
                 list.push(path.text());
             }
+        }
+        // Where none of a framework's conversions was measured, there is nothing to list.
+        if free.is_empty() && copying.is_empty() && sometimes.is_empty() {
+            continue;
         }
         let none = |list: Vec<String>| if list.is_empty() { "none".to_owned() } else { list.join(", ") };
         let sometimes = if sometimes.is_empty() {
@@ -348,6 +353,31 @@ mod tests {
             found[0]
                 .text
                 .ends_with("pytorch: these do not: zero_copy; these do: copy; sometimes: dlpack, asarray"),
+            "{}",
+            found[0].text
+        );
+    }
+
+    #[test]
+    fn conversions_that_were_not_measured_are_no_finding() {
+        let mut table = Table::new("conversion");
+        let left_out = |framework: &str| {
+            row![
+                ("format", "tiff"),
+                ("framework", framework),
+                ("path", "copy"),
+                ("status", "unavailable"),
+                ("reason", "left out for want of time")
+            ]
+        };
+        table.push(left_out("pytorch"));
+        assert!(all(std::slice::from_ref(&table), &BTreeMap::new(), 1, "").is_empty());
+        table.push(left_out("jax"));
+        table.push(row![("format", "tiff"), ("framework", "jax"), ("path", "dlpack"), ("copied", NEVER)]);
+        let found = all(&[table], &BTreeMap::new(), 1, "");
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].text.ends_with("tensor: jax: these do not: dlpack; these do: none"),
             "{}",
             found[0].text
         );

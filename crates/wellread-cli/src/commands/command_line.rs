@@ -7,6 +7,7 @@
 
 use serde_json::Value;
 use std::cell::RefCell;
+use std::path::PathBuf;
 
 /// The recipe that is being run, for those that record what they were asked.
 #[derive(Clone)]
@@ -43,6 +44,11 @@ fn typed() -> Vec<String> {
 /// The command as typed, or as a recipe has it, with the program's name instead of its path.
 pub fn command_line() -> String {
     current().map_or_else(|| joined(typed()), |current| current.command)
+}
+
+/// The folder that the command is run in, which relative paths of its line are from.
+pub fn working_folder() -> Option<PathBuf> {
+    std::env::current_dir().ok()
 }
 
 /// Words as one line that a shell, and [`split`], take apart again.

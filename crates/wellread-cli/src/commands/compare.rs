@@ -3,6 +3,7 @@
 use super::{parse_positive, parse_share};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use serde_json::json;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wellread_compare::revisions::{self, Revisions};
 use wellread_compare::{Comparison, Options, Results, compare, figure, history, sides, text};
@@ -74,6 +75,46 @@ enum ComparedInputs<'a> {
     Results(Vec<&'a str>, Vec<&'a str>),
     /// A commit of each.
     Revisions([&'a str; 2]),
+}
+
+impl Args {
+    /// Whether options may stand behind the results of B: after -- of two commits come arguments of bench, and nothing is known of
+    /// them.
+    pub fn has_options_behind_results(&self) -> bool {
+        let is_option = |word: &String| word.starts_with('-') && !Path::new(word).exists();
+        self.given.iter().all(|name| Path::new(name).exists()) && self.after.iter().any(is_option)
+    }
+}
+
+/// The words of a command line with the options that `compare` has before its --, wherever they stand.
+pub fn options_first(words: &[OsString], compare: &clap::Command) -> Vec<OsString> {
+    let Some(at) = words.iter().position(|word| word.to_str() == Some("--")) else { return words.to_vec() };
+    let (mut first, mut behind) = (words[..at].to_vec(), vec![words[at].clone()]);
+    let mut rest = words[at + 1..].iter().cloned();
+    while let Some(word) = rest.next() {
+        match word.to_str().and_then(|text| takes_next_word(text, compare)) {
+            None => behind.push(word),
+            Some(takes_next) => {
+                first.push(word);
+                if takes_next {
+                    first.extend(rest.next());
+                }
+            }
+        }
+    }
+    first.extend(behind);
+    first
+}
+
+/// Of a word that is an option of the command, whether the next word is its value.
+fn takes_next_word(word: &str, command: &clap::Command) -> Option<bool> {
+    let (name, has_value) = word.split_once('=').map_or((word, false), |(name, _)| (name, true));
+    let is_meant = |arg: &&clap::Arg| match name.strip_prefix("--") {
+        Some(long) => arg.get_long() == Some(long),
+        None => arg.get_short().is_some_and(|short| name == format!("-{short}")),
+    };
+    let arg = command.get_arguments().find(is_meant)?;
+    Some(arg.get_action().takes_values() && !has_value)
 }
 
 fn failed(error: &anyhow::Error) -> Failure {

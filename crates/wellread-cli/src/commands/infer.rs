@@ -155,6 +155,7 @@ impl Args {
             model_dir: self.model_dir.clone(),
             server,
             command: super::command_line::command_line(),
+            working_folder: super::command_line::working_folder(),
             recipe: super::command_line::current().map(|current| current.text),
         }
     }

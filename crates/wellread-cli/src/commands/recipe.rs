@@ -17,11 +17,12 @@
 //!
 //! `{out}` in a value stands for the results folder of the study, `{recipe}` for the folder that the recipe is in.
 
-use super::command_line::{Current, joined, remove, replace, split, value, with_current};
+use super::command_line::{Current, joined, remove, replace, split, value, with_current, working_folder};
 use super::program::{Parse, Program, Run};
-use super::{distinct, same_place};
+use super::{distinct, recorded_paths, same_place};
 use crate::output::{Failure, Outcome, Ui};
 use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wellread_compare::{Results, coverage, provenance};
 use wellread_measure::{path_text, to_stderr};
@@ -180,7 +181,8 @@ fn texts(value: &toml::Value, key: &str) -> Result<Vec<String>, String> {
 #[command(after_help = "\
 Repeats the run of bench, infer or tasks that a summary.json is of, into a folder beside the old
 one, and says which versions, hardware and settings differ. Then `wellread compare` says what became
-faster or slower.
+faster or slower. Relative paths are those of the folder that the run was in, which its summary.json
+names, where they are there, else of this folder. Other pixels than then end with code 1.
 
 Example:
   wellread rerun results/summary.json --out again")]
@@ -211,13 +213,10 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     let target = words.first().and_then(|first| COMMANDS.iter().find(|(name, _)| name == first)?.1);
     let target = target
         .ok_or_else(|| failed(format!("cannot run {line:?} again; only bench, infer and tasks can be")))?;
-    let name = folder
-        .canonicalize()
-        .ok()
-        .and_then(|path| path.file_name().map(|n| n.to_string_lossy().into_owned()));
-    let beside = || folder.join("..").join(format!("{}-rerun", name.as_deref().unwrap_or("results")));
-    let out = args.out.clone().unwrap_or_else(beside);
+    let out = args.out.clone().unwrap_or_else(|| beside(folder));
     check_out(folder, &words, target, &out)?;
+    let there = old.detail("/configuration/working_folder").and_then(Value::as_str).map(Path::new);
+    let lost = recorded_paths::resolve(&mut words, there, &working_folder().unwrap_or_default());
     // The old run's timeline and report are kept, and none of its results are taken over.
     for option in ["trace", "report", "out-report"] {
         remove(&mut words, option);
@@ -232,7 +231,14 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     let run = (program.parse)(&words)
         .map_err(|e| failed(format!("this version does not take its command: {e}")))?;
     let text = old.detail("/configuration/recipe").cloned().unwrap_or_default();
-    with_current(Current { command: command.clone(), text }, || run(program.start.clone(), ui.nested()))?;
+    let done =
+        with_current(Current { command: command.clone(), text }, || run(program.start.clone(), ui.nested()));
+    let with_hint = |why: String| lost.iter().fold(why, |why, hint| format!("{why} {hint}"));
+    done.map_err(|failure| match failure {
+        Failure::Failed(why) => Failure::Failed(with_hint(why)),
+        Failure::Usage(why) => Failure::Usage(with_hint(why)),
+        other => other,
+    })?;
     let results = results(target, &out);
     let new = Results::open(&results).map_err(|e| Failure::Failed(format!("{e:#}")))?;
     let mut differences = provenance::differences(&old, &new);
@@ -243,8 +249,29 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     for difference in &differences {
         ui.say(format!("{} differs: {} then, {} now", difference.what, difference.a, difference.b));
     }
-    ui.hint(format!("Next: wellread compare {} {}", folder.display(), results.display()));
-    ui.document(&json!({ "command": command, "out": path_text::text(&out), "results": path_text::text(&results), "differences": differences }))
+    let next = [folder, &results].map(|path| path.to_string_lossy().into_owned());
+    ui.hint(format!("Next: {}", joined(std::iter::once("compare".to_owned()).chain(next))));
+    ui.document(&json!({ "command": command, "out": path_text::text(&out), "results": path_text::text(&results), "differences": differences }))?;
+    if differences.iter().any(|difference| difference.weight == provenance::Weight::Fatal) {
+        return Err(Failure::Failed(format!(
+            "the pixels are other than those of {}: this is no repetition of it (hint: run it on the images that it was run on)",
+            folder.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The folder beside a folder of results that their repetition goes to.
+fn beside(folder: &Path) -> PathBuf {
+    let named = |name: &OsStr| format!("{}-rerun", name.to_string_lossy());
+    if let Some(name) = folder.file_name() {
+        return folder.with_file_name(named(name));
+    }
+    // Such as . and x/..
+    let place = folder.canonicalize().ok();
+    let name = place.as_deref().and_then(Path::file_name).unwrap_or(OsStr::new("results"));
+    let above = if folder == Path::new(".") { PathBuf::from("..") } else { folder.join("..") };
+    above.join(named(name))
 }
 
 /// Refuses a folder of new results where they would replace those of `folder`, which are repeated and were written by the
@@ -283,6 +310,18 @@ fn results(target: &str, out: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repetition_lies_beside_what_is_repeated_by_a_path_to_be_read() {
+        assert_eq!(beside(Path::new("a b/x")), Path::new("a b/x-rerun"));
+        assert_eq!(beside(Path::new("x")), Path::new("x-rerun"));
+        assert_eq!(beside(Path::new("/data/x/")), Path::new("/data/x-rerun"));
+        let dir = tempfile::tempdir().unwrap();
+        let (x, above) = (dir.path().join("x"), dir.path().join("x/y/.."));
+        std::fs::create_dir_all(x.join("y")).unwrap();
+        assert_eq!(beside(&above), above.join("../x-rerun"));
+        assert!(beside(Path::new(".")).starts_with(".."));
+    }
 
     #[test]
     fn recipes_are_checked_before_anything_is_run() {

@@ -14,24 +14,33 @@ Makes plots and report.html again from the tables and summary.json in a results 
 Example:
   wellread report results")]
 pub struct Args {
-    /// A results folder.
+    /// A results folder, or a file in it such as summary.json.
     dir: PathBuf,
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let failed = |e: wellread_report::Error| Failure::Failed(e.to_string());
-    let input = ReportInput::from_dir(&args.dir).map_err(|error| {
-        let hint = results_within(&args.dir).map(|inner| format!("; {} holds results", inner.display()));
+    let dir = folder_of(&args.dir);
+    let input = ReportInput::from_dir(dir).map_err(|error| {
+        let hint = results_within(dir).map(|inner| format!("; {} holds results", inner.display()));
         Failure::Failed(format!("{error}{}", hint.unwrap_or_default()))
     })?;
-    wellread_report::write_figures(&args.dir, &input).map_err(failed)?;
-    wellread_report::write_report(&args.dir, &input).map_err(failed)?;
-    let path = args.dir.join("report.html");
+    wellread_report::write_figures(dir, &input).map_err(failed)?;
+    wellread_report::write_report(dir, &input).map_err(failed)?;
+    let path = dir.join("report.html");
     ui.document(&serde_json::json!({ "report": text(&path), "tables": input.tables.iter().map(Table::name).collect::<Vec<_>>() }))?;
     if !ui.json {
         ui.say(format!("Report: {}", path.display()));
     }
     Ok(())
+}
+
+/// The folder itself, or that of a file in it.
+fn folder_of(given: &Path) -> &Path {
+    if !given.is_file() {
+        return given;
+    }
+    given.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The newest folder of results in a folder that holds none itself, such as where `infer` makes one for each run.

@@ -102,6 +102,7 @@ impl Args {
             program,
             cache: wellread_worker::cache_folder(),
             command: super::command_line::command_line(),
+            working_folder: super::command_line::working_folder(),
             recipe: super::command_line::current().map(|current| current.text),
         }
     }

@@ -185,6 +185,10 @@ fn all_benchmarks_write_the_files_of_the_contract() {
     // The report can be made again from the results alone.
     fs::remove_file(out.join("report.html")).unwrap();
     json(&["report", arg(&out)]);
+    // A file of the folder is as good as the folder.
+    let of_file = json(&["report", arg(&out.join("summary.json"))]);
+    assert_eq!(of_file["report"], arg(&out.join("report.html")));
+    json(&["report", arg(&out.join("report.html"))]);
     assert!(out.join("report.html").exists());
     // Data that are up to date are used again; stale data are made again.
     let stamp = || fs::metadata(out.join("data/images.parquet")).unwrap().modified().unwrap();
@@ -341,7 +345,7 @@ fn random_crops_are_verified_and_their_amplification_is_told() {
     assert_eq!(rows.len(), 4, "of two rounds with two numbers of workers");
     for row in rows {
         assert_eq!(table.f64("num_samples", row), Some(24.0));
-        assert_eq!(table.f64("prefetch", row), Some(3.0));
+        assert_eq!((table.f64("crops", row), table.f64("prefetch", row)), (Some(2.0), Some(3.0)));
         // A crop's bytes, four to a pixel.
         let rate =
             table.f64("delivered_bytes_per_s", row).unwrap() / table.f64("samples_per_sec", row).unwrap();
@@ -354,6 +358,10 @@ fn random_crops_are_verified_and_their_amplification_is_told() {
         );
         assert!(table.str("bound_by", row).is_none());
     }
+    // What is counted is called so.
+    let findings = summary["report"]["findings"].to_string();
+    assert!(findings.contains(" crops/s in batches of 4"), "{findings}");
+    assert!(!findings.contains("images/s"), "{findings}");
     let missing = rows_with(&table, "unavailable");
     assert!(table.str("reason", missing[0]).unwrap().contains("does not hold 2 crops"));
     let refused = wellread(&["bench", "dataset", "--random-crop", "8x8"]);

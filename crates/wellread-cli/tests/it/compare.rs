@@ -69,6 +69,32 @@ fn a_regression_ends_with_code_three_and_markdown_names_it() {
 }
 
 #[test]
+fn options_may_stand_behind_the_results_of_b() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = side(&dir.path().join("a"), &[("tiff", 1.0)]);
+    let b = side(&dir.path().join("b"), &[("tiff", 1.15)]);
+    let page = dir.path().join("report.md");
+    let run = |more: &[&str]| {
+        let (a, b): (Vec<&str>, Vec<&str>) =
+            (a.iter().map(|p| arg(p)).collect(), b.iter().map(|p| arg(p)).collect());
+        wellread(&[&["compare"], &a[..], &["--"], &b, more].concat())
+    };
+    // As in the help, and in other forms.
+    let done = run(&["--threshold", "20%", "--markdown", arg(&page)]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(fs::read_to_string(&page).unwrap().contains("| tiff random |"));
+    let done = run(&["--json", "--threshold=3%", "-q"]);
+    assert_eq!(done.code, 3, "{}", done.stderr);
+    let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&document["regressions"], &document["rows"][0]["processes_b"]), (&1.into(), &3.into()));
+    // What is no option of compare is no result either; a value that is wrong is told as such.
+    let done = run(&["--images", "3"]);
+    assert!(done.code == 2 && done.stderr.contains("after --"), "{}", done.stderr);
+    let done = run(&["--threshold", "5"]);
+    assert!(done.code == 2 && done.stderr.contains("5%"), "{}", done.stderr);
+}
+
+#[test]
 fn two_runs_of_the_suite_are_compared_with_what_they_were_measured_on() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);

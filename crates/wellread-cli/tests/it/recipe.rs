@@ -61,6 +61,58 @@ fn a_recipe_is_run_whole_and_its_runs_can_be_repeated() {
     assert_eq!(second["configuration"]["recipe"], summary["configuration"]["recipe"]);
 }
 
+#[test]
+fn a_run_is_repeated_from_anywhere_and_not_on_other_pixels() {
+    let dir = tempfile::tempdir().unwrap();
+    let [there, here] = ["the first", "here"].map(|name| dir.path().join(name));
+    fs::create_dir_all(&there).unwrap();
+    fs::create_dir_all(&here).unwrap();
+    let run = |folder: &Path, args: &[&str]| {
+        let done = wellread_in(folder, args);
+        (done.code, done.stdout, done.stderr)
+    };
+    let (code, _, err) =
+        run(&there, &["generate", "set", "--images", "4", "--size", "16x16", "--formats", "tiff"]);
+    assert_eq!(code, 0, "{err}");
+    let options = ["--access", "random", "--transform", "none", "--cache", "none", "--samples", "4"];
+    let bench = ["bench", "dataset", "--input", "set/tiff", "--in-place", "--repeats", "2", "--out", "old"];
+    let (code, _, err) = run(&there, &[&bench[..], &options].concat());
+    assert_eq!(code, 0, "{err}");
+    let old = summary(&there.join("old"));
+    let folder = Path::new(old["configuration"]["working_folder"].as_str().unwrap());
+    assert_eq!(folder.canonicalize().unwrap(), there.canonicalize().unwrap());
+    // The input is named by its path from there, and the new results are here.
+    let from_here = there.join("old");
+    let (code, out, err) = run(&here, &["rerun", arg(&from_here), "--out", "new"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("the first/set/tiff"), "{out}");
+    assert!(!out.contains("configuration: source differs"), "{out}");
+    assert_eq!(summary(&here.join("new"))["pixel_checksum"], old["pixel_checksum"]);
+    // What is said next can be pasted: the folder has a space.
+    let next = err.split("Next: ").nth(1).unwrap();
+    let line = next.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(line.starts_with(&format!("wellread compare '{}' new", arg(&from_here))), "{err}");
+    // The default folder lies beside the old one, by a path without detours.
+    let (code, _, err) = run(&there, &["rerun", "old"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(there.join("old-rerun/summary.json").is_file() && err.contains("compare old old-rerun"), "{err}");
+    // Other pixels than those of the run.
+    let mut other = old.clone();
+    other["pixel_checksum"] = "00".repeat(32).into();
+    fs::write(there.join("old/summary.json"), other.to_string()).unwrap();
+    let (code, out, err) = run(&here, &["rerun", arg(&from_here), "--out", "other"]);
+    assert_eq!(code, 1, "{err}");
+    assert!(
+        out.contains("checksum of the pixels differs") && err.contains("pixels are other"),
+        "{out} {err}"
+    );
+    // In neither folder: both are named.
+    fs::rename(there.join("set"), there.join("moved")).unwrap();
+    let (code, _, err) = run(&here, &["rerun", arg(&from_here), "--out", "gone"]);
+    assert_ne!(code, 0, "{err}");
+    assert!(err.contains("--input set/tiff is neither in") && err.contains("the first"), "{err}");
+}
+
 fn summary(folder: &Path) -> Value {
     serde_json::from_slice(&fs::read(folder.join("summary.json")).unwrap()).unwrap()
 }

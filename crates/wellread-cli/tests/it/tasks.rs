@@ -95,6 +95,38 @@ fn worktrees(dir: &Path) -> usize {
     inside.filter(|entry| entry.file_name() != "lock").count()
 }
 
+/// Where the images of native inference are, the column or the branch's settings may say.
+#[test]
+fn native_inference_takes_its_images_from_the_settings_of_the_branch() {
+    let dir = tempfile::tempdir().unwrap();
+    let repo = dir.path().join("repo");
+    std::fs::create_dir_all(repo.join("configs/experiment/im2im")).unwrap();
+    git(&repo, &["init", "--quiet", "--initial-branch=main"]);
+    let planned = |settings: &str| {
+        std::fs::write(repo.join("configs/experiment/im2im/segmentation.toml"), settings).unwrap();
+        git(&repo, &["add", "--all"]);
+        git(&repo, &["commit", "--quiet", "-m", "settings"]);
+        std::fs::write(dir.path().join("best.safetensors"), "weights").unwrap();
+        std::fs::write(
+            dir.path().join("tasks.csv"),
+            "branch,experiment,checkpoint_path\nmain,im2im/segmentation,best.safetensors\n",
+        )
+        .unwrap();
+        let (table, out) = (dir.path().join("tasks.csv"), dir.path().join("out.json"));
+        let at = ["--config", arg(&table), "--output", arg(&out), "--repo", arg(&repo)];
+        let done = wellread(
+            dir.path(),
+            &[&["tasks", "inference"], &at[..], &["--adapter", "native", "--dry-run"]].concat(),
+        );
+        (done.code, done.stdout + &done.stderr)
+    };
+    let (code, said) = planned("[data]\nimages = \"set\"\n");
+    assert!(code == 0 && !said.contains("cannot run"), "{code} {said}");
+    // In neither: both are named.
+    let (_, said) = planned("[model]\nwidth = 4\n");
+    assert!(said.contains("data.images names no images") && said.contains("data_path"), "{said}");
+}
+
 #[test]
 fn ctrl_c_ends_the_task_and_removes_what_is_not_the_users() {
     let dir = tempfile::tempdir().unwrap();

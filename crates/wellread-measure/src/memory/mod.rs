@@ -192,13 +192,16 @@ impl PeakGuard {
             .name("peak-memory".into())
             .spawn(move || {
                 let mut peak = TreePeak::default();
+                // What has just been started is looked at more often: it may end soon.
+                let mut pause = interval / 16;
                 loop {
                     if let Ok(sample) = sample_tree(root) {
                         peak.include(sample);
                     }
-                    if stopped.recv_timeout(interval) != Err(RecvTimeoutError::Timeout) {
+                    if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
                         break;
                     }
+                    pause = (pause * 2).min(interval);
                 }
                 // Once more at the end, so that memory still held then is never missed.
                 if let Ok(sample) = sample_tree(root) {

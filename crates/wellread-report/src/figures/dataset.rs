@@ -5,7 +5,7 @@ use super::select::{cross, facet, facet_title, has, reason, rows, series};
 use super::spec::Spec;
 use crate::chart::{Mark, Panel, Section, Spread};
 use crate::columns::key_text;
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Estimate, Table};
 
 /// The figure's registration.
 pub(super) static SPEC: Spec = Spec {
@@ -14,7 +14,8 @@ pub(super) static SPEC: Spec = Spec {
     title: "Dataset: how long one image takes",
     how_to_read: "Each row is a format; the dot is the time that half of the images take at most (p50), the ticks those \
         that 95 and 99 of 100 images take at most, the small dot the slowest; the line begins at the fastest. A long line to the right means that some images take much \
-        longer. With a memory cache all formats are the same: what was read once is kept as it is delivered.",
+        longer. With a memory cache all formats are the same: what was read once is kept as it is delivered. \
+        Where panels of what it takes name several kinds of access or transforms, a bar is the median over all of them and has no whisker.",
     sections,
 };
 
@@ -55,9 +56,28 @@ fn sections(table: &Table) -> Vec<Section> {
     // What the process held before is no format's cost, where that is known.
     let memory = if has(table, "peak_growth_mb") { "peak_growth_mb" } else { "peak_rss_mb" };
     let costs = [("open_s", "to open"), (memory, "memory")].into_iter().filter(|c| has(table, c.0));
-    let costs = costs.map(|(column, title)| bars(table, title.into(), column, &series, &cache, &[]));
+    let several: Vec<&str> = [("kinds of access", access.len()), ("transforms", transform.len())]
+        .into_iter()
+        .filter_map(|(name, n)| (n > 1).then_some(name))
+        .collect();
+    let costs = costs.map(|(column, title)| {
+        let mut panel = bars(table, title.into(), column, &series, &cache, &[]);
+        if !several.is_empty() {
+            panel.title += &format!(", median over all {}", several.join(" and "));
+            panel.marks = panel.marks.into_iter().map(without_whisker).collect();
+        }
+        panel
+    });
     let costs = rows_section("What it takes", &series, &cache_names, costs.collect(), 2);
     vec![latency, rates, costs]
+}
+
+/// The mark of several configurations together: the range of their values is no range of runs.
+fn without_whisker(mark: Mark) -> Mark {
+    match mark {
+        Mark::Value(Estimate { value, n, .. }) => Mark::Value(Estimate { n, ..Estimate::exact(value) }),
+        other => other,
+    }
 }
 
 /// The distribution of the latency: each quantile the median of the runs' quantiles.

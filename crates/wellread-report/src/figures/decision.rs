@@ -3,6 +3,7 @@
 //! It is drawn from the first of [`CHOICES`] whose table was measured, with the rows that the answer's sentence on the
 //! fastest format rests on.
 
+use super::notes::whiskers;
 use super::panel::{self, mark, rows_section};
 use super::select::{counted, rows, series, sorted};
 use crate::chart::{Figure, Mark, Panel, Scale, Series};
@@ -39,8 +40,8 @@ static CHOICES: [Choice; 3] = [
     },
 ];
 
-pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. A whisker is a 95 % interval; bars whose \
-    whiskers overlap may be alike. A bar without one was measured too few times.";
+pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. What its whisker is, the line below the \
+    picture says; bars whose whiskers overlap may be alike. A bar without one was measured too few times.";
 
 /// The batch size that a verdict rests on: the largest of which an epoch has at least four, else the smallest.
 pub fn telling_batch_size(table: &Table) -> Option<f64> {
@@ -93,6 +94,10 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
     if shown.len() < 2 {
         return None;
     }
+    let intervals: Vec<_> = marks
+        .iter()
+        .filter_map(|mark| if let Mark::Value(estimate) = mark { Some(estimate.interval) } else { None })
+        .collect();
     let panel = Panel { title: String::new(), axis: panel::axis(choice.column).scale(Scale::Linear), marks };
     let mut title = choice.title.to_owned();
     if let Some(size) = batch {
@@ -103,7 +108,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
         [one] => title += &format!(", with {}", counted(one, "worker")),
         _ => title += ", with the number of workers that serves it best",
     }
-    let mut notes = vec![];
+    let mut notes: Vec<String> = whiskers(&intervals).map(str::to_owned).into_iter().collect();
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.into_iter().map(|((series, _), _)| series.name).collect();
         notes.push(format!("Not measured: {}. The figures of the benchmark say why.", names.join(", ")));
@@ -161,6 +166,37 @@ mod tests {
         assert_eq!(figure.notes, ["Not measured: lance. The figures of the benchmark say why."]);
         assert!(figure.png(1.0).is_ok());
         assert!(super::figure(&ReportInput::default()).is_none());
+    }
+
+    #[test]
+    fn whiskers_are_called_what_they_are() {
+        let notes = |runs: usize, with_interval: bool| {
+            let mut table = Table::new("storage");
+            for (format, rate) in [("parquet", 10.0), ("tiff", 20.0)] {
+                for run in 0..runs {
+                    let rate = rate + run as f64;
+                    let mut measured = row![
+                        ("format", format),
+                        ("operation", "read_all"),
+                        ("cache", "warm"),
+                        ("run", run),
+                        ("images_per_s", rate)
+                    ];
+                    if with_interval {
+                        measured.extend(row![
+                            ("images_per_s_ci_low", rate - 1.0),
+                            ("images_per_s_ci_high", rate + 1.0)
+                        ]);
+                    }
+                    table.push(measured);
+                }
+            }
+            figure(&ReportInput { tables: vec![table], ..ReportInput::default() }).unwrap().notes
+        };
+        assert!(notes(1, false).is_empty());
+        assert_eq!(notes(3, false), ["Whiskers: smallest to largest run."]);
+        assert!(notes(7, true)[0].starts_with("Whiskers: 95 % confidence intervals;"));
+        assert!(!HOW_TO_READ.contains("95 %"), "the foot says what whiskers are");
     }
 
     #[test]

@@ -23,17 +23,10 @@ pub(super) fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
             (l, h) => format!("Medians of n = {l} to {h} runs per configuration."),
         };
     }
-    let any = |kind| estimates().any(|e| e.interval == kind);
-    first += match (any(IntervalKind::Confidence), any(IntervalKind::Range)) {
-        (true, false) => {
-            " Whiskers: 95 % confidence intervals; where none is seen it is narrower than the mark."
-        }
-        (true, true) => {
-            " Whiskers: 95 % confidence intervals, or smallest to largest run where runs are too few for one."
-        }
-        (false, true) => " Whiskers: smallest to largest run.",
-        (false, false) => "",
-    };
+    if let Some(whiskers) = whiskers(&estimates().map(|e| e.interval).collect::<Vec<_>>()) {
+        first += if first.is_empty() { "" } else { " " };
+        first += whiskers;
+    }
     let mut second = about.machine.clone();
     if let Some(noise) = about.noise_floor_of(table.name()) {
         let floor = noise_text(noise);
@@ -66,6 +59,20 @@ pub(super) fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
     }
     notes.retain(|n| !n.is_empty());
     notes
+}
+
+/// What the whiskers of a figure are, by the intervals that it shows; `None` where it has none.
+pub(super) fn whiskers(intervals: &[IntervalKind]) -> Option<&'static str> {
+    match (intervals.contains(&IntervalKind::Confidence), intervals.contains(&IntervalKind::Range)) {
+        (true, false) => {
+            Some("Whiskers: 95 % confidence intervals; where none is seen it is narrower than the mark.")
+        }
+        (true, true) => Some(
+            "Whiskers: 95 % confidence intervals, or smallest to largest run where runs are too few for one.",
+        ),
+        (false, true) => Some("Whiskers: smallest to largest run."),
+        (false, false) => None,
+    }
 }
 
 /// Configurations that a line on what is missing names.

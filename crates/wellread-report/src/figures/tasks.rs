@@ -14,7 +14,7 @@ pub(super) static SUMMARY: Spec = Spec {
     title: "The tasks and their main figures",
     how_to_read: "Times of the whole task and of the first epoch are those of the median run; per batch they are medians of the \
         steady state of all runs. A step is a training step, in inference a forward pass. Peak memory is that of the process \
-        and all it starts.",
+        and all it starts, the median of the runs.",
     sections: |_| vec![],
 };
 
@@ -36,7 +36,7 @@ pub(super) static SPEC: Spec = Spec {
     title: "Where the time goes, branch by branch",
     how_to_read: "Each row is a branch, each panel a phase; shorter is faster. The first panels are phases that repeat for \
         every batch: medians of the steady state, without warm-up, so a branch whose data loading is longer than the \
-        model's step waits for data. The panels below happen once per run. Whiskers are 95 % intervals where there are \
+        model's step waits for data. Below come phases of every epoch, then those that happen once per run. Whiskers are 95 % intervals where there are \
         enough runs or batches, else the smallest and largest run: where those of two branches overlap, a difference may be chance.",
     sections,
 };
@@ -52,13 +52,14 @@ pub(super) static LOSS: Spec = Spec {
 };
 
 /// Phases in the order of panels; all others follow.
-const PHASES: [&str; 19] = [
+const PHASES: [&str; 20] = [
     "batch_loading",
     "batch_to_device",
     "batch_step",
     "batch_forward",
     "batch_postprocess",
     "epoch",
+    "validation",
     "total_training",
     "total_inference",
     "full_training",
@@ -73,8 +74,10 @@ const PHASES: [&str; 19] = [
     "first_batch_forward",
     "first_batch_postprocess",
 ];
-/// Of these the first so many repeat.
-const REPEATED: usize = 6;
+/// Of these the first so many come with every batch.
+const OF_BATCHES: usize = 5;
+/// Of these the first so many come with every batch or every epoch.
+const REPEATED: usize = 7;
 
 /// The branches of all experiments, each with the value that chooses its rows: the same colour in every experiment.
 pub(super) fn all_branches(table: &Table) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
@@ -106,7 +109,7 @@ fn experiments(table: &Table) -> Vec<(Cell, String)> {
 
 fn sections(table: &Table) -> Vec<Section> {
     let phases = sorted(table, "phase", &PHASES);
-    let repeated = |phase: &Cell| PHASES[..REPEATED].contains(&phase.text().as_str());
+    let within = |phase: &Cell, names: &[&str]| names.contains(&phase.text().as_str());
     let mut sections = Vec::new();
     for (experiment, name) in experiments(table) {
         let series = branches(table, &experiment);
@@ -136,8 +139,14 @@ fn sections(table: &Table) -> Vec<Section> {
                 share_axis: share,
             }
         };
-        let (often, once): (Vec<&Cell>, Vec<&Cell>) = phases.iter().partition(|phase| repeated(phase));
+        let (repeated, once): (Vec<&Cell>, Vec<&Cell>) =
+            phases.iter().partition(|phase| within(phase, &PHASES[..REPEATED]));
+        let (often, epochs): (Vec<&Cell>, Vec<&Cell>) =
+            repeated.into_iter().partition(|phase| within(phase, &PHASES[..OF_BATCHES]));
         sections.push(section(format!("{name}per batch, steady state"), &often, false));
+        if !epochs.is_empty() {
+            sections.push(section(format!("{name}per epoch, steady state"), &epochs, false));
+        }
         sections.push(section(format!("{name}once per run"), &once, false));
         if has(table, "peak_memory_mb") {
             let mut memory = section(format!("{name}peak memory"), &[], false);
@@ -250,6 +259,33 @@ mod tests {
         let figure = super::super::figure(&table, &crate::ReportInput::default()).unwrap();
         let svg = figure.svg();
         assert!(svg.contains("batch loading") && svg.contains("slow") && svg.contains("exit code 3"));
+    }
+
+    #[test]
+    fn what_happens_once_an_epoch_is_not_called_per_batch_nor_once_per_run() {
+        let mut table = phases();
+        for phase in ["validation", "epoch"] {
+            table.push(row![
+                ("experiment", "e"),
+                ("branch", "main"),
+                ("phase", phase),
+                ("run", 0),
+                ("seconds", 1.5)
+            ]);
+        }
+        let sections = sections(&table);
+        let of: Vec<(&str, Vec<&str>)> = sections
+            .iter()
+            .map(|one| (one.title.as_str(), one.panels.iter().map(|panel| panel.title.as_str()).collect()))
+            .collect();
+        assert_eq!(
+            of,
+            [
+                ("per batch, steady state", vec!["batch loading", "batch step"]),
+                ("per epoch, steady state", vec!["epoch", "validation"]),
+                ("once per run", vec!["total training", "own"])
+            ]
+        );
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use super::figure;
 use super::notes::labelled_name;
 use super::panel::value_of;
-use crate::chart::Layout;
+use crate::chart::{Layout, Mark};
 use crate::input::ReportInput;
 use crate::row;
-use crate::table::{Cell, Table};
+use crate::table::{Cell, IntervalKind, Table};
 
 fn storage() -> Table {
     let mut table = Table::new("storage");
@@ -83,6 +83,39 @@ fn rows_left_out_for_want_of_time_are_counted_and_not_drawn() {
     let late: Vec<_> = figure.notes.iter().filter(|note| note.contains("want of time")).collect();
     assert_eq!(late, ["2 configurations: left out for want of time"]);
     assert!(figure.notes.iter().any(|note| note.contains("not in this build")), "{:?}", figure.notes);
+}
+
+#[test]
+fn unlike_configurations_in_one_bar_have_no_whisker_and_are_named() {
+    let costs = |accesses: &[&str]| {
+        let mut table = Table::new("dataset");
+        for (at, access) in accesses.iter().enumerate() {
+            for run in 0..3 {
+                table.push(row![
+                    ("format", "tiff"),
+                    ("access", *access),
+                    ("transform", "none"),
+                    ("cache", "none"),
+                    ("run", run),
+                    ("status", "ok"),
+                    ("p50_s", 1e-3),
+                    ("open_s", 0.1 * (at + 1) as f64 + 0.01 * f64::from(run))
+                ]);
+            }
+        }
+        let figure = figure(&table, &ReportInput::default()).unwrap();
+        let panel =
+            &figure.sections.iter().find(|section| section.title == "What it takes").unwrap().panels[0];
+        let Mark::Value(estimate) = &panel.marks[0] else { panic!("a value") };
+        (panel.title.clone(), *estimate)
+    };
+    let (title, one) = costs(&["random"]);
+    assert_eq!((title.as_str(), one.interval), ("to open", IntervalKind::Range));
+    assert!((one.low - 0.1).abs() < 1e-12 && (one.high - 0.12).abs() < 1e-12);
+    let (title, pooled) = costs(&["sequential", "random"]);
+    assert_eq!(title, "to open, median over all kinds of access");
+    assert_eq!((pooled.interval, pooled.low, pooled.n), (IntervalKind::None, pooled.high, 6));
+    assert!((pooled.value - 0.16).abs() < 1e-12);
 }
 
 #[test]

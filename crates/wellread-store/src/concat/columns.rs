@@ -2,6 +2,7 @@
 //! what contradicts the names of folders, is an error.
 
 use super::store::{Concat, Part};
+use crate::words::counted;
 use crate::{Error, FeatureTable, Renamed, Result, Store, features};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -47,8 +48,11 @@ impl FeatureTable for Concat {
             let batch = part.store.hints().features(&own)?;
             let rows = part.store.len();
             if let Some(batch) = batch.as_ref().filter(|batch| batch.num_rows() != rows) {
-                let cause = format_args!("columns of {} rows beside {rows} images", batch.num_rows());
-                return Err(Error::new(part.store.path(), cause));
+                let (there, images) = (counted(batch.num_rows(), "row"), counted(rows, "image"));
+                return Err(Error::new(
+                    part.store.path(),
+                    format_args!("columns of {there} beside {images}"),
+                ));
             }
             for (name, found) in names.iter().zip(&mut found) {
                 let own = batch.as_ref().and_then(|batch| batch.column_by_name(name)).cloned();

@@ -24,6 +24,7 @@ use crate::file_names;
 use crate::name_index;
 use crate::open_files::OpenFiles;
 use crate::place::{self, Ticket, Wanted};
+use crate::words::counted;
 use crate::{
     Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
     Scratch, Store, StoreLayout,
@@ -594,6 +595,6 @@ fn pieces_name(format: &PageFormat) -> String {
     } else if h == format.height {
         format!("whole planes of {w} x {h} pixels{planar}")
     } else {
-        format!("strips of {h} rows{planar}")
+        format!("strips of {}{planar}", counted(h, "row"))
     }
 }

@@ -43,9 +43,6 @@ impl Adapter for Native {
         if mode == Mode::Inference && row.checkpoint_path.is_none() {
             bail!("native inference needs a checkpoint_path (best.safetensors of a training run)");
         }
-        if mode == Mode::Inference && row.data_path.is_none() {
-            bail!("native inference needs a data_path: images in any format that wellread reads");
-        }
         match row.trainer {
             Some(trainer @ (Trainer::Gpu | Trainer::Ddp)) => {
                 bail!("native experiments run on the processors (trainer cpu), not on {trainer}")

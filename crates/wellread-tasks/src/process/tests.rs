@@ -51,6 +51,17 @@ fn ends_are_told_apart() {
 }
 
 #[test]
+fn memory_that_was_looked_at_only_before_the_program_was_loaded_is_unknown() {
+    let of = |samples: u64| {
+        let source = PeakSource::TreeSamples { samples, processes: 1, resident_instead: 0 };
+        seen(PeakMemory { bytes: Some(390_000), at_start: Some(390_000), source })
+    };
+    assert_eq!((of(1).bytes, of(1).at_start), (None, None));
+    assert!(matches!(of(1).source, PeakSource::Unavailable { .. }));
+    assert_eq!(of(2).bytes, Some(390_000));
+}
+
+#[test]
 fn a_worker_that_the_kernel_killed_is_told_of_its_leader() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();

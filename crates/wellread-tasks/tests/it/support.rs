@@ -126,6 +126,7 @@ impl Sandbox {
             program: vec!["wellread".into()],
             cache: self.path("cache"),
             command: "wellread tasks".into(),
+            working_folder: None,
             recipe: None,
         }
     }

@@ -1,7 +1,7 @@
 //! What `wellread bench` can be asked for: its options, those that do not go together, and the [`Config`] that they make.
 
 use crate::commands::cells::CellArgs;
-use crate::commands::command_line::{command_line, current};
+use crate::commands::command_line::{command_line, current, working_folder};
 use crate::commands::synthetic::{SyntheticArgs, check_disk};
 use crate::commands::trace::TraceArgs;
 use crate::commands::{
@@ -306,6 +306,7 @@ impl Args {
             random_images: self.random_images,
             sweeps,
             command: command_line(),
+            working_folder: working_folder(),
             recipe: current().map(|current| current.text),
         })
     }
