@@ -81,7 +81,9 @@ impl Kept {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if let Some((cache, object)) = there {
-            wanted.into_iter().for_each(|range| put(cache, object, &pieces, range));
+            for range in wanted {
+                put(cache, object, &pieces, range);
+            }
         }
         Ok(())
     }

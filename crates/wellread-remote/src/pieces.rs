@@ -80,7 +80,6 @@ impl Slot {
         got
     }
 
-    /// As [`Self::wait`], which counts the time of it.
     fn settled(&self) -> Option<io::Result<Arc<Here>>> {
         let queued = |state: &mut State| matches!(state, State::Queued);
         let waited = self.changed.wait_timeout_while(lock(&self.state), PATIENCE, queued);

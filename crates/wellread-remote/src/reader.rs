@@ -115,7 +115,7 @@ impl ReadRanges for Reader {
             self.end(*offset, buffer.len())?;
             match link.pieces.read(&self.name, &self.head.version, *offset, buffer) {
                 Some(read) => read?,
-                None => left.push(Part { offset: *offset, buffer: &mut **buffer }),
+                None => left.push(Part { offset: *offset, buffer }),
             }
         }
         self.fetch(link, &mut left)

@@ -45,7 +45,7 @@ pub(crate) fn cause(error: &VortexError) -> Option<io::Error> {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(cause) = source {
         if let Some(found) = cause.downcast_ref::<io::Error>()
-            && found.get_ref().is_some_and(|inner| inner.is::<PlaceError>())
+            && found.get_ref().is_some_and(|inner| inner.downcast_ref::<PlaceError>().is_some())
         {
             return Some(said(found));
         }
