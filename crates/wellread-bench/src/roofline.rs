@@ -38,7 +38,7 @@ use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_report::{Cell, Table};
 use wellread_store::bare_codec::BareCodec;
 use wellread_store::place;
-use wellread_store::{Block, PixelSink, Request, RowHints, Scratch, Store};
+use wellread_store::{Block, PixelSink, Request, RowHints, Scratch};
 
 /// Most images of a pass of reading; another pass reads others, so that nothing is found in a cache that an epoch
 /// would not find there.

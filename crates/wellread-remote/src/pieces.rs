@@ -72,7 +72,7 @@ impl Slot {
         Some(Filling(Arc::clone(slot)))
     }
 
-    /// The bytes, once they are here. `None` where nobody asks for them: then the reader has to.
+    /// The bytes, once here. `None` where nobody asks for them: then the reader has to.
     fn wait(&self) -> Option<io::Result<Arc<Here>>> {
         let begun = Instant::now();
         let got = self.settled();
@@ -222,8 +222,8 @@ impl Pieces {
     fn touching(&self, name: &str, range: &Range<u64>) -> Vec<Arc<Piece>> {
         let all = lock(&self.0);
         let Some(pieces) = all.get(name) else { return vec![] };
-        let touching = pieces.iter().filter(|(of, _)| of.start < range.end && range.start < of.end);
         // To be dropped without the lock.
+        let touching = pieces.iter().filter(|(of, _)| of.start < range.end && range.start < of.end);
         touching.filter_map(|(_, piece)| piece.upgrade()).collect()
     }
 

@@ -154,6 +154,6 @@ mod tests {
         assert_eq!((one[0], two[999]), (bytes[100_000], bytes[110_999]));
         let ranges: Vec<_> = recording.take().into_iter().map(|one| one.range).collect();
         assert_eq!(ranges, [0..WINDOW, 100_000..111_000]);
-        assert_eq!(requests(vec![0..PIECE + 1]), [0..PIECE, PIECE..PIECE + 1]);
+        assert_eq!(requests(std::iter::once(0..PIECE + 1).collect()), [0..PIECE, PIECE..PIECE + 1]);
     }
 }

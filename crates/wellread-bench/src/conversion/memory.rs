@@ -67,7 +67,7 @@ mod tests {
         for &path in TensorPath::ALL {
             let mut memory = TurnMemory::new();
             memory.prepare(6).unwrap();
-            let there: Vec<*const f32> = memory.free.iter().map(|buffer| buffer.as_ptr()).collect();
+            let there: Vec<*const f32> = memory.free.iter().map(Vec::as_ptr).collect();
             assert_ne!(there[0], there[1]);
             let mut used = Vec::new();
             for image in 0..6 {
