@@ -353,7 +353,28 @@ fn tells_apart(sites: &[&Named], plate: Option<usize>, field: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layouts::LAYOUTS;
     use super::*;
+
+    /// As many as several threads share, in any order.
+    #[test]
+    fn each_plane_is_that_of_its_name() {
+        let name = |site: usize, channel: usize| {
+            let (column, field) = (site / 100 + 1, site % 100 + 1);
+            format!("r01c{column:02}f{field:03}p01-ch{channel}sk1fk1fl1.tiff")
+        };
+        let names = (0..3000).map(|i| i * 7 % 3000).map(|i| name(i / 5, i % 5 + 1));
+        let mut names: Vec<String> = names.collect();
+        names.insert(1234, "notes.tiff".to_owned());
+        let files: Vec<FileText> = names.iter().map(|name| FileText::at("/data", name)).collect();
+        let harmony = LAYOUTS.iter().find(|layout| layout.name == "harmony").unwrap();
+        let Ok(grouped) = group(&files, &Matcher::of_layout(harmony)) else { panic!("makes no sites") };
+        assert_eq!((grouped.names.len(), grouped.planes.len()), (600, 3000));
+        assert_eq!(grouped.unmatched, ["notes.tiff"]);
+        for (place, &row) in grouped.planes.iter().enumerate() {
+            assert_eq!(names[row as usize], name(place / 5, place % 5 + 1));
+        }
+    }
 
     #[test]
     fn wells_come_before_what_is_none() {

@@ -282,14 +282,17 @@ fn letters_at_end(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn file(root: &str, below: &str) -> FileText {
-        let name = below.rsplit('/').next().unwrap();
-        let ending = name.len() - crate::features::stem(name).len();
-        FileText { whole: format!("{root}/{below}"), below: root.len() + 1, ending }
+    impl FileText {
+        /// A file below an opened folder.
+        pub(in super::super) fn at(root: &str, below: &str) -> Self {
+            let name = below.rsplit('/').next().unwrap();
+            let ending = name.len() - crate::features::stem(name).len();
+            Self { whole: format!("{root}/{below}"), below: root.len() + 1, ending }
+        }
     }
 
     fn of(matcher: &Matcher, root: &str, below: &str) -> Option<(String, String, [String; 3], Vec<String>)> {
-        let named = matcher.named(&file(root, below), &mut Memory::default())?;
+        let named = matcher.named(&FileText::at(root, below), &mut Memory::default())?;
         Some((named.name, named.channel, named.axes, named.fields))
     }
 
