@@ -133,7 +133,7 @@ pub(crate) fn taken(
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
-/// One batch of several with the same columns: those of `names`, in a form that every engine takes.
+/// One batch of several with the same columns, or of several of each column: those of `names`, in a form that every engine takes.
 pub(crate) fn gathered(path: &Path, batches: &[RecordBatch], names: &[String]) -> Result<RecordBatch> {
     let whole = || -> std::result::Result<RecordBatch, ArrowError> {
         let mut fields = vec![];

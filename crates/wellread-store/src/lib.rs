@@ -24,7 +24,7 @@
 //!  direct                                          what engines of tables share that read bytes themselves
 //!  staged · ome_arrow · features                   what several formats share
 //!  format · probe                                  what a format is, and which there are
-//!  store · hints · write · finished · numbers · error   traits and plain types
+//!  store · store_layout · hints · write · finished · numbers · error   traits and plain types
 //!  place                                           where bytes lie: the file system, and places that others register
 //! ```
 //!
@@ -32,6 +32,7 @@
 //! |---|---|
 //! | [`ahead`] | asking places far away for the bytes of rows before they are read |
 //! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
+//! | `store_layout` | [`StoreLayout`]: how a set keeps its pixels, in words |
 //! | `delegate` | [`delegate_store!`]: methods that a store hands on to another one |
 //! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
 //! | [`write`](mod@write) | [`StoreWriter`], [`WriteOptions`], [`Compression`] |
@@ -131,6 +132,7 @@ pub mod sites;
 pub mod spool;
 pub mod staged;
 pub mod store;
+mod store_layout;
 pub mod subset;
 pub mod table;
 #[cfg(any(feature = "ome-zarr", feature = "tiff"))]
@@ -155,8 +157,9 @@ pub use hints::{
 pub use prefetch::prefetch;
 pub use registry::create;
 pub use store::{
-    Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, StoreLayout,
-    read_image, read_region,
+    Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, read_image,
+    read_region,
 };
+pub use store_layout::StoreLayout;
 pub use wellread_image::words;
 pub use write::{Compression, ImageView, StoreWriter, Tune, WriteOptions};

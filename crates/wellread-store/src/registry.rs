@@ -183,7 +183,15 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
 /// Opens one set of images for reading, recognising its format unless `options.format` names it. Of several as one is
 /// [`crate::open`], which is called by users.
 pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Store>> {
-    let path = path.as_ref();
+    open_known(path.as_ref(), options, None)
+}
+
+/// The same of a path whose format was recognised just now, where it was.
+pub(crate) fn open_known(
+    path: &Path,
+    options: &OpenOptions,
+    recognised: Option<&'static Format>,
+) -> Result<Box<dyn Store>> {
     if path.as_os_str().is_empty() {
         return Err(Error::new(path, "the path is empty").hint("give a file or folder").choice());
     }
@@ -191,9 +199,10 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
     if let Some(store) = sites::open_table(path, options)? {
         return Ok(store);
     }
-    let format = match &options.format {
-        Some(name) => format_named(name)?,
-        None => recognise(path)?,
+    let format = match (&options.format, recognised) {
+        (Some(name), _) => format_named(name)?,
+        (None, Some(format)) => format,
+        (None, None) => recognise(path)?,
     };
     format.check(path, options)?;
     sites::assemble((format.open)(path, options)?, options)

@@ -4,8 +4,17 @@
 //! own is an error.
 
 use crate::{Error, Result};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+/// Threads that share the work of opening a set, at most: they wait for its disk more than they compute.
+const THREADS: usize = 8;
+
+/// Runs for each thread: not all runs take equally long.
+const RUNS_PER_THREAD: usize = 4;
 
 /// Does the same work on up to `threads` threads at once, of which this is one, and returns when all have ended. They share
 /// what there is to do between themselves.
@@ -18,6 +27,44 @@ pub fn share(threads: usize, work: impl Fn() + Sync) {
         }
         work();
     });
+}
+
+/// Cuts `0..n` into runs of `least` or more, does `work` on each of them and returns what it made, in the order of the runs. Threads
+/// share the runs: as many as there are processors, eight at most, and this one alone where `n` is less than two runs.
+pub fn in_runs<T: Send>(n: usize, least: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    let most = n / least.max(1);
+    // To ask for the number of processors reads files.
+    let threads = if most < 2 { 1 } else { std::thread::available_parallelism().map_or(1, usize::from) };
+    in_runs_on(threads.min(THREADS), n, most, work)
+}
+
+/// The same on so many threads, in `most` runs at most.
+fn in_runs_on<T: Send>(
+    threads: usize,
+    n: usize,
+    most: usize,
+    work: impl Fn(Range<usize>) -> T + Sync,
+) -> Vec<T> {
+    let threads = threads.min(most);
+    if threads < 2 {
+        return if n == 0 { vec![] } else { vec![work(0..n)] };
+    }
+    let runs = most.min(threads * RUNS_PER_THREAD);
+    let next = AtomicUsize::new(0);
+    let made = Mutex::new(Vec::with_capacity(runs));
+    share(threads, || {
+        loop {
+            let run = next.fetch_add(1, Ordering::Relaxed);
+            if run >= runs {
+                return;
+            }
+            let of_run = work(run * n / runs..(run + 1) * n / runs);
+            made.lock().unwrap_or_else(PoisonError::into_inner).push((run, of_run));
+        }
+    });
+    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    made.sort_unstable_by_key(|(run, _)| *run);
+    made.into_iter().map(|(_, of_run)| of_run).collect()
 }
 
 /// Starts a thread, for work on what is at `path`.
@@ -64,5 +111,19 @@ mod tests {
             });
             assert_eq!(done.into_inner(), 100);
         }
+    }
+
+    #[test]
+    fn runs_come_in_their_order() {
+        let all = |runs: Vec<Vec<usize>>| runs.into_iter().flatten().collect::<Vec<_>>();
+        for threads in [0, 1, 2, 3, 8] {
+            for n in [0, 1, 7, 100, 101] {
+                let made = super::in_runs_on(threads, n, n / 5, |run| run.collect::<Vec<_>>());
+                assert_eq!(all(made), (0..n).collect::<Vec<_>>(), "{n} on {threads}");
+            }
+        }
+        assert_eq!(super::in_runs(9, 5, |run| (run.start, run.end)), [(0, 9)]);
+        assert_eq!(super::in_runs(3, 0, |run| run.len()).iter().sum::<usize>(), 3);
+        assert!(super::in_runs(1000, 10, |run| run.len()).iter().all(|&length| length >= 10));
     }
 }

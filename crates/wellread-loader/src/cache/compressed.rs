@@ -22,6 +22,8 @@ pub(super) struct Packed {
 }
 
 impl CachedImage for Packed {
+    const IS_PIXELS: bool = false;
+
     fn new(pixels: Vec<u8>) -> Self {
         let bytes = pixels.len();
         let mut data = lz4_flex::block::compress(&pixels);
@@ -34,6 +36,10 @@ impl CachedImage for Packed {
 
     fn bytes(&self) -> usize {
         self.data.len()
+    }
+
+    fn into_memory(self) -> Vec<u8> {
+        self.data.into_vec()
     }
 
     fn with_pixels(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {

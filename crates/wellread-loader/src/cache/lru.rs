@@ -2,6 +2,14 @@
 //!
 //! One lock guards the table; pixels are handed out of it as shared pointers, so that nothing is copied or decoded
 //! under the lock, and an image that is evicted while it is being read lives until that is done.
+//!
+//! ```text
+//!  an image is going to be read ─ reserve ─▶ awaited ─ reused ─▶ the oldest go, one of the same size gives its memory
+//!                                                                  │ read
+//!                                 table ◀─ insert ─────────────────┘
+//! ```
+//!
+//! Fresh memory costs a page fault for each page and a pass of zeros, which takes as long as a part of the reading does.
 
 use super::CacheBackend;
 use std::collections::{BTreeMap, HashMap};
@@ -16,23 +24,35 @@ pub(super) struct Lru<K> {
 
 /// The form in which an image is kept.
 pub(super) trait CachedImage: Send + Sync {
+    /// Whether its memory is its pixels, as they are: another image of as many may be read into it.
+    const IS_PIXELS: bool;
+
     /// Made of pixels, outside of any lock.
     fn new(pixels: Vec<u8>) -> Self;
 
     /// Bytes that it takes.
     fn bytes(&self) -> usize;
 
+    /// Their memory.
+    fn into_memory(self) -> Vec<u8>;
+
     /// Hands the pixels to `each`; `false` when they cannot be had. `buffer` may be used.
     fn with_pixels(&self, buffer: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
 }
 
 impl CachedImage for Box<[u8]> {
+    const IS_PIXELS: bool = true;
+
     fn new(pixels: Vec<u8>) -> Self {
         pixels.into_boxed_slice()
     }
 
     fn bytes(&self) -> usize {
         self.len()
+    }
+
+    fn into_memory(self) -> Vec<u8> {
+        self.into_vec()
     }
 
     fn with_pixels(&self, _: &mut Vec<u8>, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
@@ -46,6 +66,8 @@ struct Table<K> {
     by_use: BTreeMap<u64, usize>,
     clock: u64,
     bytes: usize,
+    /// Bytes of images that are being read to be kept.
+    awaited: usize,
 }
 
 struct Entry<K> {
@@ -55,7 +77,7 @@ struct Entry<K> {
 
 impl<K> Lru<K> {
     pub fn new(limit: usize) -> Self {
-        let table = Table { rows: HashMap::new(), by_use: BTreeMap::new(), clock: 0, bytes: 0 };
+        let table = Table { rows: HashMap::new(), by_use: BTreeMap::new(), clock: 0, bytes: 0, awaited: 0 };
         Self { limit, table: Mutex::new(table) }
     }
 
@@ -75,6 +97,20 @@ impl<K> Table<K> {
     }
 }
 
+impl<K: CachedImage> Table<K> {
+    /// Takes out those that were used least recently until `bytes` more have room. To be freed outside of the lock.
+    fn make_room(&mut self, bytes: usize, limit: usize) -> Vec<Arc<K>> {
+        let mut evicted = vec![];
+        while self.bytes.saturating_add(bytes) > limit {
+            let Some((_, oldest)) = self.by_use.pop_first() else { break };
+            let Some(entry) = self.rows.remove(&oldest) else { continue };
+            self.bytes -= entry.image.bytes();
+            evicted.push(entry.image);
+        }
+        evicted
+    }
+}
+
 impl<K: CachedImage> CacheBackend for Lru<K> {
     fn contains(&self, row: usize) -> bool {
         self.lock().rows.contains_key(&row)
@@ -91,29 +127,45 @@ impl<K: CachedImage> CacheBackend for Lru<K> {
     }
 
     fn reserve(&self, bytes: usize) -> bool {
-        // Room is made when the image is there.
-        bytes <= self.limit
+        // Room is made when memory is asked for, or when the image is there.
+        let fits = bytes <= self.limit;
+        if fits {
+            let mut table = self.lock();
+            table.awaited = table.awaited.saturating_add(bytes);
+        }
+        fits
     }
 
-    fn release(&self, _: usize) {}
+    fn reused(&self, bytes: usize) -> Option<Vec<u8>> {
+        if !K::IS_PIXELS {
+            return None;
+        }
+        let mut table = self.lock();
+        let awaited = table.awaited;
+        let evicted = table.make_room(awaited, self.limit);
+        drop(table);
+        // One that is being read stays what it is until that is done.
+        let mut memory = evicted.into_iter().filter_map(Arc::into_inner).map(K::into_memory);
+        memory.find(|memory| memory.len() == bytes)
+    }
+
+    fn release(&self, bytes: usize) {
+        let mut table = self.lock();
+        table.awaited = table.awaited.saturating_sub(bytes);
+    }
 
     fn insert(&self, row: usize, pixels: Vec<u8>) {
+        self.release(pixels.len());
         if self.contains(row) {
             return;
         }
         let image = Arc::new(K::new(pixels));
         let bytes = image.bytes();
-        let mut evicted = vec![];
         let mut table = self.lock();
         if table.get(row).is_some() {
             return;
         }
-        while table.bytes + bytes > self.limit {
-            let Some((_, oldest)) = table.by_use.pop_first() else { break };
-            let Some(entry) = table.rows.remove(&oldest) else { continue };
-            table.bytes -= entry.image.bytes();
-            evicted.push(entry);
-        }
+        let evicted = table.make_room(bytes, self.limit);
         let used = table.clock;
         table.bytes += bytes;
         table.by_use.insert(used, row);
@@ -126,5 +178,53 @@ impl<K: CachedImage> CacheBackend for Lru<K> {
     fn size(&self) -> (usize, usize) {
         let table = self.lock();
         (table.bytes, table.rows.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_the_oldest_is_that_of_the_next() {
+        let shelf: Lru<Box<[u8]>> = Lru::new(30);
+        let insert = |row: usize, memory: Vec<u8>| shelf.insert(row, memory);
+        for row in 0..3 {
+            assert!(shelf.reserve(10));
+            assert!(shelf.reused(10).is_none(), "there is room");
+            insert(row, vec![row as u8; 10]);
+        }
+        let oldest = shelf.lock().rows[&0].image.as_ptr();
+        assert!(shelf.reserve(10));
+        let memory = shelf.reused(10).unwrap();
+        assert_eq!((memory.as_ptr(), memory.len(), shelf.size()), (oldest, 10, (20, 2)));
+        // Two threads that read get one each.
+        assert!(shelf.reserve(10));
+        let second = shelf.reused(10).unwrap();
+        assert_eq!((second, shelf.size()), (vec![1; 10], (10, 1)));
+        insert(3, memory);
+        shelf.release(10);
+        assert_eq!((shelf.size(), shelf.lock().awaited), ((20, 2), 0));
+        // Of another size: room is made all the same.
+        assert!(shelf.reserve(15));
+        assert!(shelf.reused(15).is_none());
+        insert(4, vec![4; 15]);
+        assert_eq!((shelf.size(), shelf.contains(2), shelf.contains(3)), ((25, 2), false, true));
+        // What is being read is not given away.
+        let held = shelf.lock().get(3).unwrap();
+        assert!(shelf.lock().get(4).is_some());
+        assert!(shelf.reserve(10));
+        assert!(shelf.reused(10).is_none());
+        assert_eq!((held.len(), shelf.contains(3)), (10, false));
+        assert!(!shelf.reserve(31));
+    }
+
+    #[test]
+    fn compressed_images_make_room_when_the_next_is_there() {
+        let shelf: Lru<super::super::compressed::Packed> = Lru::new(1000);
+        assert!(shelf.reserve(1000));
+        assert!(shelf.reused(1000).is_none());
+        shelf.insert(0, vec![7; 1000]);
+        assert!(shelf.reserve(1000) && shelf.reused(1000).is_none() && shelf.contains(0));
     }
 }

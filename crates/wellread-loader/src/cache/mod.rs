@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  loader ──▶ CachedStore ──contains? with_pixels──▶ CacheBackend          hit: one block, in one pass to the batch
-//!                  │ miss: whole images, each read by one thread; small ones in one call
+//!                  │ miss: whole images, each read by one thread, small ones in one call, into memory of those that make room
 //!                  ▼
 //!             inner Store ──pixels──▶ CacheBackend::insert
 //! ```
@@ -259,6 +259,13 @@ pub(crate) trait CacheBackend: Send + Sync {
 
     /// Whether an image of `bytes` may be kept; room for it is taken then.
     fn reserve(&self, bytes: usize) -> bool;
+
+    /// Memory of so many bytes, with whatever is in it, for an image for which room was taken: that of one which makes room for it.
+    /// `None` where there is none.
+    fn reused(&self, bytes: usize) -> Option<Vec<u8>> {
+        let _ = bytes;
+        None
+    }
 
     /// Gives room back.
     fn release(&self, bytes: usize);

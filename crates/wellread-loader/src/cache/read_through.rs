@@ -40,18 +40,22 @@ impl ReadThroughCache {
     /// for which there was none.
     pub fn fill(&self, missing: &[usize], scratch: &mut Scratch) -> Result<bool> {
         let path = self.inner.path();
-        let mut images = Vec::with_capacity(missing.len());
-        let mut full = false;
+        let mut sizes = Vec::with_capacity(missing.len());
         for &row in missing {
             let info = self.inner.row_info(row)?;
-            let bytes =
-                info.shape.checked_bytes(info.dtype).map_err(|error| Error::new(path, error).row(row))?;
+            let bytes = info.shape.checked_bytes(info.dtype);
+            sizes.push((row, info, bytes.map_err(|error| Error::new(path, error).row(row))?));
+        }
+        let mut images = Vec::with_capacity(missing.len());
+        let mut full = false;
+        for (row, info, bytes) in sizes {
             if !self.shelf.reserve(bytes) {
                 full = true;
                 continue;
             }
-            let mut pixels: Vec<u8> = Vec::new();
-            pixels.try_reserve_exact(bytes).map_err(|_| {
+            // A read puts every pixel of what it was asked for.
+            let mut pixels = self.shelf.reused(bytes).unwrap_or_default();
+            pixels.try_reserve_exact(bytes - pixels.len()).map_err(|_| {
                 // What was reserved for this image and those before it is free again.
                 let before: usize = images.iter().map(|(.., pixels): &(_, _, Vec<u8>)| pixels.len()).sum();
                 self.shelf.release(bytes + before);

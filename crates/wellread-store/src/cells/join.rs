@@ -8,8 +8,10 @@ use super::mask_rows::{LabelSets, MaskRows};
 use super::options::{CellOptions, Mask, Unmatched};
 use super::placement::Placement;
 use super::table::{self, CellTable, TableFile};
+use crate::ahead::Fetching;
+use crate::place::Wanted;
 use crate::words::counted;
-use crate::{Error, Result, RowInfo, Store, with_columns};
+use crate::{Error, Result, RowInfo, Store, threads, with_columns};
 use arrow_array::RecordBatch;
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,6 +19,12 @@ use wellread_image::Shape;
 
 /// Rows and columns of a crop at most: far beyond any cell, and small enough to count its pixels.
 const MAX_SIDE: usize = 1 << 20;
+
+/// Images whose files are worth a thread to look into.
+const IMAGES_PER_THREAD: usize = 16;
+
+/// Images whose files, of sets far away, are asked for together.
+const IMAGES_TOGETHER: usize = 256;
 
 /// What says where the cells of a set are.
 #[derive(Clone, Copy)]
@@ -189,7 +197,8 @@ impl Cells {
     ) -> Result<Self> {
         let Placement { image, y, x, labels } = placement;
         let mut report = CellsReport { rows: table.rows, ..CellsReport::default() };
-        let mut sizes: Vec<Option<[usize; 2]>> = vec![None; images.len()];
+        let mut infos = infos(images, &image.images);
+        let mut is_checked = vec![false; images.len()];
         let mut cells = Self {
             size: options.size,
             boxes: vec![],
@@ -209,15 +218,12 @@ impl Cells {
                 report.without_position.push(|| image.describe(row));
                 continue;
             }
-            let size = if let Some(size) = sizes[of] {
-                size
-            } else {
-                let info = images.row_info(of)?;
+            let info = if let Some(info) = infos[of] { info } else { images.row_info(of)? };
+            if !is_checked[of] {
                 checked(images, of, info, options.size)?;
-                let size = [info.shape.y(), info.shape.x()];
-                sizes[of] = Some(size);
-                size
-            };
+                (is_checked[of], infos[of]) = (true, Some(info));
+            }
+            let size = [info.shape.y(), info.shape.x()];
             match place([y[row], x[row]], options.size, size, options.edge) {
                 Placed::At(start) => {
                     has_cells[of] = true;
@@ -325,6 +331,34 @@ fn check_choices(path: &Path, options: &CellOptions, has_masks: bool) -> Result<
             .hint("choose what a mask is for: zero or channel"));
     }
     Ok(())
+}
+
+/// Shape and type of each image that has a cell, where they can be had; what cannot is an error at the first cell of its image. The
+/// files that have to be looked into for it are shared by threads, and asked for together where they lie far away.
+fn infos(images: &dyn Store, of: &[Option<usize>]) -> Vec<Option<RowInfo>> {
+    let mut has_cells = vec![false; images.len()];
+    for image in of.iter().flatten() {
+        has_cells[*image] = true;
+    }
+    let wanted: Vec<usize> = (0..has_cells.len()).filter(|&image| has_cells[image]).collect();
+    let mut fetching = Fetching::of(images.path(), None);
+    let step = if fetching.is_some() { IMAGES_TOGETHER } else { wanted.len().max(1) };
+    let mut infos = vec![None; images.len()];
+    for wanted in wanted.chunks(step) {
+        let held = fetching.as_mut().map(|fetching| {
+            let mut heads = Wanted::default();
+            images.heads(wanted, false, &mut heads);
+            fetching.fetch(&heads)
+        });
+        let found = threads::in_runs(wanted.len(), IMAGES_PER_THREAD, |run| {
+            wanted[run].iter().map(|&image| images.row_info(image).ok()).collect::<Vec<_>>()
+        });
+        for (&image, info) in wanted.iter().zip(found.into_iter().flatten()) {
+            infos[image] = info;
+        }
+        drop(held);
+    }
+    infos
 }
 
 /// Checks that a crop of all planes of an image can be counted in bytes.

@@ -10,12 +10,16 @@ use super::options::CellOptions;
 use super::table::CellTable;
 use crate::features::{Index, as_written, joint_key, key_at};
 use crate::profiles::{Profiles, files_of_sites, folders_of, parts};
-use crate::{Error, Result, Store};
+use crate::{Error, Result, Store, threads};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use std::collections::HashMap;
+use std::ops::Range;
+
+/// Rows of a table that are worth a thread.
+const ROWS_PER_THREAD: usize = 4096;
 
 /// What columns of metadata may be called in front of their own name, by CellProfiler and pycytominer; what begins like another one
 /// comes after it.
@@ -198,14 +202,22 @@ fn by_columns(
         }
         Ok(image) => Ok(image),
     };
-    let mut found: Vec<Option<usize>> = Vec::with_capacity(table.rows);
-    for row in 0..table.rows {
-        // The cells of an image mostly follow each other.
-        let image = match found.last() {
-            Some(before) if is_as_before(columns, row) => *before,
-            _ => of_row(row)?,
-        };
-        found.push(image);
+    let of_run = |run: Range<usize>| -> Result<Vec<Option<usize>>> {
+        let mut found: Vec<Option<usize>> = Vec::with_capacity(run.len());
+        for row in run {
+            // The cells of an image mostly follow each other.
+            let image = match found.last() {
+                Some(before) if is_as_before(columns, row) => *before,
+                _ => of_row(row)?,
+            };
+            found.push(image);
+        }
+        Ok(found)
+    };
+    let mut found = Vec::with_capacity(table.rows);
+    // Of several rows that fail the first is told: it is in the first run that fails.
+    for images in threads::in_runs(table.rows, ROWS_PER_THREAD, of_run) {
+        found.append(&mut images?);
     }
     Ok(found)
 }
@@ -242,10 +254,14 @@ fn by_name(
     column: &ArrayRef,
 ) -> Result<Vec<Option<usize>>> {
     let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut name_of_row = Vec::with_capacity(table.rows);
+    let mut name_of_row: Vec<Option<usize>> = Vec::with_capacity(table.rows);
     for row in 0..table.rows {
         let next = numbers.len();
-        name_of_row.push(key_at(column, row).map(|value| *numbers.entry(value).or_insert(next)));
+        let number = match name_of_row.last() {
+            Some(before) if is_as_before(std::slice::from_ref(column), row) => *before,
+            _ => key_at(column, row).map(|value| *numbers.entry(value).or_insert(next)),
+        };
+        name_of_row.push(number);
     }
     let names: Vec<String> = (0..images.len()).map(|image| images.name(image)).collect::<Result<_>>()?;
     // An image of several files may be called as any of them.

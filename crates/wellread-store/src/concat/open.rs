@@ -33,8 +33,8 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
         return open_parts(&glob::root(path), paths, &files, options);
     }
     match in_folder(path, options)? {
-        Some(paths) => open_parts(path, paths, &HashSet::new(), options),
-        None => registry::open(path, options),
+        Inside::Parts(paths) => open_parts(path, paths, &HashSet::new(), options),
+        Inside::Set(format) => registry::open_known(path, options, format),
     }
 }
 
@@ -97,25 +97,40 @@ fn plates(_: &Path, _: &Format) -> Option<Vec<PathBuf>> {
     None
 }
 
-/// The tables in a folder that is no set itself, or its OME-Zarr plates.
-fn in_folder(path: &Path, options: &OpenOptions) -> Result<Option<Vec<PathBuf>>> {
+/// What a path is to be opened as.
+enum Inside {
+    /// These, each a set: the tables in a folder that is no set itself, or its OME-Zarr plates.
+    Parts(Vec<PathBuf>),
+    /// One set, of this format where it was recognised.
+    Set(Option<&'static Format>),
+}
+
+impl Inside {
+    /// Parts, where there are such.
+    fn parts_of(found: Option<Vec<PathBuf>>) -> Self {
+        found.map_or(Self::Set(None), Self::Parts)
+    }
+}
+
+/// What a path is to be opened as: what is in it, where it is a folder.
+fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
     if path.as_os_str().is_empty() || !place::is_folder(path) {
-        return Ok(None);
+        return Ok(Inside::Set(None));
     }
     match &options.format {
         None => match registry::recognise(path) {
-            Ok(format) => Ok(plates(path, format)),
-            Err(_) => tables::below(path, None),
+            Ok(format) => Ok(plates(path, format).map_or(Inside::Set(Some(format)), Inside::Parts)),
+            Err(_) => tables::below(path, None).map(Inside::parts_of),
         },
         Some(name) => {
             let format = format_named(name)?;
             if let Some(plates) = plates(path, format) {
-                return Ok(Some(plates));
+                return Ok(Inside::Parts(plates));
             }
             if !tables::has_tables(format) || (format.recognise)(&Probe::new(path)?) {
-                return Ok(None);
+                return Ok(Inside::Set(None));
             }
-            tables::below(path, Some(format))
+            tables::below(path, Some(format)).map(Inside::parts_of)
         }
     }
 }
@@ -134,8 +149,8 @@ fn open_parts(
     let mut all = Vec::with_capacity(paths.len());
     for path in paths {
         match in_folder(&path, options)? {
-            Some(tables) => all.extend(tables),
-            None => all.push(path),
+            Inside::Parts(tables) => all.extend(tables),
+            Inside::Set(_) => all.push(path),
         }
     }
     let prefix = if root == Path::new(".") { Path::new("") } else { root };

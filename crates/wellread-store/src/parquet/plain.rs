@@ -4,17 +4,21 @@ use super::file::{PositionalFile, guarded};
 use super::footer::footer;
 use super::sums::check_sums;
 use crate::features::{self, other_columns, plain_columns, unique_names, unique_schema};
-use crate::{Error, Renamed, Result};
+use crate::{Error, Renamed, Result, threads};
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Field, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 use parquet::schema::types::SchemaDescriptor;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Bytes of plain columns that are read at most: a table of profiles is megabytes, one of single cells gigabytes.
 const MAX_PLAIN_BYTES: i64 = 2 << 30;
+
+/// Values that are worth a thread to decode.
+const VALUES_PER_THREAD: usize = 16 << 10;
 
 /// The columns of a Parquet table.
 pub(crate) struct PlainColumns {
@@ -116,24 +120,38 @@ pub(super) fn read_columns(
     for group in 0..groups.len() {
         check_sums(file, metadata, group, leaves.iter().copied())?;
     }
-    let mask = ProjectionMask::leaves(schema, leaves);
-    let batches = guarded(file, "cannot read the feature columns", || {
-        ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
-            .with_projection(mask)
-            .with_batch_size(4096)
-            .build()?
-            .map(|batch| Ok(batch?))
-            .collect::<parquet::errors::Result<Vec<_>>>()
-    })?;
+    let of_leaves = |run: Range<usize>| -> Result<Vec<RecordBatch>> {
+        let wanted = &wanted[run];
+        let mask = ProjectionMask::leaves(schema, wanted.iter().map(|leaf| leaf.number));
+        let batches = guarded(file, "cannot read the feature columns", || {
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
+                .with_projection(mask)
+                .with_batch_size(4096)
+                .build()?
+                .map(|batch| Ok(batch?))
+                .collect::<parquet::errors::Result<Vec<_>>>()
+        })?;
+        if !wanted.iter().any(|leaf| leaf.is_renamed) {
+            return Ok(batches);
+        }
+        let batches = batches.iter().map(|batch| with_names(batch, wanted));
+        batches.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| Error::new(file.path(), e))
+    };
+    let rows = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
+    let columns_per_thread = (VALUES_PER_THREAD / rows.max(1)).max(1);
+    let runs = if wanted.is_empty() {
+        vec![of_leaves(0..0)]
+    } else {
+        threads::in_runs(wanted.len(), columns_per_thread, of_leaves)
+    };
+    let mut batches = vec![];
+    // Those of each run have its columns: they are put together by name.
+    for of_run in runs {
+        batches.append(&mut of_run?);
+    }
     if batches.is_empty() {
         return Err(Error::new(file.path(), "the table has no rows"));
     }
-    let batches = if wanted.iter().any(|leaf| leaf.is_renamed) {
-        let batches = batches.iter().map(|batch| with_names(batch, &wanted));
-        batches.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| Error::new(file.path(), e))?
-    } else {
-        batches
-    };
     let batch = features::gathered(file.path(), &batches, names)?;
     // Arrow's own schema is left aside but for what Parquet has no type for.
     let pairs = metadata.metadata().file_metadata().key_value_metadata();

@@ -13,7 +13,7 @@ use super::natural;
 use super::pattern::Memory;
 use crate::features::{PLATE, SITE, WELL};
 use crate::words::counted;
-use crate::{Error, Result};
+use crate::{Error, Result, threads};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -25,6 +25,9 @@ pub(super) const NO_FILE: u32 = u32::MAX;
 /// something else make a table that is all but empty.
 const PLANES_PER_FILE: usize = 64;
 const PLANES: usize = 1 << 16;
+
+/// Files whose names are worth a thread.
+const FILES_PER_THREAD: usize = 512;
 
 /// What the field is called that tells measurements of a plate apart, and their column.
 const MEASUREMENT: &str = "Metadata_Measurement";
@@ -82,14 +85,17 @@ impl Fault {
 /// # Errors
 /// No file fits; two files are the same plane; fields that tell far more planes apart than there are files.
 pub(super) fn group(files: &[FileText], matcher: &Matcher) -> Result<Grouped, Fault> {
-    let mut memory = Memory::default();
+    let runs = threads::in_runs(files.len(), FILES_PER_THREAD, |run| {
+        let mut memory = Memory::default();
+        let wanted = run.filter(|&row| !matcher.passes_over(&files[row]));
+        wanted.map(|row| (row, matcher.named(&files[row], &mut memory))).collect::<Vec<_>>()
+    });
     let mut found: Vec<(u32, Named)> = Vec::with_capacity(files.len());
     let mut unmatched = vec![];
-    for (row, file) in files.iter().enumerate() {
-        match matcher.named(file, &mut memory) {
-            _ if matcher.passes_over(file) => {}
+    for (row, named) in runs.into_iter().flatten() {
+        match named {
             Some(named) => found.push((row as u32, named)),
-            None => unmatched.push(file.below().to_owned()),
+            None => unmatched.push(files[row].below().to_owned()),
         }
     }
     if found.is_empty() {
@@ -225,6 +231,12 @@ fn sites_of(found: &[(u32, Named)], order: &Order) -> (Vec<usize>, Vec<usize>) {
     let mut first: Vec<usize> = vec![];
     let mut of_file: Vec<usize> = Vec::with_capacity(found.len());
     for (file, (_, named)) in found.iter().enumerate() {
+        // The files of a site mostly follow each other.
+        let before = file.checked_sub(1).map(|before| &found[before].1);
+        if before.is_some_and(|before| before.fields == named.fields && before.folder == named.folder) {
+            of_file.extend(of_file.last().copied());
+            continue;
+        }
         let key = (named.folder.as_str(), named.fields.iter().map(String::as_str).collect());
         let site = *by_key.entry(key).or_insert_with(|| {
             first.push(file);
@@ -341,7 +353,28 @@ fn tells_apart(sites: &[&Named], plate: Option<usize>, field: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::layouts::LAYOUTS;
     use super::*;
+
+    /// As many as several threads share, in any order.
+    #[test]
+    fn each_plane_is_that_of_its_name() {
+        let name = |site: usize, channel: usize| {
+            let (column, field) = (site / 100 + 1, site % 100 + 1);
+            format!("r01c{column:02}f{field:03}p01-ch{channel}sk1fk1fl1.tiff")
+        };
+        let names = (0..3000).map(|i| i * 7 % 3000).map(|i| name(i / 5, i % 5 + 1));
+        let mut names: Vec<String> = names.collect();
+        names.insert(1234, "notes.tiff".to_owned());
+        let files: Vec<FileText> = names.iter().map(|name| FileText::at("/data", name)).collect();
+        let harmony = LAYOUTS.iter().find(|layout| layout.name == "harmony").unwrap();
+        let Ok(grouped) = group(&files, &Matcher::of_layout(harmony)) else { panic!("makes no sites") };
+        assert_eq!((grouped.names.len(), grouped.planes.len()), (600, 3000));
+        assert_eq!(grouped.unmatched, ["notes.tiff"]);
+        for (place, &row) in grouped.planes.iter().enumerate() {
+            assert_eq!(names[row as usize], name(place / 5, place % 5 + 1));
+        }
+    }
 
     #[test]
     fn wells_come_before_what_is_none() {

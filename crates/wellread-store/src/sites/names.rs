@@ -167,16 +167,16 @@ impl Matcher {
             let value = &text[span.clone()];
             match part {
                 Part::Text(literal) => before = literal,
-                Part::Field { name, .. } if !name.is_empty() => {
-                    match Role::of(name) {
-                        Role::Axis(axis) => value.clone_into(&mut named.axes[axis]),
+                Part::Field { name, role, .. } if !name.is_empty() => {
+                    match role {
+                        Role::Axis(axis) => value.clone_into(&mut named.axes[*axis]),
                         _ => {
                             if let Some(at) = self.fields.iter().position(|field| field == name) {
                                 value.clone_into(&mut named.fields[at]);
                             }
                         }
                     }
-                    if Role::of(name) == Role::Axis(1) {
+                    if *role == Role::Axis(1) {
                         let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
                         let letters = if is_number { letters_at_end(before) } else { "" };
                         named.channel = format!("{letters}{value}");
@@ -207,8 +207,7 @@ impl Matcher {
             if start >= below {
                 let parts = pattern.parts().iter().zip(spans);
                 let inside = parts.filter(|(_, span)| span.start < end && span.end > start);
-                let is_axis =
-                    |part: &Part| matches!(part, Part::Field { name, .. } if Role::of(name).is_axis());
+                let is_axis = |part: &Part| matches!(part, Part::Field { role, .. } if role.is_axis());
                 if at == folders {
                     names.push(self.common(text, inside, start..end));
                 } else if !inside.clone().any(|(part, _)| is_axis(part)) {
@@ -233,7 +232,7 @@ impl Matcher {
         for (part, span) in parts {
             let value = &text[span.start.max(within.start)..span.end.min(within.end)];
             let tells = match part {
-                Part::Field { name, .. } => match Role::of(name) {
+                Part::Field { name, role, .. } => match role {
                     Role::Axis(_) => false,
                     Role::Other => self.preset.is_none() && !name.is_empty(),
                     _ => true,
@@ -283,14 +282,17 @@ fn letters_at_end(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn file(root: &str, below: &str) -> FileText {
-        let name = below.rsplit('/').next().unwrap();
-        let ending = name.len() - crate::features::stem(name).len();
-        FileText { whole: format!("{root}/{below}"), below: root.len() + 1, ending }
+    impl FileText {
+        /// A file below an opened folder.
+        pub(in super::super) fn at(root: &str, below: &str) -> Self {
+            let name = below.rsplit('/').next().unwrap();
+            let ending = name.len() - crate::features::stem(name).len();
+            Self { whole: format!("{root}/{below}"), below: root.len() + 1, ending }
+        }
     }
 
     fn of(matcher: &Matcher, root: &str, below: &str) -> Option<(String, String, [String; 3], Vec<String>)> {
-        let named = matcher.named(&file(root, below), &mut Memory::default())?;
+        let named = matcher.named(&FileText::at(root, below), &mut Memory::default())?;
         Some((named.name, named.channel, named.axes, named.fields))
     }
 

@@ -17,6 +17,7 @@
 //!
 //! Each place in a name is tried once for each part, so that no pattern takes long on any name.
 
+use super::layout::Role;
 use std::ops::Range;
 
 /// Most parts of a pattern.
@@ -41,7 +42,7 @@ pub(super) enum Part {
     /// Anything.
     Any,
     /// A field; its name is empty where it says nothing.
-    Field { name: String, class: Class, width: Option<usize> },
+    Field { name: String, role: Role, class: Class, width: Option<usize> },
 }
 
 /// Which characters a field has.
@@ -228,12 +229,12 @@ fn field(inside: &str, before: &[Part]) -> Result<Part, String> {
             return Err(format!("{{{inside}}}: {other:?} is none of d (digits), a (letters), w (a well)"));
         }
     };
-    Ok(Part::Field { name: name.to_owned(), class, width })
+    Ok(Part::Field { name: name.to_owned(), role: Role::of(name), class, width })
 }
 
 /// Whether a part is a field for wells whose characters are left open.
 fn is_open_well(part: &Part) -> bool {
-    matches!(part, Part::Field { name, class: Class::Any, width: None } if name == "well")
+    matches!(part, Part::Field { name, class: Class::Any, width: None, .. } if name == "well")
 }
 
 /// Lengths of the wells that a text begins with, the longest first.

@@ -24,7 +24,7 @@
 //! | `companion` | OME-XML in a file of its own, and the files that it describes |
 //! | `index` | pages → images by whichever of them the file has, or none; all that is kept of a file |
 //! | `codec`, `lzw`, `predictor`, `samples` | bytes → samples |
-//! | `read` | planes of a region → blocks |
+//! | `read`, `pieces`, `decode` | planes of a region; the strips and tiles that hold it; these → blocks |
 //! | `restarts` | where long LZW strips can be entered, for reads of a few rows |
 //! | `store` | the [`Store`](crate::Store) |
 //! | `writer`, `encode` | the [`StoreWriter`](crate::StoreWriter) |
@@ -41,6 +41,7 @@
 
 mod codec;
 mod companion;
+mod decode;
 mod describe;
 mod encode;
 mod endian;
@@ -53,6 +54,7 @@ mod lzw;
 mod ome;
 mod own;
 mod pages;
+mod pieces;
 mod predictor;
 mod ranges;
 mod read;

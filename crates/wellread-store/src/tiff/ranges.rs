@@ -1,6 +1,7 @@
 //! Where the bytes of a region of one image lie: its strips and tiles, without reading them.
 
-use super::read::{Context, Job, plan};
+use super::pieces::plan;
+use super::read::{Context, Job};
 use crate::place::Wanted;
 use crate::{FormatContext, Result};
 

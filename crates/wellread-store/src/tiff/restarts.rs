@@ -72,8 +72,11 @@ impl Places {
     }
 }
 
+/// Identifies an open file: the number of an image's file among all of this process, and which of those it refers to.
+pub(super) type FileKey = (u64, u32);
+
 /// A strip: its file, as files of stores are told apart, and where it begins there.
-type StripKey = ((u64, u32), u64);
+type StripKey = (FileKey, u64);
 
 /// The places of a store's strips.
 #[derive(Debug, Default)]

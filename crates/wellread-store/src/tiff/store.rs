@@ -15,8 +15,8 @@ use super::index::{FileIndex, Kind};
 use super::listing::{self, NAMING};
 use super::ome::Descriptions;
 use super::predictor;
-use super::read::{Context, FileKey, Job};
-use super::restarts::Restarts;
+use super::read::{Context, Job};
+use super::restarts::{FileKey, Restarts};
 use super::series::{CONVERT, Series};
 use crate::ahead::Fetching;
 use crate::fd_table;
@@ -24,6 +24,7 @@ use crate::file_names;
 use crate::name_index;
 use crate::open_files::OpenFiles;
 use crate::place::{self, Ticket, Wanted};
+use crate::threads;
 use crate::words::counted;
 use crate::{
     Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
@@ -40,6 +41,8 @@ use wellread_image::ImageMetadata;
 /// Folders of more files have only [`SAMPLE`] of them looked into when opened.
 const SCAN: usize = 256;
 const SAMPLE: usize = 32;
+/// Files that are worth a thread.
+const FILES_PER_THREAD: usize = 16;
 /// Bytes of file indices kept in memory by one store.
 const CACHE: usize = 256 << 20;
 
@@ -163,7 +166,10 @@ impl TiffStore {
             (0..SAMPLE.min(n)).map(|i| i * (n - 1) / (SAMPLE.min(n) - 1).max(1)).collect();
         let mut fetching = Fetching::of(&self.path, None);
         let tickets = self.ask(fetching.as_mut(), sample.iter().copied());
-        let looked_into: Vec<_> = sample.iter().map(|&file| self.index(file).ok()).collect();
+        let looked_into = threads::in_runs(sample.len(), FILES_PER_THREAD, |run| {
+            sample[run].iter().map(|&file| self.index(file).ok()).collect::<Vec<_>>()
+        });
+        let looked_into: Vec<_> = looked_into.into_iter().flatten().collect();
         let is_related = |i: &IndexRef<'_>| i.others().next().is_some();
         // A companion may relate files that the sample leaves out.
         let related = !self.companions.is_empty() || looked_into.iter().flatten().any(is_related);
@@ -220,25 +226,10 @@ impl TiffStore {
 
     /// Reads the directories of these files.
     fn scan_files(&self, files: Range<usize>) {
-        let read = |range: Range<usize>| {
-            for file in range {
+        threads::in_runs(files.len(), FILES_PER_THREAD, |run| {
+            for file in run {
                 // Errors come back when the row is used.
-                let _ = self.index(file);
-            }
-        };
-        let (first, n) = (files.start, files.len());
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8).min(n / 32);
-        if threads < 2 {
-            return read(files);
-        }
-        let next = AtomicUsize::new(0);
-        crate::threads::share(threads, || {
-            loop {
-                let i = next.fetch_add(1, Ordering::Relaxed);
-                if i >= threads {
-                    return;
-                }
-                read(first + i * n / threads..first + (i + 1) * n / threads);
+                let _ = self.index(files.start + file);
             }
         });
     }

@@ -404,6 +404,28 @@ fn cells_are_joined_by_columns_and_have_them() {
         let sites = columns.column_by_name("Metadata_Site").unwrap().as_primitive::<Int64Type>();
         assert_eq!(sites.values(), &[1, 2, 1]);
     }
+    // A table that is long enough for several threads, sorted and not.
+    let (keys, mut long) = ([("B02", 1, 'r'), ("A01", 2, 'q'), ("A01", 1, 'p')], Vec::new());
+    for row in 0..20_000_usize {
+        long.push(if row < 10_000 { row / 4000 } else { row * 7 % 3 });
+    }
+    let mut text = "Well\tSite\tx\ty\n".to_owned();
+    for &key in &long {
+        writeln!(text, "{}\t{}\t12\t13", keys[key].0, keys[key].1).unwrap();
+    }
+    let path_of_long = dir.path().join("long.tsv");
+    std::fs::write(&path_of_long, text).unwrap();
+    let images = open(&set, &OpenOptions::default()).unwrap();
+    let store = CellsStore::open(images, &path_of_long, &options).unwrap();
+    assert_eq!(store.len(), long.len());
+    for (row, &key) in long.iter().enumerate().step_by(97) {
+        assert_eq!(store.name(row).unwrap(), format!("{}/cell-{row}", keys[key].2));
+    }
+    let images = open(&set, &OpenOptions::default()).unwrap();
+    let by = vec!["Well".to_owned()];
+    let refused = CellsStore::open(images, &path_of_long, &CellOptions { by, ..options.clone() });
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("row 4000: could be of either of two images, p and q"), "{error}");
     // Of the well alone there are two images.
     let images = open(&set, &OpenOptions::default()).unwrap();
     let by = vec!["Well".to_owned()];

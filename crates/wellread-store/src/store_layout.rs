@@ -1,0 +1,46 @@
+//! How a set keeps its pixels, in words: what `wellread info` says of its files.
+//!
+//! ```text
+//!  Store::layout ─▶ StoreLayout: codec, pieces, variant, chunk ─▶ `info`, `advise`, `convert --resume`
+//!                        └─ lost_looks ─▶ what a conversion says that it does not keep
+//! ```
+
+use crate::words::counted_with;
+
+/// How a store keeps its pixels, for `wellread info`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoreLayout {
+    /// Compression of pixels, such as `zstd`, `lzw+predictor`, `none`.
+    pub codec: String,
+    /// What one decodable piece is, such as `row group of 64 images, pages of 1 MiB` or `chunk 1x1x1x256x256`.
+    pub pieces: String,
+    /// Format variant, such as `typed chunks`, `inferred 64-bit chunks+planes`, `0.5 (zarr v3)`, `BigTIFF`.
+    pub variant: String,
+    /// Times, channels, planes, rows and columns of one chunk, where each chunk is stored whole, also beyond the image's border.
+    pub chunk: Option<[usize; 5]>,
+    /// Images whose file says that small numbers are bright (TIFF's `WhiteIsZero`), of those that were looked into.
+    pub white_is_zero_images: usize,
+    /// Images of indices into a palette of colours in their file, of those that were looked into.
+    pub palette_images: usize,
+}
+
+impl StoreLayout {
+    /// What the files say of the look of images that their pixels, which are stored numbers, do not have: a sentence each.
+    pub fn lost_looks(&self) -> Vec<String> {
+        let images = |n| counted_with(n, "image", ["is", "are"]);
+        let mut notes = vec![];
+        if self.white_is_zero_images > 0 {
+            notes.push(format!(
+                "{} WhiteIsZero (small numbers are bright); the numbers are kept, the look is not",
+                images(self.white_is_zero_images)
+            ));
+        }
+        if self.palette_images > 0 {
+            notes.push(format!(
+                "{} of indices into a palette; the indices are kept, the colours are not",
+                images(self.palette_images)
+            ));
+        }
+        notes
+    }
+}
