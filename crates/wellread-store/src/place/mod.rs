@@ -20,7 +20,7 @@ mod file;
 mod interface;
 mod local;
 
-pub use ahead::{FetchAhead, FileRanges, HEAD, Held, Ticket, Wanted};
+pub use ahead::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket, Wanted};
 pub use file::{File, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
 
