@@ -15,14 +15,18 @@ use std::io;
 use std::ptr;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use wellread_store::{guard, process};
+use wellread_store::{guard, place, process};
 
 /// Threads that wait for sockets and decrypt.
 const THREADS: usize = 4;
+
+/// How often a thread that waits looks whether anybody wants the answer.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Limits of requests.
 #[derive(Clone, Copy, Debug)]
@@ -149,15 +153,28 @@ impl Link {
     }
 
     /// Waits for `work`, which runs in the runtime's threads: whoever calls may be in any thread, also in that of another runtime.
+    /// It is given up where nobody wants any more what the thread reads.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = io::Result<T>> + Send + 'static,
     ) -> io::Result<T> {
         let (send, receive) = mpsc::sync_channel(1);
-        self.runtime.spawn(async move {
+        let task = self.runtime.spawn(async move {
             let _ = send.send(work.await);
         });
-        receive.recv().unwrap_or_else(|_| Err(io::Error::other("the request ended in a panic")))
+        let ended = || Err(io::Error::other("the request ended in a panic"));
+        let Some(stop) = place::stop() else { return receive.recv().unwrap_or_else(|_| ended()) };
+        loop {
+            match receive.recv_timeout(LOOK) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Disconnected) => return ended(),
+                Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                    task.abort();
+                    return Err(io::Error::other("given up, since nobody wants it any more"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 
     /// Starts `work` without waiting for it.

@@ -159,9 +159,17 @@ fn small_files_of_which_nothing_is_known_come_in_one_request_each() {
 #[test]
 fn the_end_of_a_file_of_unknown_length_is_one_request() {
     server::url();
+    // On its way before anybody reads.
+    let asked = |path: &Path| {
+        gate::hold("ends", usize::MAX);
+        let ticket = ask(&mut *asker(path, None), path, &[TAIL]);
+        gate::wait_for("ends", 1);
+        gate::hold("ends", 0);
+        ticket
+    };
     let path = Path::new("s3://ends/a");
     server::put("ends/a", &bytes(400_000));
-    let ticket = ask(&mut *asker(path, None), path, &[TAIL]);
+    let ticket = asked(path);
     let (file, length) = place::open(path).unwrap();
     assert_eq!(length, 400_000);
     assert_eq!(read(&file, &(399_000..400_000)), bytes(400_000)[399_000..]);
@@ -171,7 +179,7 @@ fn the_end_of_a_file_of_unknown_length_is_one_request() {
     server::put("ends/b", &bytes(400_000));
     server::spoil("ends", &[Wrong::Status(403, "AccessDenied")]);
     let path = Path::new("s3://ends/b");
-    let ticket = ask(&mut *asker(path, None), path, &[TAIL]);
+    let ticket = asked(path);
     assert_eq!(place::open(path).unwrap().1, 400_000);
     assert_eq!(server::requests("ends/b"), ["GET bytes=-65536", "GET bytes=0-65535"]);
     drop(ticket);

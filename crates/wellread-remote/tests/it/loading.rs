@@ -132,3 +132,44 @@ fn an_epoch_that_is_broken_off_leaves_nothing_in_flight() {
     assert_eq!(epoch(&there)[0].0.len(), 4);
     assert_eq!(epoch(&loader(&other, |loader| loader)), epoch(&loader(&local, |loader| loader)));
 }
+
+#[test]
+fn headers_that_a_bound_on_memory_needs_are_asked_for_at_once_and_once() {
+    let dir = tempfile::tempdir().unwrap();
+    for format in ["tiff", "image-folder"] {
+        let folder = dir.path().join(format);
+        std::fs::create_dir(&folder).unwrap();
+        let bucket = format!("bounded-{format}");
+        let [local, other] = write(&folder, &bucket, format);
+        let files: Vec<_> =
+            server::keys(&format!("{bucket}/")).into_iter().filter(|key| key.contains("image-")).collect();
+        assert_eq!(files.len(), IMAGES);
+        let dataset = dataset(&other);
+        // What the loader looks at first.
+        dataset.store().row_info(0).unwrap();
+        gate::hold(&bucket, IMAGES - 1);
+        let there = Loader::builder(&dataset).batch_size(4).shuffle(7).memory(100 << 20).build().unwrap();
+        assert!(gate::most_at_once(&bucket) >= IMAGES - 1, "{format}");
+        for file in &files {
+            let headers = server::requests(file).into_iter().filter(|one| one == "GET bytes=0-65535").count();
+            assert_eq!(headers, 1, "{file}");
+        }
+        assert_eq!(epoch(&there), epoch(&loader(&local, |loader| loader.memory(100 << 20))), "{format}");
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_what_nobody_asked_ahead_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let [local, other] = write(dir.path(), "not-ahead", "tiff");
+    // No room for anything ahead.
+    let there = loader(&other, |loader| loader.workers(2).memory(40 << 20));
+    gate::hold("not-ahead", usize::MAX);
+    let batches = there.iter();
+    gate::wait_for("not-ahead", 1);
+    drop(batches);
+    gate::wait_for_given_up("not-ahead", 1);
+    gate::hold("not-ahead", 0);
+    assert_eq!(epoch(&there)[0].0.len(), 4);
+    assert_eq!(epoch(&loader(&other, |loader| loader)), epoch(&loader(&local, |loader| loader)));
+}

@@ -55,6 +55,13 @@ impl Wanted {
         self.push(file, 0, u64::MAX);
     }
 
+    /// Cuts what is wanted from the beginning of files on to [`HEAD`]: for those who want to know what the files are.
+    pub fn shorten(&mut self) {
+        for range in self.files.values_mut().flatten().filter(|range| range.start == 0) {
+            range.end = range.end.min(HEAD);
+        }
+    }
+
     /// Whether nothing is wanted.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
@@ -117,5 +124,8 @@ mod tests {
                 of("d", std::slice::from_ref(&TAIL))
             ]
         );
+        wanted.shorten();
+        let files: Vec<_> = wanted.files().flat_map(|(_, ranges)| ranges.to_vec()).collect();
+        assert_eq!(files, [0..HEAD, 10..15, 0..2, 0..HEAD, TAIL]);
     }
 }

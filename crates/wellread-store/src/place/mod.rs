@@ -19,10 +19,12 @@ mod ahead;
 mod file;
 mod interface;
 mod local;
+mod stopping;
 
 pub use ahead::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket, Wanted};
 pub use file::{File, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
+pub use stopping::{stop, until};
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
