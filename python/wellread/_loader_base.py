@@ -266,6 +266,12 @@ class LoaderBase(Generic[B_co]):
         read, used = self._built.traffic
         return {"read": read, "used": used, "amplification": read / used if read and used else None}
 
+    def stats(self) -> dict[str, int | float | None]:
+        """What reading has come to so far: :attr:`traffic`, and the numbers of the dataset's ``cache_report`` as "cache_bytes",
+        "cache_images" and so on, those of a cache on disk as "cache_disk_hits" and so on."""
+        cache = {f"cache_{key}": number for key, number in self._dataset.cache_report.items()}
+        return {**self.traffic, **cache}
+
     @property
     def skipped(self) -> list[tuple[int, str]]:
         """With on_error="skip", row and error of the images left out by the iteration begun last: the first 1,000."""
