@@ -267,8 +267,8 @@ class LoaderBase(Generic[B_co]):
         return {"read": read, "used": used, "amplification": read / used if read and used else None}
 
     def stats(self) -> dict[str, int | float | None]:
-        """What reading has come to so far: :attr:`traffic`, and the numbers of the dataset's ``cache_report`` as "cache_bytes",
-        "cache_images" and so on, those of a cache on disk as "cache_disk_hits" and so on."""
+        """What reading has come to so far: :attr:`traffic`, and the numbers of the dataset's ``cache_report`` as
+        "cache_bytes", "cache_images" and so on, those of a cache on disk as "cache_disk_hits" and so on."""
         cache = {f"cache_{key}": number for key, number in self._dataset.cache_report.items()}
         return {**self.traffic, **cache}
 

@@ -4,6 +4,7 @@
 //! So a read is looking rows up and reading their bytes.
 
 mod plan;
+mod ranges;
 
 use crate::bridge::{import, import_schema};
 use crate::dataset::{self, DATA, Dataset};
@@ -20,7 +21,6 @@ use lance_encoding::decoder::ColumnInfo;
 use lance_file::version::ConcreteFileVersion;
 use lance_table::format::{self, Manifest};
 use plan::{DataFile, Fragment, FragmentPlan, Plan};
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{self, field};
@@ -36,9 +36,6 @@ pub(crate) const NAME: &str = "lance";
 
 /// Fragments that are asked, at most, whether they all have one value in a column.
 const FRAGMENTS_ASKED: usize = 16;
-
-/// Bytes at the end of a data file that what tells of its columns and pages is hoped to lie in.
-const END: u64 = 64 << 10;
 
 /// The newest release whose datasets were read here as Lance reads them, as their manifest names it.
 static RELEASE: Tested = Tested::new("was written by Lance", "14.0");
@@ -361,38 +358,11 @@ impl ImageTable for LanceTable {
     }
 
     fn heads(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) {
-        let Ok(plan) = self.plan(columns) else { return };
-        let _ = self.rows.stretches(&Rows::Chosen(rows), &mut vec![], |index, positions| {
-            let fragment = &self.fragments[index];
-            if fragment.files.get().is_none() {
-                self.ends(fragment, wanted);
-            } else if let Some(direct) = self.direct(&plan, index) {
-                direct.heads(positions, wanted);
-            }
-            Ok::<_, Infallible>(())
-        });
+        self.heads_of(rows, columns, wanted);
     }
 
     fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) -> Result<()> {
-        let plan = self.plan(columns)?;
-        self.rows.stretches(&Rows::Chosen(rows), &mut vec![], |index, positions| {
-            if let Some(direct) = self.direct(&plan, index) {
-                direct.ranges(positions, wanted);
-            }
-            Ok(())
-        })
-    }
-}
-
-impl LanceTable {
-    /// Adds the ends of a fragment's data files, which tell where their columns and pages are.
-    fn ends(&self, fragment: &Fragment, wanted: &mut Wanted) {
-        for file in fragment.lance.files.iter().filter(|f| f.base_id.is_none()) {
-            if let Some(size) = file.file_size_bytes.get() {
-                let start = size.get().saturating_sub(END);
-                wanted.push(&self.folder.join(DATA).join(&file.path), start, size.get() - start);
-            }
-        }
+        self.ranges_of(rows, columns, wanted)
     }
 }
 
