@@ -313,6 +313,7 @@ impl ImageTable for LanceTable {
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let plan = self.plan(columns)?;
+        let _ends = self.open_ahead(&rows);
         let Reading { positions, direct: own } = context.get();
         self.rows.stretches(&rows, positions, |index, positions| {
             let Some(direct) = self.direct(&plan, index) else {
@@ -342,6 +343,7 @@ impl ImageTable for LanceTable {
         each: &mut EachRow<'_>,
     ) -> Result<usize> {
         let plan = self.plan(columns)?;
+        let _ends = self.open_ahead(&Rows::Chosen(rows));
         let Reading { positions, direct: own } = context.get();
         let mut done = 0;
         // Ends with an error, or with none where the rest is left to others.

@@ -12,7 +12,8 @@ use super::plan::Fragment;
 use crate::dataset::DATA;
 use std::convert::Infallible;
 use wellread_store::Result;
-use wellread_store::place::Wanted;
+use wellread_store::ahead::Fetching;
+use wellread_store::place::{self, Ticket, Wanted};
 use wellread_store::table::{Columns, Rows};
 
 /// Bytes at the end of a data file that what tells of its columns and pages is hoped to lie in.
@@ -40,6 +41,25 @@ impl LanceTable {
             }
             Ok(())
         })
+    }
+
+    /// Asks for the ends of data files that rows are going to be read from and that are not open yet, of all fragments at once where
+    /// each would be waited for. To be held until they are open.
+    pub(super) fn open_ahead(&self, rows: &Rows<'_>) -> Vec<Ticket> {
+        let is_open = |fragment: &Fragment| fragment.files.get().is_some();
+        if !place::is_registered(&self.path) || self.fragments.iter().all(is_open) {
+            return vec![];
+        }
+        let (mut wanted, mut fragments) = (Wanted::default(), 0);
+        let _ = self.rows.stretches(rows, &mut vec![], |index, _| {
+            if !is_open(&self.fragments[index]) {
+                self.ends(&self.fragments[index], &mut wanted);
+                fragments += 1;
+            }
+            Ok::<_, Infallible>(())
+        });
+        let fetching = if fragments > 1 { Fetching::of(&self.path, None) } else { None };
+        fetching.map(|mut fetching| fetching.fetch(&wanted)).unwrap_or_default()
     }
 
     /// Adds the ends of a fragment's data files, which tell where their columns and pages are.
