@@ -218,9 +218,8 @@ async fn dispatch(link: &'static Link, all: u32, mut jobs: UnboundedReceiver<Job
                 link.heads.learn(object.address.to_string(), head.clone());
                 if is_tail {
                     keep_end(link, &object, piece, head);
-                } else {
-                    tokio::task::block_in_place(|| disk_cache::keep(&object, &bucket, head, piece));
                 }
+                tokio::task::block_in_place(|| disk_cache::keep(&object, &bucket, head, piece));
                 // The object may have ended before.
                 let came: usize = piece.chunks.iter().map(bytes::Bytes::len).sum();
                 let over = (permit.num_permits() as u32).saturating_sub(units(came as u64));
