@@ -272,13 +272,17 @@ class LoaderBase(Generic[B_co]):
         Of a set in a bucket or on a web server also what went over the link since this loader was made: "requests",
         "bytes_received" and "link_wait_s", the seconds that threads waited for answers; the ratio is then that of the
         bytes received. They are None of sets on this machine. They are counted for all loaders of a process together.
+
+        The numbers of the dataset's ``cache_report`` stand there as "cache_bytes", "cache_images" and so on, those of a
+        cache on disk as "cache_disk_hits" and so on.
         """
+        cache = {f"cache_{key}": number for key, number in self._dataset.cache_report.items()}
         read, used, link = self._built.stats()
         requests, received, waited = link or (None, None, None)
         over = read if received is None else received
         ratio = over / used if over and used else None
         return {"read": read, "used": used, "bytes_read_per_used": ratio,
-                "requests": requests, "bytes_received": received, "link_wait_s": waited}  # fmt: skip
+                "requests": requests, "bytes_received": received, "link_wait_s": waited, **cache}  # fmt: skip
 
     @property
     def skipped(self) -> list[tuple[int, str]]:

@@ -139,7 +139,9 @@ class OpenSet:
 
     @property
     def cache_report(self) -> dict[str, int]:
-        """What the cache holds and has served: bytes, images, hits, misses."""
+        """What the cache holds and has served: bytes, images, hits, misses. Of a set behind a network, where the
+        process has a cache on disk, also what that has done for all such sets: ranges that it had and had not,
+        "disk_hits" and "disk_misses", bytes read from it and put there, "disk_bytes_read" and "disk_bytes_kept"."""
         return self._native.cache_report()
 
     def __len__(self) -> int:

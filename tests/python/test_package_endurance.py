@@ -218,7 +218,7 @@ CALLS = {
     "DataLoader.load_state_dict, wrong": (20, "loader.load_state_dict({'version': 9})"),
     "DataLoader.rows": (5, "loader.rows(3)"),
     "DataLoader.set_epoch": (1, "loader.set_epoch(3)"),
-    "DataLoader.stats": (1, "loader.stats()"),
+    "DataLoader.stats": (2, "loader.stats()"),
     "DataLoader.traffic": (1, "loader.traffic, loader.skipped, len(loader), loader.image_shape, repr(loader)"),
     "Batch.__dlpack__, dropped": (2, "batch_.__dlpack__(max_version=(1, 0))"),
     "Batch.__dlpack__, unversioned": (2, "batch_.__dlpack__()"),

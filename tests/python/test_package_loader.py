@@ -63,6 +63,17 @@ def test_traffic_says_how_much_is_read_for_what_is_used(parquet):
     assert stats["requests"] is stats["bytes_received"] is stats["link_wait_s"] is None, "nothing went over a link"
 
 
+def test_stats_are_traffic_and_what_caches_have_done(parquet):
+    loader = wr.DataLoader(wr.Dataset(parquet, cache="memory"), 8)
+    for _ in range(2):
+        list(loader)
+    stats = loader.stats()
+    assert {key: stats[key] for key in loader.traffic} == loader.traffic
+    assert [stats[f"cache_{key}"] for key in ("images", "hits", "misses")] == [40, 40, 40]
+    assert stats["cache_bytes"] == 40 * loader.dataset[0].nbytes
+    assert not [key for key in stats if "disk" in key], "a set on this machine has none"
+
+
 def test_choices_of_the_transform(parquet):
     ds = wr.Dataset(parquet)
     every = ds[:].astype(np.float32)

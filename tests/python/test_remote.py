@@ -251,6 +251,7 @@ def test_the_second_epoch_comes_from_the_cache_on_disk(sets, s3, tmp_path):
         for _ in range(2):
             for a, b in zip(want, wr.DataLoader(there, **options), strict=True):
                 np.testing.assert_array_equal(a, np.asarray(b), err_msg=name)
+            assert there.cache_report["disk_bytes_kept"] > 0
             # Whoever asks the server from now on gets no answer.
             for key in keys_of(s3, copy):
                 s3.delete_object(Bucket=BUCKET, Key=key)

@@ -2,14 +2,20 @@
 //! forked from it has none of its threads, so it starts one of its own.
 
 use crate::error::from_lance;
+use futures::future::{Either, select};
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::path::Path;
+use std::pin::pin;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use wellread_store::guard::{guarded, quiet_this_thread};
-use wellread_store::{Error, Result};
+use wellread_store::{Error, Result, place};
+
+/// How often a thread that waits for a network looks whether anybody wants the answer.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A runtime, and the process that its threads are in.
 struct Started {
@@ -60,6 +66,15 @@ pub(crate) fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     guarded(Path::new(""), "", || Ok::<_, Infallible>(work())).ok()
 }
 
+/// Ends once nobody wants any more what this thread reads of the table at `path`, where that lies far away.
+async fn unwanted(path: &Path) {
+    let stop = if place::is_registered(path) { place::stop() } else { None };
+    let Some(stop) = stop else { return pending().await };
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// Waits for a call of Lance about the table at `path`; its errors and panics are errors of `what`.
 pub(crate) fn wait<T>(
     path: &Path,
@@ -67,6 +82,14 @@ pub(crate) fn wait<T>(
     call: impl Future<Output = lance_core::Result<T>>,
 ) -> Result<T> {
     let runtime = runtime(path)?;
-    let result = guarded(path, what, || Ok::<_, Infallible>(runtime.block_on(call)))?;
-    result.map_err(|e| from_lance(path, what, &e))
+    let wanted = async {
+        match select(pin!(call), pin!(unwanted(path))).await {
+            Either::Left((result, _)) => Some(result),
+            Either::Right(_) => None,
+        }
+    };
+    match guarded(path, what, || Ok::<_, Infallible>(runtime.block_on(wanted)))? {
+        Some(result) => result.map_err(|e| from_lance(path, what, &e)),
+        None => Err(Error::new(path, format_args!("{what}: given up, since nobody wants it any more"))),
+    }
 }

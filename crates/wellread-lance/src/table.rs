@@ -4,6 +4,7 @@
 //! So a read is looking rows up and reading their bytes.
 
 mod plan;
+mod ranges;
 
 use crate::bridge::{import, import_schema};
 use crate::dataset::{self, DATA, Dataset};
@@ -25,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{self, field};
 use wellread_store::direct::{Plans, Stop, Tested, UNREADABLE, handed_on, rest_by_library};
 use wellread_store::guard::guarded;
+use wellread_store::place::Wanted;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
@@ -311,6 +313,7 @@ impl ImageTable for LanceTable {
         each: &mut dyn FnMut(RecordBatch) -> Result<()>,
     ) -> Result<()> {
         let plan = self.plan(columns)?;
+        let _ends = self.open_ahead(&rows);
         let Reading { positions, direct: own } = context.get();
         self.rows.stretches(&rows, positions, |index, positions| {
             let Some(direct) = self.direct(&plan, index) else {
@@ -340,6 +343,7 @@ impl ImageTable for LanceTable {
         each: &mut EachRow<'_>,
     ) -> Result<usize> {
         let plan = self.plan(columns)?;
+        let _ends = self.open_ahead(&Rows::Chosen(rows));
         let Reading { positions, direct: own } = context.get();
         let mut done = 0;
         // Ends with an error, or with none where the rest is left to others.
@@ -353,6 +357,14 @@ impl ImageTable for LanceTable {
             read.map_err(Stop::refusal)
         });
         handed_on(done, read)
+    }
+
+    fn heads(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) {
+        self.heads_of(rows, columns, wanted);
+    }
+
+    fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) -> Result<()> {
+        self.ranges_of(rows, columns, wanted)
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use wellread_store::words::counted;
-use wellread_store::{Error, Result};
+use wellread_store::{Error, Result, place};
 use wellread_trace::{Kind, span};
 
 /// The batches of one epoch, in order.
@@ -123,6 +123,11 @@ impl Batches {
 
     /// Reads the next batch in this thread, and those that belong to the same read.
     fn read(&mut self) -> Result<Filled> {
+        let shared = Arc::clone(&self.shared);
+        place::until(&shared.stop, || self.read_next())
+    }
+
+    fn read_next(&mut self) -> Result<Filled> {
         if self.ready.is_empty() {
             let joined = self.shared.loader.plan.read_ahead.joined;
             let run = self.next..(self.next + joined).min(self.shared.batches);

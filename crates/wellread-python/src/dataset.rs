@@ -310,14 +310,22 @@ impl Dataset {
         Ok(dict)
     }
 
-    /// What the cache holds and has served.
+    /// What the cache holds and has served, and the one on disk of a set behind a network.
     fn cache_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let report = self.opened.with(py, Activity::Opening, |dataset| Ok(dataset.cache_report()))?;
+        let (report, on_disk) = self.opened.with(py, Activity::Opening, |dataset| {
+            Ok((dataset.cache_report(), dataset.disk_cache_report()))
+        })?;
         let dict = PyDict::new(py);
         dict.set_item("bytes", report.bytes)?;
         dict.set_item("images", report.images)?;
         dict.set_item("hits", report.hits)?;
         dict.set_item("misses", report.misses)?;
+        if let Some(on_disk) = on_disk {
+            dict.set_item("disk_hits", on_disk.hits)?;
+            dict.set_item("disk_misses", on_disk.misses)?;
+            dict.set_item("disk_bytes_read", on_disk.bytes_read)?;
+            dict.set_item("disk_bytes_kept", on_disk.bytes_kept)?;
+        }
         Ok(dict)
     }
 

@@ -8,22 +8,25 @@
 //!                                                             └ still in the queue: the reader asks by itself
 //! ```
 //!
+//! Of an object whose length is not known the last bytes are asked for by their number. They are found where the reader keeps the
+//! ends of files, since before the answer nobody knows which bytes they are.
+//!
 //! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: what is not asked for yet it asks for
 //! itself, so that two loaders that hold what they have cannot wait for each other. An error is told to who reads the piece first.
 
 use crate::disk_cache;
-use crate::heads::Version;
+use crate::heads::{Head, Version};
 use crate::link::Link;
-use crate::object::{Connect, Object, WINDOW};
+use crate::object::{Connect, Object, WINDOW, whole};
 use crate::pieces::{Piece, Slot};
-use crate::ranges::{PIECE, plan};
+use crate::ranges::{self, PIECE, plan};
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use wellread_store::place::{FetchAhead, FileRanges, Held, Ticket};
+use wellread_store::place::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket};
 
 /// Room is counted in so many bytes.
 const UNIT: u64 = 1 << 10;
@@ -32,6 +35,9 @@ const LEAST: u64 = 2 * PIECE;
 
 /// Bytes of a range at most: of a longer one the rest is asked for when it is read.
 const LONGEST: u64 = 16 << 30;
+
+// So that the end that is asked for is the one that readers keep.
+const _: () = assert!(HEAD == WINDOW);
 
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1)
@@ -120,14 +126,20 @@ impl Session {
         // What is on disk is read from there.
         let kept = head.as_ref().and_then(|head| disk_cache::Kept::new(object, &bucket, head).ok());
         let version = head.map(|head| head.version);
-        let inside = ranges.iter().map(|&Range { start, end }| match length {
-            Some(length) => start.min(length)..end.min(length).min(start.saturating_add(LONGEST)),
-            None => start..end.min(start.saturating_add(PIECE)),
+        let inside = ranges.iter().filter_map(|range| match (length, range.start, range.end) {
+            (Some(length), ..) if *range == TAIL => Some(length.saturating_sub(HEAD)..length),
+            (None, ..) if *range == TAIL => None,
+            (Some(length), start, end) => {
+                Some(start.min(length)..end.min(length).min(start.saturating_add(LONGEST)))
+            }
+            (None, start, end) => Some(start..end.min(start.saturating_add(PIECE))),
         });
-        // What came along with the file's beginning is read from there, what is on disk from the disk.
+        // What came along with the file's beginning or end is read from there, what is on disk from the disk.
         let is_kept = |range: &Range<u64>| {
-            let of = version.as_ref().filter(|_| range.end <= WINDOW);
-            of.is_some_and(|version| self.link.heads.window(&name, version, 0).is_some())
+            let Some((version, length)) = version.as_ref().zip(length) else { return false };
+            let last = length.saturating_sub(WINDOW);
+            let at = if range.end <= WINDOW { Some(0) } else { (range.start >= last).then_some(last) };
+            at.is_some_and(|at| self.link.heads.window(&name, version, at).is_some())
         };
         let wanted = inside.filter(|range| !is_kept(range)).filter_map(|range| match &kept {
             Some(kept) => kept.wanted(range),
@@ -136,17 +148,30 @@ impl Session {
         for range in plan(&wanted.collect::<Vec<_>>()) {
             let (known, missing) = self.link.pieces.cover(&name, &range);
             pieces.extend(known);
-            for range in missing {
-                let piece = self.link.pieces.add(&name, range.clone());
-                let (version, object) = (version.clone(), object.clone());
-                let waiting = Waiting::new(&self.waiting);
-                let job = Job { piece: Arc::downgrade(&piece), object, range, version, waiting };
-                // Where nobody takes it, whoever reads asks by himself.
-                let _ = self.queue.send(job);
-                pieces.push(piece);
-            }
+            pieces.extend(missing.into_iter().map(|range| self.ask(object, &name, range, version.clone())));
+        }
+        if length.is_none() && ranges.contains(&TAIL) {
+            let (known, missing) = self.link.pieces.cover(&name, &TAIL);
+            pieces.extend(known);
+            pieces.extend(missing.into_iter().map(|range| self.ask(object, &name, range, None)));
         }
         Ok(())
+    }
+
+    /// Puts a piece into the queue.
+    fn ask(
+        &self,
+        object: &Object,
+        name: &Arc<str>,
+        range: Range<u64>,
+        version: Option<Version>,
+    ) -> Arc<Piece> {
+        let piece = self.link.pieces.add(name, range.clone());
+        let (object, waiting) = (object.clone(), Waiting::new(&self.waiting));
+        let job = Job { piece: Arc::downgrade(&piece), object, range, version, waiting };
+        // Where nobody takes it, whoever reads asks by himself.
+        let _ = self.queue.send(job);
+        piece
     }
 }
 
@@ -183,9 +208,17 @@ async fn dispatch(link: &'static Link, all: u32, mut jobs: UnboundedReceiver<Job
         let Some(filling) = Slot::begin(&piece.slot) else { continue };
         let Ok(bucket) = object.bucket(link) else { continue };
         let task = link.start(async move {
+            let is_tail = range == TAIL;
             let got = object.request(link, bucket.clone(), range, version).await;
+            // Some servers do not count from the end. Who opens the file asks for its beginning.
+            if is_tail && got.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::NotFound) {
+                return;
+            }
             if let Ok((piece, head)) = &got {
                 link.heads.learn(object.address.to_string(), head.clone());
+                if is_tail {
+                    keep_end(link, &object, piece, head);
+                }
                 tokio::task::block_in_place(|| disk_cache::keep(&object, &bucket, head, piece));
                 // The object may have ended before.
                 let came: usize = piece.chunks.iter().map(bytes::Bytes::len).sum();
@@ -197,6 +230,14 @@ async fn dispatch(link: &'static Link, all: u32, mut jobs: UnboundedReceiver<Job
             filling.finish(got, permit);
         });
         piece.runs(task.abort_handle());
+    }
+}
+
+/// Keeps the last bytes of an object where its readers look for them.
+fn keep_end(link: &Link, object: &Object, piece: &ranges::Piece, head: &Head) {
+    if piece.start == head.length.saturating_sub(WINDOW) {
+        let bytes = whole(ranges::Piece { start: piece.start, chunks: piece.chunks.clone() });
+        link.heads.keep_window(&object.address.to_string(), &head.version, piece.start, bytes);
     }
 }
 

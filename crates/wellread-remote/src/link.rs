@@ -15,7 +15,8 @@ use std::io;
 use std::ptr;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
@@ -23,6 +24,9 @@ use wellread_store::{guard, place, process};
 
 /// Threads that wait for sockets and decrypt.
 const THREADS: usize = 4;
+
+/// How often a thread that waits looks whether anybody wants the answer.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Limits of requests.
 #[derive(Clone, Copy, Debug)]
@@ -149,18 +153,22 @@ impl Link {
     }
 
     /// Waits for `work`, which runs in the runtime's threads: whoever calls may be in any thread, also in that of another runtime.
+    /// It is given up where nobody wants any more what the thread reads.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = io::Result<T>> + Send + 'static,
     ) -> io::Result<T> {
         let (send, receive) = mpsc::sync_channel(1);
-        self.runtime.spawn(async move {
+        let task = self.runtime.spawn(async move {
             let _ = send.send(work.await);
         });
         let asked = Instant::now();
-        let answer = receive.recv();
+        let answer = wait_for(&receive);
         place::count_waited(asked.elapsed());
-        answer.unwrap_or_else(|_| Err(io::Error::other("the request ended in a panic")))
+        answer.unwrap_or_else(|| {
+            task.abort();
+            Err(io::Error::other("given up, since nobody wants it any more"))
+        })
     }
 
     /// Starts `work` without waiting for it.
@@ -191,5 +199,19 @@ impl Link {
         let bucket = Arc::new(connect()?);
         self.buckets().insert(name.to_owned(), bucket.clone());
         Ok(bucket)
+    }
+}
+
+/// What comes, once it is there; `None` if whoever wants it has given up meanwhile.
+fn wait_for<T>(receive: &mpsc::Receiver<io::Result<T>>) -> Option<io::Result<T>> {
+    let ended = || Err(io::Error::other("the request ended in a panic"));
+    let Some(stop) = place::stop() else { return Some(receive.recv().unwrap_or_else(|_| ended())) };
+    loop {
+        match receive.recv_timeout(LOOK) {
+            Ok(result) => return Some(result),
+            Err(RecvTimeoutError::Disconnected) => return Some(ended()),
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
     }
 }

@@ -16,7 +16,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use wellread_store::place::note_ranges;
+use wellread_store::place::{HEAD, TAIL, note_ranges};
 
 /// Bytes at the beginning and at the end of a file that are fetched together: headers, footers, and small files whole.
 pub(crate) const WINDOW: u64 = 64 << 10;
@@ -86,7 +86,7 @@ impl Object {
         Ok(head)
     }
 
-    /// The request for some bytes of it, to be made in the threads of the link.
+    /// The request for some bytes of it, or for the last ones ([`TAIL`]), to be made in the threads of the link.
     pub(crate) fn request(
         &self,
         link: &'static Link,
@@ -95,7 +95,11 @@ impl Object {
         version: Option<Version>,
     ) -> impl Future<Output = io::Result<(Piece, Head)>> + Send + use<> {
         note_ranges(self.address.to_string(), std::slice::from_ref(&range));
-        let verb = format!("GET bytes {}-{} of", range.start, range.end.saturating_sub(1));
+        let verb = if range == TAIL {
+            format!("GET the last {HEAD} bytes of")
+        } else {
+            format!("GET bytes {}-{} of", range.start, range.end.saturating_sub(1))
+        };
         let (asked, key) = (self.asked(&verb, &bucket), self.address.key.clone());
         async move {
             attempts(link, asked, || once(bucket.clone(), key.clone(), range.clone(), version.clone())).await
@@ -129,8 +133,9 @@ pub(crate) async fn once(
     range: Range<u64>,
     version: Option<Version>,
 ) -> Result<(Piece, Head), Fault> {
+    let range = if range == TAIL { GetRange::Suffix(HEAD) } else { GetRange::Bounded(range) };
     let options = GetOptions {
-        range: Some(GetRange::Bounded(range)),
+        range: Some(range),
         if_match: version.as_ref().and_then(Version::if_match),
         ..GetOptions::default()
     };

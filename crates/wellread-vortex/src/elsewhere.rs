@@ -115,6 +115,12 @@ impl Segments {
         Self(Arc::new(Inner { file, specs, fetched: Mutex::default() }))
     }
 
+    /// Where segments lie in the file: position and length.
+    pub fn places(&self, ids: &[SegmentId]) -> impl Iterator<Item = (u64, u64)> {
+        let specs = ids.iter().filter_map(|id| self.0.specs.get(**id as usize));
+        specs.map(|spec| (spec.offset, u64::from(spec.length)))
+    }
+
     /// Fetches segments that will be asked for soon, all at once.
     ///
     /// # Errors
@@ -227,6 +233,7 @@ mod tests {
             assert_eq!(segments.0.fetched.lock().unwrap().bytes, 0);
         }
         assert!(runtime.block_on(segments.request(SegmentId::from(3))).is_err());
+        assert_eq!(segments.places(&ids([1, 7])).collect::<Vec<_>>(), [(2, 3)]);
         segments.fetch(&mut ids([1])).unwrap();
         assert!(segments.0.fetched.lock().unwrap().segments.is_empty());
     }

@@ -10,6 +10,7 @@ use crate::session::{Cause, Session};
 use crate::tree::{Column, Series, Source};
 use crate::types::{MASK, Type};
 use vortex::array::VortexSessionExecute;
+use vortex::layout::segments::SegmentId;
 use wellread_store::direct::{ALL, Run, Wanted, append};
 use wellread_store::table::arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
 use wellread_store::table::arrow_buffer::NullBuffer;
@@ -65,6 +66,15 @@ impl<'a> Plan<'a> {
             picked.push(self.pick(column, of, wanted)?);
         }
         Ok(Pick::Struct { validity, of, fields: picked })
+    }
+
+    /// The segments of the pieces of some rows, of all series, without those of pieces that are kept.
+    pub fn missing(&self, rows: &[usize], source: &Source) -> Result<Vec<SegmentId>, Cause> {
+        let mut missing = vec![];
+        for Selected { series, .. } in &self.series {
+            missing.extend(series.missing(rows, source)?);
+        }
+        Ok(missing)
     }
 
     /// Begins a batch.

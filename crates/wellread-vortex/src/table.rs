@@ -20,7 +20,7 @@ use wellread_store::table::arrow_array::RecordBatch;
 use wellread_store::table::arrow_schema::{DataType, SchemaRef};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
-use wellread_store::{Error, FormatContext, PageCache, Result, StoreLayout};
+use wellread_store::{Error, FormatContext, PageCache, Result, StoreLayout, place};
 
 /// Name of the format.
 pub(crate) const NAME: &str = "vortex";
@@ -219,6 +219,21 @@ impl ImageTable for VortexTable {
         each: &mut EachRow<'_>,
     ) -> Result<usize> {
         self.file.while_whole(|| self.read_rows(rows, columns, context, each))
+    }
+
+    /// The footer, which is in memory, says where all segments lie.
+    fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut place::Wanted) -> Result<()> {
+        let Some(segments) = &self.source.elsewhere else { return Ok(()) };
+        let selection = self.selection(columns)?;
+        let missing = reading(&self.file.path, "cannot read the columns", || {
+            let mut plan = Plan::default();
+            plan.pick(&self.columns, &selection.types, &selection.wanted)?;
+            plan.missing(rows, &self.source)
+        })?;
+        for (offset, length) in segments.places(&missing) {
+            wanted.push(&self.file.path, offset, length);
+        }
+        Ok(())
     }
 }
 

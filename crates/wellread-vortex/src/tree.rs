@@ -12,7 +12,7 @@ use vortex::array::{MaskFuture, VortexSessionExecute};
 use vortex::dtype::DType;
 use vortex::expr::root;
 use vortex::io::runtime::BlockingRuntime;
-use vortex::layout::segments::SegmentSource;
+use vortex::layout::segments::{SegmentId, SegmentSource};
 use vortex::layout::{LayoutChildType, LayoutReaderContext, LayoutRef};
 
 /// Rows that are read together where a layout has no pieces of its own.
@@ -141,6 +141,11 @@ impl Series {
     /// Has what the pieces of some rows take fetched together, as far as they are not kept, where the file lies elsewhere.
     pub fn fetch(&self, rows: &[usize], source: &Source) -> Result<(), Cause> {
         let Some(segments) = &source.elsewhere else { return Ok(()) };
+        Ok(segments.fetch(&mut self.missing(rows, source)?)?)
+    }
+
+    /// The segments of the pieces of some rows, without those of pieces that are kept.
+    pub fn missing(&self, rows: &[usize], source: &Source) -> Result<Vec<SegmentId>, Cause> {
         let spans = self.spans()?;
         let (mut wanted, mut last) = (vec![], None);
         for &row in rows {
@@ -154,7 +159,7 @@ impl Series {
                 wanted.extend(span.layout.segment_ids());
             }
         }
-        Ok(segments.fetch(&mut wanted)?)
+        Ok(wanted)
     }
 
     /// A piece by its number, with its values as they are encoded.

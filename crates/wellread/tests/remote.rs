@@ -1,5 +1,8 @@
 //! Sets of the engines in a bucket and on a web server: read as from a folder, written as to one.
 
+#[path = "../../wellread-remote/tests/it/gate.rs"]
+#[allow(dead_code, reason = "the gate is that of wellread-remote's tests, which do more with it")]
+mod gate;
 #[path = "../../wellread-remote/tests/it/request.rs"]
 #[allow(dead_code, reason = "the server is that of wellread-remote's tests, which do more with it")]
 mod request;
@@ -12,7 +15,9 @@ mod sets;
 
 use sets::{NAMES, copy, options, recognised, write};
 use std::path::{Path, PathBuf};
-use wellread::store::{ImageView, OpenOptions, Store, WriteOptions, create, open, read_image};
+use wellread::loader::{Dataset, Loader};
+use wellread::store::place::Wanted;
+use wellread::store::{ImageView, OpenOptions, Request, Store, WriteOptions, create, open, read_image};
 use wellread::{ImageMetadata, PixelType, Shape};
 
 /// Name of the set and its format.
@@ -165,6 +170,61 @@ fn sets_of_several_parts_are_written_and_read_by_ranges() {
     }
     let all = fetched();
     assert!(all > 6 << 20 && all - before < 10 << 20, "{before} {all}");
+}
+
+/// Rows and pixels of an epoch, image by image in a random order.
+fn epoch(path: &Path) -> impl Fn() -> Vec<(Vec<usize>, Vec<f32>)> {
+    let loader = Loader::builder(&Dataset::from_store(recognised(path))).batch_size(1).shuffle(7).workers(2);
+    let loader = loader.build().unwrap();
+    move || {
+        loader.set_epoch(0);
+        let batches = loader.iter().map(Result::unwrap);
+        batches.map(|batch| (batch.rows().to_vec(), batch.pixels().to_vec())).collect()
+    }
+}
+
+#[test]
+fn batches_of_engines_are_asked_for_at_once_and_each_byte_once() {
+    server::url();
+    let dir = tempfile::tempdir().unwrap();
+    let shape = Shape([1, 1, 1, 300, 400]);
+    // Images that lie together in a piece of Vortex are one request; what was read of Lance is not kept.
+    for (name, format, at_once, epochs) in [("a.lance", "lance", 16, 2), ("c.vortex", "vortex", 3, 1)] {
+        let bucket = format!("ahead-{format}");
+        let (local, other) = (dir.path().join(name), PathBuf::from(format!("s3://{bucket}/{name}")));
+        let mut writer = create(&local, format, &WriteOptions::default()).unwrap();
+        for row in 0..24 {
+            let metadata = ImageMetadata::named(format!("image {row}"));
+            let pixels = noise(shape, row);
+            let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
+            writer.write(&view).unwrap();
+        }
+        writer.finish().unwrap();
+        copy(&local, &other);
+        let store = recognised(&other);
+        let request = Request { row: 5, region: shape.full() };
+        let mut wanted = Wanted::default();
+        store.ranges(&[request], &mut wanted).unwrap();
+        let bytes: u64 = wanted.files().flat_map(|(_, ranges)| ranges).map(|r| r.end - r.start).sum();
+        let pixels = shape.pixels() as u64;
+        assert!(bytes >= pixels && bytes <= 10 * pixels, "{format}: {bytes}");
+
+        let (there, here) = (epoch(&other), epoch(&local)());
+        // Where pages lie is known after the first epoch.
+        for _ in 1..epochs {
+            assert_eq!(there(), here, "{format}");
+        }
+        let files = server::keys(&format!("{bucket}/"));
+        let length_of = |file: &String| server::get(file).map_or(0, |bytes| bytes.len());
+        let largest = files.iter().max_by_key(|file| length_of(file)).unwrap();
+        let fetched = || -> usize { server::requests(largest).iter().filter_map(|one| length(one)).sum() };
+        let before = fetched();
+        gate::hold(&bucket, at_once);
+        assert_eq!(there(), here, "{format}");
+        assert!(gate::most_at_once(&bucket) >= at_once, "{format}");
+        let all = fetched() - before;
+        assert!(all <= length_of(largest) * 5 / 4, "{format}: {all} of {}", length_of(largest));
+    }
 }
 
 /// Bytes of a request such as `GET bytes=0-99`.

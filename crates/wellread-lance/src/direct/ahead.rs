@@ -3,10 +3,14 @@
 //!
 //! ```text
 //!  rows ──plan──▶ extents of their chunks, of all leaves ──fetch──▶ bytes ──get──▶ the page that reads them
+//!                                                       └─want───▶ asked for by a loader, batches before they are read
 //! ```
+//!
+//! Before, in the same way, the pieces that tell which chunks hold which rows, of those pages that were not read from yet.
 
 use super::input::Input;
 use std::sync::Arc;
+use wellread_store::place::Wanted;
 
 /// Bytes that are fetched together, at most; more is read chunk by chunk.
 const MOST: u64 = 64 << 20;
@@ -55,6 +59,18 @@ impl Ahead {
         })
     }
 
+    /// Whether nothing was noted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Lets go of what was noted, for somebody else to ask for.
+    pub fn want(&mut self, wanted: &mut Wanted) {
+        for Chunk { input, extent: (offset, length), .. } in self.0.drain(..) {
+            wanted.push(input.path(), offset, length);
+        }
+    }
+
     /// The bytes of a chunk, where they were fetched.
     pub fn get(&self, input: &Input, extent: Extent) -> Option<&[u8]> {
         let wanted = (std::ptr::from_ref(input).addr(), extent);
@@ -94,5 +110,20 @@ mod tests {
         ahead.plan(&a, (96, 5));
         ahead.fetch();
         assert!(ahead.get(&a, (0, 9)).is_none());
+    }
+
+    #[test]
+    fn what_is_noted_is_handed_on_by_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, [0_u8; 100]).unwrap();
+        let input = Arc::new(Input::open(&path).unwrap());
+        let (mut ahead, mut wanted) = (Ahead::default(), Wanted::default());
+        ahead.plan(&input, (8, 3));
+        ahead.plan(&input, (90, 10));
+        ahead.want(&mut wanted);
+        let files: Vec<_> = wanted.files().map(|(file, ranges)| (file.to_owned(), ranges.to_vec())).collect();
+        assert_eq!(files, [(path, vec![8..11, 90..100])]);
+        assert!(ahead.is_empty());
     }
 }

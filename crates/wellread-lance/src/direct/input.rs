@@ -1,7 +1,7 @@
 //! Positional reads of a data file.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wellread_store::direct::Fault::{self, Irregular};
 use wellread_store::direct::{UNREADABLE, grown, read_at};
 use wellread_store::place::{self, File, Part};
@@ -9,6 +9,7 @@ use wellread_store::place::{self, File, Part};
 /// An open data file; many threads may read it at once.
 #[derive(Debug)]
 pub(crate) struct Input {
+    path: PathBuf,
     file: File,
     length: u64,
 }
@@ -17,7 +18,7 @@ impl Input {
     /// Opens a regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
         let (file, length) = place::open(path)?;
-        Ok(Self { file, length })
+        Ok(Self { path: path.to_owned(), file, length })
     }
 
     /// Reads `length` bytes from `offset` to the start of `out`, which grows to hold them. They are aligned to eight
@@ -54,6 +55,11 @@ impl Input {
         let length = length as usize;
         let words = grown(out, length.div_ceil(8))?;
         Ok(&mut bytemuck::cast_slice_mut::<u64, u8>(words)[..length])
+    }
+
+    /// Where it was opened.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Whether each read may wait for a network.

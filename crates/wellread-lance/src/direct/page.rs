@@ -82,8 +82,14 @@ impl Stored {
     }
 
     /// Replaces `out` by their runs.
-    fn runs(&self, input: &Input, raw: &mut Vec<u64>, out: &mut Vec<Run>) -> Result<(), Fault> {
-        let raw = input.read(self.extent.0, self.extent.1, raw)?;
+    fn runs(
+        &self,
+        input: &Input,
+        ahead: &Ahead,
+        raw: &mut Vec<u64>,
+        out: &mut Vec<Run>,
+    ) -> Result<(), Fault> {
+        let raw = fetched(input, self.extent, ahead, raw)?;
         out.clear();
         match &self.codec {
             None => raw.as_chunks::<2>().0.iter().try_for_each(|l| add(out, 0, u16::from_le_bytes(*l), 1)),
@@ -151,6 +157,19 @@ impl Room {
         trim(self.raw.len() * 8, &mut self.raw);
         trim(self.indices.capacity(), &mut self.indices);
         trim(self.decompressed.capacity(), &mut self.decompressed);
+    }
+}
+
+/// Bytes of the file: those that were fetched before, or else read into `raw`.
+fn fetched<'a>(
+    input: &Input,
+    extent: Extent,
+    ahead: &'a Ahead,
+    raw: &'a mut Vec<u64>,
+) -> Result<&'a [u8], Fault> {
+    match ahead.get(input, extent) {
+        Some(bytes) => Ok(bytes),
+        None => input.read(extent.0, extent.1, raw),
     }
 }
 
@@ -280,6 +299,64 @@ impl Page {
         Some(Self { rows, values, null, layout: PageLayout::Chunks(chunks) })
     }
 
+    /// Where the pieces lie that tell where its rows do, if they were not read yet.
+    pub fn index_extents(&self) -> impl Iterator<Item = Extent> {
+        let extents = match &self.layout {
+            PageLayout::Chunks(chunks) if chunks.index.get().is_none() => {
+                let dictionary = chunks.dictionary.as_ref().map(|(extent, ..)| *extent);
+                [Some(chunks.sizes), chunks.repetition.map(|(extent, _)| extent), dictionary]
+            }
+            PageLayout::Constant { lists: ConstantLists::Levels { repeated, defined, index }, .. }
+                if index.get().is_none() =>
+            {
+                [Some(repeated.extent), defined.as_ref().map(|defined| defined.extent), None]
+            }
+            _ => [None; 3],
+        };
+        extents.into_iter().flatten()
+    }
+
+    /// Reads the pieces that tell where its rows lie, if they were not read yet.
+    pub fn learn(&self, input: &Input, size: usize, depth: usize, room: &mut Room) -> Result<(), Fault> {
+        match &self.layout {
+            PageLayout::Chunks(chunks) => self.chunk_index(chunks, input, size, room).map(|_| ()),
+            PageLayout::Constant { lists: ConstantLists::Levels { repeated, defined, index }, .. } => {
+                let levels = (repeated, defined.as_ref());
+                self.constant_index(index, input, levels, depth, room).map(|_| ())
+            }
+            PageLayout::Constant { .. } => Ok(()),
+        }
+    }
+
+    fn chunk_index<'a>(
+        &self,
+        chunks: &'a Chunks,
+        input: &Input,
+        size: usize,
+        room: &mut Room,
+    ) -> Result<&'a ChunkIndex, Fault> {
+        if let Some(index) = chunks.index.get() {
+            return Ok(index);
+        }
+        let made = ChunkIndex::new(self, chunks, input, size, room)?;
+        Ok(chunks.index.get_or_init(|| made))
+    }
+
+    fn constant_index<'a>(
+        &self,
+        index: &'a OnceLock<ConstantIndex>,
+        input: &Input,
+        levels: (&Stored, Option<&Stored>),
+        depth: usize,
+        room: &mut Room,
+    ) -> Result<&'a ConstantIndex, Fault> {
+        if let Some(index) = index.get() {
+            return Ok(index);
+        }
+        let made = ConstantIndex::new(self, input, levels, depth, room)?;
+        Ok(index.get_or_init(|| made))
+    }
+
     /// Where the chunks of some rows lie, once the page was read from: what [`Self::read`] reads then.
     pub fn extent(&self, rows: &Range<usize>) -> Option<Extent> {
         let PageLayout::Chunks(chunks) = &self.layout else { return None };
@@ -314,13 +391,8 @@ impl Page {
                         rows.len()
                     }
                     ConstantLists::Levels { repeated, defined, index } => {
-                        let index = if let Some(index) = index.get() {
-                            index
-                        } else {
-                            let levels = (repeated, defined.as_ref());
-                            let made = ConstantIndex::new(self, input, levels, widths.depth, room)?;
-                            index.get_or_init(|| made)
-                        };
+                        let levels = (repeated, defined.as_ref());
+                        let index = self.constant_index(index, input, levels, widths.depth, room)?;
                         let items = index.rows[rows.start] as usize..index.rows[rows.end] as usize;
                         room.runs.clear();
                         room.runs.extend(index.levels[items.clone()].iter().map(|&level| (level, 1)));
@@ -336,12 +408,7 @@ impl Page {
                 Ok(())
             }
             PageLayout::Chunks(chunks) => {
-                let index = if let Some(index) = chunks.index.get() {
-                    index
-                } else {
-                    let made = ChunkIndex::new(self, chunks, input, widths.size, room)?;
-                    chunks.index.get_or_init(|| made)
-                };
+                let index = self.chunk_index(chunks, input, widths.size, room)?;
                 chunks.read(index, input, rows, widths, room, out, starts)
             }
         }
@@ -374,9 +441,9 @@ impl ConstantIndex {
         depth: usize,
         room: &mut Room,
     ) -> Result<Self, Fault> {
-        repeated.runs(input, &mut room.raw, &mut room.runs)?;
+        repeated.runs(input, &room.ahead, &mut room.raw, &mut room.runs)?;
         if let Some(defined) = defined {
-            defined.runs(input, &mut room.raw, &mut room.defined)?;
+            defined.runs(input, &room.ahead, &mut room.raw, &mut room.defined)?;
             mark_absent(&mut room.runs, &room.defined, page.null, &mut room.marked)?;
         }
         let levels = room.runs.iter().flat_map(|&(level, n)| std::iter::repeat_n(level, n));
@@ -395,14 +462,14 @@ impl ChunkIndex {
     fn new(page: &Page, chunks: &Chunks, input: &Input, size: usize, room: &mut Room) -> Result<Self, Fault> {
         let dictionary = match &chunks.dictionary {
             Some((extent, codec, count)) => {
-                let raw = input.read(extent.0, extent.1, &mut room.raw)?;
+                let raw = fetched(input, *extent, &room.ahead, &mut room.raw)?;
                 Some(Dictionary::new(codec.as_ref(), raw, *count, size)?)
             }
             None => None,
         };
         let wide = if chunks.large { 4 } else { 2 };
         let count = chunks.sizes.1 as usize / wide;
-        let raw = input.read(chunks.sizes.0, chunks.sizes.1, &mut room.raw)?;
+        let raw = fetched(input, chunks.sizes, &room.ahead, &mut room.raw)?;
         let mut bytes = vec![0u32];
         let mut values = vec![0u32];
         let (mut end, mut seen) = (0u64, 0u64);
@@ -430,7 +497,7 @@ impl ChunkIndex {
         };
         // For each chunk: rows that end in it, values of the one that goes on, and as much for inner lists.
         let stride = (stored + 1) * 8;
-        let raw = input.read(extent.0, extent.1, &mut room.raw)?;
+        let raw = fetched(input, extent, &room.ahead, &mut room.raw)?;
         if raw.len() != count * stride {
             return Err(Irregular("a repetition index of another size"));
         }
@@ -492,10 +559,7 @@ impl Chunks {
         let chunks = index.chunks(&rows);
         let first = index.bytes[chunks.start];
         let (offset, length) = self.extent(index, &chunks);
-        let raw = match room.ahead.get(input, (offset, length)) {
-            Some(bytes) => bytes,
-            None => input.read(offset, length, &mut room.raw)?,
-        };
+        let raw = fetched(input, (offset, length), &room.ahead, &mut room.raw)?;
         let mut wanted =
             Wanted { skip: rows.start - index.rows[chunks.start] as usize, rows: rows.len(), seen: 0 };
         out.reserve((index.values[chunks.end] - index.values[chunks.start]) as usize * widths.width);

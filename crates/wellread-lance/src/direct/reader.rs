@@ -1,5 +1,6 @@
 //! Columns of a fragment read as record batches, or as pieces of images row by row.
 
+use super::ahead::Ahead;
 use super::input::Input;
 use super::page::{Page, Room};
 use super::pieces::PieceLeaves;
@@ -19,6 +20,7 @@ use wellread_store::direct::Fault::{self, Irregular};
 use wellread_store::direct::{
     EachBatch, OTHER_TYPE, Stop, arrays, each_part, rows_of_a_batch, take_back, trim,
 };
+use wellread_store::place::Wanted;
 use wellread_store::table::{Columns, RowPieces};
 
 /// Columns of a fragment that can all be read here.
@@ -176,18 +178,57 @@ impl Direct {
         scratch: &'a mut Scratch,
     ) -> Result<&'a mut [Output], Fault> {
         if self.is_elsewhere {
-            let ahead = &mut scratch.room.ahead;
-            ahead.clear();
-            for leaf in &self.leaves {
-                leaf.plan(rows, ahead);
-            }
-            ahead.fetch();
+            self.learn(rows, &mut scratch.room)?;
+            self.plan(rows, &mut scratch.room);
+            scratch.room.ahead.fetch();
         }
         let outputs = &mut scratch.outputs[..self.leaves.len()];
         for (leaf, output) in self.leaves.iter().zip(outputs.iter_mut()) {
             leaf.read(rows, WIDTHS[width], &mut scratch.room, output)?;
         }
         Ok(outputs)
+    }
+
+    /// Reads what tells where rows lie, of all pages that were not read from yet at once.
+    fn learn(&self, rows: &[u32], room: &mut Room) -> Result<(), Fault> {
+        room.ahead.clear();
+        for leaf in &self.leaves {
+            leaf.plan_indices(rows, &mut room.ahead);
+        }
+        if room.ahead.is_empty() {
+            return Ok(());
+        }
+        room.ahead.fetch();
+        self.leaves.iter().try_for_each(|leaf| leaf.learn(rows, room))
+    }
+
+    /// Notes where the chunks of rows lie.
+    fn plan(&self, rows: &[u32], room: &mut Room) {
+        room.ahead.clear();
+        for leaf in &self.leaves {
+            leaf.plan(rows, &mut room.ahead);
+        }
+    }
+
+    /// Adds what has to be read before [`Self::ranges`] can tell where rows at ascending `positions` lie.
+    pub fn heads(&self, positions: &[u32], wanted: &mut Wanted) {
+        let mut ahead = Ahead::default();
+        for leaf in &self.leaves {
+            leaf.plan_indices(positions, &mut ahead);
+        }
+        ahead.want(wanted);
+    }
+
+    /// Adds where the chunks of rows at ascending `positions` lie. What tells that is read, if it was not yet; where that fails
+    /// nothing is added: whoever reads the rows says why.
+    pub fn ranges(&self, positions: &[u32], wanted: &mut Wanted) {
+        let mut room = Room::default();
+        // Lance's codecs panic on some bytes that are not as they should be.
+        let learnt = catch_panic(|| self.learn(positions, &mut room));
+        if matches!(learnt, Some(Ok(()))) {
+            self.plan(positions, &mut room);
+            room.ahead.want(wanted);
+        }
     }
 
     /// A batch of rows, and the buffers in it, which can be used again when it is gone.

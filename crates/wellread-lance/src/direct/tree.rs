@@ -124,6 +124,27 @@ impl Leaf {
         })
     }
 
+    /// Notes what tells where rows lie, of pages that were not read from yet, where that may take a request each.
+    pub fn plan_indices(&self, positions: &[u32], ahead: &mut Ahead) {
+        if !self.input.is_elsewhere() {
+            return;
+        }
+        let mut last = None;
+        let _ = self.each_part(positions, |page, _| {
+            if last.replace(std::ptr::from_ref(page)) != Some(std::ptr::from_ref(page)) {
+                for extent in page.index_extents() {
+                    ahead.plan(&self.input, extent);
+                }
+            }
+            Ok(())
+        });
+    }
+
+    /// Reads what [`Self::plan_indices`] notes.
+    pub fn learn(&self, positions: &[u32], room: &mut Room) -> Result<(), Fault> {
+        self.each_part(positions, |page, _| page.learn(&self.input, self.size, self.depth, room))
+    }
+
     /// Notes where rows lie that will be read, where that may take a request each.
     pub fn plan(&self, positions: &[u32], ahead: &mut Ahead) {
         if !self.input.is_elsewhere() {

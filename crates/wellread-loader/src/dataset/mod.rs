@@ -17,10 +17,11 @@ use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
 use wellread_store::cells::{Cells, CellsReport};
+use wellread_store::disk_cache::{self, DiskCache, DiskCacheReport};
 use wellread_store::features::FeatureColumns;
 use wellread_store::with_columns::WithColumns;
 use wellread_store::words::counted;
-use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store};
+use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, place};
 
 /// Bytes of images that a cache decodes at a time for cells of them: a batch of cells of many images is small beside these.
 const CACHED_READ_BYTES: usize = 64 << 20;
@@ -242,6 +243,14 @@ impl Dataset {
         }
     }
 
+    /// What this process's cache on disk has done, for all sets behind a network that it reads; `None` for a set on this machine, and
+    /// where there is no such cache.
+    pub fn disk_cache_report(&self) -> Option<DiskCacheReport> {
+        let is_far = place::is_registered(self.store().path()) || self.caches().iter().any(is_on_disk);
+        let cache = if is_far { disk_cache::current().ok().flatten() } else { None };
+        cache.map(DiskCache::report)
+    }
+
     /// Whether images go to a cache of [`Self::with_cache`].
     pub(crate) fn is_cached(&self) -> bool {
         let is_below = self.view.as_ref().is_some_and(|view| view.is_cached());
@@ -336,4 +345,7 @@ impl Dataset {
         }
         Err(Error::no_such_row(self.store.path(), row, self.len()))
     }
+}
+fn is_on_disk(cache: &Cache) -> bool {
+    matches!(cache, Cache::Disk(_))
 }

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::Builder;
 use wellread_store::ahead::Fetching;
-use wellread_store::place::{Ticket, Wanted};
+use wellread_store::place::{self, Ticket, Wanted};
 use wellread_store::process::Thread;
 
 /// Whether all of each image is read.
@@ -35,7 +35,7 @@ impl Shared {
         let Some(mut fetching) = of(&self.loader.dataset).or_else(targets) else { return ahead.end() };
         let shared = Arc::clone(self);
         let thread = Thread::start(Builder::new().name("wellread-ahead".into()), move || {
-            let work = || shared.fetch_ahead(&mut fetching);
+            let work = || place::until(&shared.stop, || shared.fetch_ahead(&mut fetching));
             // A panic of a reader is told where the row is read.
             let _ = catch_unwind(AssertUnwindSafe(work));
             if let Some(ahead) = &shared.ahead {

@@ -143,7 +143,7 @@ impl Shared {
             crops: *crops,
             seed: *seed,
             epoch: self.epoch,
-            stop: Some(&self.stop),
+            stop: Some(self.stop.as_ref()),
             working: self.loader.working.as_ref(),
         }
     }

@@ -38,7 +38,7 @@ use std::thread::Builder;
 use std::time::Instant;
 use wellread_store::process::Thread;
 use wellread_store::words::counted;
-use wellread_store::{Error, Result};
+use wellread_store::{Error, Result, place};
 use wellread_trace::{Kind, span};
 
 /// A batch's memory with its pixels in it, and which of its images are none.
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     /// Their number.
     pub(crate) batches: usize,
     /// Ends reading at the next block.
-    pub(crate) stop: AtomicBool,
+    pub(crate) stop: Arc<AtomicBool>,
     ring: Mutex<Ring>,
     /// There may be a slice to claim.
     work_available: Condvar,
@@ -125,7 +125,7 @@ impl Shared {
             epoch,
             steps,
             batches,
-            stop: AtomicBool::new(false),
+            stop: Arc::default(),
             ring: Mutex::new(ring),
             work_available: Condvar::new(),
             batch_done: Condvar::new(),
@@ -183,7 +183,7 @@ impl Shared {
         let shared = Arc::clone(self);
         let builder = Builder::new().name(format!("wellread-{worker}"));
         let thread = Thread::start(builder, move || {
-            shared.run_worker();
+            place::until(&shared.stop, || shared.run_worker());
             wellread_trace::leave();
         })?;
         lock(&self.workers).push(thread);
@@ -271,7 +271,7 @@ impl Shared {
             if let Some(context) = context.as_mut().filter(|_| !is_late) {
                 if let Some(claim) = self.claim_now(&mut ring) {
                     drop(ring);
-                    self.read_claim(context, claim);
+                    place::until(&self.stop, || self.read_claim(context, claim));
                     ring = self.lock();
                     continue;
                 }

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use wellread_store::ahead::Fetching;
-use wellread_store::place::{self, FetchAhead, Ticket, Wanted};
+use wellread_store::place::{self, FetchAhead, TAIL, Ticket, Wanted};
 use wellread_store::{Request, read_image};
 
 /// As much as one request brings at most.
@@ -153,6 +153,35 @@ fn small_files_of_which_nothing_is_known_come_in_one_request_each() {
     assert_eq!(place::read(&paths[20]).unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(server::requests("small/missing").len(), 1);
     assert_eq!(gate::most_at_once("small"), 21);
+    drop(ticket);
+}
+
+#[test]
+fn the_end_of_a_file_of_unknown_length_is_one_request() {
+    server::url();
+    // On its way before anybody reads.
+    let asked = |path: &Path| {
+        gate::hold("ends", usize::MAX);
+        let ticket = ask(&mut *asker(path, None), path, &[TAIL]);
+        gate::wait_for("ends", 1);
+        gate::hold("ends", 0);
+        ticket
+    };
+    let path = Path::new("s3://ends/a");
+    server::put("ends/a", &bytes(400_000));
+    let ticket = asked(path);
+    let (file, length) = place::open(path).unwrap();
+    assert_eq!(length, 400_000);
+    assert_eq!(read(&file, &(399_000..400_000)), bytes(400_000)[399_000..]);
+    assert_eq!(server::requests("ends/a"), ["GET bytes=-65536"]);
+    drop(ticket);
+    // What cannot be told from the end is told from the beginning by who opens it.
+    server::put("ends/b", &bytes(400_000));
+    server::spoil("ends", &[Wrong::Status(403, "AccessDenied")]);
+    let path = Path::new("s3://ends/b");
+    let ticket = asked(path);
+    assert_eq!(place::open(path).unwrap().1, 400_000);
+    assert_eq!(server::requests("ends/b"), ["GET bytes=-65536", "GET bytes=0-65535"]);
     drop(ticket);
 }
 

@@ -14,15 +14,25 @@ const SHAPE: Shape = Shape([1, 1, 1, 300, 400]);
 
 /// The same images in a folder and in a bucket.
 fn write(folder: &Path, bucket: &str, format: &str) -> [PathBuf; 2] {
+    write_images(folder, bucket, format, SHAPE, &WriteOptions::default())
+}
+
+fn write_images(
+    folder: &Path,
+    bucket: &str,
+    format: &str,
+    shape: Shape,
+    options: &WriteOptions,
+) -> [PathBuf; 2] {
     server::url();
     let local = folder.join("set");
-    let mut writer = create(&local, format, &WriteOptions::default()).unwrap();
+    let mut writer = create(&local, format, options).unwrap();
     for row in 0..IMAGES {
         // Numbers that hardly compress.
         let pixels: Vec<u8> =
-            (0..SHAPE.pixels()).map(|i| ((i + row).wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+            (0..shape.pixels()).map(|i| ((i + row).wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         let metadata = ImageMetadata::named(format!("image-{row:02}"));
-        let view = ImageView { metadata: &metadata, shape: SHAPE, dtype: PixelType::U8, pixels: &pixels };
+        let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
         writer.write(&view).unwrap();
     }
     writer.finish().unwrap();
@@ -81,6 +91,34 @@ fn batches_are_the_same_however_they_are_read() {
 }
 
 #[test]
+fn of_large_shards_the_end_is_asked_for_first_and_then_the_chunks_of_the_crop() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = WriteOptions {
+        chunk: Some([1, 1, 1, 256, 256]),
+        shard: Some([1, 1, 1, 1280, 1280]),
+        ..WriteOptions::default()
+    };
+    let shape = Shape([1, 1, 1, 1100, 1200]);
+    let [local, other] = write_images(dir.path(), "large-shards", "ome-zarr", shape, &options);
+    let shards: Vec<_> =
+        server::keys("large-shards/").into_iter().filter(|key| key.ends_with("/c/0/0/0/0/0")).collect();
+    assert_eq!(shards.len(), IMAGES);
+    let crops = |loader: LoaderBuilder| loader.workers(1).crop(64, 48);
+    assert_eq!(epoch(&loader(&other, crops)), epoch(&loader(&local, crops)));
+    for shard in &shards {
+        let length = server::get(shard).unwrap().len();
+        let mut requests = server::requests(shard);
+        // By its number where the length is not known, which is the last byte's else.
+        let is_end = |one: &str| one == "GET bytes=-65536" || one.ends_with(&format!("-{}", length - 1));
+        assert!(is_end(&requests[0]), "{shard}: {requests:?}");
+        // A crop touches four chunks at most.
+        assert!(requests.len() <= 5, "{shard}: {requests:?}");
+        requests.sort();
+        assert!(requests.windows(2).all(|two| two[0] != two[1]), "{requests:?}");
+    }
+}
+
+#[test]
 fn an_epoch_that_is_broken_off_leaves_nothing_in_flight() {
     let dir = tempfile::tempdir().unwrap();
     let [local, other] = write(dir.path(), "broken-off", "tiff");
@@ -91,6 +129,47 @@ fn an_epoch_that_is_broken_off_leaves_nothing_in_flight() {
     drop(batches);
     gate::wait_for_given_up("broken-off", IMAGES);
     gate::hold("broken-off", 0);
+    assert_eq!(epoch(&there)[0].0.len(), 4);
+    assert_eq!(epoch(&loader(&other, |loader| loader)), epoch(&loader(&local, |loader| loader)));
+}
+
+#[test]
+fn headers_that_a_bound_on_memory_needs_are_asked_for_at_once_and_once() {
+    let dir = tempfile::tempdir().unwrap();
+    for format in ["tiff", "image-folder"] {
+        let folder = dir.path().join(format);
+        std::fs::create_dir(&folder).unwrap();
+        let bucket = format!("bounded-{format}");
+        let [local, other] = write(&folder, &bucket, format);
+        let files: Vec<_> =
+            server::keys(&format!("{bucket}/")).into_iter().filter(|key| key.contains("image-")).collect();
+        assert_eq!(files.len(), IMAGES);
+        let dataset = dataset(&other);
+        // What the loader looks at first.
+        dataset.store().row_info(0).unwrap();
+        gate::hold(&bucket, IMAGES - 1);
+        let there = Loader::builder(&dataset).batch_size(4).shuffle(7).memory(100 << 20).build().unwrap();
+        assert!(gate::most_at_once(&bucket) >= IMAGES - 1, "{format}");
+        for file in &files {
+            let headers = server::requests(file).into_iter().filter(|one| one == "GET bytes=0-65535").count();
+            assert_eq!(headers, 1, "{file}");
+        }
+        assert_eq!(epoch(&there), epoch(&loader(&local, |loader| loader.memory(100 << 20))), "{format}");
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_what_nobody_asked_ahead_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let [local, other] = write(dir.path(), "not-ahead", "tiff");
+    // No room for anything ahead.
+    let there = loader(&other, |loader| loader.workers(2).memory(40 << 20));
+    gate::hold("not-ahead", usize::MAX);
+    let batches = there.iter();
+    gate::wait_for("not-ahead", 1);
+    drop(batches);
+    gate::wait_for_given_up("not-ahead", 1);
+    gate::hold("not-ahead", 0);
     assert_eq!(epoch(&there)[0].0.len(), 4);
     assert_eq!(epoch(&loader(&other, |loader| loader)), epoch(&loader(&local, |loader| loader)));
 }

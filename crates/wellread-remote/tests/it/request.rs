@@ -46,6 +46,9 @@ impl Request {
     /// First byte and the one behind the last of the range that is asked for, of an object of `length` bytes.
     pub(crate) fn range(&self, length: usize) -> Option<(usize, usize)> {
         let (first, last) = self.headers.get("range")?.strip_prefix("bytes=")?.split_once('-')?;
+        if first.is_empty() {
+            return Some((length.saturating_sub(last.parse().ok()?), length));
+        }
         Some((first.parse().ok()?, last.parse::<usize>().ok()?.saturating_add(1).min(length)))
     }
 }

@@ -5,27 +5,40 @@
 //!                     └─ in shards ─┬─ small, or wanted whole ─▶ the shard, its index with it
 //!                                   └─ else ─ index, read once ─▶ its inner chunks
 //! ```
+//!
+//! Indices are asked for with the heads of rows, and those that are missing still, of all shards of the requests at once.
 
 use super::array::ArrayPlan;
 use super::chain::Kind;
 use super::grid::{block_region, covering, for_each_index, part_inside};
 use super::shard::ShardCodec;
 use super::store::OmeZarrStore;
-use crate::place::{self, Wanted};
-use crate::{Error, Request, Result};
+use crate::ahead::Fetching;
+use crate::place::{self, Ticket, Wanted};
+use crate::{Error, Request, Result, Store as _};
+use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::path::Path;
 
+/// Shards that an image may have whose indices are asked for before it is known which of them are wanted.
+const FEW_SHARDS: usize = 4;
 /// Shards of so many bytes of pixels are fetched whole rather than their index first.
 const SMALL_SHARD: u64 = 1 << 20;
 
 impl OmeZarrStore {
-    /// Adds the metadata of rows that were not looked into, where they are called as those of a row that was.
-    pub(super) fn metadata_files(&self, rows: &[usize], wanted: &mut Wanted) {
+    /// Adds the metadata of rows that were not looked into, and the indices of shards, unless these are going to be read `whole`:
+    /// where they are called as those of a row that was.
+    pub(super) fn metadata_files(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
         let Some(known) = self.rows.iter().find_map(|row| row.loaded.get()) else { return };
         for &row in rows {
             let Ok(entry) = self.rows.row(row) else { continue };
-            if entry.loaded.get().is_some() || self.absent.contains(&row) {
+            if self.absent.contains(&row) {
+                continue;
+            }
+            if let Some(plan) = entry.loaded.get() {
+                if !whole {
+                    self.few_indices(row, plan, wanted);
+                }
                 continue;
             }
             let dir = self.rows.path_of(entry);
@@ -39,11 +52,46 @@ impl OmeZarrStore {
                 wanted.head(&dir.join(".zattrs"));
                 wanted.head(&array.join(".zarray"));
             }
+            if !whole {
+                self.few_indices(row, known, wanted);
+            }
         }
     }
 
     /// Adds the chunks of some requests.
     pub(super) fn chunk_ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let mut indices = Wanted::default();
+        self.each_chunk(requests, |request, plan, at, file| {
+            if let Kind::Shard(codec) = &plan.chain.kind
+                && !is_fetched_whole(request, plan, at)
+                && !self.shard_indices.has((request.row, linear(plan, at)))
+            {
+                codec.want_index(file, &mut indices);
+            }
+            Ok(())
+        })?;
+        // Until all of them were read.
+        let _held = self.fetched(&indices);
+        self.each_chunk(requests, |request, plan, at, file| match &plan.chain.kind {
+            Kind::Chunk(_) => {
+                wanted.push(file, 0, at_most(chunk_bytes(plan)));
+                Ok(())
+            }
+            Kind::Shard(codec) => self.shard_ranges(request, plan, codec, at, file, wanted),
+        })
+    }
+
+    fn fetched(&self, wanted: &Wanted) -> Vec<Ticket> {
+        let fetching = if wanted.is_empty() { None } else { Fetching::of(self.path(), None) };
+        fetching.map(|mut fetching| fetching.fetch(wanted)).unwrap_or_default()
+    }
+
+    /// Hands on the chunks, or shards, that some requests touch, and their files.
+    fn each_chunk(
+        &self,
+        requests: &[Request],
+        mut each: impl FnMut(&Request, &ArrayPlan, [usize; 5], &Path) -> Result<()>,
+    ) -> Result<()> {
         let mut key = String::new();
         for request in requests.iter().filter(|request| !self.absent.contains(&request.row)) {
             let plan = self.plan(request.row)?;
@@ -54,15 +102,28 @@ impl OmeZarrStore {
             let (first, last) = covering(&request.region, &plan.chunk);
             for_each_index(first, last, |at| {
                 plan.key(at, &mut key);
-                let file = dir.join(&key);
-                match &plan.chain.kind {
-                    Kind::Chunk(_) => wanted.push(&file, 0, at_most(chunk_bytes(plan))),
-                    Kind::Shard(codec) => self.shard_ranges(request, plan, codec, at, &file, wanted)?,
-                }
-                Ok::<_, Error>(())
+                each(request, plan, at, &dir.join(&key))
             })?;
         }
         Ok(())
+    }
+
+    /// Adds the indices of an image's shards, where these are few and not fetched whole.
+    fn few_indices(&self, row: usize, plan: &ArrayPlan, wanted: &mut Wanted) {
+        let Kind::Shard(codec) = &plan.chain.kind else { return };
+        let shards = plan.grid.iter().fold(1, |shards: usize, &n| shards.saturating_mul(n));
+        let Ok(entry) = self.rows.row(row) else { return };
+        if chunk_bytes(plan) <= SMALL_SHARD || !(1..=FEW_SHARDS).contains(&shards) {
+            return;
+        }
+        let (dir, mut key) = (self.rows.path_of(entry).join(&plan.dataset), String::new());
+        let _ = for_each_index([0; 5], plan.grid.map(|n| n - 1), |at| {
+            if !self.shard_indices.has((row, linear(plan, at))) {
+                plan.key(at, &mut key);
+                codec.want_index(&dir.join(&key), wanted);
+            }
+            Ok::<_, Infallible>(())
+        });
     }
 
     /// Adds what a request wants of the shard at `at`.
@@ -75,18 +136,13 @@ impl OmeZarrStore {
         path: &Path,
         wanted: &mut Wanted,
     ) -> Result<()> {
-        let origin = block_region(at, &plan.chunk).start;
-        let part = part_inside(&request.region, origin, &plan.chunk);
-        let is_whole = (0..5).all(|a| {
-            part.start[a] == 0 && part.size[a] == plan.chunk[a].min(plan.info.shape.0[a] - origin[a])
-        });
-        let bytes = chunk_bytes(plan);
-        if is_whole || bytes <= SMALL_SHARD {
-            wanted.push(path, 0, at_most(bytes).saturating_add(codec.index_bytes()));
+        if is_fetched_whole(request, plan, at) {
+            wanted.push(path, 0, at_most(chunk_bytes(plan)).saturating_add(codec.index_bytes()));
             return Ok(());
         }
-        let linear = (0..5).fold(0, |n, a| n * plan.grid[a] + at[a]);
-        let number = (request.row, linear);
+        let origin = block_region(at, &plan.chunk).start;
+        let part = part_inside(&request.region, origin, &plan.chunk);
+        let number = (request.row, linear(plan, at));
         let file = match self.files.get(number, || place::open(path)) {
             Ok(file) => file,
             // A shard that is not there is none of its chunks.
@@ -104,6 +160,20 @@ impl OmeZarrStore {
         })
         .map_err(|cause| Error::new(path, cause))
     }
+}
+
+/// The number of a chunk, or shard, among those of its image.
+fn linear(plan: &ArrayPlan, at: [usize; 5]) -> usize {
+    (0..5).fold(0, |n, a| n * plan.grid[a] + at[a])
+}
+
+/// Whether a shard is small, or a request wants all of it, so that its index need not be known first.
+fn is_fetched_whole(request: &Request, plan: &ArrayPlan, at: [usize; 5]) -> bool {
+    let origin = block_region(at, &plan.chunk).start;
+    let part = part_inside(&request.region, origin, &plan.chunk);
+    let is_whole = (0..5)
+        .all(|a| part.start[a] == 0 && part.size[a] == plan.chunk[a].min(plan.info.shape.0[a] - origin[a]));
+    is_whole || chunk_bytes(plan) <= SMALL_SHARD
 }
 
 /// Bytes of the pixels of a chunk, or of a shard.

@@ -8,11 +8,12 @@
 use super::chunk::{Target, checked};
 use super::codec::ChunkCodec;
 use super::order::Reorder;
-use crate::place::{File, Part};
+use crate::place::{File, Part, Wanted};
 use crate::refusal::Refusal;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Marks an inner chunk that is not there.
@@ -122,6 +123,11 @@ impl ShardCodec {
     /// Bytes of the index of a shard; more than any file has where there are more chunks than can be counted.
     pub fn index_bytes(&self) -> u64 {
         self.counts.iter().fold(16u64, |n, &c| n.saturating_mul(c as u64)).saturating_add(4)
+    }
+
+    /// Adds where the index of a shard is hoped to lie: at the end or the beginning of its file.
+    pub fn want_index(&self, file: &Path, wanted: &mut Wanted) {
+        if self.index_at_end { wanted.tail(file) } else { wanted.head(file) }
     }
 
     /// Position in the index of the inner chunk at `at` (TCZYX, in inner chunks, within the shard).
@@ -241,6 +247,11 @@ impl IndexCache {
     /// Entries kept over all shards (16 bytes each: 64 MiB); beyond that the cache starts anew.
     const MAX_ENTRIES: usize = 4 << 20;
 
+    /// Whether the index under `key` was read and is here.
+    pub fn has(&self, key: (usize, usize)) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).by_shard.contains_key(&key)
+    }
+
     /// The index under `key`, read by `read` if it is not there yet.
     pub fn get(
         &self,
@@ -313,6 +324,7 @@ mod tests {
             let index = cache.get((0, shard), || Ok(vec![(0, 0); IndexCache::MAX_ENTRIES / 2])).unwrap();
             assert_eq!(index.len(), IndexCache::MAX_ENTRIES / 2);
         }
+        assert!(cache.has((0, 4)) && !cache.has((1, 4)));
         assert!(cache.0.read().unwrap().by_shard.len() <= 2);
         assert!(cache.get((0, 4), || Err("must be cached".into())).is_ok());
     }

@@ -449,8 +449,8 @@ impl Store for OmeZarrStore {
         Ok(RowHints::new(self, row))
     }
 
-    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
-        self.metadata_files(rows, wanted);
+    fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
+        self.metadata_files(rows, whole, wanted);
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// Bytes at the beginning of a file that headers are hoped to lie in.
 pub const HEAD: u64 = 64 << 10;
+/// Stands for the last [`HEAD`] bytes of a file, or all that it has, whatever its length.
+pub const TAIL: Range<u64> = u64::MAX - HEAD..u64::MAX;
 
 /// Bytes of files that are going to be read.
 #[derive(Debug, Default)]
@@ -43,9 +45,21 @@ impl Wanted {
         self.push(file, 0, HEAD);
     }
 
+    /// Adds the last bytes of a file: [`HEAD`]. How long it is need not be known.
+    pub fn tail(&mut self, file: &Path) {
+        self.push(file, TAIL.start, HEAD);
+    }
+
     /// Adds all bytes of a file, however many these are.
     pub fn whole(&mut self, file: &Path) {
         self.push(file, 0, u64::MAX);
+    }
+
+    /// Cuts what is wanted from the beginning of files on to [`HEAD`]: for those who want to know what the files are.
+    pub fn shorten(&mut self) {
+        for range in self.files.values_mut().flatten().filter(|range| range.start == 0) {
+            range.end = range.end.min(HEAD);
+        }
     }
 
     /// Whether nothing is wanted.
@@ -59,7 +73,7 @@ impl Wanted {
     }
 }
 
-/// A file, and what is wanted of it.
+/// A file, and what is wanted of it; [`TAIL`] is counted from its end.
 pub type FileRanges<'a> = (&'a Path, &'a [Range<u64>]);
 
 /// What was asked for and is kept until it is read. Dropping it gives up what is still on its way.
@@ -97,6 +111,7 @@ mod tests {
         wanted.head(Path::new("a"));
         wanted.push(Path::new("b"), 0, 2);
         wanted.whole(Path::new("c"));
+        wanted.tail(Path::new("d"));
         let files: Vec<_> = wanted.files().map(|(file, ranges)| (file, ranges.to_vec())).collect();
         let of = |path: &'static str, ranges: &[Range<u64>]| (Path::new(path), ranges.to_vec());
         let whole = 0..u64::MAX;
@@ -105,8 +120,12 @@ mod tests {
             [
                 of("a", std::slice::from_ref(&(0..HEAD))),
                 of("b", &[10..15, 0..2]),
-                of("c", std::slice::from_ref(&whole))
+                of("c", std::slice::from_ref(&whole)),
+                of("d", std::slice::from_ref(&TAIL))
             ]
         );
+        wanted.shorten();
+        let files: Vec<_> = wanted.files().flat_map(|(_, ranges)| ranges.to_vec()).collect();
+        assert_eq!(files, [0..HEAD, 10..15, 0..2, 0..HEAD, TAIL]);
     }
 }

@@ -20,13 +20,15 @@ mod file;
 mod interface;
 mod link;
 mod local;
+mod stopping;
 
-pub use ahead::{FetchAhead, FileRanges, HEAD, Held, Ticket, Wanted};
+pub use ahead::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket, Wanted};
 pub use file::{File, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
 pub use link::{
     FileRange, Link, LinkAbout, LinkUse, Recording, count_received, count_request, count_waited, note_ranges,
 };
+pub use stopping::{stop, until};
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};

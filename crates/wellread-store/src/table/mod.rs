@@ -30,6 +30,7 @@ pub use store::TableStore;
 pub use writer::{MakeSink, TableWriter, ThreadSink};
 
 use crate::finished::Finished;
+use crate::place::Wanted;
 use crate::{FormatContext, PageCache, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -147,6 +148,22 @@ pub trait ImageTable: Send + Sync {
     ) -> Result<usize> {
         let _ = (rows, columns, context, each);
         Ok(0)
+    }
+
+    /// Adds what has to be read before [`Self::ranges`] can tell where rows lie, as far as that is known without reading: see
+    /// [`crate::Store::heads`]. `rows` are in ascending order, each once.
+    fn heads(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) {
+        let _ = (rows, columns, wanted);
+    }
+
+    /// Adds the bytes of files that [`Self::read_pieces`] and [`Self::read`] are going to read for these columns of these rows, which
+    /// are in ascending order, each once. Rows that the engine's library has to read by itself add nothing.
+    ///
+    /// # Errors
+    /// What says where they lie cannot be read; rows that are not there may be errors, too.
+    fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) -> Result<()> {
+        let _ = (rows, columns, wanted);
+        Ok(())
     }
 }
 

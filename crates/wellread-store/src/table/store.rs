@@ -10,6 +10,7 @@ use crate::lazy::Lazy;
 use crate::ome_arrow::{
     CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
 };
+use crate::place::Wanted;
 use crate::store::checked;
 use crate::words::counted_with;
 use crate::{
@@ -20,6 +21,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellread_image::ome_arrow::ROW_ID;
 use wellread_image::{ImageMetadata, Shape};
@@ -74,6 +76,8 @@ pub struct TableStore {
     on_disk: Lazy<u64>,
     /// Metadata of the block that was asked for last.
     latest: Mutex<Option<(usize, Arc<MetadataRows>)>>,
+    /// Whether rows were found whose pixels are not in the list that is read first.
+    has_others: AtomicBool,
     row_id: RowId,
 }
 
@@ -97,6 +101,7 @@ impl TableStore {
             blocks,
             on_disk: Lazy::new(),
             latest: Mutex::new(None),
+            has_others: AtomicBool::new(false),
             row_id: RowId::new(),
         };
         if !store.table.types_are_trusted() && eight_bit::is_proven(&store) {
@@ -321,6 +326,13 @@ impl TableStore {
         if self.column.has[CHUNKS] { CHUNKS } else { PLANES }
     }
 
+    /// The lists that pixels of these rows are asked for in, as far as is known.
+    fn lists_read(&self) -> impl Iterator<Item = usize> {
+        let first = self.first_list();
+        let other = self.has_others.load(Ordering::Relaxed) && self.column.has[PLANES] && first != PLANES;
+        std::iter::once(first).chain(other.then_some(PLANES))
+    }
+
     fn no_pixels(&self, row: usize) -> Error {
         Error::new(self.path(), "the image has neither chunks nor planes").row(row)
     }
@@ -346,6 +358,14 @@ impl TableStore {
         *latest = Some((block, Arc::clone(&rows)));
         Ok(rows)
     }
+}
+
+/// Rows in ascending order, each once, without those that are not there.
+fn ascending(rows: impl Iterator<Item = usize>, len: usize) -> Vec<usize> {
+    let mut rows: Vec<_> = rows.filter(|&row| row < len).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
 }
 
 /// Notes that an engine is asked for rows, as long as this is held.
@@ -447,6 +467,19 @@ impl Store for TableStore {
         self.table.files()
     }
 
+    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
+        let rows = ascending(rows.iter().copied(), self.len());
+        for list in self.lists_read() {
+            self.table.heads(&rows, self.column.pieces(list), wanted);
+        }
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let rows = ascending(requests.iter().map(|request| request.row), self.len());
+        let mut lists = self.lists_read();
+        lists.try_for_each(|list| self.table.ranges(&rows, self.column.pieces(list), wanted))
+    }
+
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         for request in requests {
             self.check(request)?;
@@ -482,6 +515,7 @@ impl Store for TableStore {
             match without.first() {
                 None => return Ok(()),
                 Some(_) if list == CHUNKS && self.column.has[PLANES] => {
+                    self.has_others.store(true, Ordering::Relaxed);
                     list = PLANES;
                     std::mem::swap(order, without);
                 }

@@ -1,0 +1,56 @@
+//! Waiting for a place that ends early: whoever reads says what tells that nobody wants the bytes any more.
+//!
+//! ```text
+//!  until(stop, read) ─▶ a format ─▶ File::read_exact_at ─▶ a place, which waits and looks at stop()
+//! ```
+//!
+//! It holds for the thread alone. A place that waits for nothing, such as the file system, need not look.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+thread_local! {
+    static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Puts back what was there before, also when a reader panics.
+struct Before(Option<Arc<AtomicBool>>);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        STOP.set(self.0.take());
+    }
+}
+
+/// Runs `work`. Once `stop` is set, what it waits for in places ends with an error.
+pub fn until<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
+    let _before = Before(STOP.replace(Some(Arc::clone(stop))));
+    work()
+}
+
+/// What tells this thread that nobody wants any more what it waits for; for places.
+pub fn stop() -> Option<Arc<AtomicBool>> {
+    STOP.with_borrow(Clone::clone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn it_is_known_while_work_runs_and_no_longer() {
+        let (one, other) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
+        let is_set = || stop().map(|stop| stop.load(Ordering::Relaxed));
+        assert_eq!(is_set(), None);
+        until(&one, || {
+            assert_eq!(is_set(), Some(true));
+            until(&other, || assert_eq!(is_set(), Some(false)));
+            assert_eq!(is_set(), Some(true));
+        });
+        assert!(std::panic::catch_unwind(|| until::<()>(&one, || panic!("a reader"))).is_err());
+        assert_eq!(is_set(), None);
+        assert_eq!((Arc::strong_count(&one), Arc::strong_count(&other)), (1, 1));
+    }
+}
