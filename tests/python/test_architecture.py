@@ -36,8 +36,8 @@ def is_test(file):
 
 
 def defined(of, function, text):
-    """Whether `function` is in a file: of the type or trait `of` where that is said, else the only one of that name, or
-    the only one outside of types."""
+    """Whether a file has the function: of the type or trait `of` where that is said, else the only one
+    of that name, or the only one outside of types."""
     if of:
         parts = re.findall(rf"^(?:impl|(?:pub\S* )?trait)\b[^{{]*\b{of}\b.*?^}}", text, re.M | re.S)
         return any(re.search(rf"\bfn {function}\b", part) for part in parts)
