@@ -35,6 +35,54 @@ def is_test(file):
     return file.name == "tests.rs" or "tests" in file.parts
 
 
+def defined(of, function, text):
+    """Whether a file has the function: of the type or trait `of` where that is said, else the only one
+    of that name, or the only one outside of types."""
+    if of:
+        parts = re.findall(rf"^(?:impl|(?:pub\S* )?trait)\b[^{{]*\b{of}\b.*?^}}", text, re.M | re.S)
+        return any(re.search(rf"\bfn {function}\b", part) for part in parts)
+    found = re.findall(rf"^(.*)\b(?:fn|def) {function}\b", text, re.M)
+    return len(found) == 1 or len([before for before in found if not before.startswith(" ")]) == 1
+
+
+def code(file):
+    """A file of Rust without its unit tests."""
+    return re.split(r"^#\[cfg\(test\)\]\n(?:pub\S* )?mod \w+ {", file.read_text(encoding="utf-8"), flags=re.M)[0]
+
+
+def sources(*crates):
+    for crate in crates:
+        source = ROOT / "crates" / crate / "src"
+        yield from (file for file in source.rglob("*.rs") if not is_test(file.relative_to(source)))
+
+
+def section(title):
+    return re.search(rf"^### {title}$(.*?)(?=^##)", TEXT, re.M | re.S)[1]
+
+
+# Files with a condition variable, in crates that load, at which no batch waits.
+WAITS_OF_OTHERS = {
+    "crates/wellread-store/src/convert.rs": "the reader of a conversion waits for its writer",
+}
+
+
+def test_files_that_list_codecs_are_named_for_a_new_one():
+    files = [str(file.relative_to(ROOT)) for file in sources(*CRATES) if "::PackBits" in code(file)]
+    assert len(files) > 3
+    missing = set(files) - set(spans(section("A new TIFF codec")))
+    assert not missing, f'name in "A new TIFF codec" what is to be done in {sorted(missing)}'
+
+
+def test_waits_are_named_or_are_none_of_a_batch():
+    crates = ("wellread-loader", "wellread-store", "wellread-remote")
+    files = {str(file.relative_to(ROOT)) for file in sources(*crates) if "Condvar" in code(file)}
+    assert len(files) > 5
+    assert not set(WAITS_OF_OTHERS) - files, "a reason for a file that has none"
+    named = set(spans(section("Why a batch is late")))
+    missing = files - named - set(WAITS_OF_OTHERS)
+    assert not missing, f'name in "Why a batch is late" who waits in {sorted(missing)}'
+
+
 def test_paths_are_there():
     wrong = []
     for span in spans(TEXT):
@@ -53,9 +101,9 @@ def test_functions_are_in_the_files_before_them():
             path = ROOT / span
             if "/" in span and path.is_file():
                 file = path
-            elif function := re.fullmatch(r"(\w+)\(\)", span):
+            elif function := re.fullmatch(r"(?:(\w+)::)?(\w+)\(\)", span):
                 seen += 1
-                found = file and re.search(rf"\b(fn|def) {function[1]}\b", file.read_text(encoding="utf-8"))
+                found = file and defined(*function.groups(), file.read_text(encoding="utf-8"))
                 wrong += [] if found else [f"{span} in {file}"]
             elif file and re.fullmatch(r"[A-Z_]{4,}", span):
                 seen += 1

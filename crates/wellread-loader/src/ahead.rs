@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wellread_store::place::{self, Ticket};
+use wellread_trace::{Kind, span};
 
 /// Rows that are asked for ahead, about: with the usual bound on requests, four round trips of them.
 const ROWS: usize = 256;
@@ -105,8 +106,13 @@ impl Lookahead {
 
     /// Waits until a batch was asked for, so that whoever reads it does not ask as well.
     pub(crate) fn wait_asked(&self, batch: usize) {
+        let is_to_come = |state: &State| !state.stopped && !state.ended && batch >= state.asked;
         let mut state = self.lock();
-        while !state.stopped && !state.ended && batch >= state.asked {
+        if !is_to_come(&state) {
+            return;
+        }
+        let _wait = span(Kind::WaitRequest);
+        while is_to_come(&state) {
             state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -153,6 +159,7 @@ impl Lookahead {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded::is_seen;
     use std::sync::Arc;
     use wellread_store::place::Held;
 
@@ -206,5 +213,19 @@ mod tests {
         ahead.wait_asked(50);
         ahead.stop();
         assert_eq!(waiting.join().unwrap(), (true, false));
+    }
+
+    #[test]
+    fn a_wait_for_a_request_is_seen() {
+        let seen = is_seen("wait for request", || {
+            let ahead = Lookahead::new(1, 256, 0);
+            std::thread::scope(|scope| {
+                let waiting = scope.spawn(|| ahead.wait_asked(0));
+                std::thread::sleep(Duration::from_millis(5));
+                ahead.asked(0);
+                waiting.join().unwrap();
+            });
+        });
+        assert!(seen);
     }
 }

@@ -69,6 +69,8 @@ pub mod pipeline;
 mod plan;
 mod pool;
 mod postprocess;
+#[cfg(test)]
+mod recorded;
 mod resample;
 mod ring;
 mod row_channels;

@@ -29,6 +29,10 @@ pub enum Kind {
     WaitPage,
     /// A thread waits for memory that other threads read into, where the loader's memory is bounded.
     WaitMemory,
+    /// A thread waits for images that other ones are reading into a cache.
+    WaitImage,
+    /// A thread waits until the bytes of its batch, which lie far away, were asked for.
+    WaitRequest,
     /// The threads of an epoch are started.
     StartWorkers,
     /// The threads of an epoch are ended.
@@ -69,7 +73,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
         Self::Open,
         Self::Read,
         Self::Query,
@@ -82,6 +86,8 @@ impl Kind {
         Self::WaitBatch,
         Self::WaitPage,
         Self::WaitMemory,
+        Self::WaitImage,
+        Self::WaitRequest,
         Self::StartWorkers,
         Self::StopWorkers,
         Self::Batch,
@@ -117,6 +123,8 @@ impl Kind {
             Self::WaitBatch => "wait for batch",
             Self::WaitPage => "wait for page",
             Self::WaitMemory => "wait for memory",
+            Self::WaitImage => "wait for image",
+            Self::WaitRequest => "wait for request",
             Self::StartWorkers => "start workers",
             Self::StopWorkers => "stop workers",
             Self::Batch => "batch",
@@ -144,7 +152,12 @@ impl Kind {
             Self::Open | Self::Read | Self::Query => "file",
             Self::Decompress | Self::Decode => "decode",
             Self::Transform | Self::Finish => "transform",
-            Self::WaitRoom | Self::WaitBatch | Self::WaitPage | Self::WaitMemory => "wait",
+            Self::WaitRoom
+            | Self::WaitBatch
+            | Self::WaitPage
+            | Self::WaitMemory
+            | Self::WaitImage
+            | Self::WaitRequest => "wait",
             Self::Rows | Self::StartWorkers | Self::StopWorkers => "loader",
             Self::Batch
             | Self::Sample
@@ -175,6 +188,8 @@ impl Kind {
             | Self::WaitRoom
             | Self::WaitPage
             | Self::WaitMemory
+            | Self::WaitImage
+            | Self::WaitRequest
             | Self::Section
             | Self::Forward
             | Self::Backward

@@ -81,6 +81,7 @@ impl Drop for ExtraMemory<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded::is_seen;
     use std::time::Duration;
 
     #[test]
@@ -88,9 +89,7 @@ mod tests {
         let working =
             WorkingMemory { shares: [10, 5], extra: 100, free: Mutex::new(100), freed: Condvar::new() };
         let take = |need| working.take(Path::new("set"), None, need, false).map(|extra| extra.is_some());
-        // Where the thread begins late, it has nothing to wait for.
-        let seen = (0..200).any(|_| {
-            assert!(wellread_trace::start());
+        let seen = is_seen("wait for memory", || {
             std::thread::scope(|scope| {
                 let held = working.take(Path::new("set"), None, 110, false).unwrap();
                 let waiting = scope.spawn(|| take(60));
@@ -98,9 +97,6 @@ mod tests {
                 drop(held);
                 assert!(waiting.join().unwrap().unwrap());
             });
-            let mut json = vec![];
-            wellread_trace::stop().unwrap().write(&mut json, &[]).unwrap();
-            String::from_utf8(json).unwrap().contains("wait for memory")
         });
         assert!(seen);
         assert_eq!((take(10).unwrap(), take(11).unwrap()), (false, true));

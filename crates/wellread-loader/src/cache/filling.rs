@@ -10,6 +10,7 @@
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use wellread_store::process;
+use wellread_trace::{Kind, span};
 
 /// The rows that threads are reading.
 pub(super) struct Filling {
@@ -63,6 +64,10 @@ impl Filling {
     /// Waits for those who read these rows now.
     pub fn wait(&self, rows: &[(usize, usize)]) {
         let mut taken = self.lock();
+        if !rows.iter().any(|(row, _)| taken.contains(row)) {
+            return;
+        }
+        let _wait = span(Kind::WaitImage);
         for (row, _) in rows {
             while taken.contains(row) {
                 taken = self.released.wait(taken).unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +100,9 @@ impl Drop for Claim<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded::is_seen;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
 
     #[test]
     fn rows_are_claimed_once_and_waited_for() {
@@ -120,5 +127,20 @@ mod tests {
             assert!(waiting.join().unwrap());
         });
         assert_eq!(filling.claim(&of(&[3, 5, 8]), 30).rows(), [3, 5, 8]);
+    }
+
+    #[test]
+    fn a_wait_for_images_is_seen() {
+        let (filling, rows) = (Filling::default(), [(5, 10), (6, 10)]);
+        let seen = is_seen("wait for image", || {
+            std::thread::scope(|scope| {
+                let claim = filling.claim(&rows, 20);
+                let waiting = scope.spawn(|| filling.wait(&rows));
+                std::thread::sleep(Duration::from_millis(5));
+                drop(claim);
+                waiting.join().unwrap();
+            });
+        });
+        assert!(seen);
     }
 }

@@ -87,14 +87,20 @@ impl File {
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let _read = span(Kind::Read).with(buffer.len() as u64, 0);
         count_read(buffer.len());
-        self.peek_exact_at(buffer, offset)
+        self.fill_exact_at(buffer, offset)
     }
 
-    /// As [`Self::read_exact_at`], for what is no pixels: it is not counted.
+    /// As [`Self::read_exact_at`], for what is no pixels: it is not counted, and a trace shows it where it may take long.
     ///
     /// # Errors
     /// As [`Self::read_exact_at`].
     pub fn peek_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let is_elsewhere = self.local().is_none();
+        let _read = is_elsewhere.then(|| span(Kind::Read).with(buffer.len() as u64, 0));
+        self.fill_exact_at(buffer, offset)
+    }
+
+    fn fill_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match self {
             Self::Local(file) => read_exact_at(file, buffer, offset),
             Self::Other(file) => file.read_exact_at(buffer, offset),
@@ -136,9 +142,11 @@ impl File {
     /// # Errors
     /// Whatever reading says; no memory for so many.
     pub(super) fn read_to_end(&self, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
-        let _read = span(Kind::Read).with(length, 0);
         match self {
-            Self::Local(file) => read_to_end(file, length, bytes),
+            Self::Local(file) => {
+                let _read = span(Kind::Read).with(length, 0);
+                read_to_end(file, length, bytes)
+            }
             Self::Other(_) => self.peek_after(0, length, bytes),
         }
     }

@@ -12,7 +12,6 @@ use super::interface::{Entry, Listing, Metadata, Place};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use wellread_trace::{Kind, span};
 
 /// The file system.
 #[derive(Debug)]
@@ -29,7 +28,6 @@ impl Place for Local {
     }
 
     fn open(&self, path: &Path) -> io::Result<(File, u64)> {
-        let _open = span(Kind::Open);
         let mut options = OpenOptions::new();
         options.read(true);
         // Neither flag changes how a regular file is read.

@@ -171,6 +171,7 @@ pub fn list(folder: &Path) -> io::Result<Listing> {
 /// # Errors
 /// A file that cannot be opened, or that is none: a folder, pipe, socket or device.
 pub fn open(path: &Path) -> io::Result<(File, u64)> {
+    let _open = wellread_trace::span(wellread_trace::Kind::Open);
     of(path).open(path)
 }
 
