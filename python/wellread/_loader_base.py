@@ -273,8 +273,8 @@ class LoaderBase(Generic[B_co]):
         "bytes_received" and "link_wait_s", the seconds that threads waited for answers; the ratio is then that of the
         bytes received. They are None of sets on this machine. They are counted for all loaders of a process together.
 
-        The numbers of the dataset's ``cache_report`` stand there as "cache_bytes", "cache_images" and so on, those of a
-        cache on disk as "cache_disk_hits" and so on.
+        The numbers of the dataset's ``cache_report`` stand there as "cache_bytes", "cache_images" and so on, those of
+        a cache on disk as "cache_disk_hits" and so on.
         """
         cache = {f"cache_{key}": number for key, number in self._dataset.cache_report.items()}
         read, used, link = self._built.stats()
