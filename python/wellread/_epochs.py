@@ -4,8 +4,8 @@
                                ├─▶ table: next epoch, and that of each iteration begun lately
     worker 0 … n of iteration ─┘   (a file without a name, which workers inherit)
 
-Workers that do not persist are made anew for each epoch, as copies of a dataset that nobody tells of the epochs before.
-So they count in what they share: the first worker of an iteration takes the next epoch, and the others the same one.
+Workers that do not persist are made anew for each epoch, as copies of a dataset that nobody tells of the epochs
+before. So they count in what they share: the first worker of an iteration takes the next epoch, the others the same.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Epochs:
         return epoch, resumed
 
     def _iteration(self) -> str | None:
-        """What all workers of an iteration of torch's loader, and no others, call it; None where it has no workers."""
+        """What all workers of an iteration of torch's loader, and no others, call it; None without workers."""
         info = torch.utils.data.get_worker_info()
         if info is None:
             return None
@@ -120,7 +120,8 @@ class _Table:
 
     def __init__(self, descriptor: int | None = None) -> None:
         if descriptor is None:
-            self._file: Any = tempfile.TemporaryFile(buffering=0)
+            # Open as long as the dataset is there.
+            self._file: Any = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
         else:
             self._file = os.fdopen(descriptor, "r+b", buffering=0)
         self._is = self._identity()
