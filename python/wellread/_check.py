@@ -20,7 +20,7 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
     except TypeError:
         raise TypeError(f"{name} must be a whole number, not {kind(value)}") from None
     if not least <= number <= most:
-        bound = f"at least {least}" if most == MOST else f"from {least} to {most}"
+        bound = f"at least {least}" if most == MOST and number < least else f"from {least} to {most}"
         raise ValueError(f"{name} must be {bound}, not {number}")
     return number
 

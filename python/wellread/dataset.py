@@ -82,6 +82,8 @@ class Dataset:
     _length: int = 0
     # As :attr:`shape`, once it was looked for.
     _shape: tuple[int, ...] | None = None
+    # Of a set of no rows, shape and type of the first image of the set that it was made of.
+    _model: tuple[list[int], str] | None = None
     # The images, the table and how it is joined to them, where :meth:`with_columns` has made this set.
     _joined: tuple[Any, ...] | None = None
     # Names of columns of that table which are not beside the images.
@@ -412,8 +414,9 @@ class Dataset:
                 place.
             on: what tells the row of an image: columns that both have, such as "Metadata_Well" or ("plate", "well"),
                 where many images may share a row; or a column of the table that has the images' names
-                (:meth:`name`) or those of their files, with or without endings and folders. The index of a pandas frame is a column by its name, or "index" if it has none.
-                Unless given, the table has one row per image, in their order.
+                (:meth:`name`) or those of their files, with or without endings and folders. The index of a pandas
+                frame is a column by its name, or "index" if it has none. Unless given, the table has one row per
+                image, in their order.
             unmatched: images without a row are an error ("error"), or have nulls ("null"); where no image has one, it
                 is an error in any case.
 
@@ -431,10 +434,10 @@ class Dataset:
         dataset = _with_columns(self, _tables.with_index(table, names), names, lone)
         left_out = dataset._left_out
         if left_out:
-            shown = _check.some(left_out)
+            verb = "is" if len(left_out) == 1 else "are"
             warnings.warn(
-                f"{self._path}: of the table {shown} cannot stand beside images and {'is' if len(left_out) == 1 else 'are'} "
-                "left out: nothing but nulls of no type, nested or binary values",
+                f"{self._path}: of the table {_check.some(left_out)} cannot stand beside images and {verb} left out: "
+                "nothing but nulls of no type, nested or binary values",
                 stacklevel=2,
             )
         return dataset
@@ -468,6 +471,8 @@ class Dataset:
         """Type of the first image's pixels as stored; IndexError where there is no image."""
         import numpy
 
+        if self._model is not None:
+            return numpy.dtype(self._model[1])
         return numpy.dtype(self._native.info(_rows.one(0, self._length))[1])
 
     @property
@@ -537,20 +542,27 @@ class Dataset:
         """No image of the first one's shape and type; a list where there is none or it cannot be read."""
         import numpy
 
-        if not self._length:
+        first = self._first()
+        if first is None:
             return []
-        try:
-            shape, dtype = self._native.info(0)
-        except Error:
-            return []
-        box = self._box(0, region)
+        shape, dtype = first
+        box = self._box(0, region, shape)
         t, c, z, y, x = shape if box is None else box[1]
         return numpy.empty((0, c, y, x) if t == z == 1 else (0, t, c, z, y, x), dtype)
 
-    def _box(self, row: int, region) -> tuple[list[int], list[int]] | None:
+    def _first(self) -> tuple[list[int], str] | None:
+        """Shape (TCZYX) and type of the first image; where no rows were chosen, of the first that could have been."""
+        if not self._length:
+            return self._model
+        try:
+            return self._native.info(0)
+        except Error:
+            return None
+
+    def _box(self, row: int, region, shape: Sequence[int] | None = None) -> tuple[list[int], list[int]] | None:
         if region is None:
             return None
-        shape = self._native.info(row)[0]
+        shape = self._native.info(row)[0] if shape is None else shape
         parts = [region] if isinstance(region, slice) else _check.several("region", region, "slices")
         if len(parts) > 5:
             raise ValueError(f"region has {len(parts)} slices, and images five axes ({_AXES})")
@@ -572,8 +584,9 @@ class Dataset:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of ``ds[:]``, without reading it: (N, C, Y, X), or (N, T, C, Z, Y, X); (0,) of no images. All images
-        are looked at once, the files of a folder each; of one, :meth:`image_shape` tells it.
+        """Shape of ``ds[:]``, without reading it: (N, C, Y, X), or (N, T, C, Z, Y, X); of no rows of a set
+        (:meth:`select`) as of its first image, and (0,) of no images at all. All images are looked at once, the files
+        of a folder each; of one, :meth:`image_shape` tells it.
 
         Raises:
             ValueError: images differ in shape or type, so that they are no one array (a
@@ -594,7 +607,10 @@ class Dataset:
                     row=row,
                     hint="image_shape(row) is that of one",
                 )
-            self._shape = (self._length, *self.image_shape(0)) if self._length else (0,)
+            none = None if self._length else self._none(None)
+            self._shape = (
+                (self._length, *self.image_shape(0)) if none is None else (0,) if isinstance(none, list) else none.shape
+            )
         return self._shape
 
     @property
@@ -639,7 +655,7 @@ class Dataset:
         columns, keys = _options.grouping("by", by)
         missing = [] if columns is None else sorted(set(columns).difference(self.columns))
         if missing:
-            raise KeyError(f"no column {missing[0]!r} stands beside the images; there are {self.columns[:12]}")
+            raise KeyError(_views.no_column(missing[0], self.columns))
         parts = self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
         empty = [i for i, part in enumerate(parts) if not part]
         if empty and self._length:
@@ -743,6 +759,7 @@ def _select(images: Dataset, rows: list[int]) -> Dataset:
     dataset._made = (_select, (images, rows))
     dataset._native = images._native.select(rows)
     dataset._length = len(rows)
+    dataset._model = None if rows else images._first()
     return dataset
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
-from . import _check, _native, _options, _parts, _ranks, _recipes, _targets
+from . import _check, _native, _options, _parts, _ranks, _recipes, _rows, _targets
 from ._iteration import B_co, Core, Iterator
 from ._types import (
     As,
@@ -118,8 +118,8 @@ class DataLoader(Generic[B_co]):
         weights: for "weighted": one number per row of the dataset.
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
         images_per_epoch: for "weighted" and "balanced", unless as many as there are rows, also of weight 0.
-        rows: only these rows of the dataset, in this order where the order is sequential; ``sampler`` is the
-            same under torch's name.
+        rows: only these rows of the dataset, in this order where the order is sequential: numbers, which count from
+            the end where they are negative, or one truth value per row; ``sampler`` is the same under torch's name.
         shard: this process's part of the images, where several processes divide them. "auto" finds it when it is
             needed, at each iteration anew: the rank and number of ranks of torch.distributed or jax.distributed where
             one is initialised, else ``RANK`` and ``WORLD_SIZE``, else those of the step that Slurm's srun started,
@@ -382,6 +382,7 @@ class DataLoader(Generic[B_co]):
                 raise ValueError('scale="device" needs as_="torch" or as_="jax"')
             if kind not in ("float32", "stored"):
                 raise ValueError('scale="device" delivers float32: leave dtype out')
+            _options.check_is_left('scale="device"', _options.COMPUTING, self._arguments)
             kind = "stored"
         if percentiles is not None:
             if isinstance(scale, (tuple, float)):
@@ -440,7 +441,7 @@ class DataLoader(Generic[B_co]):
             "world_size": 1,
             "uneven": _check.word("uneven", uneven, _options.UNEVEN),
             "skip": _check.word("on_error", on_error, _options.ON_ERROR) == "skip",
-            "rows": None if chosen is None else _check.wholes(name, chosen),
+            "rows": None if chosen is None else _rows.chosen(name, chosen, len(dataset)),
             "crops_per_image": _check.whole("crops_per_image", crops_per_image, 1),
             "dtype": kind,
             "order": order_choice,

@@ -228,7 +228,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         choices: those of :class:`wellread.DataLoader`; threads in each process, ``num_workers``, are 1 unless given.
 
     Each iteration runs the next epoch, also in worker processes that are made anew for it; :meth:`set_epoch` chooses
-    another (on Windows it has to be called before each epoch where there are workers). :meth:`state_dict` and :meth:`load_state_dict` are what torchdata's StatefulDataLoader asks for, in each worker.
+    another (on Windows it has to be called before each epoch where there are workers). :meth:`state_dict` and
+    :meth:`load_state_dict` are what torchdata's StatefulDataLoader asks for, in each worker.
     """
 
     @showing(LoaderChoices, of=_loader.DataLoader.__init__)
