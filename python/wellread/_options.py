@@ -37,8 +37,8 @@ def check_is_left(choice: str, names: tuple[str, ...], given: Mapping[str, Any])
     made = [name for name in names if given[name] is not None and repr(given[name]) not in ("0", "0.0")]
     if made:
         raise ValueError(
-            f"{choice} moves images as they are stored, so that {made[0]} cannot be done before: leave scale out, or do "
-            "that on the device (batch_transform)"
+            f"{choice} moves images as they are stored, so that {made[0]} cannot be done before: leave scale out, or "
+            "do that on the device (batch_transform)"
         )
 
 

@@ -607,10 +607,11 @@ class Dataset:
                     row=row,
                     hint="image_shape(row) is that of one",
                 )
-            none = None if self._length else self._none(None)
-            self._shape = (
-                (self._length, *self.image_shape(0)) if none is None else (0,) if isinstance(none, list) else none.shape
-            )
+            if self._length:
+                self._shape = (self._length, *self.image_shape(0))
+            else:
+                none = self._none(None)
+                self._shape = (0,) if isinstance(none, list) else none.shape
         return self._shape
 
     @property

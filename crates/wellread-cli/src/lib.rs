@@ -90,7 +90,24 @@ impl Command {
 /// Parses the arguments; a negative number is a value that is refused, not an unknown option.
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let command = Cli::command().mut_subcommands(|c| c.allow_negative_numbers(true));
-    Cli::from_arg_matches(&command.try_get_matches_from(args)?)
+    Cli::from_arg_matches(&command.try_get_matches_from(args).map_err(without_hidden)?)
+}
+
+/// The error of a command that there is not, without commands that nobody types among those that it may have been.
+fn without_hidden(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    let kind = ContextKind::SuggestedSubcommand;
+    let command = Cli::command();
+    let is_shown = |name: &String| command.find_subcommand(name).is_none_or(|found| !found.is_hide_set());
+    let suggested = match error.get(kind) {
+        Some(ContextValue::Strings(names)) => names.iter().filter(|name| is_shown(name)).cloned().collect(),
+        _ => vec![],
+    };
+    error.remove(kind);
+    if !suggested.is_empty() {
+        error.insert(kind, ContextValue::Strings(suggested));
+    }
+    error
 }
 
 /// Parses a command that is not typed but was recorded, or is of a recipe: its words, without the program's name.

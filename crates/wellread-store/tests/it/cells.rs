@@ -302,6 +302,8 @@ fn bad_tables_say_what_is_wrong() {
     ] {
         assert!(error.contains(part), "{part}: {error}");
     }
+    let far = refusal("image,x,y\na,1e300,2\n", &small);
+    assert!(far.contains("at y 2, x 1e300"), "{far}");
     let skipping = CellOptions { unmatched: Unmatched::Skip, ..small.clone() };
     let store = cells(bad, &skipping).unwrap();
     assert_eq!((store.len(), store.name(0).unwrap()), (1, "a/cell-1".to_owned()));
