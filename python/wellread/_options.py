@@ -155,8 +155,8 @@ def normalize(given: Any) -> Any:
     if given is None or isinstance(given, (str, os.PathLike)):
         if given is not None and "\0" in os.fspath(given):
             raise ValueError("normalize must not hold a null character")
-        is_meant = isinstance(given, str) and given.lower().strip() in ("image", "images", "per-image")
-        if is_meant and given != "image" and not os.path.exists(given):
+        is_word = isinstance(given, str) and given != "image" and given.lower() in ("image", "images", "per-image")
+        if is_word and not os.path.exists(str(given)):
             raise ValueError(f'normalize must be (mean, std), "image" or a file, not {given!r}: give "image"')
         return given
     mean, std = _two("normalize", given)
