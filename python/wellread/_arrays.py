@@ -115,7 +115,7 @@ def _jax_batches(dtype: str) -> Callable[[Any], Any]:
     return checked
 
 
-def _jax_column() -> Callable[[Any], Any]:
+def _jax_column(what: str) -> Callable[[Any], Any]:
     """As :func:`of_column`, for JAX, which has 64 bits only where it is told so: whole numbers that 32 bits do not
     hold become others, which is said once."""
     import jax.numpy
@@ -132,14 +132,15 @@ def _jax_column() -> Callable[[Any], Any]:
             kept = numpy.iinfo(made.dtype)
             if values.min() < kept.min or values.max() > kept.max:
                 told = True
-                _tell_truncated("labels", values.dtype, made.dtype)
+                _tell_truncated(what, values.dtype, made.dtype)
         return made
 
     return convert
 
 
-def of_column(as_: str) -> Callable[[Any], Any]:
-    """The function from a column's values (NumPy) to labels: an array of the library, or a list of texts."""
+def of_column(as_: str, what: str = "labels") -> Callable[[Any], Any]:
+    """The function from a column's values (NumPy) to labels, or ``what`` else warnings call them: an array of the
+    library, or a list of texts."""
     if as_ == "torch":
         import torch
 
@@ -149,7 +150,7 @@ def of_column(as_: str) -> Callable[[Any], Any]:
 
         return convert
     if as_ == "jax":
-        return _jax_column()
+        return _jax_column(what)
     return lambda values: values if values.dtype.kind in "biufmM" else values.tolist()
 
 

@@ -20,7 +20,7 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
     except TypeError:
         raise TypeError(f"{name} must be a whole number, not {kind(value)}") from None
     if not least <= number <= most:
-        bound = f"at least {least}" if most == MOST else f"from {least} to {most}"
+        bound = f"at least {least}" if most == MOST and number < least else f"from {least} to {most}"
         raise ValueError(f"{name} must be {bound}, not {number}")
     return number
 
@@ -139,3 +139,9 @@ def reals(name: str, value: Any) -> list[float]:
 def kind(value: Any) -> str:
     """What a value is, in words."""
     return f"{type(value).__name__} {value!r}" if isinstance(value, (int, float, str)) else type(value).__name__
+
+
+def some(names: Sequence[Any], most: int = 12) -> str:
+    """The first of some names, and how many more there are."""
+    shown = ", ".join(map(str, names[:most]))
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from . import _check, _options, _ranks, _recipes, _targets
+from . import _check, _options, _ranks, _recipes, _rows, _targets
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -52,6 +52,7 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
             raise ValueError('scale="device" needs as_="torch" or as_="jax"')
         if kind not in ("float32", "stored"):
             raise ValueError('scale="device" delivers float32: leave dtype out')
+        _options.check_is_left('scale="device"', _options.COMPUTING, arguments)
         kind = "stored"
     if given.percentiles is not None:
         if isinstance(scale, (tuple, float)):
@@ -115,7 +116,7 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
         "world_size": 1,
         "uneven": _check.word("uneven", given.uneven, _options.UNEVEN),
         "skip": _check.word("on_error", given.on_error, _options.ON_ERROR) == "skip",
-        "rows": None if chosen is None else _check.wholes(name, chosen),
+        "rows": None if chosen is None else _rows.chosen(name, chosen, len(dataset)),
         "crops_per_image": _check.whole("crops_per_image", given.crops_per_image, 1),
         "dtype": kind,
         "order": order_choice,

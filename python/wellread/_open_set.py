@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, overload
 
-from . import _arrays, _check, _options, _rows
+from . import _arrays, _check, _options, _rows, _views
 from .errors import ChoiceError, Error
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class OpenSet:
     _length: int = 0
     # As :attr:`shape`, once it was looked for.
     _shape: tuple[int, ...] | None = None
+    # Of a set of no rows, shape and type of the first image of the set that it was made of.
+    _model: tuple[list[int], str] | None = None
     # The images that its cells are cut out of, and how, where rows are cells.
     _cut: tuple[Any, ...] | None
 
@@ -129,6 +131,8 @@ class OpenSet:
         """Type of the first image's pixels as stored; IndexError where there is no image."""
         import numpy
 
+        if self._model is not None:
+            return numpy.dtype(self._model[1])
         return numpy.dtype(self._native.info(_rows.one(0, self._length))[1])
 
     @property
@@ -203,20 +207,27 @@ class OpenSet:
         """No image of the first one's shape and type; a list where there is none or it cannot be read."""
         import numpy
 
-        if not self._length:
+        first = self._first()
+        if first is None:
             return []
-        try:
-            shape, dtype = self._native.info(0)
-        except Error:
-            return []
-        box = self._box(0, region)
+        shape, dtype = first
+        box = self._box(0, region, shape)
         t, c, z, y, x = shape if box is None else box[1]
         return numpy.empty((0, c, y, x) if t == z == 1 else (0, t, c, z, y, x), dtype)
 
-    def _box(self, row: int, region) -> tuple[list[int], list[int]] | None:
+    def _first(self) -> tuple[list[int], str] | None:
+        """Shape (TCZYX) and type of the first image; where no rows were chosen, of the first that could have been."""
+        if not self._length:
+            return self._model
+        try:
+            return self._native.info(0)
+        except Error:
+            return None
+
+    def _box(self, row: int, region, shape: Sequence[int] | None = None) -> tuple[list[int], list[int]] | None:
         if region is None:
             return None
-        shape = self._native.info(row)[0]
+        shape = self._native.info(row)[0] if shape is None else shape
         parts = [region] if isinstance(region, slice) else _check.several("region", region, "slices")
         if len(parts) > 5:
             raise ValueError(f"region has {len(parts)} slices, and images five axes ({_AXES})")
@@ -238,8 +249,9 @@ class OpenSet:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of ``ds[:]``, without reading it: (N, C, Y, X), or (N, T, C, Z, Y, X); (0,) of no images. All images
-        are looked at once, the files of a folder each; of one, :meth:`image_shape` tells it.
+        """Shape of ``ds[:]``, without reading it: (N, C, Y, X), or (N, T, C, Z, Y, X); of no rows of a set
+        (:meth:`select`) as of its first image, and (0,) of no images at all. All images are looked at once, the files
+        of a folder each; of one, :meth:`image_shape` tells it.
 
         Raises:
             ValueError: images differ in shape or type, so that they are no one array (a
@@ -260,7 +272,11 @@ class OpenSet:
                     row=row,
                     hint="image_shape(row) is that of one",
                 )
-            self._shape = (self._length, *self.image_shape(0)) if self._length else (0,)
+            if self._length:
+                self._shape = (self._length, *self.image_shape(0))
+            else:
+                none = self._none(None)
+                self._shape = (0,) if isinstance(none, list) else none.shape
         return self._shape
 
     @property
@@ -305,7 +321,7 @@ class OpenSet:
         columns, keys = _options.grouping("by", by)
         missing = [] if columns is None else sorted(set(columns).difference(self.columns))
         if missing:
-            raise KeyError(f"no column {missing[0]!r} stands beside the images; there are {self.columns[:12]}")
+            raise KeyError(_views.no_column(missing[0], self.columns))
         parts = self._native.split(shares, columns, keys, _check.whole("seed", seed, 0, 2**64 - 1))
         empty = [i for i, part in enumerate(parts) if not part]
         if empty and self._length:

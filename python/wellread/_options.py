@@ -24,6 +24,24 @@ TARGET_KINDS = get_args(_types.TargetKind)
 PAIRINGS = get_args(_types.Pairing)
 
 
+# What computes with values, which therefore cannot stay as they are stored, where it is asked for.
+COMPUTING = (
+    *("percentiles", "normalize", "illumination", "resize", "random_resized_crop", "rotate"),
+    *("brightness", "contrast", "gamma", "photon_noise", "gaussian_noise"),
+)
+
+
+def check_is_left(choice: str, names: tuple[str, ...], given: Mapping[str, Any]) -> None:
+    """Raises ValueError where one of some choices is made beside one that moves values as they are stored."""
+    # What is off is None, or the number 0.
+    made = [name for name in names if given[name] is not None and repr(given[name]) not in ("0", "0.0")]
+    if made:
+        raise ValueError(
+            f"{choice} moves images as they are stored, so that {made[0]} cannot be done before: leave scale out, or "
+            "do that on the device (batch_transform)"
+        )
+
+
 def threads(num_workers: Any) -> int:
     """Threads that read ahead: as asked for, else one per core of this process, eight at most."""
     if num_workers is not None:
@@ -137,6 +155,9 @@ def normalize(given: Any) -> Any:
     if given is None or isinstance(given, (str, os.PathLike)):
         if given is not None and "\0" in os.fspath(given):
             raise ValueError("normalize must not hold a null character")
+        is_word = isinstance(given, str) and given != "image" and given.lower() in ("image", "images", "per-image")
+        if is_word and not os.path.exists(str(given)):
+            raise ValueError(f'normalize must be (mean, std), "image" or a file, not {given!r}: give "image"')
         return given
     mean, std = _two("normalize", given)
     return _check.reals("normalize mean", mean), _check.reals("normalize std", std)

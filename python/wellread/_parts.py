@@ -227,7 +227,8 @@ class Beside:
             names = [_check.text(f"columns[{i}]", n) for i, n in enumerate(_check.several("columns", columns))]
             self.given["columns"] = names
             several = dict(read_columns(dataset, list(dict.fromkeys(names))))
-            self._parts["columns"] = lambda rows: {name: convert(values[rows]) for name, values in several.items()}
+            each = {name: _arrays.of_column(as_, f"column {name}") for name in several}
+            self._parts["columns"] = lambda rows: {n: each[n](values[rows]) for n, values in several.items()}
         if features is not None:
             names = self.given["features"] = feature_names(dataset, features)
             table = matrix(dataset, names)

@@ -57,7 +57,9 @@ def given(shard: Any, rank: Any, world_size: Any, sampler: Any) -> Ranks | None:
     """
     if (rank is None) != (world_size is None):
         raise ValueError("rank and world_size must be given together")
-    is_auto = isinstance(shard, str) and _check.word("shard", shard, ("auto",)) == "auto"
+    is_auto = isinstance(shard, str)
+    if is_auto and shard != "auto":
+        raise ValueError(f'shard must be "auto", (rank, world_size), a process group or False, not {shard!r}')
     if rank is not None:
         if not is_auto:
             raise ValueError("shard and rank with world_size are the same: give one of them")

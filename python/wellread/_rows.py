@@ -55,3 +55,16 @@ def of_ranges(ranges: list[tuple[int, int]]) -> range | list[int]:
         return [row for first, end in ranges for row in range(first, end)]
     first, end = ranges[0] if ranges else (0, 0)
     return range(first, end)
+
+
+def chosen(name: str, given: Any, length: int) -> list[int]:
+    """Rows as a loader is given them: numbers, which count from the end where they are negative, or one truth value
+    per row."""
+    values = given.tolist() if getattr(given, "ndim", 0) == 1 and hasattr(given, "tolist") else given
+    values = _check.several(name, values, "a list of rows, or one truth value per row")
+    if values and all(isinstance(value, bool) for value in values):
+        return many(values, length)
+    if all(type(value) is int and value >= 0 for value in values):
+        return _check.wholes(name, values) if values and max(values) > _check.MOST else values
+    numbers = [_check.whole(f"{name}[{i}]", value, -length) for i, value in enumerate(values)]
+    return [number + length if number < 0 else number for number in numbers]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import datetime
+import decimal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _parts
+from . import _check, _parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .dataset import Dataset
+
+
+def no_column(name: str, names: Sequence[str]) -> str:
+    """What is said of a column that is not there, with the first of those that are."""
+    there = f"there are {_check.some(names)}" if names else "there is none"
+    return f"no column {name!r} stands beside the images; {there}"
 
 
 class Columns(Mapping[str, Any]):
@@ -22,7 +30,7 @@ class Columns(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._names:
-            raise KeyError(f"no column {name!r} stands beside the images; there are {self._names[:12]}")
+            raise KeyError(no_column(name, self._names))
         return self._dataset.column(name)
 
     def exact(self, name: str) -> NDArray[Any]:
@@ -67,17 +75,22 @@ def rows_where(dataset: Dataset, condition: Any, values: Mapping[str, Any]) -> l
 def _is_one_of(name: str, values: NDArray[Any], wanted: Any) -> NDArray[Any]:
     """Where a column has one of some values, of which None stands for none.
 
-    Raises TypeError for a text where the column has numbers, and for a number where it has texts: none would be
-    equal.
+    Raises TypeError for a text where the column has numbers, for a number where it has texts, and for what no value
+    of a column is: none would be equal.
     """
     import numpy
 
-    several = isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes))
+    if callable(wanted):
+        raise TypeError(f"{name}= takes values: a condition goes first, without a name: filter(lambda columns: …)")
+    of_values = (str, int, float, datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, numpy.generic)
+    several = isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes, Mapping))
     found = numpy.zeros(len(values), bool)
     first = next((value for value in values if value is not None), None) if values.dtype.kind == "O" else None
     has_numbers = values.dtype.kind in "iuf" or type(first) is int
     has_texts = values.dtype.kind in "UT" or isinstance(first, str)
     for one in wanted if several else [wanted]:
+        if one is not None and (isinstance(one, numpy.bytes_) or not isinstance(one, of_values)):
+            raise TypeError(f"{name}= takes a value, a list of values or None, not {type(one).__name__}")
         is_number = isinstance(one, (int, float, numpy.number))
         if has_numbers and isinstance(one, (str, bytes)) or has_texts and is_number:
             have, give = ("numbers", "a number") if has_numbers else ("texts", "a text")

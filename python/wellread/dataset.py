@@ -73,6 +73,8 @@ class Dataset(OpenSet):
 
     # The images, the table and how it is joined to them, where :meth:`with_columns` has made this set.
     _joined: tuple[Any, ...] | None = None
+    # Names of columns of that table which are not beside the images.
+    _left_out: Sequence[str] = ()
     # What makes this set of others, where it is some rows of one or several together, and of what.
     _made: tuple[Callable[..., Dataset], tuple[Any, ...]] | None = None
 
@@ -332,13 +334,16 @@ class Dataset(OpenSet):
         Args:
             table: a pandas or polars frame, a pyarrow table, a DuckDB result, whatever has ``__arrow_c_stream__``
                 (of pandas that needs pyarrow); or what has such a table as its ``obs``, as an AnnData. It is read at
-                once. Columns of nested values are left out; where the images have a column of the same name, the
-                table's takes its place.
+                once. Columns of nested or binary values, or of nulls that have no type, are left out with a
+                UserWarning that names them; where the images have a column of the same name, the table's takes its
+                place.
             on: what tells the row of an image: columns that both have, such as "Metadata_Well" or ("plate", "well"),
                 where many images may share a row; or a column of the table that has the images' names
-                (:meth:`name`). The index of a pandas frame is a column by its name, or "index" if it has none.
-                Unless given, the table has one row per image, in their order.
-            unmatched: images without a row are an error ("error"), or have nulls ("null").
+                (:meth:`name`) or those of their files, with or without endings and folders. The index of a pandas
+                frame is a column by its name, or "index" if it has none. Unless given, the table has one row per
+                image, in their order.
+            unmatched: images without a row are an error ("error"), or have nulls ("null"); where no image has one, it
+                is an error in any case.
 
         Returns:
             A dataset over the same open files and cache, which is pickled with the table.
@@ -351,7 +356,16 @@ class Dataset(OpenSet):
         names = [on] if isinstance(on, str) else _check.several("on", () if on is None else on, "columns")
         names = [_check.text(f"on[{i}]", name) for i, name in enumerate(names)]
         lone = _check.word("unmatched", unmatched, _options.LONE)
-        return _with_columns(self, _tables.with_index(table, names), names, lone)
+        dataset = _with_columns(self, _tables.with_index(table, names), names, lone)
+        left_out = dataset._left_out
+        if left_out:
+            verb = "is" if len(left_out) == 1 else "are"
+            warnings.warn(
+                f"{self._path}: of the table {_check.some(left_out)} cannot stand beside images and {verb} left out: "
+                "nothing but nulls of no type, nested or binary values",
+                stacklevel=2,
+            )
+        return dataset
 
     def __reduce__(self) -> tuple[Any, ...]:
         _ = self._native
@@ -402,7 +416,9 @@ def _with_columns(images: Dataset, table: Any, on: list[str], unmatched: str) ->
     dataset = Dataset.__new__(Dataset)
     dataset._path, dataset._options, dataset._cut = images._path, images._options, images._cut
     dataset._joined = (images, table, on, unmatched)
-    dataset._native = images._native.with_columns(table.__arrow_c_stream__(), on, unmatched == "null")
+    dataset._native, dataset._left_out = images._native.with_columns(
+        table.__arrow_c_stream__(), on, unmatched == "null"
+    )
     dataset._length = len(dataset._native)
     return dataset
 
@@ -413,6 +429,7 @@ def _select(images: Dataset, rows: list[int]) -> Dataset:
     dataset._made = (_select, (images, rows))
     dataset._native = images._native.select(rows)
     dataset._length = len(rows)
+    dataset._model = None if rows else images._first()
     return dataset
 
 

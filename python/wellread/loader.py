@@ -116,8 +116,8 @@ class DataLoader(LoaderBase[B_co]):
         weights: for "weighted": one number per row of the dataset.
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
         images_per_epoch: for "weighted" and "balanced", unless as many as there are rows, also of weight 0.
-        rows: only these rows of the dataset, in this order where the order is sequential; ``sampler`` is the
-            same under torch's name.
+        rows: only these rows of the dataset, in this order where the order is sequential: numbers, which count from
+            the end where they are negative, or one truth value per row; ``sampler`` is the same under torch's name.
         shard: this process's part of the images, where several processes divide them. "auto" finds it when it is
             needed, at each iteration anew: the rank and number of ranks of torch.distributed or jax.distributed where
             one is initialised, else ``RANK`` and ``WORLD_SIZE``, else those of the step that Slurm's srun started,

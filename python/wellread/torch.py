@@ -17,6 +17,7 @@ from torch.utils.dlpack import from_dlpack
 
 from . import _check, _parts, _rows, _user
 from . import loader as _loader
+from ._epochs import Epochs
 from ._iteration import B_co
 from ._iteration import Iterator as _Iterator
 from ._signature import showing
@@ -225,8 +226,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             single images, for a loader that batches.
         choices: those of :class:`wellread.DataLoader`; threads in each process, ``num_workers``, are 1 unless given.
 
-    Call :meth:`set_epoch` before each epoch where workers do not persist, as with torch's DistributedSampler.
-    :meth:`state_dict` and :meth:`load_state_dict` are what torchdata's StatefulDataLoader asks for, in each worker.
+    Each iteration runs the next epoch, also in worker processes that are made anew for it; :meth:`set_epoch` chooses
+    another (on Windows it has to be called before each epoch where there are workers). :meth:`state_dict` and
+    :meth:`load_state_dict` are what torchdata's StatefulDataLoader asks for, in each worker.
     """
 
     @showing(LoaderChoices, of=_loader.DataLoader.__init__)
@@ -247,22 +249,20 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         # Wrong choices are told here and not in the worker processes.
         images = 1 if batch_size is None else batch_size
         self._whole: _loader.DataLoader[Any] = _loader.DataLoader(self._images, images, shuffle, as_=as_, **choices)
-        # The epoch that the next iteration runs, where the latest one is, and a state that the next one begins with.
-        self._epoch = self._whole.epoch
+        # What the next iteration begins with, and where the latest one is.
+        self._epochs = Epochs(self._whole.epoch)
         self._place: tuple[int, int] | None = None
-        self._resumed: dict[str, Any] | None = None
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch that the next iteration runs."""
-        self._epoch = _check.whole("epoch", epoch, 0, 2**64 - 2)
-        self._place = self._resumed = None
+        self._epochs.set(_check.whole("epoch", epoch, 0, 2**64 - 2))
+        self._place = None
 
     def state_dict(self) -> dict[str, Any]:
         """Where the iteration begun last is, after the item delivered last: a small dictionary. In a worker process,
         of that worker."""
-        if self._resumed is not None:
-            return dict(self._resumed)
-        return self._state(*(self._place or (self._epoch, 0)))
+        epoch, resumed = self._epochs.next()
+        return dict(resumed) if resumed is not None else self._state(*(self._place or (epoch, 0)))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Makes the next iteration go on where :meth:`state_dict` was taken, without reading what came before. With
@@ -283,16 +283,16 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             json.dumps(state_dict)
         except (TypeError, ValueError, RecursionError):
             raise ValueError("state_dict must be what state_dict() returned") from None
-        self._resumed = dict(state_dict)
+        self._epochs.set(state_dict["epoch"], dict(state_dict))
 
     def _state(self, epoch: int, position: int) -> dict[str, Any]:
         return json.loads(self._whole._built.state(epoch, position))
 
     def _begin(self) -> dict[str, Any]:
         """The state that an iteration begins with."""
-        state, self._resumed = self._resumed or self._state(self._epoch, 0), None
+        epoch, resumed = self._epochs.begin()
+        state = resumed or self._state(epoch, 0)
         self._place = (state["epoch"], state["position"])
-        self._epoch = (state["epoch"] + 1) % 2**64
         return state
 
     def __len__(self) -> int:
@@ -319,7 +319,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
                 yield _first(batch)
         if turn is None:
             # A worker that is done waits for the others, and has nothing more to deliver when it is asked again.
-            self._place = (self._epoch, 0)
+            self._place = (self._epochs.next()[0], 0)
 
 
 def _first(batch: Any) -> Any:

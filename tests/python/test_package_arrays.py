@@ -6,6 +6,7 @@ import sys
 import warnings
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import wellread as wr
 
@@ -180,6 +181,9 @@ def test_jax_tells_once_of_labels_that_do_not_fit(parquet):
         list(wr.DataLoader(parquet, 8, as_="jax", labels=np.arange(40) + 2**40))
     (one,) = [one for one in told if "truncated" in str(one.message)]
     assert "labels of dtype int64" in str(one.message) and "jax_enable_x64" in str(one.message)
+    table = pa.table({"id": np.arange(40) + 2**40, "small": np.arange(40)})
+    with pytest.warns(UserWarning, match="column id of dtype int64"):
+        list(wr.DataLoader(wr.Dataset(parquet).with_columns(table), 8, as_="jax", columns=["small", "id"]))
 
 
 def test_jax_tells_of_float64_that_becomes_float32(tmp_path):

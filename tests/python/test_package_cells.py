@@ -333,15 +333,40 @@ def test_a_table_that_was_changed_since_is_told(sites, tmp_path):
     assert wr.Dataset(folder / "images").cells(path, size=8).column("area").tolist() == [0, 1, 2]
 
 
-def test_cells_of_real_images(shared):
-    """Nuclei of NF1's images, by their label images."""
+def components(binary):
+    """A number for each component of a mask, by pixels that share a side."""
+    numbers = np.zeros(binary.shape, np.uint16)
+    found = 0
+    for seed in zip(*np.nonzero(binary), strict=True):
+        if numbers[seed]:
+            continue
+        found += 1
+        numbers[seed] = found
+        stack = [seed]
+        while stack:
+            y, x = stack.pop()
+            for near in ((y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1)):
+                inside = 0 <= near[0] < binary.shape[0] and 0 <= near[1] < binary.shape[1]
+                if inside and binary[near] and not numbers[near]:
+                    numbers[near] = found
+                    stack.append(near)
+    return numbers
+
+
+def test_cells_of_real_images(shared, tmp_path):
+    """Nuclei of NF1's images: the masks are binary, which is refused, and their components are the cells."""
     root = shared / "nf1"
     if not root.is_dir():
         pytest.skip("no NF1 images in the shared folder")
     mask = next((root / "masks").glob("*_MaskNuclei.tiff"))
     name = mask.name.removesuffix("_MaskNuclei.tiff")
-    image, labels = tifffile.imread(root / "images" / f"{name}.tif"), tifffile.imread(mask)
+    image, binary = tifffile.imread(root / "images" / f"{name}.tif"), tifffile.imread(mask)
     ds = wr.Dataset(root / "images" / f"{name}.tif")
+    with pytest.raises(wr.ChoiceError, match=r"all pixels but 0 are 255, here in \d+ pieces .*ndimage\.label"):
+        ds.cells(mask, size=(64, 64))
+    labels = components(binary)
+    mask = tmp_path / mask.name
+    tifffile.imwrite(mask, labels)
     cells = ds.cells(mask, size=(64, 64), edge="pad", mask="zero")
     numbers = np.unique(labels)
     numbers = numbers[numbers > 0]

@@ -404,7 +404,12 @@ def test_wrong_choices_are_named(parquet):
         ({"order": "grouped", "by": "nowhere"}, ValueError, "nowhere"),
         ({"weights": [1.0]}, ValueError, "weight was given"),
         ({"rows": [40]}, ValueError, "row 40"),
-        ({"rows": [-1]}, ValueError, "rows"),
+        ({"rows": [-41]}, ValueError, "rows.*at least -40"),
+        ({"rows": [True] * 39}, IndexError, "39 truth values"),
+        ({"batch_size": 2**70}, ValueError, "batch_size must be from 1 to"),
+        ({"normalize": "Image"}, ValueError, 'give "image"'),
+        ({"shard": "none"}, ValueError, '"auto", .* or False, not'),
+        ({"scale": "device", "normalize": "image", "as_": "torch"}, ValueError, "normalize cannot be done before"),
         ({"rows": "all"}, TypeError, "rows"),
         ({"rank": 0}, ValueError, "world_size"),
         ({"rank": 2, "world_size": 2}, ValueError, "rank"),
@@ -426,6 +431,15 @@ def test_wrong_choices_are_named(parquet):
         wr.DataLoader(3)
     with pytest.raises(FileNotFoundError):
         wr.DataLoader("/nowhere/at/all.parquet")
+
+
+def test_rows_are_numbers_or_truth_values(parquet):
+    ds = wr.Dataset(parquet)
+    wanted = np.arange(40) % 9 == 4
+    rows = np.flatnonzero(wanted).tolist()
+    for given in (wanted, wanted.tolist(), rows, np.array(rows), [row - 40 for row in rows], iter(rows)):
+        loader = wr.DataLoader(ds, 16, rows=given, indices=True)
+        assert next(iter(loader))[1].tolist() == rows
 
 
 def test_transforms_are_any_callable(parquet):

@@ -4,6 +4,7 @@ import gc
 import os
 import pickle
 import types
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -273,6 +274,29 @@ def test_rows_that_do_not_fit_are_said(labelled):
         ds.with_columns({"well": ["A00"]}, on="well")
     with pytest.raises(ValueError, match="unmatched must be one of"):
         ds.with_columns(plan(), on="well", unmatched="skip")
+
+
+def test_names_of_files_tell_images(labelled):
+    ds = wr.Dataset(labelled)
+    files = [f"/plates/{ds.name(row)}.tiff" for row in range(40)]
+    table = pa.table({"Image_FileName_DNA": files[::-1], "order": list(range(40))})
+    assert ds.with_columns(table, on="Image_FileName_DNA").column("order").tolist() == list(range(39, -1, -1))
+    others = pa.table({"Image_FileName_DNA": ["other.tiff"], "order": [1]})
+    with pytest.raises(wr.ChoiceError, match="has no row for 40 of 40 images.*has other.tiff"):
+        ds.with_columns(others, on="Image_FileName_DNA", unmatched="null")
+
+
+def test_columns_that_cannot_stand_beside_images_are_warned_of(labelled):
+    ds = wr.Dataset(labelled)
+    table = pa.table({"none": pa.nulls(40), "good": [1] * 40, "nested": [[1]] * 40, "raw": [b"x"] * 40})
+    with pytest.warns(
+        UserWarning, match="of the table none, nested, raw cannot stand beside images and are left out"
+    ):
+        both = ds.with_columns(table)
+    assert both.columns == [*ds.columns, "good"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pickle.loads(pickle.dumps(both)).columns == both.columns
 
 
 def test_observations_of_an_anndata(labelled):

@@ -8,6 +8,7 @@ import pytest
 import tifffile
 import wellread as wr
 from PIL import Image
+from wellread import _check
 
 
 @pytest.fixture
@@ -151,6 +152,38 @@ def test_rows_are_filtered_by_columns(plates):
         ds.filter()
     with pytest.raises(ValueError, match="one truth value"):
         ds.filter([1, 2])
+
+
+@pytest.mark.parametrize("wanted", [lambda value: value == "BR1", slice(0, 3), b"BR1", object(), {"BR1": 1}])
+def test_what_no_value_is_filters_nothing(plates, wanted):
+    """It would be equal to none, and the set empty."""
+    ds = wr.Dataset(plates)
+    said = "a condition goes first, without a name" if callable(wanted) else "takes a value, a list of values or None"
+    with pytest.raises(TypeError, match=f"plate= .*{said}" if callable(wanted) else f"plate= {said}"):
+        ds.filter(plate=wanted)
+    if not callable(wanted) and not isinstance(wanted, dict):
+        with pytest.raises(TypeError, match=said):
+            ds.filter(plate=["BR1", wanted])
+
+
+def test_a_set_of_no_rows_is_of_its_set(plates):
+    ds = wr.Dataset(plates)
+    want = ds[[]]
+    assert want.shape == (0, *ds.image_shape(0)) and want.dtype == ds.dtype
+    for none in (ds.select([]), ds.filter(plate="none"), ds.select([1, 2]).select([])):
+        for view in (none, none.select([]), pickle.loads(pickle.dumps(none))):
+            assert len(view) == 0 and view.shape == view[:].shape == want.shape
+            assert view.dtype == view[:].dtype == want.dtype
+            assert view.read([], (slice(0, 3), slice(1, 5))).shape[-2:] == (3, 4)
+
+
+def test_missing_columns_are_told_from_all_there_are(plates):
+    ds = wr.Dataset(plates)
+    many = ds._native.column_names()
+    with pytest.raises(KeyError, match=f"there are {', '.join(many[:12])}|there is none"):
+        ds.split((0.5, 0.5), by="x")
+    assert _check.some([f"c{i}" for i in range(16)]).endswith("c11 and 4 more")
+    assert _check.some(["a", "b"]) == "a, b"
 
 
 def test_columns_of_several_sets(plates):

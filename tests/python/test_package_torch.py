@@ -1,6 +1,7 @@
 """The package under torch: its own DataLoader in every start method, tensors, workers, pinned memory's mechanism."""
 
 import gc
+import pickle
 import time
 import warnings
 
@@ -195,6 +196,62 @@ def test_workers_take_turns_with_the_batches_of_one(parquet, choices):
             )
             for (pixels, labels), (others, theirs) in zip(alone, loader, strict=True):
                 assert torch.equal(pixels, others) and torch.equal(labels, theirs)
+
+
+def rows_of(dataset, **choices):
+    """The rows of an epoch of torch's loader, in their order."""
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, **choices)
+    return torch.cat([rows for _, rows in loader]).tolist()
+
+
+def stream(path, **choices):
+    return wellread.torch.IterableDataset(path, batch_size=6, shuffle=True, seed=4, indices=True, **choices)
+
+
+@pytest.mark.parametrize(
+    ("workers", "method"), [(0, None), (1, "fork"), (2, "fork"), (2, "spawn"), (1, "forkserver")]
+)
+def test_each_iteration_of_torchs_loader_runs_the_next_epoch(parquet, workers, method):
+    """Also where its workers are made anew each time, as copies of a dataset that has seen no epoch."""
+    want = [rows_of(stream(parquet, epoch=epoch)) for epoch in range(4)]
+    assert len({tuple(rows) for rows in want}) == 4
+    choices = {"num_workers": workers, "multiprocessing_context": method, "timeout": 600 if workers else 0}
+    dataset = stream(parquet)
+    assert [rows_of(dataset, **choices) for _ in range(2)] == want[:2]
+    assert (dataset.state_dict()["epoch"], dataset.state_dict()["position"]) == (2, 0)
+    # Another start, and where that was left.
+    dataset.set_epoch(0)
+    assert rows_of(dataset, **choices) == want[0]
+    halfway = stream(parquet)
+    halfway.set_epoch(2)
+    next(iter(halfway))
+    if workers < 2:
+        dataset.load_state_dict(halfway.state_dict())
+        assert [rows_of(dataset, **choices) for _ in range(2)] == [want[2][6:], want[3]]
+    if not workers:
+        return
+    # Workers that persist, also where the parent says which epoch is next.
+    loader = torch.utils.data.DataLoader(stream(parquet), batch_size=None, persistent_workers=True, **choices)
+    epochs = [torch.cat([rows for _, rows in loader]).tolist() for _ in range(2)]
+    loader.dataset.set_epoch(3)
+    assert [*epochs, torch.cat([rows for _, rows in loader]).tolist()] == [*want[:2], want[3]]
+
+
+def test_epochs_are_counted_by_each_iteration_that_was_begun(parquet):
+    want = [rows_of(stream(parquet, epoch=epoch)) for epoch in range(4)]
+    dataset = stream(parquet)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context="fork")
+    # The same seed each time: torch gives its workers the same one.
+    torch.manual_seed(1)
+    assert next(iter(loader))[1].tolist() == want[0][:6]
+    torch.manual_seed(1)
+    # Two at once: each is one epoch.
+    both = list(zip(loader, loader, strict=True))
+    found = [torch.cat([pair[side][1] for pair in both]).tolist() for side in (0, 1)]
+    assert sorted(found) == sorted(want[1:3])
+    # A copy counts on its own.
+    copied = pickle.loads(pickle.dumps(dataset))
+    assert rows_of(copied) == want[3] and rows_of(dataset) == want[3]
 
 
 def test_an_iterable_dataset_goes_on_from_its_state(parquet):

@@ -94,7 +94,7 @@ impl Command {
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let args: Vec<OsString> = args.into_iter().collect();
     let mut command = Cli::command().mut_subcommands(|c| c.allow_negative_numbers(true));
-    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(&args)?)?;
+    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(&args).map_err(without_hidden)?)?;
     let Command::Compare(compare) = &cli.command else { return Ok(cli) };
     let Some(known) = command.find_subcommand("compare").filter(|_| compare.has_options_behind_results())
     else {
@@ -102,6 +102,23 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     };
     let args = commands::compare::options_first(&args, known);
     Cli::from_arg_matches(&command.try_get_matches_from_mut(args)?)
+}
+
+/// The error of a command that there is not, without commands that nobody types among those that it may have been.
+fn without_hidden(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    let kind = ContextKind::SuggestedSubcommand;
+    let command = Cli::command();
+    let is_shown = |name: &String| command.find_subcommand(name).is_none_or(|found| !found.is_hide_set());
+    let suggested = match error.get(kind) {
+        Some(ContextValue::Strings(names)) => names.iter().filter(|name| is_shown(name)).cloned().collect(),
+        _ => vec![],
+    };
+    error.remove(kind);
+    if !suggested.is_empty() {
+        error.insert(kind, ContextValue::Strings(suggested));
+    }
+    error
 }
 
 /// Parses a command that is not typed but was recorded, or is of a recipe: its words, without the program's name.

@@ -90,6 +90,13 @@ impl Ui {
         }
     }
 
+    /// Prints what is lost or changed, also when quiet; in a terminal broken between words.
+    pub fn warn(self, text: impl AsRef<str>) {
+        if !(self.json && self.quiet) {
+            to_stderr(broken(text.as_ref(), columns(&Term::stderr())));
+        }
+    }
+
     /// Prints a line about a phase of a long command that has ended, where no progress bar is shown.
     pub fn phase(self, text: &str) {
         if !self.quiet && !console_is_terminal() {

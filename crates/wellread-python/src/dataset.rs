@@ -135,15 +135,16 @@ impl Dataset {
         self.opened.long(py, Activity::Opening, cut).map(Self::new)
     }
 
-    /// The same images with the columns of an Arrow stream beside them.
+    /// The same images with the columns of an Arrow stream beside them, and the names of the columns that are left out.
     fn with_columns(
         &self,
         py: Python<'_>,
         stream: &Bound<'_, PyCapsule>,
         on: Vec<String>,
         nulls: bool,
-    ) -> PyResult<Self> {
-        crate::arrow::with_columns(py, &self.opened, stream, on, nulls).map(Self::new)
+    ) -> PyResult<(Self, Vec<String>)> {
+        let (beside, left_out) = crate::arrow::with_columns(py, &self.opened, stream, on, nulls)?;
+        Ok((Self::new(beside), left_out))
     }
 
     /// Some rows, in this order, as a set.

@@ -14,7 +14,6 @@ use std::collections::HashMap;
 use std::io;
 use std::mem;
 use std::ops::Range;
-use std::slice;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
@@ -277,7 +276,7 @@ impl Pieces {
             }
             let n = rest.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
             let (now, later) = mem::take(&mut rest).split_at_mut(n);
-            if !ranges::copy(slice::from_ref(&here.piece), at, now) {
+            if !ranges::copy(std::slice::from_ref(&here.piece), at, now) {
                 return None;
             }
             (at, rest) = (at + n as u64, later);
@@ -367,7 +366,7 @@ mod tests {
         assert!(all.read(&name, &version(), 10, &mut bytes).is_none());
         assert!(Slot::begin(&queued.slot).is_none(), "the reader has asked for it");
         // So it is asked for anew by who wants it next.
-        assert_eq!(all.cover(&name, &(0..20)).1, std::slice::from_ref(&(0..20)));
+        assert_eq!(all.cover(&name, &(0..20)).1, std::std::slice::from_ref(&(0..20)));
     }
 
     #[test]

@@ -47,6 +47,10 @@ impl<'t> Delimited<'t> {
     /// line.
     pub fn of(path: &'t Path, text: &'t [u8]) -> Result<Self> {
         let made = Self::beginning(path, text);
+        if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
+            let hint = "save it as UTF-8: in Excel as \"CSV UTF-8\"";
+            return Err(Error::new(path, "is text in UTF-16, and UTF-8 is read").hint(hint));
+        }
         if let Err(wrong) = std::str::from_utf8(made.text) {
             let line = made.text[..wrong.valid_up_to()].split(|&byte| byte == b'\n').count();
             return Err(Error::new(path, format_args!("line {line}: is no UTF-8 text: {wrong}")));
@@ -248,6 +252,8 @@ mod tests {
         assert_eq!(error("a,b\n\"1\n\",2\n3"), "line 4: 1 field, where the first line has 2");
         assert_eq!(error("a\n\"1"), "a quote of line 2 is not closed");
         assert_eq!(error("a\n\"1\"\"\n2\n"), "a quote of line 2 is not closed");
+        let utf16 = Delimited::of(Path::new("t.csv"), b"\xff\xfea\0,\0b\0").unwrap_err().to_string();
+        assert!(utf16.contains("UTF-16") && utf16.contains("CSV UTF-8"), "{utf16}");
         assert_eq!(error("a\n\"1\"x"), "line 2 goes on behind a quote");
         assert_eq!(error(&",".repeat(MAX_COLUMNS)), "more than 65536 columns");
         let header = ",".repeat(MAX_COLUMNS - 1);

@@ -182,7 +182,7 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
     }
     let there = source.hints().feature_names();
     if let Some(name) = columns.iter().find(|name| !there.contains(name)) {
-        let error = Error::new(source.path(), format_args!("has no column {name:?} to group by"));
+        let error = Error::new(source.path(), format_args!("has no column {name:?}"));
         return Err(match there.as_slice() {
             [] => error.hint("it has no columns beside the images: `wellread convert --join` adds them"),
             names => error.hint(format_args!(

@@ -55,7 +55,7 @@
 //! | [`ome_zarr`] | OME-Zarr 0.4 and 0.5 |
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`read_back`], [`verify`] | whole-set operations over any store |
-//! | `delimited` | CSV and its kin, every quote of which is closed |
+//! | `delimited`, `text_columns` | CSV and its kin, every quote of which is closed; as columns of types |
 //! | `numbers` | stored numbers, narrowed to pixels |
 //! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
 //! | [`labels`] | label images that lie beside images, which are no rows |
@@ -137,6 +137,7 @@ pub mod subset;
 pub mod table;
 #[cfg(any(feature = "ome-zarr", feature = "tiff"))]
 mod text_cache;
+mod text_columns;
 pub mod threads;
 #[cfg(feature = "tiff")]
 pub mod tiff;

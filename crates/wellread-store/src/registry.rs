@@ -119,6 +119,11 @@ pub fn missing_formats() -> Vec<(&'static str, String)> {
 fn refuse_address(path: &Path, writing: bool) -> Result<()> {
     let is_usable = || place::is_registered(path) && (!writing || place::of(path).is_writable());
     match place::scheme(path) {
+        Some("file") if !is_usable() => {
+            let local = path.to_str().and_then(|text| text.strip_prefix("file://")).unwrap_or("PATH");
+            let cause = "an address with file:// is no path of this machine's files";
+            Err(Error::new(path, cause).hint(format_args!("give the path itself: {local}")).choice())
+        }
         Some(scheme) if !is_usable() => {
             let verb = if writing { "write" } else { "read" };
             let error = Error::new(path, format_args!("this build cannot {verb} {scheme}:// addresses"));

@@ -6,7 +6,8 @@
 //!  images ─────────────────────────────────────────┴▶ WithColumns: the same images, the columns of both
 //! ```
 
-use crate::features::{self, FeatureColumns, Index, joint_key};
+use crate::features::{self, FeatureColumns};
+use crate::profiles::{keys_beside, rows_of_keys, rows_of_names, some_keys, some_values};
 use crate::words::counted;
 use crate::{Error, FeatureTable, Hints, Renamed, Result, Store, delegate_store};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -48,14 +49,15 @@ fn no_row_per_image(images: &dyn Store, rows: usize) -> Error {
 }
 
 /// The columns of a table with a row per image: its rows are those of the images already, or they are found by the values of the
-/// columns `on`, which the images have too; a single column that the images do not have holds their names. Columns of nested
-/// and binary values are left out. With `nulls`, images that no row is of get nulls.
+/// columns `on`, which the images have too; a single column that the images do not have holds their names, or names of their files as
+/// [`crate::profiles::join`] takes them. Columns of nulls alone, of nested and of binary values are left out ([`left_out`]). With
+/// `nulls`, images that no row is of get nulls.
 ///
 /// Whole numbers are the same as 1, 1.0 and "01". Many images may share a row.
 ///
 /// # Errors
 /// Columns that are not there or there twice, other numbers of rows than images where none is named, two rows for an image; an
-/// image without a row, unless `nulls`.
+/// image without a row, unless `nulls`; no image with one.
 pub fn joined(
     images: &dyn Store,
     batches: &[RecordBatch],
@@ -71,13 +73,30 @@ pub fn joined(
         };
     }
     let (by_columns, wanted) = keys_of_images(images, on)?;
-    let rows = rows_of_images(images, &table, on, &wanted)?;
-    let mut without = rows.iter().enumerate().filter(|(_, row)| row.is_none()).map(|(image, _)| image);
-    if let Some(first) = without.next().filter(|_| !nulls) {
-        let (count, name) = (without.count() + 1, images.name(first)?);
+    let columns = key_columns(&table, on)?;
+    let mut rows = rows_of_keys(images, Path::new(TABLE), (on, &columns[..]), &wanted)?;
+    if !by_columns && rows.iter().any(Option::is_none) {
+        // Names of files, as profiles are joined: without ending and folders.
+        let found = rows_of_names(images, Path::new(TABLE), &columns, &|image| rows[image].is_none());
+        let found = found.map_err(Error::choice)?.rows;
+        rows = rows.into_iter().zip(found).map(|(row, other)| row.or(other)).collect();
+    }
+    let without: Vec<usize> = (0..rows.len()).filter(|&image| rows[image].is_none()).collect();
+    if let Some(&first) = without.first()
+        && (!nulls || without.len() == rows.len())
+    {
+        let (count, name) = (without.len(), images.name(first)?);
         let cause =
             format!("has no row for {count} of {}, the first is {name}", counted(images.len(), "image"));
-        let hint = "unmatched=\"null\" leaves its columns empty there";
+        let named = on.join(", ");
+        let ours = some_keys(without.iter().filter_map(|&image| wanted[image].as_ref()));
+        let sides =
+            format!("images without a row have {ours}, the column {named} has {}", some_values(&columns));
+        let hint = if without.len() == rows.len() {
+            sides
+        } else {
+            format!("{sides}; unmatched=\"null\" leaves its columns empty there")
+        };
         return Err(Error::new(TABLE, cause).row(first).hint(hint).choice());
     }
     let schema = table.schema();
@@ -92,13 +111,8 @@ pub fn joined(
     features::taken(&kept, rows).map_err(|e| Error::new(TABLE, e))
 }
 
-/// The row of the table of each image, where it has one, by these keys of images.
-fn rows_of_images(
-    images: &dyn Store,
-    table: &FeatureColumns,
-    on: &[String],
-    wanted: &[Option<String>],
-) -> Result<Vec<Option<u64>>> {
+/// The columns of the table that tell an image.
+fn key_columns(table: &FeatureColumns, on: &[String]) -> Result<Vec<ArrayRef>> {
     let column = |name: &String| {
         table.column_by_name(name).cloned().ok_or_else(|| {
             let schema = table.schema();
@@ -107,20 +121,14 @@ fn rows_of_images(
             Error::new(TABLE, cause).choice()
         })
     };
-    let columns: Vec<ArrayRef> = on.iter().map(column).collect::<Result<_>>()?;
-    let of_key = Index::new(&columns, table.num_rows());
-    let row_of = |(image, key): (usize, &Option<String>)| match key
-        .as_ref()
-        .map_or(Ok(None), |key| of_key.find(key))
-    {
-        Err([first, second]) => {
-            let (named, name) = (on.join(", "), images.name(image)?);
-            let cause = format!("rows {first} and {second} are alike in {named}, and both are of {name}");
-            Err(Error::new(TABLE, cause).hint("name more columns (on), or keep one row of each").choice())
-        }
-        Ok(row) => Ok(row.map(|row| row as u64)),
-    };
-    wanted.iter().enumerate().map(row_of).collect()
+    on.iter().map(column).collect()
+}
+
+/// The columns of a table that cannot stand beside images, by their names: of nulls alone, nested and binary ones.
+#[must_use]
+pub fn left_out(batches: &[RecordBatch]) -> Vec<String> {
+    let Some(first) = batches.first() else { return vec![] };
+    features::other_columns(first.schema_ref()).map(str::to_owned).collect()
 }
 
 /// The plain columns of all batches as one.
@@ -141,15 +149,13 @@ pub(crate) fn whole(batches: &[RecordBatch]) -> Result<FeatureColumns> {
 
 /// What tells each image, and whether that is columns that stand beside the images; else it is their names.
 fn keys_of_images(images: &dyn Store, on: &[String]) -> Result<(bool, Vec<Option<String>>)> {
-    let there = images.hints().feature_names();
-    if on.iter().all(|name| there.contains(name)) {
-        let beside = images.hints().features(on)?;
-        let columns = beside.as_ref().map_or(&[][..], RecordBatch::columns);
-        return Ok((true, (0..images.len()).map(|image| joint_key(columns, image)).collect()));
+    if let Some(keys) = keys_beside(images, on)? {
+        return Ok((true, keys));
     }
     if let [_] = on {
         return Ok((false, keys_of_names(images)?));
     }
+    let there = images.hints().feature_names();
     let missing = on.iter().filter(|name| !there.contains(name)).cloned().collect::<Vec<_>>().join(", ");
     let cause = format!("the images have no column {missing} beside them");
     Err(Error::new(images.path(), cause)

@@ -51,11 +51,12 @@ pub struct Args {
     /// Pixels that may wait between reading and writing.
     #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
     memory: u64,
-    /// A table of profiles (Parquet), one row per image, whose columns are put beside the images.
-    #[arg(long, value_name = "PROFILES.parquet", requires = "on")]
+    /// A table of profiles (Parquet, CSV or TSV), one row per image, whose columns are put beside the images; or a plan, whose
+    /// rows many images share.
+    #[arg(long, value_name = "PROFILES", requires = "on")]
     join: Option<PathBuf>,
     /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles
-    /// with a file name per channel.
+    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join")]
     on: Option<String>,
     /// Keep what is complete when interrupted, and go on with what an earlier run of the same command left. For tiff,

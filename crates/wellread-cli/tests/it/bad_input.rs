@@ -20,6 +20,15 @@ fn wrong_usage_is_exit_code_2() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     fails(&["no-such-command"], 2, &[]);
+    // The worker of infer is no command for people.
+    let mistyped = wellread(&["infoo"]).stderr;
+    assert!(mistyped.contains("'info'") && !mistyped.contains("worker"), "{mistyped}");
+    let address = wellread(&["info", "file:///tmp/x"]);
+    assert!(
+        address.code != 0 && address.stderr.contains("give the path itself: /tmp/x"),
+        "{}",
+        address.stderr
+    );
     fails(&["bench"], 2, &["WHAT"]);
     fails(&["bench", "nonsense", "--out", arg(&out)], 2, &["nonsense", "dataloader"]);
     fails(&["bench", "loop", "--model", "alexnet", "--out", arg(&out)], 2, &["alexnet", "small-cnn"]);

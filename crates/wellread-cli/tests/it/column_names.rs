@@ -79,6 +79,10 @@ fn joins_give_each_column_a_name_of_its_own() {
             assert_eq!(column(&table, name), values, "{format}");
         }
     }
+    // What is renamed is told also where little is to be said.
+    let quiet = dir.path().join("quiet.parquet");
+    let done = wellread(&[&["convert", "-q", arg(&source), arg(&quiet)], &join(&[])[..]].concat());
+    assert!(done.code == 0 && done.stderr.contains("v is now v_y_y"), "{}", done.stderr);
     // One profile after the other, each with a dose.
     let mut last = dir.path().join("0.parquet");
     write(&last, [("ome_image", images)]);

@@ -163,6 +163,47 @@ fn times_in_seconds_and_dates_in_milliseconds_are_kept() {
     }
 }
 
+/// The plan of a plate has a row per well, by a column that the images have; as CSV and as Parquet.
+#[test]
+fn a_plan_is_joined_by_columns_that_both_have() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let names = json(&["checksum", arg(&set.join("tiff"))]);
+    let names: Vec<String> =
+        names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned()).collect();
+    let path = |name: &str| dir.path().join(name);
+    let (wells, plate) = (path("wells.csv"), path("plate.parquet"));
+    let lines = names.iter().zip(["A01", "B02", "A01"]).map(|(name, well)| format!("{name}.tiff,{well}\n"));
+    std::fs::write(&wells, format!("file,Metadata_Well\n{}", lines.collect::<String>())).unwrap();
+    json(&["convert", arg(&set.join("tiff")), arg(&plate), "--join", arg(&wells), "--on", "file"]);
+    let text = |values: &[&str]| Arc::new(StringArray::from(values.to_vec())) as ArrayRef;
+    let doses: ArrayRef = Arc::new(Int64Array::from(vec![7, 3]));
+    write_parquet(&path("plan.parquet"), [("Metadata_Well", text(&["B02", "A01"])), ("dose", doses)]);
+    std::fs::write(path("plan.csv"), "Metadata_Well,dose\nB02,7\nA01,3\n").unwrap();
+    for plan in ["plan.parquet", "plan.csv"] {
+        let target = path(&format!("with-{plan}.parquet"));
+        let (plan, on) = (path(plan), "Metadata_Well");
+        let document = json(&["convert", arg(&plate), arg(&target), "--join", arg(&plan), "--on", on]);
+        assert_eq!(document["images_with_profile"], 3);
+        let file = std::fs::File::open(&target).unwrap();
+        let batch =
+            ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+        let dose = batch.column_by_name("dose").unwrap().as_any().downcast_ref::<Int64Array>().unwrap();
+        assert_eq!(dose.values(), &[3, 7, 3], "{}", plan.display());
+        assert!(batch.column_by_name("Metadata_Well_y").is_none());
+    }
+    // No well in both, and no name either.
+    std::fs::write(path("other.csv"), "Metadata_Well,dose\nC01,1\n").unwrap();
+    let (other, target) = (path("other.csv"), path("none.parquet"));
+    let join = ["--join", arg(&other), "--on", "Metadata_Well"];
+    let refused = wellread(&[&["convert", arg(&plate), arg(&target)], &join[..]].concat());
+    assert_ne!(refused.code, 0);
+    for part in ["no image has a profile by Metadata_Well", "A01, B02", "profiles C01"] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+}
+
 /// Images that only the endings of their files tell apart have the profiles of their whole names.
 #[test]
 fn a_join_tells_images_apart_by_the_endings_of_their_files() {

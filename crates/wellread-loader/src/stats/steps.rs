@@ -68,7 +68,8 @@ impl Stats {
     pub fn normalize(&self, path: &Path) -> Result<Normalize> {
         let (mean, std) = self.moments(path)?;
         let names = self.names();
-        if names.is_any() {
+        // Those of one channel are of that one, not of each that images have.
+        if names.is_any() || mean.len() == 1 {
             return Ok(Normalize::Channels(Arc::new(ChannelNormalize::new(path, names, [mean, std]))));
         }
         Ok(Normalize::Stored { mean, std })

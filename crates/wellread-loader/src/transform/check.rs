@@ -152,7 +152,7 @@ impl Transform {
             {
                 refuse(
                     "statistics of stored values do not apply to values scaled by each image's percentiles",
-                    "scale by a given range (Scale::from_stats), or normalise per image",
+                    "scale by a given range, or normalise each image by its own values",
                 )
             }
             Some(Normalize::Groups(groups)) => Self::check_moments(groups.numbers()),
@@ -210,7 +210,7 @@ impl Transform {
         if self.jitter.gamma > 0.0 && self.scale == Scale::None && !dtype.is_float() {
             return refuse(
                 format!("gamma is for values from 0 to 1, but {dtype} is not scaled"),
-                "add scale_to_unit or percentiles",
+                "scale the values to 0 to 1, by the range of their type or by percentiles",
             );
         }
         Ok(())

@@ -67,7 +67,9 @@ fn parse(bytes: &[u8], most: usize) -> Result<([usize; 3], Vec<f32>), String> {
     };
     let values = size.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis)).filter(|&n| n <= most && n > 0);
     let values = values.ok_or_else(|| format!("a field of ({shape}) is too large, or empty"))?;
-    let number = Number::of(descr).ok_or_else(|| format!("its numbers are {descr}"))?;
+    let number = Number::of(descr).ok_or_else(|| {
+        format!("its numbers are {descr}: write it with whole or real numbers (.astype(\"float32\"))")
+    })?;
     let there = data.len();
     if there < values * number.size {
         return Err(format!("it has {there} bytes of numbers, and its shape needs {}", values * number.size));
@@ -97,7 +99,8 @@ impl Number {
             [order @ (b'<' | b'>' | b'|' | b'='), kind, size] => (*order == b'>', *kind, *size),
             _ => return None,
         };
-        let is_known = matches!((kind, size), (b'f', b'4' | b'8') | (b'u' | b'i', b'1' | b'2' | b'4'));
+        let is_known =
+            matches!((kind, size), (b'f', b'2' | b'4' | b'8') | (b'u' | b'i', b'1' | b'2' | b'4' | b'8'));
         is_known.then(|| Self { is_big, kind, size: usize::from(size - b'0') })
     }
 
@@ -109,13 +112,27 @@ impl Number {
         }
         let [a, b, c, d, ..] = own;
         match (self.kind, self.size) {
+            (b'f', 2) => half(u16::from_le_bytes([a, b])),
             (b'f', 4) => f32::from_le_bytes([a, b, c, d]),
             (b'f', _) => f64::from_le_bytes(own) as f32,
             (b'u', _) => u64::from_le_bytes(own) as f32,
             (_, 1) => f32::from(a as i8),
             (_, 2) => f32::from(i16::from_le_bytes([a, b])),
-            _ => i32::from_le_bytes([a, b, c, d]) as f32,
+            (_, 4) => i32::from_le_bytes([a, b, c, d]) as f32,
+            _ => i64::from_le_bytes(own) as f32,
         }
+    }
+}
+
+/// A number of half precision, which single precision holds.
+fn half(bits: u16) -> f32 {
+    let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
+    let (exponent, fraction) = (i32::from((bits >> 10) & 31), f32::from(bits & 1023));
+    match exponent {
+        0 => sign * fraction * 2f32.powi(-24),
+        31 if fraction == 0.0 => sign * f32::INFINITY,
+        31 => f32::NAN,
+        _ => sign * (1024.0 + fraction) * 2f32.powi(exponent - 25),
     }
 }
 
@@ -147,6 +164,14 @@ mod tests {
         assert_eq!(turned, ([3, 1, 2], vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0]));
         assert_eq!(read(&file(">i2", "False", "(1, 2)", &[0xff, 0xfe, 1, 0])).1, [-2.0, 256.0]);
         assert_eq!(read(&file("|u1", "False", "(1, 2)", &[255, 1])).1, [255.0, 1.0]);
+        assert_eq!(
+            read(&file("<i8", "False", "(1, 2)", &[[0xffu8; 8], [2, 0, 0, 0, 0, 0, 0, 0]].concat())).1,
+            [-1.0, 2.0]
+        );
+        let halves = [0x3c00u16, 0xc000, 0x7bff, 0x0001, 0x7c00].map(u16::to_le_bytes).concat();
+        let smallest = 2f32.powi(-24);
+        let read_halves = read(&file("<f2", "False", "(1, 5)", &halves)).1;
+        assert_eq!(read_halves, [1.0, -2.0, 65504.0, smallest, f32::INFINITY]);
         assert_eq!(read(&file(">f4", "False", "(1, 1)", &1.5f32.to_be_bytes())).1, [1.5]);
         // The second version has a longer number before its header.
         let first = file("|u1", "False", "(1, 1)", &[7]);

@@ -141,7 +141,8 @@ pub enum Normalize {
         /// Divided by; positive.
         std: Vec<f32>,
     },
-    /// As [`Self::Stored`], with numbers of channels by name, in whatever order the channels of an image are.
+    /// As [`Self::Stored`], with numbers of channels by name, in whatever order the channels of an image are; those of one channel
+    /// are of that one alone, named or not.
     Channels(Arc<ChannelNormalize>),
     /// As [`Self::Stored`], with numbers of the group that a row belongs to by columns beside the images, such as its plate.
     Groups(Arc<GroupNormalize>),

@@ -194,6 +194,21 @@ fn loaders_take_the_file() {
     assert!(error.contains("percentile 2") && error.contains("0.1, 1"), "{error}");
 }
 
+/// They would normalise all stains by one's.
+#[test]
+fn statistics_of_one_channel_are_not_those_of_three() {
+    let set =
+        |channels: usize| TestStore::new(images(3, Shape([1, channels, 1, 8, 8]), PixelType::U16)).dataset();
+    let (one, three) = (set(1), set(3));
+    let file = File::new("one", &serde_json::to_vec(&stats(&one, 1)).unwrap());
+    let build = |dataset: &Dataset| {
+        Loader::builder(dataset).normalize_with(Normalize::from_stats(&file.0).unwrap()).build()
+    };
+    assert!(build(&one).is_ok());
+    let error = build(&three).err().unwrap().to_string();
+    assert!(error.contains("has statistics of 1 channel, but there are 3"), "{error}");
+}
+
 #[test]
 fn foreign_and_newer_files_are_named() {
     for (name, text, expected) in [

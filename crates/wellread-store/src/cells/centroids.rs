@@ -2,6 +2,7 @@
 
 use super::keys::ImageOf;
 use super::pairs::pair;
+use super::pieces::{OneValue, pieces};
 use super::table::CellTable;
 use crate::{Error, Result, Store, read_region};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -56,12 +57,14 @@ fn sums(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<BTreeMap<i64, S
 /// The cells of a set of label images as a table, and the image that each is of. Images without a label image have none.
 ///
 /// # Errors
-/// Label images that cannot be read, have several channels, or hold no whole numbers; no label in any of them.
+/// Label images that cannot be read, have several channels, or hold no whole numbers; no label in any of them; binary masks, in
+/// which one value stands for all cells.
 pub(super) fn table(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<(CellTable, ImageOf)> {
     let pairs = pair(images, labels, by)?;
     let (mut of_image, mut names) = (vec![], vec![]);
     let (mut numbers, mut areas, mut ys, mut xs) = (vec![], vec![], vec![], vec![]);
     let (mut scratch, mut pixels) = (crate::Scratch::default(), vec![]);
+    let mut values = OneValue::default();
     for (image, label) in pairs.into_iter().enumerate() {
         let Some(label) = label else { continue };
         let info = labels.row_info(label)?;
@@ -72,6 +75,7 @@ pub(super) fn table(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Re
         }
         read_region(labels, label, &info.shape.full(), &mut scratch, &mut pixels)?;
         let found = sums(info.shape, info.dtype, &pixels).map_err(refuse)?;
+        values.see(label, found.keys().copied(), || pieces(info.shape, info.dtype, &pixels));
         let name = images.name(image)?;
         for (number, Sums { pixels, y, x }) in found {
             of_image.push(Some(image));
@@ -85,6 +89,15 @@ pub(super) fn table(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Re
     if numbers.is_empty() {
         return Err(Error::new(labels.path(), "no label image of these images holds a label")
             .hint("label images are told by the names of their images, which theirs begin with"));
+    }
+    if let Some(apart) = values.binary() {
+        let cause = format!(
+            "all pixels but 0 are {}, here in {} pieces apart: it is a binary mask, whose cells have no numbers",
+            apart.value, apart.pieces
+        );
+        return Err(Error::new(labels.path(), cause).row(apart.row).choice().hint(
+            "number the cells first and give these label images: scipy.ndimage.label(mask)[0] or skimage.measure.label(mask)",
+        ));
     }
     let columns: [(&str, ArrayRef); 5] = [
         ("ImageName", Arc::new(StringArray::from(names))),

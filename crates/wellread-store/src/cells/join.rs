@@ -55,6 +55,11 @@ pub struct Cells {
     report: CellsReport,
 }
 
+/// A number for people: of a very large one not all of its digits.
+fn short(number: f64) -> String {
+    if number.abs() < 1e16 { number.to_string() } else { format!("{number:e}") }
+}
+
 impl Cells {
     /// Finds the cells of `path`, a table or a set of label images, in `images`. Reads the columns that this needs, the shape of each
     /// image that has a cell and, of label images, all pixels.
@@ -233,7 +238,9 @@ impl Cells {
                 }
                 Placed::Outside => {
                     let [y, x] = [y[row], x[row]];
-                    report.outside.push(|| format!("{} at y {y}, x {x}", image.describe(row)));
+                    report
+                        .outside
+                        .push(|| format!("{} at y {}, x {}", image.describe(row), short(y), short(x)));
                 }
                 Placed::Dropped => report.dropped.push(|| image.describe(row)),
                 Placed::TooLarge => {

@@ -46,7 +46,8 @@ impl MaskRows {
         );
         Error::new(&self.path, cause).row(row).hint(
             "where another column has the numbers of the labels, name it (label); where the cell is larger than its box, take \
-             larger crops; unmatched skip takes such crops as they are",
+             larger crops; where it is a binary mask, number its cells first (skimage.measure.label); unmatched skip takes such \
+             crops as they are",
         )
     }
 

@@ -13,9 +13,8 @@
 //! |---|---|
 //! | `options` | [`CellOptions`]: size, columns, edge, unit, mask; the words of each choice |
 //! | `table` | the table of cells, read from a file |
-//! | `text_columns` | CSV and TSV as columns |
 //! | `sqlite`, `sqlite_column` | databases of CellProfiler: objects with the columns of their images (feature `sqlite`) |
-//! | `centroids` | a label image as a table of cells |
+//! | `centroids`, `pieces` | a label image as a table of cells; binary masks, which are none |
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
 //! | `placement` | what a table says of each cell: image, position in pixels, number |
 //! | `keys` | which image a cell is of |
@@ -44,6 +43,7 @@ mod numbers;
 mod options;
 mod own_pixels;
 mod pairs;
+mod pieces;
 mod placement;
 mod positions;
 #[cfg(feature = "sqlite")]
@@ -52,7 +52,6 @@ mod sqlite;
 mod sqlite_column;
 mod store;
 mod table;
-mod text_columns;
 
 pub use found::{CellsReport, Found};
 pub use join::{CellSource, Cells};

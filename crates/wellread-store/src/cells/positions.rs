@@ -2,6 +2,7 @@
 
 use super::options::CellOptions;
 use super::table::CellTable;
+use crate::features::key_at;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -84,6 +85,11 @@ pub(super) fn label_column(table: &CellTable, options: &CellOptions) -> Result<O
     }
 }
 
+/// Whether a text is a number but for a comma in place of its point.
+fn is_with_comma(text: &str) -> bool {
+    text.matches(',').count() == 1 && text.trim().replace(',', ".").parse::<f64>().is_ok()
+}
+
 /// The values of a column of numbers; NaN where there is none.
 ///
 /// # Errors
@@ -109,7 +115,14 @@ pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Resul
         }
         other => {
             let cause = format_args!("column {name:?} holds no numbers, but values of Arrow's type {other}");
-            Err(Error::new(&table.path, cause).choice().hint("name the columns of numbers, x and y"))
+            let first = (0..column.len()).find_map(|row| key_at(column, row));
+            let hint = match first.filter(|text| is_with_comma(text)) {
+                Some(text) => format!(
+                    "{text} has a decimal comma: write numbers with points, in pandas read_csv(…, sep=\";\", decimal=\",\").to_csv(…)"
+                ),
+                None => "name the columns of numbers, x and y".to_owned(),
+            };
+            Err(Error::new(&table.path, cause).choice().hint(hint))
         }
     }
 }
@@ -125,7 +138,7 @@ pub(super) fn labels(table: &CellTable, name: &str, column: &ArrayRef) -> Result
         if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0 {
             return Ok(value as i64);
         }
-        Err(Error::new(&table.path, format_args!("column {name:?} is {value}, no whole number"))
+        Err(Error::new(&table.path, format_args!("column {name:?} is {value:?}, no whole number"))
             .row(row)
             .hint("the number of a cell in its label image is a whole one: name its column (label)"))
     };
@@ -159,6 +172,17 @@ mod tests {
         let error = of(&["My_Center_X", "other"], None, None).unwrap_err();
         assert!(error.is_choice() && error.to_string().contains("My_Center_X …"), "{error}");
         assert!(of(&["x", "y"], Some("z"), None).unwrap_err().to_string().contains("no column \"z\""));
+    }
+
+    #[test]
+    fn decimal_commas_are_told() {
+        let hint = |values: Vec<&str>| {
+            let column = Arc::new(StringArray::from(values)) as ArrayRef;
+            numbers(&table(&["x"]), "x", &column).unwrap_err().hint_text().unwrap().to_owned()
+        };
+        assert!(hint(vec!["1,5", "2,5"]).starts_with("1,5 has a decimal comma"));
+        assert_eq!(hint(vec!["A01"]), "name the columns of numbers, x and y");
+        assert!(is_with_comma("-1,5e3") && !is_with_comma("1,000,000") && !is_with_comma("a,b"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A column of a SQLite table, whose values may be of any type each: whole numbers, numbers or text, whichever holds them all.
 
-use super::text_columns;
+use crate::text_columns;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use rusqlite::types::ValueRef;
 use std::sync::Arc;

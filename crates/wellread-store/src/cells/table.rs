@@ -9,9 +9,8 @@
 //!
 //! A table of single cells has thousands of columns and may have gigabytes, of which positions and keys are a small part.
 
-use super::text_columns;
 use crate::words::counted;
-use crate::{Error, OpenOptions, Result, Store, concat, parquet, place};
+use crate::{Error, OpenOptions, Result, Store, concat, parquet, place, text_columns};
 use arrow_array::RecordBatch;
 use std::path::{Path, PathBuf};
 
@@ -49,9 +48,6 @@ enum Columns {
 
 /// First bytes of a SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
-
-/// Endings of tables of text.
-const TEXT: [&str; 4] = [".csv", ".tsv", ".txt", ".tab"];
 
 /// A path of cells as the file, and the table of it that `FILE:TABLE` names. A file of that whole name is a file.
 pub fn file_and_table(path: &Path) -> (&Path, Option<&str>) {
@@ -96,8 +92,7 @@ pub(super) fn open(path: &Path, wanted: &[&str]) -> Result<TableFile> {
         let columns = Columns::Parquet;
         return Ok(TableFile::Columns(CellTable { path: path.to_owned(), names, rows, columns }));
     }
-    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    if TEXT.iter().any(|ending| name.ends_with(ending)) {
+    if text_columns::is_text(path) {
         return Ok(TableFile::Columns(CellTable::in_memory(path, text_columns::read(path)?)));
     }
     labels(path)

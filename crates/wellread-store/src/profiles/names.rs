@@ -3,7 +3,7 @@
 use crate::features::stem;
 use crate::file_names::path_text;
 use crate::format::formats;
-use crate::{Result, Store};
+use crate::{Result, Store, place};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
@@ -67,6 +67,15 @@ pub(crate) fn files_of_sites(source: &dyn Store) -> Option<Vec<Vec<String>>> {
 /// Whether a set is a table, whose images have no files of their own.
 pub(super) fn is_table(source: &dyn Store) -> bool {
     formats().iter().any(|f| f.name == source.format() && f.keeps_features)
+}
+
+/// The folders that a folder of images lies in, itself last; of a table none.
+pub(crate) fn folders_of(source: &dyn Store) -> Vec<String> {
+    let path = place::absolute(source.path()).unwrap_or_default();
+    if is_table(source) || !place::is_folder(&path) {
+        return vec![];
+    }
+    path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
 }
 
 /// Folders, and what is in them.

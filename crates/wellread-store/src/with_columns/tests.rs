@@ -158,6 +158,37 @@ fn images_without_a_row_get_nulls_where_that_is_asked_for() {
 }
 
 #[test]
+fn names_of_files_are_names_of_images() {
+    let called = Named(batch(vec![("called", texts(&["a_DAPI", "b_DAPI", "b_GFP"]))]));
+    let table = |names: &[&str]| batch(vec![("file", texts(names)), ("dose", numbers(&[1, 2, 3]))]);
+    let found = joined(&called, &[table(&["b_GFP.tiff", "x/a_DAPI.tif", "b_DAPI"])], &on(&["file"]), false);
+    assert_eq!(values(&found.unwrap(), "dose"), some(&["2", "3", "1"]));
+    // Some of them, and of none no nulls.
+    let part = joined(&called, &[table(&["b_GFP.tiff", "c", "d"])], &on(&["file"]), true).unwrap();
+    assert_eq!(values(&part, "dose"), [None, None, Some("1".to_owned())]);
+    let two = joined(&called, &[table(&["P1/b_GFP.tif", "P2/b_GFP.tif", "d"])], &on(&["file"]), true);
+    assert!(two.unwrap_err().is_choice());
+    let none = joined(&called, &[table(&["c.tif", "d.tif", "e.tif"])], &on(&["file"]), true).unwrap_err();
+    let said = none.to_string();
+    assert!(none.is_choice() && said.contains("has no row for 3 of 3 images"), "{said}");
+    assert!(said.contains("have a_DAPI, b_DAPI, b_GFP, the column file has c.tif, d.tif, e.tif"), "{said}");
+    let error = joined(&called, &[table(&["b_GFP.tiff", "c", "d"])], &on(&["file"]), false).unwrap_err();
+    assert!(
+        error.to_string().contains("have a_DAPI, b_DAPI, the column file has b_GFP.tiff, c, d; unmatched")
+    );
+}
+
+#[test]
+fn columns_that_cannot_stand_beside_images_are_named() {
+    let bytes: Vec<&[u8]> = vec![b"x", b"y"];
+    let binary: ArrayRef = Arc::new(arrow_array::BinaryArray::from_vec(bytes));
+    let nulls: ArrayRef = Arc::new(arrow_array::NullArray::new(2));
+    let table = batch(vec![("raw", binary), ("dose", numbers(&[1, 2])), ("none", nulls)]);
+    assert_eq!(left_out(&[table]), ["raw", "none"]);
+    assert!(left_out(&[]).is_empty());
+}
+
+#[test]
 fn columns_stand_beside_those_that_were_there() {
     let dose: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5]));
     let columns = batch(vec![("dose", dose), ("site", numbers(&[7, 8, 9]))]);

@@ -302,6 +302,8 @@ fn bad_tables_say_what_is_wrong() {
     ] {
         assert!(error.contains(part), "{part}: {error}");
     }
+    let far = refusal("image,x,y\na,1e300,2\n", &small);
+    assert!(far.contains("at y 2, x 1e300"), "{far}");
     let skipping = CellOptions { unmatched: Unmatched::Skip, ..small.clone() };
     let store = cells(bad, &skipping).unwrap();
     assert_eq!((store.len(), store.name(0).unwrap()), (1, "a/cell-1".to_owned()));
@@ -557,6 +559,36 @@ fn label_images_are_cells_and_masks() {
     let options = CellOptions { masks: Some(others), ..options };
     let error = CellsStore::open(images_again(), &table, &options).err().unwrap().to_string();
     assert!(error.contains("1x1x1x20x40") && error.contains("rows and columns of its image"), "{error}");
+}
+
+/// One value for all cells of an image would make them one: a binary mask is refused, a set of one cell an image is not.
+#[test]
+fn binary_masks_are_no_label_images() {
+    let mut random = ChaCha8Rng::seed_from_u64(11);
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    let images: Vec<Image> =
+        ["f1", "f2"].map(|name| Image::noise(name, Shape::plane(40, 40), PixelType::U16, &mut random)).into();
+    drop(write(&set, "tiff", &WriteOptions::default(), &images));
+    let cells = |folder: &str, label: fn(usize, usize) -> u16| {
+        let masks = dir.path().join(folder);
+        let labels = ["f1_mask", "f2_mask"].map(|name| Image::labels(name, Shape::plane(40, 40), label));
+        drop(write(&masks, "tiff", &WriteOptions::default(), &labels));
+        let options = CellOptions { size: [9, 9], ..CellOptions::default() };
+        CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &masks, &options)
+    };
+    // Two rectangles, both 255.
+    let error = cells("binary", |y, x| if y < 12 && (x < 12 || x > 20) { 255 } else { 0 }).err().unwrap();
+    let said = error.to_string();
+    assert!(error.is_choice() && error.row_index() == Some(0), "{said}");
+    assert!(
+        said.contains("all pixels but 0 are 255, here in 2 pieces") && said.contains("skimage"),
+        "{said}"
+    );
+    // Each with a number of its own, and one cell in each image.
+    let numbered = |y: usize, x: usize| if y < 12 { u16::from(x < 12) + 2 * u16::from(x > 20) } else { 0 };
+    assert_eq!(cells("numbered", numbered).unwrap().len(), 4);
+    assert_eq!(cells("alone", |y, x| u16::from(y < 12 && x < 12)).unwrap().len(), 2);
 }
 
 /// A table that counts its cells in another way than the label images would give black crops: the first one that is read says so.

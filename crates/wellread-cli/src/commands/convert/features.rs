@@ -23,7 +23,8 @@ pub(super) struct Features {
 /// A line about columns.
 pub(super) enum Note {
     Say(String),
-    Hint(String),
+    /// What is lost or changed.
+    Warn(String),
 }
 
 impl Note {
@@ -31,7 +32,7 @@ impl Note {
     pub fn tell(self, ui: Ui) {
         match self {
             Self::Say(text) => ui.say(text),
-            Self::Hint(text) => ui.hint(text),
+            Self::Warn(text) => ui.warn(text),
         }
     }
 }
@@ -96,7 +97,7 @@ pub(super) fn features_of(
     } else if let Some(columns) = own.as_ref().filter(|_| !is_kept) {
         let lost = lost(source, columns, format);
         if let Some(first) = lost.first() {
-            notes.push(Note::Say(format!(
+            notes.push(Note::Warn(format!(
                 "note: {} has no place for what is beside the images, {} ({first} …), and leaves it out",
                 format.name,
                 counted(lost.len(), "column"),
@@ -114,7 +115,7 @@ pub(super) fn features_of(
     }
     if !renamed.is_empty() {
         let names = renamed.iter().map(|column| format!("{} is now {}", column.from, column.to));
-        notes.push(Note::Hint(format!(
+        notes.push(Note::Warn(format!(
             "note: columns are renamed where another one has their name, or {} has such a column itself: {}",
             format.name,
             names.collect::<Vec<_>>().join(", ")
@@ -130,14 +131,14 @@ pub(super) fn features_of(
         })
         .collect();
     if !numbers.is_empty() {
-        notes.push(Note::Hint(format!(
+        notes.push(Note::Warn(format!(
             "note: {} has no durations; they are kept as whole numbers: {}",
             format.name,
             numbers.join(", ")
         )));
     }
     if !left_out.is_empty() {
-        notes.push(Note::Hint(format!(
+        notes.push(Note::Warn(format!(
             "note: left out, because they hold nothing but nulls or are nested or binary: {}",
             left_out.join(", ")
         )));

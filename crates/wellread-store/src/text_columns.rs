@@ -17,12 +17,21 @@ const MAX_BYTES: u64 = 2 << 30;
 /// What stands for no value, beside nothing.
 const MISSING: [&str; 6] = ["NA", "N/A", "NaN", "nan", "null", "None"];
 
+/// Endings of tables of text.
+const ENDINGS: [&str; 4] = [".csv", ".tsv", ".txt", ".tab"];
+
+/// Whether a file is a table of text, by its name.
+pub(crate) fn is_text(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
 /// The columns of a file of lines, the first of which has their names.
 ///
 /// # Errors
 /// A file that cannot be read or is too large, with fewer or more fields in a line than in the first, with a quote that is not closed
 /// (which name the line), with text that is no UTF-8, or without lines.
-pub(super) fn read(path: &Path) -> Result<RecordBatch> {
+pub(crate) fn read(path: &Path) -> Result<RecordBatch> {
     let bytes = delimited::read(path, MAX_BYTES)
         .map_err(|e| e.hint("write it as Parquet, with the columns that are needed"))?;
     parse(path, &bytes)
@@ -30,7 +39,7 @@ pub(super) fn read(path: &Path) -> Result<RecordBatch> {
 
 /// The first pass finds names and types, the second the values: text is never held twice.
 fn parse(path: &Path, bytes: &[u8]) -> Result<RecordBatch> {
-    let hinted = |e: Error| e.hint("a table of cells is CSV or TSV with names in its first line, or Parquet");
+    let hinted = |e: Error| e.hint("a table is CSV or TSV with names in its first line, or Parquet");
     let lines = Delimited::of(path, bytes).map_err(hinted)?;
     let names = names(path, &lines.header().map_err(hinted)?)?;
     let mut types = vec![Kinds::default(); names.len()];
@@ -75,7 +84,7 @@ fn names(path: &Path, first: &StringRecord) -> Result<Vec<String>> {
 }
 
 /// A field's text; `None` where it stands for no value.
-pub(super) fn value(text: &str) -> Option<&str> {
+pub(crate) fn value(text: &str) -> Option<&str> {
     let text = text.trim();
     (!text.is_empty() && !MISSING.contains(&text)).then_some(text)
 }

@@ -1,0 +1,183 @@
+//! Which row of a table is of which image: by columns that both have, or by names of images in columns of the table.
+//!
+//! ```text
+//!  images' columns ─ keys_beside ─┐
+//!                                 ├─ rows_of_keys ──▶ a row per image, where there is one
+//!  table's columns ───────────────┘
+//!  images' names, files ─ rows_of_names ──▶ the same, by names without endings and folders
+//! ```
+
+use super::name_rows::{ProfileMatch, Profiles};
+use super::names::{Namesakes, files_of_sites, folders_of, full_name, full_parts, parts};
+use super::spread::Spread;
+use crate::features::{FeatureColumns, Index, joint_key, key_at, key_in_words};
+use crate::{Error, Result, Store};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use std::path::Path;
+
+/// Values of a side that a message shows.
+const SHOWN: usize = 3;
+
+/// The values of the columns `on` of each image, `None` where one is null; nothing where images lack one of the columns.
+pub(crate) fn keys_beside(images: &dyn Store, on: &[String]) -> Result<Option<Vec<Option<String>>>> {
+    let there = images.hints().feature_names();
+    if !on.iter().all(|name| there.contains(name)) {
+        return Ok(None);
+    }
+    let beside = images.hints().features(on)?;
+    let columns = beside.as_ref().map_or(&[][..], RecordBatch::columns);
+    Ok(Some((0..images.len()).map(|image| joint_key(columns, image)).collect()))
+}
+
+/// The row of a table by the values of its columns `on`, `columns`, for each of these keys of images.
+///
+/// # Errors
+/// Two rows of one image.
+pub(crate) fn rows_of_keys(
+    images: &dyn Store,
+    path: &Path,
+    (on, columns): (&[String], &[ArrayRef]),
+    wanted: &[Option<String>],
+) -> Result<Vec<Option<u64>>> {
+    let of_key = Index::new(columns, columns.first().map_or(0, |column| column.len()));
+    let row_of = |(image, key): (usize, &Option<String>)| match key
+        .as_ref()
+        .map_or(Ok(None), |key| of_key.find(key))
+    {
+        Err([first, second]) => {
+            let (named, name) = (on.join(", "), images.name(image)?);
+            let cause = format!("rows {first} and {second} are alike in {named}, and both are of {name}");
+            Err(Error::new(path, cause).hint("name more columns (on), or keep one row of each").choice())
+        }
+        Ok(row) => Ok(row.map(|row| row as u64)),
+    };
+    wanted.iter().enumerate().map(row_of).collect()
+}
+
+/// The first few of some keys, in words.
+pub(crate) fn some_keys<'k>(keys: impl Iterator<Item = &'k String>) -> String {
+    let mut shown: Vec<String> = vec![];
+    for key in keys {
+        let words = key_in_words(key);
+        if shown.contains(&words) {
+            continue;
+        }
+        if shown.len() == SHOWN {
+            return format!("{} …", shown.join(", "));
+        }
+        shown.push(words);
+    }
+    if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
+}
+
+/// The first few values of these columns, in words.
+pub(crate) fn some_values(columns: &[ArrayRef]) -> String {
+    let rows = columns.first().map_or(0, |column| column.len());
+    // Of a table that is one value over and over, no more than a look.
+    let keys: Vec<String> = (0..rows.min(1000)).filter_map(|row| joint_key(columns, row)).collect();
+    some_keys(keys.iter())
+}
+
+/// What came of looking for names.
+pub(crate) struct ByNames {
+    /// The row of each image, where it has one.
+    pub rows: Vec<Option<u64>>,
+    /// Two images of different folders to which one row went since it names no folder that tells them apart.
+    pub shared: Option<[String; 2]>,
+    /// The name in a row of an image of the set, whose folders are not those that the set lies in.
+    pub elsewhere: Option<String>,
+}
+
+/// The row of each image that `is_wanted`, by its name in one of `columns`: see [`super::join`].
+///
+/// # Errors
+/// Two rows of one image, one that could be of either of two images that only their endings tell apart.
+pub(crate) fn rows_of_names(
+    source: &dyn Store,
+    path: &Path,
+    columns: &[ArrayRef],
+    is_wanted: &dyn Fn(usize) -> bool,
+) -> Result<ByNames> {
+    let images: Vec<String> = (0..source.len()).map(|row| source.name(row)).collect::<Result<_>>()?;
+    let namesakes = Namesakes::of(source, &images)?;
+    // Of an image of several files, the table may name any of them.
+    let sites = files_of_sites(source);
+    let all_names = || images.iter().chain(sites.iter().flatten().flatten());
+    let none = || Profiles::of_images(all_names().map(|name| parts(name)));
+    // By names without endings, by whole names, and by those that are the whole name of no namesake.
+    let (mut rows, mut whole, mut loose) = (none(), none(), none());
+    for column in columns {
+        for row in 0..column.len() {
+            if let Some(value) = key_at(column, row) {
+                rows.push(&parts(&value), row);
+                let full = full_parts(&value);
+                whole.push(&full, row);
+                let of_no_namesake = full.last().is_none_or(|file| !namesakes.files.contains(*file));
+                if of_no_namesake && !namesakes.images.is_empty() {
+                    loose.push(&parts(&value), row);
+                }
+            }
+        }
+    }
+    let base = folders_of(source);
+    let base: Vec<&str> = base.iter().map(String::as_str).collect();
+    let mut found = Vec::with_capacity(images.len());
+    let mut spread = Spread::default();
+    let mut elsewhere = None;
+    for (image, name) in images.iter().enumerate() {
+        if !is_wanted(image) {
+            found.push(None);
+            continue;
+        }
+        let at = if let Some(files) = sites.as_ref().and_then(|sites| sites.get(image)) {
+            rows.of_any(&base, std::iter::once(name).chain(files))
+        } else if let Some([full, other]) = namesakes.images.get(&image) {
+            let at = whole.of(&base, &full_parts(full));
+            if at == Ok(None)
+                && let Ok(Some(ProfileMatch { row, .. })) | Err([row, _]) = loose.of(&base, &parts(name))
+            {
+                let cause = format_args!("row {row} fits two images, {full} and {other}");
+                return Err(Error::new(path, cause)
+                    .hint("give the whole name of each image, with its ending, in the column"));
+            }
+            at
+        } else {
+            match rows.of(&base, &parts(name)) {
+                Err(two) => match whole.of(&base, &full_parts(&full_name(source, image, name)?)) {
+                    Ok(Some(at)) if at.unconfirmed.is_none() => Ok(Some(at)),
+                    _ => Err(two),
+                },
+                found => found,
+            }
+        };
+        let at = at.map_err(|[first, second]| {
+            let cause = format_args!("rows {first} and {second} both have the profile of the image {name:?}");
+            Error::new(path, cause).hint(
+                "one row per image: aggregate rows of the same image; images of several plates are told apart by folders, in the \
+                 images' names (convert the folder above) and in the column",
+            )
+        })?;
+        if let Some(at) = &at {
+            spread.see(at.row, at.folders, name);
+            elsewhere =
+                elsewhere.or_else(|| at.unconfirmed.as_ref().map(|folders| format!("{folders}/{name}")));
+        }
+        found.push(at.map(|at| at.row as u64));
+    }
+    Ok(ByNames { rows: found, shared: spread.shared, elsewhere })
+}
+
+/// The columns of a table but those of `names`.
+///
+/// # Errors
+/// A table that has no other.
+pub(super) fn without(path: &Path, table: &FeatureColumns, names: &[String]) -> Result<FeatureColumns> {
+    let fields = table.schema_ref().fields().iter().enumerate();
+    let kept: Vec<usize> =
+        fields.filter(|(_, field)| !names.contains(field.name())).map(|(place, _)| place).collect();
+    if kept.is_empty() {
+        let cause = format!("has no column but {}, which the images have", names.join(", "));
+        return Err(Error::new(path, cause).choice());
+    }
+    table.project(&kept).map_err(|e| Error::new(path, e))
+}
