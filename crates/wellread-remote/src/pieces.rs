@@ -366,7 +366,7 @@ mod tests {
         assert!(all.read(&name, &version(), 10, &mut bytes).is_none());
         assert!(Slot::begin(&queued.slot).is_none(), "the reader has asked for it");
         // So it is asked for anew by who wants it next.
-        assert_eq!(all.cover(&name, &(0..20)).1, std::std::slice::from_ref(&(0..20)));
+        assert_eq!(all.cover(&name, &(0..20)).1, std::slice::from_ref(&(0..20)));
     }
 
     #[test]
