@@ -118,7 +118,7 @@ mod tests {
         let all = |runs: Vec<Vec<usize>>| runs.into_iter().flatten().collect::<Vec<_>>();
         for threads in [0, 1, 2, 3, 8] {
             for n in [0, 1, 7, 100, 101] {
-                let made = super::in_runs_on(threads, n, n / 5, |run| run.collect::<Vec<_>>());
+                let made = super::in_runs_on(threads, n, n / 5, Iterator::collect::<Vec<_>>);
                 assert_eq!(all(made), (0..n).collect::<Vec<_>>(), "{n} on {threads}");
             }
         }

@@ -327,7 +327,7 @@ mod tests {
         let sites: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), Some(1), Some(1), Some(1), Some(1)]));
         let repeats = |columns: &[ArrayRef]| (0..5).map(|row| is_as_before(columns, row)).collect::<Vec<_>>();
         assert_eq!(repeats(&[wells.clone(), sites.clone()]), [false, true, false, false, false]);
-        assert_eq!(repeats(&[sites.clone()]), [false, true, true, true, true]);
+        assert_eq!(repeats(std::slice::from_ref(&sites)), [false, true, true, true, true]);
         let other: ArrayRef = Arc::new(Float64Array::from(vec![1.0; 5]));
         assert_eq!(repeats(&[sites, other]), [false; 5]);
     }

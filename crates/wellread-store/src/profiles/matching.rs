@@ -39,7 +39,7 @@ pub(crate) fn rows_of_keys(
     (on, columns): (&[String], &[ArrayRef]),
     wanted: &[Option<String>],
 ) -> Result<Vec<Option<u64>>> {
-    let of_key = Index::new(columns, columns.first().map_or(0, |column| column.len()));
+    let of_key = Index::new(columns, columns.first().map_or(0, Array::len));
     let row_of = |(image, key): (usize, &Option<String>)| match key
         .as_ref()
         .map_or(Ok(None), |key| of_key.find(key))
@@ -72,7 +72,7 @@ pub(crate) fn some_keys<'k>(keys: impl Iterator<Item = &'k String>) -> String {
 
 /// The first few values of these columns, in words.
 pub(crate) fn some_values(columns: &[ArrayRef]) -> String {
-    let rows = columns.first().map_or(0, |column| column.len());
+    let rows = columns.first().map_or(0, Array::len);
     // Of a table that is one value over and over, no more than a look.
     let keys: Vec<String> = (0..rows.min(1000)).filter_map(|row| joint_key(columns, row)).collect();
     some_keys(keys.iter())

@@ -99,16 +99,17 @@ fn encode_without_clearing(data: &[u8]) -> Vec<u8> {
     for &byte in data {
         string = Some(match string {
             None => usize::from(byte),
-            Some(prefix) => match strings.get(&(prefix, byte)) {
-                Some(&longer) => longer,
-                None => {
+            Some(prefix) => {
+                if let Some(&longer) = strings.get(&(prefix, byte)) {
+                    longer
+                } else {
                     emit(prefix);
                     if FIRST_FREE + strings.len() < TABLE {
                         strings.insert((prefix, byte), FIRST_FREE + strings.len());
                     }
                     usize::from(byte)
                 }
-            },
+            }
         });
     }
     if let Some(code) = string {
@@ -122,7 +123,7 @@ fn encode_without_clearing(data: &[u8]) -> Vec<u8> {
 #[test]
 fn a_full_table_is_used_on() {
     let noise = |i: u32| (i.wrapping_mul(2_654_435_761).rotate_left(9).wrapping_mul(40_503) >> 27) as u8;
-    let mixed = |i: u32| if i / 5000 % 2 == 0 { noise(i) } else { (i % 100) as u8 };
+    let mixed = |i: u32| if (i / 5000).is_multiple_of(2) { noise(i) } else { (i % 100) as u8 };
     for data in [
         (0..600_000).map(noise).collect::<Vec<_>>(),
         (0..600_000).map(mixed).collect(),
