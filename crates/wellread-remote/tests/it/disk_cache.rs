@@ -113,8 +113,12 @@ fn those_who_are_killed_leave_it_valid() {
         let mut readers = [start("s3://killed/a", &cache), start("s3://killed/a", &cache)];
         // Whenever it comes, it must not matter.
         std::thread::sleep(std::time::Duration::from_millis(wait));
-        readers.iter_mut().for_each(|reader| reader.kill().unwrap());
-        readers.iter_mut().for_each(|reader| drop(reader.wait().unwrap()));
+        for reader in &mut readers {
+            reader.kill().unwrap();
+        }
+        for reader in &mut readers {
+            let _ = reader.wait().unwrap();
+        }
     }
     let (said, _) = reads("killed", &cache);
     assert!(said.contains("all is right") && !said.contains("note:"), "{said}");

@@ -70,8 +70,7 @@ pub(crate) fn pass<'a>(bucket: &'a str, connection: &TcpStream) -> Option<Passin
     gate.most = gate.most.max(gate.now);
     let passing = Passing(bucket);
     GATE_MOVED.notify_all();
-    loop {
-        let Some(gate) = gates.get_mut(bucket) else { break };
+    while let Some(gate) = gates.get_mut(bucket) {
         if gate.now >= gate.wanted {
             gate.wanted = 0;
         }

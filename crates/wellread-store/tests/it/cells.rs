@@ -578,7 +578,8 @@ fn binary_masks_are_no_label_images() {
         CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &masks, &options)
     };
     // Two rectangles, both 255.
-    let error = cells("binary", |y, x| if y < 12 && (x < 12 || x > 20) { 255 } else { 0 }).err().unwrap();
+    let error =
+        cells("binary", |y, x| if y < 12 && !(12..=20).contains(&x) { 255 } else { 0 }).err().unwrap();
     let said = error.to_string();
     assert!(error.is_choice() && error.row_index() == Some(0), "{said}");
     assert!(
