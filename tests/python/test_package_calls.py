@@ -90,6 +90,7 @@ class Calls:
             "wellread.DataLoader.set_epoch": lambda: loader.set_epoch(v()),
             "wellread.DataLoader.rows": lambda: loader.rows(v()),
             "wellread.DataLoader.state_dict": loader.state_dict,
+            "wellread.DataLoader.stats": loader.stats,
             "wellread.DataLoader.load_state_dict": lambda: loader.load_state_dict(v()),
             "wellread.DataLoader.close": lambda: wr.DataLoader(ds, 4, num_workers=0).close(),
             "wellread.DataLoader.__enter__": self.loading,

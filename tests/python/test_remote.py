@@ -258,11 +258,13 @@ def test_the_second_epoch_comes_from_the_cache_on_disk(sets, s3, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_share_the_cache_on_disk(sets, method, tmp_path):
+def test_processes_share_the_cache_on_disk(sets, s3, method, tmp_path):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this system has no {method}")
     context = multiprocessing.get_context(method)
-    _, address = next(iter(sets.values()))
+    local, address = next(iter(sets.values()))
+    # An address of which this process has nothing in memory yet.
+    address = put(s3, local, f"{address.split('/', 3)[3]}-shared-{method}")
     opened = wr.Dataset(address, cache=f"disk:{tmp_path / 'cache'}:1GiB")
     want = opened[0]
     blocks = [path for path in (tmp_path / "cache").rglob("*-*") if path.parent.name != "cache"]
