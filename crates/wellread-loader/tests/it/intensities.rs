@@ -315,7 +315,7 @@ fn numbers_that_make_no_sense_are_refused() {
         assert!(error.contains(expected), "{expected}: {error}");
     }
     let error = t().jitter(Jitter { gamma: 0.2, ..jitter }).check_dtype(PixelType::U8).unwrap_err();
-    assert!(error.to_string().contains("scale_to_unit"));
+    assert!(error.to_string().contains("0 to 1"));
     let two = Normalize::Stored { mean: vec![1.0; 2], std: vec![1.0; 2] };
     assert!(t().normalize_with(two).output_shape(SHAPE).unwrap_err().to_string().contains("2 channels"));
 }

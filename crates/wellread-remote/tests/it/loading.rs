@@ -108,6 +108,7 @@ fn of_large_shards_the_end_is_asked_for_first_and_then_the_chunks_of_the_crop() 
     for shard in &shards {
         let length = server::get(shard).unwrap().len();
         let mut requests = server::requests(shard);
+        requests.retain(|one| one.starts_with("GET"));
         // By its number where the length is not known, which is the last byte's else.
         let is_end = |one: &str| one == "GET bytes=-65536" || one.ends_with(&format!("-{}", length - 1));
         assert!(is_end(&requests[0]), "{shard}: {requests:?}");
@@ -147,9 +148,13 @@ fn headers_that_a_bound_on_memory_needs_are_asked_for_at_once_and_once() {
         let dataset = dataset(&other);
         // What the loader looks at first.
         dataset.store().row_info(0).unwrap();
-        gate::hold(&bucket, IMAGES - 1);
+        // Those of TIFF files were asked for when the folder was opened.
+        let is_left = format == "image-folder";
+        if is_left {
+            gate::hold(&bucket, IMAGES - 1);
+        }
         let there = Loader::builder(&dataset).batch_size(4).shuffle(7).memory(100 << 20).build().unwrap();
-        assert!(gate::most_at_once(&bucket) >= IMAGES - 1, "{format}");
+        assert!(!is_left || gate::most_at_once(&bucket) >= IMAGES - 1, "{format}");
         for file in &files {
             let headers = server::requests(file).into_iter().filter(|one| one == "GET bytes=0-65535").count();
             assert_eq!(headers, 1, "{file}");
