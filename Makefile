@@ -19,7 +19,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote docs reference release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote docs reference release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -142,6 +142,10 @@ reference: ## docs/commands.md from the help texts of the program that `make bui
 
 house: ## lines of each crate, long files, imports in circles (none may be left)
 	@python3 scripts/house.py $(ARGS)
+
+# `rustup target add aarch64-apple-darwin x86_64-pc-windows-gnu` gives it targets.
+check-targets: ## whether the command compiles for the other systems that rustup has targets of
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)" scripts/check-targets.sh $(ARGS)
 
 # `ARGS=--verify` compiles every crate as it would be published, too: a long time.
 release-check: ## what has to hold before a release: versions, metadata, licences, workflows, wheels in dist/

@@ -44,6 +44,7 @@ impl Kernel for ToBf16<'_> {
 /// this is compiled for, has one. What comes before stays in registers.
 #[inline(always)]
 pub(super) fn f16_of<T: Copy>(level: Level, source: &[T], value: impl Fn(T) -> f32, out: &mut [u16]) {
+    #[cfg(target_arch = "x86_64")]
     macro_rules! by_instruction {
         ($lanes:literal, $round:ident) => {{
             let (chunks, rest) = source.as_chunks::<$lanes>();

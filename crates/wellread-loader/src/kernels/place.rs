@@ -130,6 +130,7 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
         let most = match self.level {
             Level::Baseline => 1,
             // Bytes that become floats are widened slower from whole columns, when measured.
+            #[cfg(target_arch = "x86_64")]
             _ if size_of::<R>() == 1 && size_of::<W::Out>() == 4 => 1,
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => 2,

@@ -30,21 +30,20 @@ pub(super) const ALIGNMENT: usize = 64;
 /// Bytes from which on a buffer is asked for in large pages: some of them, or what they round up to would weigh.
 pub(super) const LARGE: usize = 8 << 20;
 /// Bytes of a large page, or a multiple of its.
+#[cfg(any(test, all(target_os = "linux", not(miri))))]
 pub(super) const LARGE_PAGE: usize = 2 << 20;
 
 /// Has the system take the whole large pages of a new buffer as such, where it has them and likes to. A batch of 75 MB is 36
 /// pages instead of 18,000 then, each of which interrupts whoever writes to it first: a first epoch takes half the time.
+#[cfg(all(target_os = "linux", not(miri)))]
 fn advise_large_pages(start: NonNull<u8>, len: usize) {
     let inside = start.align_offset(LARGE_PAGE);
     let whole = len.saturating_sub(inside) / LARGE_PAGE * LARGE_PAGE;
-    #[cfg(all(target_os = "linux", not(miri)))]
     if whole > 0 {
         // SAFETY: the range is inside of the buffer; the advice changes neither its bytes nor who may use them. Where it is
         // refused, pages are small.
         unsafe { libc::madvise(start.add(inside).as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
     }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    let _ = whole;
 }
 
 /// A fixed number of bytes, aligned to 64 bytes, zero at first.
