@@ -9,8 +9,8 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::concat::{Concat, Part};
 use wellread_store::place::Wanted;
 use wellread_store::{
-    CopySink, Error, ImageView, OpenOptions, Request, Result, RowHints, Scratch, Store, WriteOptions, convert,
-    create, delegate_store, open, open_all, read_image,
+    CopySink, Error, ImageView, OpenOptions, Request, Result, RowHints, Scratch, Store, WriteOptions,
+    convert, create, delegate_store, open, open_all, read_image,
 };
 
 /// Images of one row of pixels: all of its pixels are `first`, `first + 1` …
