@@ -170,8 +170,8 @@ class LoaderBase(Generic[B_co]):
 
     @property
     def readers(self) -> int:
-        """Threads that read while a batch is waited for: those of ``num_workers`` and, unless memory or very large
-        images forbid it, the one that waits."""
+        """Threads that read while a batch is waited for: those of ``num_workers`` and, unless memory, very large
+        images or a network forbid it, the one that waits."""
         return self._built.readers
 
     @property

@@ -14,7 +14,7 @@ use crate::plan::Inner;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use wellread_store::place::{self, Ticket};
+use wellread_store::place::Ticket;
 use wellread_trace::{Kind, span};
 
 /// Rows that are asked for ahead, about: with the usual bound on requests, four round trips of them.
@@ -57,8 +57,8 @@ impl Lookahead {
     /// What is asked for ahead of who takes a loader's batches; `None` where all of its sets lie on this machine.
     pub(crate) fn of(loader: &Inner) -> Option<Self> {
         let Inner { plan, dataset, targets, .. } = loader;
-        let is_far = |dataset: &Dataset| place::is_registered(dataset.store().path());
-        let most = plan.ahead.filter(|_| is_far(dataset) || targets.as_ref().is_some_and(is_far))?;
+        let is_far = dataset.is_far() || targets.as_ref().is_some_and(Dataset::is_far);
+        let most = plan.ahead.filter(|_| is_far)?;
         Some(Self::new(most, plan.largest, plan.read_ahead.prefetch.max(plan.read_ahead.joined)))
     }
 

@@ -45,7 +45,7 @@ impl Kept {
     /// Keeps bytes that were fetched past this, if they are not there.
     pub(crate) fn keep(&self, offset: u64, bytes: &[u8]) {
         if let Some((cache, object)) = self.there()
-            && !cache.read(object, offset, &mut vec![0; bytes.len()])
+            && !cache.has(object, offset..offset + bytes.len() as u64)
         {
             cache.keep(object, offset, bytes);
         }

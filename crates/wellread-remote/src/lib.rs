@@ -31,7 +31,7 @@
 //! | `WELLREAD_DISK_CACHE` | `FOLDER:SIZE`: ranges are kept on a disk of this machine ([`wellread_store::disk_cache`]) |
 //! | `WELLREAD_LINK_BYTES` | bytes that a reader's requests ahead may hold until they are read (268435456) |
 //!
-//! A program may set the first and the last two by [`set`], too, which then counts.
+//! A program may set `WELLREAD_ANONYMOUS`, `WELLREAD_IN_FLIGHT` and `WELLREAD_LINK_BYTES` by [`set`], too, which then counts.
 
 mod address;
 mod ahead;

@@ -6,7 +6,7 @@
 use crate::bucket::Bucket;
 use crate::failure::innermost;
 use crate::heads::Heads;
-use crate::pieces::Pieces;
+use crate::pieces::{LOOK, Pieces};
 use crate::settings;
 use crate::transport;
 use std::collections::HashMap;
@@ -24,9 +24,6 @@ use wellread_store::{guard, place, process};
 
 /// Threads that wait for sockets and decrypt.
 const THREADS: usize = 4;
-
-/// How often a thread that waits looks whether anybody wants the answer.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Limits of requests.
 #[derive(Clone, Copy, Debug)]

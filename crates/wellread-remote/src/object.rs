@@ -151,6 +151,10 @@ pub(crate) async fn once(
     while let Some(chunk) = stream.next().await {
         let chunk = chunk.map_err(|e| Fault::of(&e))?;
         got += chunk.len() as u64;
+        // A body may have no end.
+        if got > expected {
+            return Err(Fault::WrongRange(format!("more than {expected} bytes came")));
+        }
         chunks.push(chunk);
     }
     if got == expected { Ok((Piece { start, chunks }, head)) } else { Err(Fault::Short { got, expected }) }

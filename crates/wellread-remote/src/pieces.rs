@@ -4,7 +4,7 @@
 //!  Queued ─▶ Asked ─┬─▶ Here     bytes, and which version of the object they are of
 //!     │             ├─▶ Failed   the error, for the first who reads it
 //!     │             ├─▶ Left     nobody keeps it; who waits for it asks by itself
-//!     │             └─▶ GivenUp  nor does anybody want it; who waits for it is told so
+//!     │             └─▶ GivenUp  its reader has ended: who is told to stop as well gets an error, all others ask by themselves
 //!     └─ a reader comes ─▶ Left  it asks by itself
 //! ```
 
@@ -14,16 +14,20 @@ use std::collections::HashMap;
 use std::io;
 use std::mem;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
-use wellread_store::place::count_waited;
+use wellread_store::place::{self, count_waited};
 use wellread_store::process;
 
 /// How long a reader waits for a piece to be asked for that is still in the queue. It is there for no longer than this, unless
 /// there is no room for it.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// How often a thread that waits looks whether anybody wants the answer.
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -80,16 +84,19 @@ impl Slot {
     }
 
     fn settled(&self) -> Option<io::Result<Arc<Here>>> {
+        let stop = place::stop();
+        let is_stopped = || stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        let given_up = || io::Error::other("given up, since nobody wants it any more");
         let queued = |state: &mut State| matches!(state, State::Queued);
         let waited = self.changed.wait_timeout_while(lock(&self.state), PATIENCE, queued);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         loop {
             match &*state {
                 State::Here(here) => return Some(Ok(Arc::clone(here))),
+                State::Asked if is_stopped() => return Some(Err(given_up())),
                 State::Asked => {}
-                State::GivenUp => {
-                    return Some(Err(io::Error::other("given up, since nobody wants it any more")));
-                }
+                // Others may want it: they ask by themselves.
+                State::GivenUp => return is_stopped().then(|| Err(given_up())),
                 State::Queued | State::Failed(_) | State::Left => {
                     return match mem::replace(&mut *state, State::Left) {
                         State::Failed(error) => Some(Err(error)),
@@ -97,7 +104,11 @@ impl Slot {
                     };
                 }
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = if stop.is_some() {
+                self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0
+            } else {
+                self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+            };
         }
     }
 
@@ -106,7 +117,7 @@ impl Slot {
         !matches!(*lock(&self.state), State::Left | State::GivenUp)
     }
 
-    /// Tells those who wait that nobody asks any more.
+    /// Tells those who wait that who has asked wants it no more.
     fn give_up(&self) {
         let mut state = lock(&self.state);
         if matches!(*state, State::Queued | State::Asked) {
@@ -300,101 +311,4 @@ impl Pieces {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use bytes::Bytes;
-    use tokio::sync::Semaphore;
-
-    fn pieces() -> &'static Pieces {
-        Box::leak(Box::default())
-    }
-
-    fn version() -> Version {
-        Version::new(Some("a".into()), 1)
-    }
-
-    /// Answers with bytes that are as large as their offset.
-    fn fill(piece: &Arc<Piece>) {
-        let Range { start, end } = piece.range;
-        let chunks = vec![(start..end).map(|at| at as u8).collect::<Vec<_>>().into()];
-        let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        let head = Head { length: 100, version: version() };
-        Slot::begin(&piece.slot).unwrap().finish(Ok((ranges::Piece { start, chunks }, head)), room);
-    }
-
-    #[test]
-    fn bytes_are_read_over_the_borders_of_pieces_and_only_where_all_are_there() {
-        let (all, name) = (pieces(), Arc::from("s3://b/k"));
-        let two = [all.add(&name, 20..30), all.add(&name, 10..20)];
-        for piece in &two {
-            fill(piece);
-        }
-        let mut bytes = [0; 12];
-        all.read(&name, &version(), 15, &mut bytes).unwrap().unwrap();
-        assert_eq!(bytes, std::array::from_fn::<u8, 12, _>(|i| 15 + i as u8));
-        assert!(all.read(&name, &version(), 5, &mut bytes).is_none());
-        assert!(all.read(&name, &version(), 25, &mut bytes).is_none());
-        let other = Version::new(Some("b".into()), 1);
-        assert!(all.read(&name, &other, 15, &mut bytes).is_none());
-        assert_eq!(all.head(&name).unwrap().unwrap().length, 100);
-        let (held, missing) = all.cover(&name, &(0..40));
-        assert_eq!((held.len(), missing), (2, vec![0..10, 30..40]));
-        drop((held, two));
-        assert_eq!(all.objects(), 0, "what nobody keeps is forgotten");
-        assert!(all.head(&name).is_none());
-    }
-
-    #[test]
-    fn an_error_is_told_once_and_who_reads_then_asks_again() {
-        let (all, name) = (pieces(), Arc::from("s3://b/k"));
-        let piece = all.add(&name, 0..10);
-        let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        Slot::begin(&piece.slot).unwrap().finish(Err(io::ErrorKind::NotFound.into()), room);
-        let mut bytes = [0; 10];
-        let error = all.read(&name, &version(), 0, &mut bytes).unwrap().unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
-        assert!(all.read(&name, &version(), 0, &mut bytes).is_none());
-    }
-
-    #[test]
-    fn what_is_given_up_or_has_no_room_is_left_to_the_reader() {
-        let (all, name) = (pieces(), Arc::from("s3://b/k"));
-        let (given_up, queued) = (all.add(&name, 0..10), all.add(&name, 10..20));
-        drop(Slot::begin(&given_up.slot).unwrap());
-        let mut bytes = [0; 10];
-        assert!(all.read(&name, &version(), 0, &mut bytes).is_none());
-        assert!(all.read(&name, &version(), 10, &mut bytes).is_none());
-        assert!(Slot::begin(&queued.slot).is_none(), "the reader has asked for it");
-        // So it is asked for anew by who wants it next.
-        assert_eq!(all.cover(&name, &(0..20)).1, std::slice::from_ref(&(0..20)));
-    }
-
-    #[test]
-    fn who_waits_is_told_when_all_is_given_up() {
-        let (all, name) = (pieces(), Arc::from("s3://b/k"));
-        let (one, two) = (all.add(&name, 0..10), all.add(&name, 10..20));
-        let (slot, kept) = (Arc::clone(&one.slot), Arc::clone(&two));
-        let filling = Slot::begin(&slot).unwrap();
-        Piece::give_up(one);
-        assert!(slot.wait().unwrap().unwrap_err().to_string().contains("given up"));
-        drop(filling);
-        assert!(slot.wait().unwrap().is_err(), "for good");
-        Piece::give_up(two);
-        assert!(kept.slot.is_of_use(), "somebody else wants it");
-    }
-
-    #[test]
-    fn a_reader_waits_for_what_is_on_its_way() {
-        let (all, name) = (pieces(), Arc::from("s3://b/k"));
-        let piece = all.add(&name, 0..10);
-        let filling = Slot::begin(&piece.slot).unwrap();
-        let reader = std::thread::spawn(move || {
-            let mut bytes = [0; 10];
-            all.read("s3://b/k", &version(), 0, &mut bytes).map(|read| read.map(|()| bytes))
-        });
-        let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        let came = ranges::Piece { start: 0, chunks: vec![Bytes::from_static(&[7; 10])] };
-        filling.finish(Ok((came, Head { length: 10, version: version() })), room);
-        assert_eq!(reader.join().unwrap().unwrap().unwrap(), [7; 10]);
-    }
-}
+mod tests;

@@ -9,7 +9,6 @@ use crate::plan::Plan;
 use crate::pool::lay_out;
 use crate::skip::OnError;
 use std::sync::Arc;
-use wellread_store::place;
 use wellread_store::words::{counted, there_are};
 use wellread_store::{Error, Result};
 
@@ -162,14 +161,14 @@ impl LoaderBuilder {
         let each = [Some(info), of_targets].into_iter().flatten();
         let each = each.map(|info| info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX));
         let stored = each.fold(0, usize::saturating_add);
-        let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES;
+        let sets = [Some(&self.dataset), self.targets.as_ref().map(|targets| &targets.dataset)];
+        let is_far = sets.into_iter().flatten().any(Dataset::is_far);
+        // Who takes batches looks for signals: it never waits for a network.
+        let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES && !is_far;
         let mut read_ahead = ReadAhead { workers: self.workers, consumer_reads, prefetch, joined };
         let mut memory = None;
         let mut ahead = Some(u64::MAX);
         if let Some(limit) = self.memory {
-            let sets = [Some(&self.dataset), self.targets.as_ref().map(|targets| &targets.dataset)];
-            let is_far = |dataset: &Dataset| place::is_registered(dataset.store().path());
-            let is_far = sets.into_iter().flatten().any(is_far);
             // The least is what a place asks for in one request.
             let for_link = (limit / AHEAD_SHARE).min(AHEAD_BYTES);
             let for_link = if is_far && for_link >= LEAST_AHEAD_BYTES { for_link } else { 0 };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::Builder;
 use wellread_store::process::Thread;
-use wellread_store::{Error, Result, RowHints, Scratch};
+use wellread_store::{Error, Result, RowHints, Scratch, place};
 
 /// Bytes of pixels that are read in one go, so that a thread that ends is not waited for long.
 const BYTES: usize = 4 << 20;
@@ -22,9 +22,11 @@ impl Preload {
         let stop = Arc::new(AtomicBool::new(false));
         let (weak, stopped) = (Arc::downgrade(kept), Arc::clone(&stop));
         let path = kept.inner().path();
-        let thread =
-            Thread::start(Builder::new().name("wellread-preload".into()), move || run(&weak, &stopped))
-                .map_err(|e| Error::new(path, format_args!("cannot start the thread that preloads: {e}")))?;
+        let thread = Thread::start(Builder::new().name("wellread-preload".into()), move || {
+            // Who drops the cache does not wait for a network.
+            place::until(&stopped, || run(&weak, &stopped));
+        })
+        .map_err(|e| Error::new(path, format_args!("cannot start the thread that preloads: {e}")))?;
         Ok(Self { stop, thread: Some(thread) })
     }
 }
@@ -44,24 +46,33 @@ fn run(kept: &Weak<ReadThroughCache>, stop: &AtomicBool) {
     loop {
         // Looked for anew each time: this thread keeps no set open that nobody uses.
         let Some(kept) = kept.upgrade() else { return };
-        let (mut rows, mut bytes) = (vec![], 0);
+        let (mut sized, mut bytes) = (vec![], 0usize);
         while bytes < BYTES
+            && !stop.load(Ordering::Relaxed)
             && let Some(row) = order.next()
         {
             // A row that cannot be read is an error where it is asked for.
             if !kept.contains(row)
                 && let Ok(info) = kept.inner().row_info(row)
             {
-                rows.push(row);
-                bytes += info.shape.pixels() * info.dtype.size();
+                let size = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX);
+                sized.push((row, size));
+                bytes = bytes.saturating_add(size);
             }
         }
-        if rows.is_empty() || stop.load(Ordering::Relaxed) {
+        if sized.is_empty() || stop.load(Ordering::Relaxed) {
             return;
+        }
+        // What others read already they keep.
+        let claim = kept.filling.claim(&sized, usize::MAX);
+        let rows: Vec<usize> = claim.rows().iter().copied().filter(|&row| !kept.contains(row)).collect();
+        if rows.is_empty() {
+            continue;
         }
         match kept.fill(&rows, &mut scratch) {
             Ok(true) => return,
             Ok(false) => {}
+            Err(_) if stop.load(Ordering::Relaxed) => return,
             Err(_) => rows.iter().for_each(|&row| {
                 let _ = kept.fill(&[row], &mut scratch);
             }),
@@ -75,5 +86,38 @@ impl Drop for Preload {
         if let Some(thread) = self.thread.take() {
             thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::filling::Filling;
+    use super::super::memory::Memory;
+    use super::*;
+    use crate::MemoryStore;
+    use wellread_image::{PixelType, Shape};
+
+    #[test]
+    fn rows_that_others_read_are_left_to_them_and_none_is_read_once_it_is_stopped() {
+        let mut store = MemoryStore::new("preloaded");
+        for row in 0..4 {
+            store.push(format!("{row}"), Shape::plane(2, 3), PixelType::U8, vec![row; 6]).unwrap();
+        }
+        let kept = Arc::new(ReadThroughCache {
+            inner: Arc::new(store),
+            shelf: Box::new(Memory::new(4, 3 * 6)),
+            chunk: 1,
+            filling: Filling::default(),
+            hits: Default::default(),
+            misses: Default::default(),
+        });
+        let are_kept = || (0..4).map(|row| kept.contains(row)).collect::<Vec<_>>();
+        run(&Arc::downgrade(&kept), &AtomicBool::new(true));
+        assert_eq!(are_kept(), [false; 4]);
+        let claim = kept.filling.claim(&[(1, 6)], 6);
+        run(&Arc::downgrade(&kept), &AtomicBool::new(false));
+        // There is room for three, so none was taken for the row that was left.
+        assert_eq!(are_kept(), [true, false, true, true]);
+        drop(claim);
     }
 }

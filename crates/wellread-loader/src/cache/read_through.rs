@@ -27,6 +27,35 @@ pub(super) struct ReadThroughCache {
     pub(super) misses: AtomicU64,
 }
 
+/// Room that was taken for images on their way. What is not kept in the end is given back, also when a reader panics.
+struct Reserved<'a> {
+    shelf: &'a dyn CacheBackend,
+    bytes: usize,
+}
+
+impl Reserved<'_> {
+    /// Whether there is room for an image of so many bytes, which is taken then.
+    fn take(&mut self, bytes: usize) -> bool {
+        let fits = self.shelf.reserve(bytes);
+        self.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
+    /// Keeps an image in room that was taken for it.
+    fn insert(&mut self, row: usize, pixels: Vec<u8>) {
+        self.bytes -= pixels.len();
+        self.shelf.insert(row, pixels);
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.shelf.release(self.bytes);
+        }
+    }
+}
+
 impl ReadThroughCache {
     pub fn inner(&self) -> &dyn Store {
         &*self.inner
@@ -48,17 +77,15 @@ impl ReadThroughCache {
         }
         let mut images = Vec::with_capacity(missing.len());
         let mut full = false;
+        let mut reserved = Reserved { shelf: &*self.shelf, bytes: 0 };
         for (row, info, bytes) in sizes {
-            if !self.shelf.reserve(bytes) {
+            if !reserved.take(bytes) {
                 full = true;
                 continue;
             }
             // A read puts every pixel of what it was asked for.
             let mut pixels = self.shelf.reused(bytes).unwrap_or_default();
             pixels.try_reserve_exact(bytes - pixels.len()).map_err(|_| {
-                // What was reserved for this image and those before it is free again.
-                let before: usize = images.iter().map(|(.., pixels): &(_, _, Vec<u8>)| pixels.len()).sum();
-                self.shelf.release(bytes + before);
                 Error::new(path, format_args!("not enough memory to keep an image of {bytes} bytes"))
                     .row(row)
                     .hint("read without the memory cache, or give it a limit")
@@ -71,14 +98,11 @@ impl ReadThroughCache {
             .iter_mut()
             .map(|(request, dtype, pixels)| (request.region, *dtype, pixels.as_mut_slice()))
             .collect();
-        let result = self.inner.read(&requests, scratch, &mut CopySink::new(targets));
+        self.inner.read(&requests, scratch, &mut CopySink::new(targets))?;
         for (request, _, pixels) in images {
-            match result {
-                Ok(()) => self.shelf.insert(request.row, pixels),
-                Err(_) => self.shelf.release(pixels.len()),
-            }
+            reserved.insert(request.row, pixels);
         }
-        result.map(|()| full)
+        Ok(full)
     }
 
     /// As [`Self::fill`], but that each image is read by one thread: those that another one reads are waited for.

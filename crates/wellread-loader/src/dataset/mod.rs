@@ -246,8 +246,8 @@ impl Dataset {
     /// What this process's cache on disk has done, for all sets behind a network that it reads; `None` for a set on this machine, and
     /// where there is no such cache.
     pub fn disk_cache_report(&self) -> Option<DiskCacheReport> {
-        let is_far = place::is_registered(self.store().path()) || self.caches().iter().any(is_on_disk);
-        let cache = if is_far { disk_cache::current().ok().flatten() } else { None };
+        let may_have_one = self.is_far() || self.caches().iter().any(is_on_disk);
+        let cache = if may_have_one { disk_cache::current().ok().flatten() } else { None };
         cache.map(DiskCache::report)
     }
 
@@ -264,6 +264,11 @@ impl Dataset {
             caches.extend(view.caches());
         }
         caches
+    }
+
+    /// Whether it lies in a place of its own scheme, as behind a network, and not in the file system.
+    pub(crate) fn is_far(&self) -> bool {
+        place::is_registered(self.store().path())
     }
 
     /// Whether it is the same set as another, with the same caches.

@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use wellread_image::{PixelType, Shape};
-use wellread_store::place::{self, LinkUse};
+use wellread_store::place::LinkUse;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 
@@ -191,11 +191,10 @@ impl Loader {
     /// its own.
     pub fn stats(&self) -> LoaderStats {
         let Ok(inner) = self.inner() else { return LoaderStats::default() };
-        let is_far = |set: &Dataset| place::link(set.store().path()).is_some();
-        let has_link = is_far(&inner.dataset) || inner.targets.as_ref().is_some_and(is_far);
+        let is_far = inner.dataset.is_far() || inner.targets.as_ref().is_some_and(Dataset::is_far);
         LoaderStats {
             traffic: inner.traffic.sum(),
-            link: has_link.then(|| LinkUse::now().since(inner.link_before)),
+            link: is_far.then(|| LinkUse::now().since(inner.link_before)),
         }
     }
 
@@ -204,8 +203,8 @@ impl Loader {
         self.plan().read_ahead.workers
     }
 
-    /// Threads that read while a batch is waited for: the workers and, unless memory, joined reads or very large images
-    /// forbid it, the thread that waits.
+    /// Threads that read while a batch is waited for: the workers and, unless memory, joined reads, very large images or a
+    /// network forbid it, the thread that waits.
     pub fn readers(&self) -> usize {
         self.plan().read_ahead.readers()
     }

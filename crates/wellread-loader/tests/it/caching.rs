@@ -73,3 +73,21 @@ fn failures_are_not_cached() {
         assert_eq!(got[1].as_ref().unwrap_err().row_index(), Some(2));
     }
 }
+
+#[test]
+fn a_panic_of_a_reader_takes_no_room_for_good() {
+    let shape = Shape::plane(4, 4);
+    let each = shape.pixels();
+    // Room for two images.
+    for cache in [Cache::Memory { limit: 2 * each }, Cache::Lru { limit: 2 * each }] {
+        let mut store = TestStore::new(images(4, shape, PixelType::U8));
+        store.faults = vec![(2, Fault::Panic)];
+        let dataset = store.dataset().with_cache(&cache).unwrap();
+        let read = || dataset.read(2).is_ok();
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).is_err(), "{cache}");
+        dataset.read(0).unwrap();
+        dataset.read(1).unwrap();
+        let report = dataset.cache_report();
+        assert_eq!((report.images, report.bytes), (2, 2 * each), "{cache}");
+    }
+}

@@ -6,6 +6,8 @@ use crate::sets::{NAMES, SETS, copy, options, recognised, write};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use wellread_store::ahead::Fetching;
 use wellread_store::place::{self, FetchAhead, TAIL, Ticket, Wanted};
 use wellread_store::{Request, read_image};
@@ -102,6 +104,39 @@ fn what_nobody_wants_any_more_is_given_up() {
     gate::wait_for_given_up("given-up", ranges.len());
     gate::hold("given-up", 0);
     assert_eq!(read(&file, &ranges[3]), bytes(2_000_000)[800_000..800_010]);
+}
+
+#[test]
+fn what_another_has_given_up_is_asked_for_by_who_reads_it() {
+    let (path, file) = opened("left-by-another", 400_000);
+    let range = 200_000..200_100;
+    gate::hold("left-by-another", usize::MAX);
+    let mut ticket = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
+    gate::wait_for("left-by-another", 1);
+    std::thread::scope(|scope| {
+        // Whether it waits for the piece already or comes later.
+        let reader = scope.spawn(|| read(&file, &range));
+        ticket.give_up();
+        gate::wait_for_given_up("left-by-another", 1);
+        gate::hold("left-by-another", 0);
+        assert_eq!(reader.join().unwrap(), bytes(400_000)[200_000..200_100]);
+    });
+}
+
+#[test]
+fn who_is_to_stop_does_not_wait_for_what_another_has_asked_for() {
+    let (path, file) = opened("asked-by-another", 400_000);
+    let range = 200_000..200_100;
+    gate::hold("asked-by-another", usize::MAX);
+    let ticket = ask(&mut *asker(&path, None), &path, std::slice::from_ref(&range));
+    gate::wait_for("asked-by-another", 1);
+    let stop = Arc::new(AtomicBool::new(true));
+    let error = place::until(&stop, || file.read_exact_at(&mut [0; 100], 200_000)).unwrap_err();
+    assert!(error.to_string().contains("given up"), "{error}");
+    gate::hold("asked-by-another", 0);
+    assert_eq!(read(&file, &range), bytes(400_000)[200_000..200_100]);
+    assert_eq!(server::requests("asked-by-another/a").len(), 2, "the file's beginning, and the range once");
+    drop(ticket);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use crate::server;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use wellread_store::disk_cache;
 use wellread_store::place::{self, Part};
 
 /// Says to the program that was started what to read.
@@ -28,6 +29,9 @@ fn reader() {
         Err(e) => return println!("error: {e}"),
     };
     assert_eq!(length, LENGTH);
+    // What came by a request is no hit of the cache, though it may be there.
+    let report = disk_cache::current().unwrap().unwrap().report();
+    assert_eq!((report.hits, report.bytes_read), (0, 0));
     for _ in 0..2 {
         for (offset, n) in RANGES {
             let mut buffer = vec![0; n];

@@ -27,6 +27,7 @@ fn what_passes_is_asked_for_again() {
         ("again-429", Wrong::Status(429, "TooManyRequests")),
         ("again-cut", Wrong::Cut),
         ("again-short", Wrong::Short),
+        ("again-long", Wrong::Long),
         ("again-range", Wrong::Range),
     ] {
         let file = opened(bucket);
@@ -55,6 +56,7 @@ fn what_stays_wrong_is_an_error_that_says_all() {
         ("never-503", Wrong::Status(503, "SlowDown"), ErrorKind::Other, "answered 503 SlowDown"),
         ("never-cut", Wrong::Cut, ErrorKind::ConnectionReset, "the connection was lost"),
         ("never-short", Wrong::Short, ErrorKind::Other, "500 of 1000 bytes came"),
+        ("never-long", Wrong::Long, ErrorKind::Other, "more than 1000 bytes came"),
         (
             "never-range",
             Wrong::Range,

@@ -71,6 +71,16 @@ fn an_epoch_is_asked_for_at_once_each_image_once_and_is_that_of_the_folder() {
 }
 
 #[test]
+fn who_takes_batches_waits_for_no_network_but_without_workers() {
+    let dir = tempfile::tempdir().unwrap();
+    let [local, other] = write(dir.path(), "readers", "tiff");
+    for (workers, far, near) in [(2, 2, 3), (1, 1, 2), (0, 1, 1)] {
+        let readers = |path: &Path| loader(path, |loader| loader.workers(workers)).readers();
+        assert_eq!((readers(&other), readers(&local)), (far, near), "{workers}");
+    }
+}
+
+#[test]
 fn batches_are_the_same_however_they_are_read() {
     let dir = tempfile::tempdir().unwrap();
     for format in ["tiff", "parquet", "ome-zarr", "image-folder"] {

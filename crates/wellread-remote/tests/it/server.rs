@@ -24,6 +24,8 @@ pub(crate) enum Wrong {
     Cut,
     /// The body has half of the bytes, and says so.
     Short,
+    /// The body has twice as many bytes, and says so.
+    Long,
     /// Nothing comes.
     Stall,
     /// Another range.
@@ -213,6 +215,7 @@ fn object(request: &Request, wrong: Option<Wrong>) -> Answer {
     let half = (end - start) / 2;
     match wrong {
         Some(Wrong::Short) => answer.body.truncate(half),
+        Some(Wrong::Long) => answer.body.extend_from_within(..),
         Some(Wrong::Cut) => {
             answer.length = Some(end - start);
             answer.body.truncate(half);

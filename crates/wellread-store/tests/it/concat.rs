@@ -4,11 +4,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::concat::{Concat, Part};
+use wellread_store::place::Wanted;
 use wellread_store::{
-    CopySink, ImageView, OpenOptions, Request, RowHints, Scratch, Store, WriteOptions, convert, create, open,
-    open_all, read_image,
+    CopySink, Error, ImageView, OpenOptions, Request, Result, RowHints, Scratch, Store, WriteOptions,
+    convert, create, delegate_store, open, open_all, read_image,
 };
 
 /// Images of one row of pixels: all of its pixels are `first`, `first + 1` …
@@ -116,6 +118,49 @@ fn one_read_takes_rows_of_all_parts_in_any_order() {
     let converted = convert::convert(&*set, writer, convert::ConvertOptions::default(), &mut |_| {}).unwrap();
     converted.commit().unwrap();
     assert_eq!(values(&*opened(&target)), [0, 1, 2, 3, 4, 5]);
+}
+
+/// A set that notes which rows it is asked for together, and cannot say where the pixels of its row 2 lie.
+struct Noting(Box<dyn Store>, Arc<Mutex<Vec<Vec<usize>>>>);
+
+impl Store for Noting {
+    delegate_store!(self => self.0; format, path, len, row_info, name, metadata, layout, files, files_of);
+    delegate_store!(self => self.0; has_checksums, hints, row_hints, read);
+
+    fn heads(&self, rows: &[usize], _: bool, _: &mut Wanted) {
+        self.1.lock().unwrap().push(rows.to_vec());
+    }
+
+    fn ranges(&self, requests: &[Request], _: &mut Wanted) -> Result<()> {
+        let rows: Vec<usize> = requests.iter().map(|request| request.row).collect();
+        let fails = rows.contains(&2);
+        self.1.lock().unwrap().push(rows);
+        if fails { Err(Error::new(self.path(), "is damaged").row(2)) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn each_part_is_asked_once_where_the_pixels_of_its_rows_lie() {
+    let dir = tempfile::tempdir().unwrap();
+    let asked = Arc::new(Mutex::new(vec![]));
+    let part = |name: &str| {
+        let path = dir.path().join(name);
+        write(&path, "parquet", &["a", "b", "c"], 0, None);
+        let store = Arc::new(Noting(opened(&path), Arc::clone(&asked)));
+        Part { name: name.to_owned(), keys: vec![], store }
+    };
+    let set = Concat::new(dir.path().to_owned(), vec![part("a.parquet"), part("b.parquet")]);
+    let taken = || std::mem::take(&mut *asked.lock().unwrap());
+    let rows = [3, 0, 4, 1];
+    set.heads(&rows, true, &mut Wanted::default());
+    assert_eq!(taken(), [[0, 1], [0, 1]]);
+    let region = Shape::plane(2, 3).full();
+    let requests: Vec<Request> = rows.iter().map(|&row| Request { row, region }).collect();
+    set.ranges(&requests, &mut Wanted::default()).unwrap();
+    assert_eq!(taken(), [[0, 1], [0, 1]]);
+    let requests = [5, 1].map(|row| Request { row, region });
+    let error = set.ranges(&requests, &mut Wanted::default()).unwrap_err();
+    assert_eq!((error.row_index(), taken()), (Some(5), vec![vec![1], vec![2]]));
 }
 
 #[test]
