@@ -32,6 +32,7 @@
 //! |---|---|
 //! | [`ahead`] | asking places far away for the bytes of rows before they are read |
 //! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
+//! | `sinks` | [`Discard`], [`NumberedSink`] |
 //! | `store_layout` | [`StoreLayout`]: how a set keeps its pixels, in words |
 //! | `delegate` | [`delegate_store!`]: methods that a store hands on to another one |
 //! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
@@ -128,6 +129,7 @@ mod refusal;
 pub mod registry;
 mod room;
 mod set_names;
+mod sinks;
 pub mod sites;
 pub mod spool;
 pub mod staged;
@@ -161,6 +163,7 @@ pub use store::{
     Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, read_image,
     read_region,
 };
+pub use sinks::{Discard, NumberedSink};
 pub use store_layout::StoreLayout;
 pub use wellread_image::words;
 pub use write::{Compression, ImageView, StoreWriter, Tune, WriteOptions};

@@ -25,7 +25,6 @@
 mod columns;
 mod glob;
 mod names;
-mod numbered_sink;
 mod open;
 mod pages;
 mod parts;
