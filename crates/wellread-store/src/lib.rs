@@ -43,7 +43,7 @@
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
 //! | [`entries`] | what lies in a folder, and what of it is no part of a set |
 //! | [`disk_cache`] | bytes of remote objects, kept on a disk of this machine |
-//! | `amount` | amounts of memory and of disk as users write them |
+//! | `amount`, `free_space` | amounts of memory and of disk as users write them; what a disk still takes |
 //! | [`guard`] | panics of libraries become errors |
 //! | [`place`] | where bytes lie: files opened without waiting and read by position, folders listed, wherever they are |
 //! | [`mapping`] | files mapped into memory, read without a signal when they are shortened |
@@ -98,6 +98,7 @@ mod finished;
 #[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 mod folders;
 mod format;
+mod free_space;
 pub mod guard;
 pub mod hints;
 #[cfg(feature = "image-folder")]
