@@ -68,7 +68,7 @@
 //! | [`with_columns`] | a set with the columns of a table in memory beside its images |
 //! | [`cells`], [`cover`] | a set seen cell by cell; which boxes of an image to ask for when several crops of it are wanted |
 //! | [`trace`] | a timeline of what threads do, written to a file |
-//! | [`threads`] | threads where the system may have no more |
+//! | [`threads`] | threads where the system may have no more; work that they share |
 //! | [`process`] | which process this is, which forks change |
 //! | [`python`] | the Python in whose packages engines look for libraries |
 //! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
@@ -160,11 +160,11 @@ pub use hints::{
 };
 pub use prefetch::prefetch;
 pub use registry::create;
+pub use sinks::{Discard, NumberedSink};
 pub use store::{
     Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, read_image,
     read_region,
 };
-pub use sinks::{Discard, NumberedSink};
 pub use store_layout::StoreLayout;
 pub use wellread_image::words;
 pub use write::{Compression, ImageView, StoreWriter, Tune, WriteOptions};
