@@ -4,11 +4,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::concat::Concat;
+use wellread_store::place::Wanted;
 use wellread_store::{
-    CopySink, ImageView, OpenOptions, Request, RowHints, Scratch, Store, WriteOptions, convert, create, open,
-    open_all, read_image,
+    CopySink, Error, ImageView, OpenOptions, Request, Result, RowHints, Scratch, Store, WriteOptions,
+    convert, create, delegate_store, open, open_all, read_image,
 };
 
 /// Images of one row of pixels: all of its pixels are `first`, `first + 1` …
@@ -256,4 +258,48 @@ fn errors_name_rows_of_the_whole() {
     let mut sink = CopySink::new(vec![(region, PixelType::U8, pixels.as_mut_slice())]);
     let error = set.read(&[Request { row: 3, region }], &mut Scratch::default(), &mut sink).unwrap_err();
     assert_eq!(error.row_index(), Some(3), "{error}");
+}
+
+/// Rows of each question.
+type Asked = Arc<Mutex<Vec<Vec<usize>>>>;
+
+/// Notes which rows it is asked for ahead, all at once; the last one's ranges cannot be told.
+struct Noting(Box<dyn Store>, Asked);
+
+impl Store for Noting {
+    delegate_store!(self => self.0; format, path, len, name, metadata, layout, files, files_of, has_checksums);
+    delegate_store!(self => self.0; hints, row_hints, row_info, read);
+
+    fn heads(&self, rows: &[usize], _: bool, _: &mut Wanted) {
+        self.1.lock().unwrap().push(rows.to_vec());
+    }
+
+    fn ranges(&self, requests: &[Request], _: &mut Wanted) -> Result<()> {
+        let rows: Vec<usize> = requests.iter().map(|request| request.row).collect();
+        let last = rows.iter().find(|&&row| row + 1 == self.len()).copied();
+        self.1.lock().unwrap().push(rows);
+        last.map_or(Ok(()), |row| Err(Error::new(self.path(), "the last one").row(row)))
+    }
+}
+
+#[test]
+fn parts_are_asked_ahead_for_all_of_their_rows_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let asked = Asked::default();
+    let part = |name: &str| -> Arc<dyn Store> {
+        let path = dir.path().join(name);
+        write(&path, "parquet", &["a", "b", "c"], 0, None);
+        Arc::new(Noting(opened(path), Arc::clone(&asked)))
+    };
+    let set = Concat::of(vec![part("a.parquet"), part("b.parquet")]);
+    let mut wanted = Wanted::default();
+    set.heads(&[4, 1, 3, 0, 9], true, &mut wanted);
+    assert_eq!(std::mem::take(&mut *asked.lock().unwrap()), [[0, 1], [0, 1]]);
+    let region = Shape::plane(2, 3).full();
+    let requests = |rows: &[usize]| rows.iter().map(|&row| Request { row, region }).collect::<Vec<_>>();
+    set.ranges(&requests(&[4, 1, 3, 0]), &mut wanted).unwrap();
+    assert_eq!(std::mem::take(&mut *asked.lock().unwrap()), [[1, 0], [1, 0]]);
+    let error = set.ranges(&requests(&[0, 5]), &mut wanted).unwrap_err();
+    assert_eq!(error.row_index(), Some(5), "{error}");
+    assert!(set.ranges(&requests(&[9]), &mut wanted).is_err());
 }
