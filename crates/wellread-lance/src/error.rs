@@ -1,10 +1,10 @@
 //! What Lance says, as errors of a path.
 
 use crate::dataset::OUTSIDE;
-use crate::waiting;
 use lance_core::Error as LanceError;
 use std::borrow::Cow;
 use std::path::Path;
+use wellread_store::direct::PlaceError;
 use wellread_store::{Error, FILE_TOO_LARGE_HINT};
 
 /// What the writer was doing.
@@ -12,7 +12,7 @@ pub(crate) const CANNOT_WRITE: &str = "cannot write";
 
 /// An error of Lance while doing `what` with the table at `path`.
 pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
-    if let Some(error) = waiting::cause(error) {
+    if let Some(error) = PlaceError::find(error) {
         return Error::io(path, what, error);
     }
     let text = without_location(&without_task(&error.to_string()));

@@ -28,12 +28,10 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use wellread_store::place::{self, File, Kind};
+use wellread_store::place::{self, File, GAP, Kind};
 
 /// What Lance is told that the scheme is: none that it knows, of which it would think that it is the file system or has corners.
 const ADDRESS: &str = "wellread://place";
-/// Gaps between ranges over which Lance reads on, as places do.
-const BLOCK: usize = 64 << 10;
 /// Requests of Lance at once; places have a limit of their own.
 const AT_ONCE: usize = 64;
 /// Files that are kept open at most. They hold an address and a version, no connection.
@@ -53,8 +51,9 @@ pub(crate) async fn store_of(
     }
     let store: Arc<dyn ObjectStore> = Arc::new(PlaceStore::new(Path::new(folder)));
     // Its listings are sorted, and what failed was asked for as often as its place holds right.
-    let store =
-        LanceStore::new(store, uri_to_url(ADDRESS)?, Some(BLOCK), None, false, true, AT_ONCE, 0, None);
+    // Over gaps between ranges Lance reads on as places do.
+    let block = Some(GAP as usize);
+    let store = LanceStore::new(store, uri_to_url(ADDRESS)?, block, None, false, true, AT_ONCE, 0, None);
     Ok((Arc::new(store), Key::default()))
 }
 

@@ -2,33 +2,8 @@
 
 use object_store::Error as StoreError;
 use object_store::path::Path as Key;
-use std::error::Error;
-use std::fmt;
 use std::io;
-
-/// An error of a place, as it goes through Lance.
-#[derive(Debug)]
-struct PlaceError(io::Error);
-
-impl fmt::Display for PlaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl Error for PlaceError {}
-
-/// What a place said, where an error comes from one.
-pub(crate) fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
-    let mut source = Some(error);
-    while let Some(cause) = source {
-        if let Some(PlaceError(error)) = cause.downcast_ref() {
-            return Some(error);
-        }
-        source = cause.source();
-    }
-    None
-}
+use wellread_store::direct::PlaceError;
 
 /// An error of a place about a key.
 pub(crate) fn failed(key: &Key, error: io::Error) -> StoreError {
@@ -56,9 +31,9 @@ mod tests {
     fn what_a_place_says_is_found_in_errors_of_lance() {
         let said = || failed(&Key::from("a"), io::Error::other("the server is busy"));
         let error = LanceError::from(said());
-        assert_eq!(cause(&error).unwrap().to_string(), "the server is busy");
+        assert_eq!(PlaceError::find(&error).unwrap().to_string(), "the server is busy");
         let error = LanceError::from(io::Error::other(said()));
-        assert_eq!(cause(&error).unwrap().to_string(), "the server is busy");
-        assert!(cause(&LanceError::from(io::Error::other("no"))).is_none());
+        assert_eq!(PlaceError::find(&error).unwrap().to_string(), "the server is busy");
+        assert!(PlaceError::find(&LanceError::from(io::Error::other("no"))).is_none());
     }
 }

@@ -17,16 +17,16 @@
 use crate::disk_cache;
 use crate::heads::{Head, Version};
 use crate::link::Link;
-use crate::object::{Connect, Object, WINDOW, whole};
+use crate::object::{Connect, Object, whole};
 use crate::pieces::{Piece, Slot};
-use crate::ranges::{self, PIECE, plan};
+use crate::ranges;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use wellread_store::place::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket};
+use wellread_store::place::{FetchAhead, FileRanges, HEAD, Held, PIECE, TAIL, Ticket, requests, window};
 
 /// Room is counted in so many bytes.
 const UNIT: u64 = 1 << 10;
@@ -35,9 +35,6 @@ const LEAST: u64 = 2 * PIECE;
 
 /// Bytes of a range at most: of a longer one the rest is asked for when it is read.
 const LONGEST: u64 = 16 << 30;
-
-// So that the end that is asked for is the one that readers keep.
-const _: () = assert!(HEAD == WINDOW);
 
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1)
@@ -137,15 +134,14 @@ impl Session {
         // What came along with the file's beginning or end is read from there, what is on disk from the disk.
         let is_kept = |range: &Range<u64>| {
             let Some((version, length)) = version.as_ref().zip(length) else { return false };
-            let last = length.saturating_sub(WINDOW);
-            let at = if range.end <= WINDOW { Some(0) } else { (range.start >= last).then_some(last) };
-            at.is_some_and(|at| self.link.heads.window(&name, version, at).is_some())
+            let end = window(length, range.start, range.end);
+            end.is_some_and(|end| self.link.heads.window(&name, version, end.start).is_some())
         };
         let wanted = inside.filter(|range| !is_kept(range)).filter_map(|range| match &kept {
             Some(kept) => kept.wanted(range),
             None => Some(range),
         });
-        for range in plan(&wanted.collect::<Vec<_>>()) {
+        for range in requests(&wanted.collect::<Vec<_>>()) {
             let (known, missing) = self.link.pieces.cover(&name, &range);
             pieces.extend(known);
             pieces.extend(missing.into_iter().map(|range| self.ask(object, &name, range, version.clone())));
@@ -235,7 +231,7 @@ async fn dispatch(link: &'static Link, all: u32, mut jobs: UnboundedReceiver<Job
 
 /// Keeps the last bytes of an object where its readers look for them.
 fn keep_end(link: &Link, object: &Object, piece: &ranges::Piece, head: &Head) {
-    if piece.start == head.length.saturating_sub(WINDOW) {
+    if piece.start == head.length.saturating_sub(HEAD) {
         let bytes = whole(ranges::Piece { start: piece.start, chunks: piece.chunks.clone() });
         link.heads.keep_window(&object.address.to_string(), &head.version, piece.start, bytes);
     }

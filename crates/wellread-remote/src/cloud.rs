@@ -21,12 +21,12 @@ use object_store::path::Path as Key;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use wellread_store::place::{
     self, Entry, FetchAhead, File, FileRange, Kind, LinkAbout, Listing, Metadata, Place, Writer,
 };
+use wellread_store::threads;
 
 /// Objects that are copied or removed at once.
 const AT_ONCE: usize = 16;
@@ -179,13 +179,13 @@ impl Place for Cloud {
         depths.dedup();
         let copied = depths.iter().try_for_each(|&level| {
             let level: Vec<_> = moved.iter().filter(|(from, ..)| depth(from) == level).collect();
-            together(&level, |(from, to, length)| copy(link, from, to, *length))
+            threads::for_each(AT_ONCE, &level, |(from, to, length)| copy(link, from, to, *length))
         });
         match copied {
-            Ok(()) => together(&moved, |(from, ..)| remove(link, from)),
+            Ok(()) => threads::for_each(AT_ONCE, &moved, |(from, ..)| remove(link, from)),
             // What could not be moved as a whole is where it was.
             Err(e) if is_new => {
-                let _ = together(&moved, |(_, to, _)| remove(link, to));
+                let _ = threads::for_each(AT_ONCE, &moved, |(_, to, _)| remove(link, to));
                 Err(e)
             }
             Err(e) => Err(e),
@@ -207,7 +207,7 @@ impl Place for Cloud {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "no bucket is emptied"));
         }
         let all: Vec<_> = below(link, &object)?.into_iter().map(|(key, _)| object.with_key(key)).collect();
-        together(&all, |object| remove(link, object))
+        threads::for_each(AT_ONCE, &all, |object| remove(link, object))
     }
 }
 
@@ -273,45 +273,4 @@ fn below(link: &'static Link, object: &Object) -> io::Result<Vec<(Key, u64)>> {
         let listing = bucket.store.list(key.as_ref()).map_ok(|meta| (meta.location, meta.size));
         listing.try_collect().await.map_err(|e| Fault::of(&e))
     })
-}
-
-/// Does the same for all `items`, some at once; the first error ends it.
-fn together<T: Sync>(items: &[T], work: impl Fn(&T) -> io::Result<()> + Sync) -> io::Result<()> {
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
-    let one = || {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(e) = work(item) {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
-                next.store(items.len(), Ordering::Relaxed);
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..AT_ONCE.min(items.len()) {
-            // Where the system has no thread left, this one does it all.
-            let _ = std::thread::Builder::new().spawn_scoped(scope, one);
-        }
-        one();
-    });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_is_done_or_the_first_error_told() {
-        let done = AtomicUsize::new(0);
-        let items: Vec<usize> = (0..100).collect();
-        together(&items, |_| {
-            done.fetch_add(1, Ordering::Relaxed);
-            Ok(())
-        })
-        .unwrap();
-        assert_eq!(done.load(Ordering::Relaxed), 100);
-        let error = together(&items, |&i| if i == 7 { Err(io::Error::other("seven")) } else { Ok(()) });
-        assert_eq!(error.unwrap_err().to_string(), "seven");
-        together(&[] as &[u8], |_| Err(io::Error::other("never"))).unwrap();
-    }
 }

@@ -41,34 +41,33 @@ pub(crate) struct Limits {
 impl Limits {
     fn from_environment() -> io::Result<Self> {
         Ok(Self {
-            attempts: variable("WELLREAD_ATTEMPTS")?.unwrap_or(14).max(1),
+            attempts: number("WELLREAD_ATTEMPTS")?.unwrap_or(14).max(1),
             stall: Duration::from_secs_f64(
-                variable("WELLREAD_TIMEOUT")?.filter(|s: &f64| (0.05..1e6).contains(s)).unwrap_or(30.0),
+                number("WELLREAD_TIMEOUT")?.filter(|s: &f64| (0.05..1e6).contains(s)).unwrap_or(30.0),
             ),
             in_flight: match settings::get().in_flight {
                 Some(in_flight) => in_flight,
-                None => variable("WELLREAD_IN_FLIGHT")?.unwrap_or(64),
+                None => number("WELLREAD_IN_FLIGHT")?.unwrap_or(64),
             }
             .clamp(1, 4096),
             link_bytes: match settings::get().link_bytes {
                 Some(bytes) => bytes,
-                None => variable("WELLREAD_LINK_BYTES")?.unwrap_or(256 << 20),
+                None => number("WELLREAD_LINK_BYTES")?.unwrap_or(256 << 20),
             },
         })
     }
 }
 
 /// A number in the environment; `None` where it is not set.
-fn variable<T: FromStr>(name: &str) -> io::Result<Option<T>> {
-    match std::env::var(name) {
-        Ok(text) if !text.trim().is_empty() => text.trim().parse().map(Some).map_err(|_| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("the environment variable {name} is no number"),
-            )
-        }),
-        _ => Ok(None),
+fn number<T: FromStr>(name: &str) -> io::Result<Option<T>> {
+    let text = std::env::var(name).unwrap_or_default();
+    if text.trim().is_empty() {
+        return Ok(None);
     }
+    text.trim().parse().map(Some).map_err(|_| {
+        let cause = format!("the environment variable {name} is no number");
+        io::Error::new(io::ErrorKind::InvalidInput, cause)
+    })
 }
 
 /// All that the process has once.

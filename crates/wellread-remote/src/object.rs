@@ -18,9 +18,6 @@ use std::path::Path;
 use std::sync::Arc;
 use wellread_store::place::{HEAD, TAIL, note_ranges};
 
-/// Bytes at the beginning and at the end of a file that are fetched together: headers, footers, and small files whole.
-pub(crate) const WINDOW: u64 = 64 << 10;
-
 /// Makes the store of a bucket.
 pub(crate) type Connect = fn(&'static Link, &Address) -> io::Result<Bucket>;
 
@@ -72,7 +69,7 @@ impl Object {
 
     /// What it is, with its first bytes, which are kept: one request for what a header says.
     pub(crate) fn first(&self, link: &'static Link) -> io::Result<Head> {
-        let pieces = match self.get(link, std::iter::once(0..WINDOW).collect(), None) {
+        let pieces = match self.get(link, std::iter::once(0..HEAD).collect(), None) {
             // An empty object has no first byte.
             Err(e) if status(&e) == Some(416) => return self.head(link),
             pieces => pieces?,

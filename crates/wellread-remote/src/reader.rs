@@ -4,11 +4,11 @@ use crate::attempts::status;
 use crate::disk_cache::Kept;
 use crate::heads::Head;
 use crate::link::{Link, link};
-use crate::object::{Object, WINDOW};
-use crate::ranges::plan;
+use crate::object::Object;
 use bytes::Bytes;
 use std::io;
-use wellread_store::place::{Part, ReadRanges};
+use std::ops::Range;
+use wellread_store::place::{Part, ReadRanges, requests, window};
 
 /// An object open for reading. It knows its address and version and holds no connection, so it serves forked processes too.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Reader {
     /// Fills all `parts`, which the file has: out of the cache on disk where there is one, else by requests that are made now.
     fn fetch(&self, link: &'static Link, parts: &mut [Part<'_>]) -> io::Result<()> {
         self.kept.read(parts, |wanted| {
-            let got = self.object.get(link, plan(wanted), Some(&self.head.version))?;
+            let got = self.object.get(link, requests(wanted), Some(&self.head.version))?;
             Ok(got.into_iter().map(|(piece, _)| piece).collect())
         })
     }
@@ -58,16 +58,6 @@ impl Reader {
     fn end(&self, offset: u64, length: usize) -> io::Result<u64> {
         let end = offset.checked_add(length as u64).filter(|&end| end <= self.head.length);
         end.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-    }
-
-    /// The window that holds a range wholly: at the beginning of the file, or at its end.
-    fn window_of(&self, offset: u64, end: u64) -> Option<(u64, u64)> {
-        let length = self.head.length;
-        if end <= WINDOW {
-            return Some((0, WINDOW.min(length)));
-        }
-        let start = length.saturating_sub(WINDOW);
-        (offset >= start).then_some((start, length))
     }
 
     /// The bytes of a window, kept or fetched.
@@ -98,10 +88,10 @@ impl ReadRanges for Reader {
         if let Some(read) = link.pieces.read(&self.name, &self.head.version, offset, buffer) {
             return read;
         }
-        let Some((start, window_end)) = self.window_of(offset, end) else {
+        let Some(Range { start, end }) = window(self.head.length, offset, end) else {
             return self.fetch(link, &mut [Part { offset, buffer }]);
         };
-        let bytes = self.window(link, start, window_end)?;
+        let bytes = self.window(link, start, end)?;
         let from = (offset - start) as usize;
         let found = bytes.get(from..from + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(found);

@@ -7,6 +7,7 @@ use crate::object::{Object, whole};
 use crate::writer::{PART, Upload};
 use object_store::ObjectStoreExt as _;
 use std::io::{self, Write as _};
+use wellread_store::place;
 
 /// What S3 copies in one request at most.
 const COPIED: u64 = 5 << 30;
@@ -47,7 +48,7 @@ pub(crate) fn rewrite(
         let stop = head.length.min(start + PART as u64);
         let mut piece = Vec::with_capacity((stop - start) as usize);
         for (part, _) in
-            from.get(link, crate::ranges::plan(std::slice::from_ref(&(start..stop))), Some(&head.version))?
+            from.get(link, place::requests(std::slice::from_ref(&(start..stop))), Some(&head.version))?
         {
             piece.extend_from_slice(&whole(part));
         }

@@ -32,6 +32,7 @@
 //! |---|---|
 //! | [`ahead`] | asking places far away for the bytes of rows before they are read |
 //! | [`store`] | [`Store`], [`Block`], [`PixelSink`], [`Request`] |
+//! | `sinks` | [`Discard`], [`NumberedSink`] |
 //! | `store_layout` | [`StoreLayout`]: how a set keeps its pixels, in words |
 //! | `delegate` | [`delegate_store!`]: methods that a store hands on to another one |
 //! | [`hints`] | [`Hints`], [`RowHints`]: how a set and its rows are read best, what is kept, which columns stand beside them |
@@ -42,7 +43,7 @@
 //! | [`error`] | [`Error`]: file, row, cause and what to do |
 //! | [`entries`] | what lies in a folder, and what of it is no part of a set |
 //! | [`disk_cache`] | bytes of remote objects, kept on a disk of this machine |
-//! | `amount` | amounts of memory and of disk as users write them |
+//! | `amount`, `free_space` | amounts of memory and of disk as users write them; what a disk still takes |
 //! | [`guard`] | panics of libraries become errors |
 //! | [`place`] | where bytes lie: files opened without waiting and read by position, folders listed, wherever they are |
 //! | [`mapping`] | files mapped into memory, read without a signal when they are shortened |
@@ -67,7 +68,7 @@
 //! | [`with_columns`] | a set with the columns of a table in memory beside its images |
 //! | [`cells`], [`cover`] | a set seen cell by cell; which boxes of an image to ask for when several crops of it are wanted |
 //! | [`trace`] | a timeline of what threads do, written to a file |
-//! | [`threads`] | threads where the system may have no more |
+//! | [`threads`] | threads where the system may have no more; work that they share |
 //! | [`process`] | which process this is, which forks change |
 //! | [`python`] | the Python in whose packages engines look for libraries |
 //! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
@@ -97,6 +98,7 @@ mod finished;
 #[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 mod folders;
 mod format;
+mod free_space;
 pub mod guard;
 pub mod hints;
 #[cfg(feature = "image-folder")]
@@ -128,6 +130,7 @@ mod refusal;
 pub mod registry;
 mod room;
 mod set_names;
+mod sinks;
 pub mod sites;
 pub mod spool;
 pub mod staged;
@@ -157,6 +160,7 @@ pub use hints::{
 };
 pub use prefetch::prefetch;
 pub use registry::create;
+pub use sinks::{Discard, NumberedSink};
 pub use store::{
     Block, CopySink, EachImage, FormatContext, PixelSink, Request, RowInfo, Scratch, Store, read_image,
     read_region,

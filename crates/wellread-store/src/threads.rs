@@ -29,6 +29,27 @@ pub fn share(threads: usize, work: impl Fn() + Sync) {
     });
 }
 
+/// Does the same for all `items`, up to `at_once` of them at a time; the first error ends it.
+///
+/// # Errors
+/// What `work` says of an item.
+pub fn for_each<T: Sync, E: Send>(
+    at_once: usize,
+    items: &[T],
+    work: impl Fn(&T) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    share(at_once.min(items.len()), || {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(error) = work(item) {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                next.store(items.len(), Ordering::Relaxed);
+            }
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
 /// Cuts `0..n` into runs of `least` or more, does `work` on each of them and returns what it made, in the order of the runs. Threads
 /// share the runs: as many as there are processors, eight at most, and this one alone where `n` is less than two runs.
 pub fn in_runs<T: Send>(n: usize, least: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
@@ -111,6 +132,20 @@ mod tests {
             });
             assert_eq!(done.into_inner(), 100);
         }
+    }
+
+    #[test]
+    fn all_is_done_or_the_first_error_told() {
+        let done = AtomicUsize::new(0);
+        let items: Vec<usize> = (0..100).collect();
+        let all = super::for_each(16, &items, |_| {
+            done.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, String>(())
+        });
+        assert_eq!((all, done.into_inner()), (Ok(()), 100));
+        let seven = |&i: &usize| if i == 7 { Err("seven") } else { Ok(()) };
+        assert_eq!(super::for_each(16, &items, seven), Err("seven"));
+        assert_eq!(super::for_each(16, &[] as &[u8], |_| Err("never")), Ok(()));
     }
 
     #[test]

@@ -8,51 +8,21 @@
 //! Nothing is mapped, so what lies in a segment counts as memory of its piece.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex};
 use vortex::array::buffer::BufferHandle;
 use vortex::buffer::{Alignment, ByteBuffer, ByteBufferMut};
-use vortex::error::{VortexError, VortexResult, vortex_err};
+use vortex::error::{VortexResult, vortex_err};
 use vortex::file::SegmentSpec;
 use vortex::io::VortexReadAt;
 use vortex::layout::segments::{SegmentFuture, SegmentId, SegmentSource};
+use wellread_store::direct::PlaceError;
 use wellread_store::place::{File, Part};
 
 /// Bytes that are fetched and not asked for yet, at most. More are fetched when they are asked for.
 const MOST_FETCHED: usize = 64 << 20;
 /// Requests of the library at once while it opens a file.
 const AT_ONCE: usize = 8;
-
-/// What a place said, as it goes through the library.
-#[derive(Debug)]
-struct PlaceError(String);
-
-impl fmt::Display for PlaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PlaceError {}
-
-fn said(error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), PlaceError(error.to_string()))
-}
-
-/// What a place said, where an error of the library comes from one.
-pub(crate) fn cause(error: &VortexError) -> Option<io::Error> {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(cause) = source {
-        if let Some(found) = cause.downcast_ref::<io::Error>()
-            && found.get_ref().is_some_and(|inner| inner.downcast_ref::<PlaceError>().is_some())
-        {
-            return Some(said(found));
-        }
-        source = cause.source();
-    }
-    None
-}
 
 /// Memory for some bytes of a file, aligned as the library wants them.
 fn room(length: usize, alignment: Alignment) -> io::Result<ByteBufferMut> {
@@ -86,7 +56,7 @@ impl VortexReadAt for Source {
     fn read_at(&self, offset: u64, length: usize, alignment: Alignment) -> SegmentFuture {
         let file = Arc::clone(&self.file);
         Box::pin(async move {
-            let bytes = read(&file, offset, length, alignment).map_err(|e| said(&e))?;
+            let bytes = read(&file, offset, length, alignment).map_err(PlaceError::io)?;
             Ok(BufferHandle::new_host(bytes))
         })
     }
@@ -186,7 +156,7 @@ impl Inner {
         }
         let spec = self.specs.get(*id as usize).ok_or_else(|| vortex_err!("the file has no segment {id}"))?;
         let bytes = read(&self.file, spec.offset, spec.length as usize, spec.alignment);
-        Ok(bytes.map_err(|e| said(&e))?)
+        Ok(bytes.map_err(PlaceError::io)?)
     }
 }
 
@@ -243,8 +213,8 @@ mod tests {
         let (_dir, segments) = segments(&[0, 1], &[(0, 1), (1, 5)]);
         let runtime = &crate::session::Session::reading().runtime;
         let error = runtime.block_on(segments.request(SegmentId::from(1))).err().unwrap();
-        assert_eq!(cause(&error).unwrap().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(PlaceError::find(&error).unwrap().kind(), io::ErrorKind::UnexpectedEof);
         assert!(segments.fetch(&mut ids([0, 1])).is_err());
-        assert!(cause(&VortexError::from(io::Error::other("a codec"))).is_none());
+        assert!(PlaceError::find(&vortex::error::VortexError::from(io::Error::other("a codec"))).is_none());
     }
 }

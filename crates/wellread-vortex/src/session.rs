@@ -1,6 +1,5 @@
 //! What the library needs to be told before anything else: its registries and where its futures run.
 
-use crate::elsewhere;
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -10,6 +9,7 @@ use vortex::io::runtime::BlockingRuntime;
 use vortex::io::runtime::current::CurrentThreadRuntime;
 use vortex::io::session::RuntimeSessionExt;
 use vortex::session::VortexSession;
+use wellread_store::direct::PlaceError;
 use wellread_store::guard::guarded;
 use wellread_store::{Error, Result};
 
@@ -44,8 +44,8 @@ pub(crate) enum Cause {
 
 impl From<VortexError> for Cause {
     fn from(error: VortexError) -> Self {
-        if let Some(error) = elsewhere::cause(&error) {
-            return Self::Place(error);
+        if let Some(error) = PlaceError::find(&error) {
+            return Self::Place(std::io::Error::new(error.kind(), error.to_string()));
         }
         let text = error.to_string();
         let text = text.split("\nBacktrace:").next().unwrap_or_default();

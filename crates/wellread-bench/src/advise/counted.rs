@@ -2,27 +2,29 @@
 //!
 //! ```text
 //!  a copy in the scratch folder ─ wellread-counted:///scratch/… ─▶ the format reads ─▶ near ranges joined, long ones cut,
-//!                                   heads and tails of files once ─▶ place::note_ranges
+//!       └ asked for ahead: held by a ticket,      heads and tails of files once ─▶ place::note_ranges
+//!         recorded then, not when it is read ─────────────────────────────────────────▲
 //! ```
 //!
-//! Joining and keeping are those of `wellread-remote` (`docs/decisions/0044-remote-places.md`).
+//! Joining is that of all places, keeping that of `wellread-remote` (`docs/decisions/0044-remote-places.md`).
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use wellread_store::place::{self, File, Listing, Metadata, Part, Place, ReadRanges, note_ranges};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wellread_store::place::{
+    self, FetchAhead, File, FileRanges, HEAD, Held, Listing, Metadata, Part, Place, ReadRanges, TAIL, Ticket,
+    note_ranges, requests, window,
+};
 
 /// What stands before the path.
 const SCHEME: &str = "wellread-counted://";
-/// Bytes at the beginning and at the end of a file that come with one request, and are kept.
-const WINDOW: u64 = 64 << 10;
-/// Windows that are kept.
+/// Ends of files that are kept.
 const KEPT: usize = 1 << 10;
-/// A gap that is fetched along, and bytes of a request at most.
-const GAP: u64 = 64 << 10;
-const PIECE: u64 = 8 << 20;
+/// Bytes that a reader's requests ahead hold, as a link's do if nothing else is said.
+const MOST: u64 = 256 << 20;
 
 #[derive(Debug)]
 struct Counted;
@@ -30,8 +32,12 @@ struct Counted;
 static COUNTED: Counted = Counted;
 wellread_store::register_place!("wellread-counted", COUNTED);
 
-/// Files whose first or last window was fetched.
+/// Files whose first or last bytes were fetched, and where these begin.
 static WINDOWS: Mutex<Option<HashSet<(PathBuf, u64)>>> = Mutex::new(None);
+
+/// Ranges of files that were asked for ahead, each with the number of the ticket that holds it.
+static HELD: Mutex<BTreeMap<PathBuf, HeldRanges>> = Mutex::new(BTreeMap::new());
+type HeldRanges = Vec<(u64, Range<u64>)>;
 
 /// The address of a file or folder of this machine, read of which is recorded.
 pub(super) fn address(path: &Path) -> io::Result<PathBuf> {
@@ -42,7 +48,7 @@ pub(super) fn address(path: &Path) -> io::Result<PathBuf> {
 
 /// Forgets which windows were fetched.
 pub(super) fn forget() {
-    *WINDOWS.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    *lock(&WINDOWS) = None;
 }
 
 fn local(path: &Path) -> &Path {
@@ -62,6 +68,11 @@ impl Place for Counted {
         let (file, length) = place::open(local(path))?;
         Ok((File::Other(Box::new(CountedFile { path: path.to_owned(), file, length })), length))
     }
+
+    fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
+        let most = most.map_or(MOST, |most| most.min(MOST));
+        Some(Box::new(Asking { most, held: Arc::default() }))
+    }
 }
 
 #[derive(Debug)]
@@ -71,17 +82,6 @@ struct CountedFile {
     length: u64,
 }
 
-impl CountedFile {
-    /// The window that holds a range wholly.
-    fn window(&self, offset: u64, end: u64) -> Option<Range<u64>> {
-        if end <= WINDOW {
-            return Some(0..WINDOW.min(self.length));
-        }
-        let start = self.length.saturating_sub(WINDOW);
-        (offset >= start).then_some(start..self.length)
-    }
-}
-
 impl ReadRanges for CountedFile {
     fn length(&self) -> io::Result<u64> {
         Ok(self.length)
@@ -89,44 +89,140 @@ impl ReadRanges for CountedFile {
 
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let end = offset.saturating_add(buffer.len() as u64);
-        let Some(window) = self.window(offset, end) else {
-            return self.read_ranges(&mut [Part { offset, buffer }]);
-        };
-        let mut kept = WINDOWS.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = kept.get_or_insert_with(HashSet::new);
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        if !buffer.is_empty() && kept.insert((self.path.clone(), window.start)) {
-            note_ranges(&self.path, &[window]);
+        let range = offset..end;
+        if !buffer.is_empty() && !missing(&self.path, &range).is_empty() {
+            match window(self.length, offset, end) {
+                Some(window) if keep(&self.path, window.start) => note_ranges(&self.path, &[window]),
+                Some(_) => {}
+                None => note_ranges(&self.path, &requests(&[range])),
+            }
         }
         self.file.peek_exact_at(buffer, offset)
     }
 
     fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
-        let wanted =
-            parts.iter().map(|part| part.offset..part.offset.saturating_add(part.buffer.len() as u64));
-        note_ranges(&self.path, &requests(wanted.collect()));
+        let all = parts.iter().map(|part| part.offset..part.offset.saturating_add(part.buffer.len() as u64));
+        let wanted: Vec<_> = all.filter(|range| !missing(&self.path, range).is_empty()).collect();
+        note_ranges(&self.path, &requests(&wanted));
         parts.iter_mut().try_for_each(|part| self.file.peek_exact_at(part.buffer, part.offset))
     }
 }
 
-/// The requests that some ranges take.
-fn requests(mut wanted: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    wanted.retain(|range| !range.is_empty());
-    wanted.sort_unstable_by_key(|range| range.start);
-    let mut runs: Vec<Range<u64>> = vec![];
-    for range in wanted {
-        match runs.last_mut() {
-            Some(run) if range.start <= run.end.saturating_add(GAP) => run.end = run.end.max(range.end),
-            _ => runs.push(range),
+/// A reader's requests ahead.
+#[derive(Debug)]
+struct Asking {
+    most: u64,
+    /// Bytes that its tickets hold.
+    held: Arc<AtomicU64>,
+}
+
+impl FetchAhead for Asking {
+    fn fetch(&mut self, files: &[FileRanges<'_>]) -> io::Result<Ticket> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut asked = Asked { number, files: vec![], bytes: 0, held: Arc::clone(&self.held) };
+        for &(path, ranges) in files {
+            // What is not there says so when it is read.
+            let Ok(Metadata { length, .. }) = place::metadata(local(path)) else { continue };
+            let inside = ranges.iter().map(|range| {
+                let start =
+                    if *range == TAIL { length.saturating_sub(HEAD) } else { range.start.min(length) };
+                start..range.end.min(length)
+            });
+            let planned = requests(&inside.filter(|range| !is_kept(path, length, range)).collect::<Vec<_>>());
+            let new: Vec<_> = planned.iter().flat_map(|range| missing(path, range)).collect();
+            note_ranges(path, &new);
+            // The link keeps an end that is asked for by its number.
+            if ranges.contains(&TAIL) {
+                keep(path, length.saturating_sub(HEAD));
+            }
+            asked.bytes += new.iter().map(|range| range.end - range.start).sum::<u64>();
+            asked.files.push(path.to_owned());
+            lock(&HELD)
+                .entry(path.to_owned())
+                .or_default()
+                .extend(planned.into_iter().map(|range| (number, range)));
         }
+        self.held.fetch_add(asked.bytes, Ordering::Relaxed);
+        Ok(Box::new(asked))
     }
-    let cut = |run: Range<u64>| {
-        let starts = (run.start..run.end).step_by(PIECE as usize);
-        starts.map(move |start| start..run.end.min(start + PIECE))
-    };
-    runs.into_iter().flat_map(cut).collect()
+
+    fn is_full(&self) -> bool {
+        self.held.load(Ordering::Relaxed) >= self.most
+    }
+}
+
+/// What was asked for together: it is held as long as this.
+#[derive(Debug)]
+struct Asked {
+    number: u64,
+    files: Vec<PathBuf>,
+    bytes: u64,
+    /// Bytes of all tickets of the reader.
+    held: Arc<AtomicU64>,
+}
+
+impl Held for Asked {
+    fn give_up(&mut self) {
+        let mut held = lock(&HELD);
+        for path in self.files.drain(..) {
+            if let Some(ranges) = held.get_mut(&path) {
+                ranges.retain(|(number, _)| *number != self.number);
+                if ranges.is_empty() {
+                    held.remove(&path);
+                }
+            }
+        }
+        self.held.fetch_sub(std::mem::take(&mut self.bytes), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+/// The parts of a range that nobody asked for ahead.
+fn missing(path: &Path, range: &Range<u64>) -> Vec<Range<u64>> {
+    let is_near = |of: &Range<u64>| of.start < range.end && range.start < of.end;
+    let all = lock(&HELD);
+    let of_file = all.get(path).into_iter().flatten().map(|(_, range)| range);
+    let mut held: Vec<Range<u64>> = of_file.filter(|of| is_near(of)).cloned().collect();
+    drop(all);
+    held.sort_unstable_by_key(|of| of.start);
+    let (mut found, mut at) = (vec![], range.start);
+    for of in held {
+        if of.start > at {
+            found.push(at..of.start);
+        }
+        at = at.max(of.end);
+    }
+    if at < range.end {
+        found.push(at..range.end);
+    }
+    found
+}
+
+/// Whether a range came along with an end of its file.
+fn is_kept(path: &Path, length: u64, range: &Range<u64>) -> bool {
+    window(length, range.start, range.end).is_some_and(|end| {
+        lock(&WINDOWS).as_ref().is_some_and(|kept| kept.contains(&(path.to_owned(), end.start)))
+    })
+}
+
+/// Keeps an end of a file; whether it was not kept before.
+fn keep(path: &Path, start: u64) -> bool {
+    let mut kept = lock(&WINDOWS);
+    let kept = kept.get_or_insert_with(HashSet::new);
+    if kept.len() >= KEPT {
+        kept.clear();
+    }
+    kept.insert((path.to_owned(), start))
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -153,7 +249,32 @@ mod tests {
         file.read_ranges(&mut parts).unwrap();
         assert_eq!((one[0], two[999]), (bytes[100_000], bytes[110_999]));
         let ranges: Vec<_> = recording.take().into_iter().map(|one| one.range).collect();
-        assert_eq!(ranges, [0..WINDOW, 100_000..111_000]);
-        assert_eq!(requests(std::iter::once(0..PIECE + 1).collect()), [0..PIECE, PIECE..PIECE + 1]);
+        assert_eq!(ranges, [0..HEAD, 100_000..111_000]);
+    }
+
+    #[test]
+    fn what_was_asked_for_ahead_is_recorded_once() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("ahead"), vec![1; 400_000]).unwrap();
+        let path = address(&dir.path().join("ahead")).unwrap();
+        let recording = Recording::start();
+        let (file, _) = place::open(&path).unwrap();
+        let mut asking = place::of(&path).ahead(Some(1)).unwrap();
+        assert!(!asking.is_full());
+        let near: [Range<u64>; 3] = [100_000..101_000, 110_000..111_000, 500_000..600_000];
+        let ticket = asking.fetch(&[(path.as_path(), near.as_slice())]).unwrap();
+        assert!(asking.is_full());
+        let more = asking.fetch(&[(path.as_path(), std::slice::from_ref(&(105_000..112_000)))]).unwrap();
+        let mut bytes = [0; 1000];
+        // Of both tickets together, and of the gap between.
+        file.peek_exact_at(&mut bytes, 110_500).unwrap();
+        file.peek_exact_at(&mut bytes, 103_000).unwrap();
+        drop(ticket);
+        file.peek_exact_at(&mut bytes, 110_500).unwrap();
+        file.peek_exact_at(&mut bytes, 103_000).unwrap();
+        drop(more);
+        assert!(!asking.is_full() && !lock(&HELD).contains_key(&path));
+        let ranges: Vec<_> = recording.take().into_iter().map(|one| one.range).collect();
+        assert_eq!(ranges, [100_000..111_000, 111_000..112_000, 103_000..104_000]);
     }
 }

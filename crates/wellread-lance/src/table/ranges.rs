@@ -13,11 +13,8 @@ use crate::dataset::DATA;
 use std::convert::Infallible;
 use wellread_store::Result;
 use wellread_store::ahead::Fetching;
-use wellread_store::place::{self, Ticket, Wanted};
+use wellread_store::place::{self, HEAD, Ticket, Wanted};
 use wellread_store::table::{Columns, Rows};
-
-/// Bytes at the end of a data file that what tells of its columns and pages is hoped to lie in.
-const END: u64 = 64 << 10;
 
 impl LanceTable {
     pub(super) fn heads_of(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) {
@@ -66,7 +63,7 @@ impl LanceTable {
     fn ends(&self, fragment: &Fragment, wanted: &mut Wanted) {
         for file in fragment.lance.files.iter().filter(|f| f.base_id.is_none()) {
             if let Some(size) = file.file_size_bytes.get() {
-                let start = size.get().saturating_sub(END);
+                let start = size.get().saturating_sub(HEAD);
                 wanted.push(&self.folder.join(DATA).join(&file.path), start, size.get() - start);
             }
         }

@@ -10,9 +10,8 @@ use super::read_through::ReadThroughCache;
 use super::{Cache, CacheBackend, CacheReport};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use wellread_image::Region;
 use wellread_store::place::Wanted;
-use wellread_store::{Block, PixelSink, Request, Result, Scratch, Store, delegate_store};
+use wellread_store::{Block, NumberedSink, PixelSink, Request, Result, Scratch, Store, delegate_store};
 
 /// Images of an inner store, kept from the first read on while there is room. Reading a kept row copies
 /// nothing: its pixels are handed over as one block. Rows for which there is no room are read from the inner
@@ -21,26 +20,6 @@ pub(crate) struct CachedStore {
     kept: Arc<ReadThroughCache>,
     /// Ends with the store.
     _preload: Option<Preload>,
-}
-
-/// Hands blocks on under the number that their request had in the caller's list.
-struct RenumberingSink<'a> {
-    numbers: &'a [usize],
-    sink: &'a mut dyn PixelSink,
-}
-
-impl PixelSink for RenumberingSink<'_> {
-    fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
-        self.sink.put(self.numbers[request], block)
-    }
-
-    fn takes_parts(&self) -> bool {
-        self.sink.takes_parts()
-    }
-
-    fn put_part(&mut self, request: usize, block: &Block<'_>, part: &Region, to: [usize; 2]) -> Result<()> {
-        self.sink.put_part(self.numbers[request], block, part, to)
-    }
 }
 
 impl CachedStore {
@@ -151,7 +130,7 @@ impl CachedStore {
         if others.is_empty() {
             return Ok(());
         }
-        inner.read(&others, scratch, &mut RenumberingSink { numbers: &numbers, sink })
+        inner.read(&others, scratch, &mut NumberedSink { numbers: &numbers, sink })
     }
 
     /// What is kept and was served.

@@ -21,7 +21,7 @@ use wellread_store::disk_cache::{self, DiskCache, DiskCacheReport};
 use wellread_store::features::FeatureColumns;
 use wellread_store::with_columns::WithColumns;
 use wellread_store::words::counted;
-use wellread_store::{Block, Error, OpenOptions, PixelSink, Request, Result, RowInfo, Scratch, Store, place};
+use wellread_store::{Discard, Error, OpenOptions, Request, Result, RowInfo, Scratch, Store, place};
 
 /// Bytes of images that a cache decodes at a time for cells of them: a batch of cells of many images is small beside these.
 const CACHED_READ_BYTES: usize = 64 << 20;
@@ -333,15 +333,9 @@ impl Dataset {
     /// # Errors
     /// No such row, or pixels that cannot be read.
     pub fn warm(&self, rows: std::ops::Range<usize>) -> Result<()> {
-        struct Ignore;
-        impl PixelSink for Ignore {
-            fn put(&mut self, _: usize, _: &Block<'_>) -> Result<()> {
-                Ok(())
-            }
-        }
         let request = |row| Ok(Request { row, region: self.row_info(row)?.shape.full() });
         let requests = rows.map(request).collect::<Result<Vec<_>>>()?;
-        self.store.read(&requests, &mut Scratch::default(), &mut Ignore)
+        self.store.read(&requests, &mut Scratch::default(), &mut Discard)
     }
 
     fn check(&self, row: usize) -> Result<()> {

@@ -15,8 +15,8 @@ use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
 use crate::outer_rows::TakerError;
 use crate::{
-    Block, CopySink, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result,
-    RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
+    Block, CopySink, Discard, EachImage, Error, FormatContext, Hints, OpenOptions, PixelSink, Request,
+    Result, RowHints, RowInfo, Scratch, Store, StoreLayout, concat, place, room,
 };
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
@@ -50,15 +50,6 @@ struct Context {
     wanted_masks: Vec<Wanted>,
     own: OwnPixels,
     zeros: Vec<u8>,
-}
-
-/// Takes pixels that nobody wants: what is planned puts what lies outside of images.
-struct Nothing;
-
-impl PixelSink for Nothing {
-    fn put(&mut self, _: usize, _: &Block<'_>) -> Result<()> {
-        Ok(())
-    }
 }
 
 impl CellsStore {
@@ -377,7 +368,8 @@ impl Store for CellsStore {
 
     fn ranges(&self, requests: &[Request], wanted: &mut place::Wanted) -> Result<()> {
         let mut context = Context::default();
-        self.plan(requests, &mut context, &mut Nothing)?;
+        // What is planned puts what lies outside of images.
+        self.plan(requests, &mut context, &mut Discard)?;
         let parts = |boxes: &[Wanted]| boxes.iter().map(|of| of.part).collect::<Vec<_>>();
         if let Some(masks) = &self.masks {
             masks.ranges(&parts(&context.wanted_masks), wanted)?;

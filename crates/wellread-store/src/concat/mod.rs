@@ -20,12 +20,11 @@
 //! | `glob`, `tables` | which paths a pattern fits; the tables in a folder |
 //! | `names` | whether images of two parts may be called the same |
 //! | `parts` | what parts are called, and the keys in their folders' names |
-//! | `store`, `numbered_sink`, `pages`, `columns`, `sites` | the set; its blocks; what it keeps; its columns; what its sites lack |
+//! | `store`, `pages`, `columns`, `sites` | the set; what it keeps; its columns; what its sites lack |
 
 mod columns;
 mod glob;
 mod names;
-mod numbered_sink;
 mod open;
 mod pages;
 mod parts;

@@ -3,14 +3,13 @@
 //! Long because all of it is one type, and each of its answers asks the parts.
 
 use super::names;
-use super::numbered_sink::NumberedSink;
 use super::parts::{self, Found};
 use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
 use crate::outer_rows::{self, TakerError};
 use crate::place::Wanted;
 use crate::{
-    EachImage, Error, FormatContext, Hints, PixelSink, Request, Result, RowCut, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout,
+    EachImage, Error, FormatContext, Hints, NumberedSink, PixelSink, Request, Result, RowCut, RowFacts,
+    RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
 use std::collections::HashSet;
 use std::ops::Range;
@@ -329,16 +328,26 @@ impl Store for Concat {
     }
 
     fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
-        for (part, row) in rows.iter().filter_map(|&row| self.locate(row).ok()) {
-            self.parts[part].store.heads(&[row], whole, wanted);
+        let mut places: Vec<_> = rows.iter().filter_map(|&row| self.locate(row).ok()).collect();
+        places.sort_unstable();
+        for of_part in places.chunk_by(|a, b| a.0 == b.0) {
+            let rows: Vec<usize> = of_part.iter().map(|&(_, row)| row).collect();
+            self.parts[of_part[0].0].store.heads(&rows, whole, wanted);
         }
     }
 
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
-        for request in requests {
+        let place = |request: &Request| {
             let (part, row) = self.locate(request.row)?;
-            let inner = Request { row, region: request.region };
-            self.parts[part].store.ranges(&[inner], wanted).map_err(|e| e.of_row(request.row))?;
+            Ok((part, Request { row, region: request.region }))
+        };
+        let mut places = requests.iter().map(place).collect::<Result<Vec<_>>>()?;
+        // All of a part at once: what its rows' ranges are told by is fetched together.
+        places.sort_by_key(|(part, _)| *part);
+        for of_part in places.chunk_by(|a, b| a.0 == b.0) {
+            let inner: Vec<Request> = of_part.iter().map(|(_, request)| *request).collect();
+            let (store, start) = (&self.parts[of_part[0].0].store, self.starts[of_part[0].0]);
+            TakerError::default().outer(store.ranges(&inner, wanted), |row| Some(start + row))?;
         }
         Ok(())
     }

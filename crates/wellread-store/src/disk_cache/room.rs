@@ -10,6 +10,7 @@
 //! is found when room is made: then all files are looked at.
 
 use crate::amount::bytes_text;
+use crate::free_space::free_bytes;
 use crate::{Error, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -233,28 +234,6 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
-}
-
-/// Bytes that a user may still write to the disk of a folder; `None` where the system does not say.
-#[cfg(unix)]
-fn free_bytes(folder: &Path) -> Option<u64> {
-    let path = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes()).ok()?;
-    let mut stat = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: the path is a C string and `stat` may be written to.
-    if unsafe { libc::statvfs(path.as_ptr(), stat.as_mut_ptr()) } != 0 {
-        return None;
-    }
-    // SAFETY: the call succeeded, and zeroed bytes are a valid value anyhow.
-    let stat = unsafe { stat.assume_init() };
-    // The types differ between systems.
-    #[allow(clippy::unnecessary_cast)]
-    let (blocks, each) = (stat.f_bavail as u64, stat.f_frsize as u64);
-    Some(blocks.saturating_mul(each))
-}
-
-#[cfg(not(unix))]
-fn free_bytes(_: &Path) -> Option<u64> {
-    None
 }
 
 #[cfg(test)]

@@ -12,14 +12,15 @@
 //! path. A place of another scheme is one file with a [`Place`] and one line, [`register_place!`](crate::register_place); no
 //! format is touched (`docs/decisions/0041-places.md`).
 //!
-//! What only a file system of this machine has stays outside: locks, links that are made, what killed runs left
-//! ([`crate::staged`], [`crate::journal`]), and maps ([`crate::mapping`]), for which a reader asks [`File::local`].
+//! What only a file system of this machine has stays outside: locks and links that are made ([`crate::staged`],
+//! [`crate::journal`]), and maps ([`crate::mapping`]), for which a reader asks [`File::local`].
 
 mod ahead;
 mod file;
 mod interface;
 mod link;
 mod local;
+mod requests;
 mod stopping;
 
 pub use ahead::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket, Wanted};
@@ -28,6 +29,7 @@ pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place
 pub use link::{
     FileRange, Link, LinkAbout, LinkUse, Recording, count_received, count_request, count_waited, note_ranges,
 };
+pub use requests::{GAP, PIECE, requests, window};
 pub use stopping::{stop, until};
 
 use std::io::{self, Write as _};

@@ -15,8 +15,6 @@ use crate::{Error, Result, place, threads};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Files that are removed at once.
 const AT_ONCE: usize = 8;
@@ -63,7 +61,7 @@ pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Vec<P
 /// # Errors
 /// One of them cannot be removed.
 pub(super) fn remove(target: &Path, files: &[PathBuf]) -> Result<()> {
-    together(files, |inside| {
+    threads::for_each(AT_ONCE, files, |inside| {
         let file = if inside.as_os_str().is_empty() { target.to_owned() } else { target.join(inside) };
         match place::of(target).remove_file(&file) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -88,7 +86,7 @@ pub(super) fn clear(folder: &Path, kept: &str) -> Result<()> {
     let files = at.files_below(folder);
     let mut files = files.map_err(|e| Error::io(folder, "cannot list what an earlier run left", &e))?;
     files.retain(|file| file != Path::new(kept));
-    together(&files, |file| {
+    threads::for_each(AT_ONCE, &files, |file| {
         let file = folder.join(file);
         match at.remove_file(&file) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -97,18 +95,4 @@ pub(super) fn clear(folder: &Path, kept: &str) -> Result<()> {
             _ => Ok(()),
         }
     })
-}
-
-/// Does the same for all files, some at once; the first error ends it.
-fn together(files: &[PathBuf], work: impl Fn(&PathBuf) -> Result<()> + Sync) -> Result<()> {
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
-    threads::share(AT_ONCE.min(files.len().max(1)), || {
-        while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(error) = work(file) {
-                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                next.store(files.len(), Ordering::Relaxed);
-            }
-        }
-    });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }

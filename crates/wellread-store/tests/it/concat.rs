@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, String
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_store::concat::{Concat, Part};
+use wellread_store::concat::Concat;
 use wellread_store::place::Wanted;
 use wellread_store::{
     CopySink, Error, ImageView, OpenOptions, Request, Result, RowHints, Scratch, Store, WriteOptions,
@@ -118,49 +118,6 @@ fn one_read_takes_rows_of_all_parts_in_any_order() {
     let converted = convert::convert(&*set, writer, convert::ConvertOptions::default(), &mut |_| {}).unwrap();
     converted.commit().unwrap();
     assert_eq!(values(&*opened(&target)), [0, 1, 2, 3, 4, 5]);
-}
-
-/// A set that notes which rows it is asked for together, and cannot say where the pixels of its row 2 lie.
-struct Noting(Box<dyn Store>, Arc<Mutex<Vec<Vec<usize>>>>);
-
-impl Store for Noting {
-    delegate_store!(self => self.0; format, path, len, row_info, name, metadata, layout, files, files_of);
-    delegate_store!(self => self.0; has_checksums, hints, row_hints, read);
-
-    fn heads(&self, rows: &[usize], _: bool, _: &mut Wanted) {
-        self.1.lock().unwrap().push(rows.to_vec());
-    }
-
-    fn ranges(&self, requests: &[Request], _: &mut Wanted) -> Result<()> {
-        let rows: Vec<usize> = requests.iter().map(|request| request.row).collect();
-        let fails = rows.contains(&2);
-        self.1.lock().unwrap().push(rows);
-        if fails { Err(Error::new(self.path(), "is damaged").row(2)) } else { Ok(()) }
-    }
-}
-
-#[test]
-fn each_part_is_asked_once_where_the_pixels_of_its_rows_lie() {
-    let dir = tempfile::tempdir().unwrap();
-    let asked = Arc::new(Mutex::new(vec![]));
-    let part = |name: &str| {
-        let path = dir.path().join(name);
-        write(&path, "parquet", &["a", "b", "c"], 0, None);
-        let store = Arc::new(Noting(opened(&path), Arc::clone(&asked)));
-        Part { name: name.to_owned(), keys: vec![], store }
-    };
-    let set = Concat::new(dir.path().to_owned(), vec![part("a.parquet"), part("b.parquet")]);
-    let taken = || std::mem::take(&mut *asked.lock().unwrap());
-    let rows = [3, 0, 4, 1];
-    set.heads(&rows, true, &mut Wanted::default());
-    assert_eq!(taken(), [[0, 1], [0, 1]]);
-    let region = Shape::plane(2, 3).full();
-    let requests: Vec<Request> = rows.iter().map(|&row| Request { row, region }).collect();
-    set.ranges(&requests, &mut Wanted::default()).unwrap();
-    assert_eq!(taken(), [[0, 1], [0, 1]]);
-    let requests = [5, 1].map(|row| Request { row, region });
-    let error = set.ranges(&requests, &mut Wanted::default()).unwrap_err();
-    assert_eq!((error.row_index(), taken()), (Some(5), vec![vec![1], vec![2]]));
 }
 
 #[test]
@@ -301,4 +258,48 @@ fn errors_name_rows_of_the_whole() {
     let mut sink = CopySink::new(vec![(region, PixelType::U8, pixels.as_mut_slice())]);
     let error = set.read(&[Request { row: 3, region }], &mut Scratch::default(), &mut sink).unwrap_err();
     assert_eq!(error.row_index(), Some(3), "{error}");
+}
+
+/// Rows of each question.
+type Asked = Arc<Mutex<Vec<Vec<usize>>>>;
+
+/// Notes which rows it is asked for ahead, all at once; the last one's ranges cannot be told.
+struct Noting(Box<dyn Store>, Asked);
+
+impl Store for Noting {
+    delegate_store!(self => self.0; format, path, len, name, metadata, layout, files, files_of, has_checksums);
+    delegate_store!(self => self.0; hints, row_hints, row_info, read);
+
+    fn heads(&self, rows: &[usize], _: bool, _: &mut Wanted) {
+        self.1.lock().unwrap().push(rows.to_vec());
+    }
+
+    fn ranges(&self, requests: &[Request], _: &mut Wanted) -> Result<()> {
+        let rows: Vec<usize> = requests.iter().map(|request| request.row).collect();
+        let last = rows.iter().find(|&&row| row + 1 == self.len()).copied();
+        self.1.lock().unwrap().push(rows);
+        last.map_or(Ok(()), |row| Err(Error::new(self.path(), "the last one").row(row)))
+    }
+}
+
+#[test]
+fn parts_are_asked_ahead_for_all_of_their_rows_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let asked = Asked::default();
+    let part = |name: &str| -> Arc<dyn Store> {
+        let path = dir.path().join(name);
+        write(&path, "parquet", &["a", "b", "c"], 0, None);
+        Arc::new(Noting(opened(path), Arc::clone(&asked)))
+    };
+    let set = Concat::of(vec![part("a.parquet"), part("b.parquet")]);
+    let mut wanted = Wanted::default();
+    set.heads(&[4, 1, 3, 0, 9], true, &mut wanted);
+    assert_eq!(std::mem::take(&mut *asked.lock().unwrap()), [[0, 1], [0, 1]]);
+    let region = Shape::plane(2, 3).full();
+    let requests = |rows: &[usize]| rows.iter().map(|&row| Request { row, region }).collect::<Vec<_>>();
+    set.ranges(&requests(&[4, 1, 3, 0]), &mut wanted).unwrap();
+    assert_eq!(std::mem::take(&mut *asked.lock().unwrap()), [[1, 0], [1, 0]]);
+    let error = set.ranges(&requests(&[0, 5]), &mut wanted).unwrap_err();
+    assert_eq!(error.row_index(), Some(5), "{error}");
+    assert!(set.ranges(&requests(&[9]), &mut wanted).is_err());
 }

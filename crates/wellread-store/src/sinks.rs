@@ -1,11 +1,23 @@
-//! Blocks of one part's requests, under the numbers of the whole's.
+//! Sinks that put no pixels anywhere themselves.
 
 use crate::{Block, PixelSink, Result};
 use wellread_image::Region;
 
-/// Hands blocks on under the number that their request has among those of all parts.
-pub(super) struct NumberedSink<'a> {
+/// Takes pixels that nobody wants.
+#[derive(Clone, Copy, Debug)]
+pub struct Discard;
+
+impl PixelSink for Discard {
+    fn put(&mut self, _: usize, _: &Block<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Hands blocks on under other numbers of requests: for a store that hands some of its requests on to another one.
+pub struct NumberedSink<'a> {
+    /// By the number of a request as it is read, that which the sink knows.
     pub numbers: &'a [usize],
+    /// Who takes the pixels.
     pub sink: &'a mut dyn PixelSink,
 }
 
