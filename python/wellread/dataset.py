@@ -238,11 +238,13 @@ class Dataset(OpenSet):
         Args:
             condition: one truth value per row; or a callable that is given the columns, as NumPy arrays by their
                 names (:meth:`column`), and returns that.
-            **values: the value that a column has to have, or a list of which it has to have one; None for a missing
-                one. All have to hold.
+            **values: the value that a column has to have, or a list of which it has to have one; None (or NaN) for a
+                missing one. All have to hold. A datetime with a time zone is compared in UTC, in which columns with
+                one are stored.
 
         Raises:
             KeyError: there is no such column.
+            TypeError: a value that no such column has, as a text where it has dates.
             TypeError, ValueError: nothing is asked for, or not one truth value per row.
         """
         return _select(self, _views.rows_where(self, condition, values))
