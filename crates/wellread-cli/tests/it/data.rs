@@ -436,14 +436,9 @@ fn resuming_what_is_complete_tells_columns_that_are_none_now() {
     generate(&set, 2, &["--formats", "tiff"]);
     let (source, plan) = (set.join("tiff"), dir.path().join("plan.csv"));
     let names = json(&["checksum", arg(&source)]);
-    let lines: String = names
-        .as_array()
-        .unwrap()
-        .iter()
-        .zip(["A01,7", "B02,3"])
-        .map(|(image, values)| format!("{}.tiff,{values}\n", image["name"].as_str().unwrap()))
-        .collect();
-    std::fs::write(&plan, format!("file,well,dose\n{lines}")).unwrap();
+    let images = names.as_array().unwrap().iter().zip(["A01,7", "B02,3"]);
+    let lines = images.map(|(image, values)| format!("{}.tiff,{values}\n", image["name"].as_str().unwrap()));
+    std::fs::write(&plan, format!("file,well,dose\n{}", lines.collect::<String>())).unwrap();
     for target in ["folder", "series.zarr", "table.parquet"] {
         let target = dir.path().join(target);
         let format = if arg(&target).ends_with("parquet") { "parquet" } else { "ome-zarr" };
