@@ -1,7 +1,7 @@
 """Which epoch is next, for a dataset that torch's DataLoader iterates in worker processes.
 
-    parent ─ set ──────────────┐
-                               ├─▶ table: next epoch, and that of each iteration begun lately
+    parent ─ set, of_workers ──┐
+                               ├─▶ table: next epoch, that of each iteration begun lately, who is done with the latest
     worker 0 … n of iteration ─┘   (a file without a name, which workers inherit)
 
 Workers that do not persist are made anew for each epoch, as copies of a dataset that nobody tells of the epochs
@@ -39,8 +39,9 @@ class Epochs:
         self._entry = _entry(first, None)
         # What a worker process was told itself: it alone.
         self._own: list[Any] | None = None
-        # Iterations begun in this worker process.
+        # Iterations begun in this worker process, and what the latest is called.
         self._begun = 0
+        self._running: str | None = None
         self._table = _Table.made()
 
     def next(self) -> tuple[int, dict[str, Any] | None]:
@@ -48,32 +49,60 @@ class Epochs:
         epoch, resumed = self._own or self._change(lambda entry: [entry["next"], entry["resumed"]])
         return epoch, resumed
 
+    def of_workers(self) -> tuple[int, dict[str, Any] | None] | None:
+        """What the iteration of worker processes that was begun last began with, or the next where all of them are
+        done with it; None in a worker process, and where there is no such iteration."""
+        if torch.utils.data.get_worker_info() is not None:
+            return None
+
+        def look(entry: dict[str, Any]) -> list[Any] | None:
+            latest = entry["latest"]
+            if latest is None:
+                return None
+            return latest["start"] if len(latest["done"]) < latest["of"] else [entry["next"], entry["resumed"]]
+
+        found = self._change(look)
+        return None if found is None else (found[0], found[1])
+
     def set(self, epoch: int, resumed: dict[str, Any] | None = None) -> None:
         """Sets what the next iteration begins with: in a worker process its own, else also that of workers."""
         if torch.utils.data.get_worker_info() is not None:
             self._own = [epoch, resumed]
         else:
-            self._change(lambda entry: entry.update(next=epoch, resumed=resumed))
+            self._change(lambda entry: entry.update(next=epoch, resumed=resumed, latest=None))
 
     def begin(self) -> tuple[int, dict[str, Any] | None]:
         """What an iteration that begins now begins with: in worker processes the same for all of the iteration."""
         own, self._own = self._own, None
-        iteration = self._iteration()
+        iteration = self._running = self._iteration()
+        info = torch.utils.data.get_worker_info()
 
         def change(entry: dict[str, Any]) -> list[Any]:
             begun = entry["begun"]
             if iteration in begun:
                 return own or begun[iteration]
             found = own or [entry["next"], entry["resumed"]]
-            entry.update(next=(found[0] + 1) % 2**64, resumed=None)
-            if iteration is not None:
+            entry.update(next=(found[0] + 1) % 2**64, resumed=None, latest=None)
+            if iteration is not None and info is not None:
                 begun[iteration] = [found[0], None] if own else found
+                entry["latest"] = {"called": iteration, "start": begun[iteration], "of": info.num_workers, "done": []}
                 while len(begun) > _MOST:
                     del begun[next(iter(begun))]
             return found
 
         epoch, resumed = self._change(change)
         return epoch, resumed
+
+    def end(self) -> None:
+        """This worker process has no more of its iteration."""
+        info, iteration = torch.utils.data.get_worker_info(), self._running
+
+        def change(entry: dict[str, Any]) -> None:
+            latest = entry["latest"]
+            if info is not None and latest is not None and latest["called"] == iteration:
+                latest["done"] = sorted({*latest["done"], info.id})
+
+        self._change(change)
 
     def _iteration(self) -> str | None:
         """What all workers of an iteration of torch's loader, and no others, call it; None without workers."""
@@ -108,11 +137,12 @@ class Epochs:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._entry, self._begun, self._own = state["entry"], state["begun"], None
+        self._running = None
         self._table = _Table.made() if state["shared"] is None else _Table(state["shared"].detach())
 
 
 def _entry(epoch: int, resumed: dict[str, Any] | None) -> dict[str, Any]:
-    return {"next": epoch, "resumed": resumed, "begun": {}}
+    return {"next": epoch, "resumed": resumed, "begun": {}, "latest": None}
 
 
 class _Table:

@@ -72,31 +72,124 @@ def rows_where(dataset: Dataset, condition: Any, values: Mapping[str, Any]) -> l
     return rows
 
 
-def _is_one_of(name: str, values: NDArray[Any], wanted: Any) -> NDArray[Any]:
-    """Where a column has one of some values, of which None stands for none.
+#: What a column has: what one of its values is, and of which kinds those may be that it is compared with.
+_KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "numbers": ("a number", ("numbers", "truth values")),
+    "texts": ("a text", ("texts",)),
+    "truth values": ("True or False", ("truth values", "numbers")),
+    "dates": ("a date", ("dates and times",)),
+    "dates and times": ("a date with its time", ("dates and times",)),
+    "times or durations": ("a time or a timedelta", ("times or durations",)),
+}
 
-    Raises TypeError for a text where the column has numbers, for a number where it has texts, and for what no value
-    of a column is: none would be equal.
+
+def _is_one_of(name: str, values: NDArray[Any], wanted: Any) -> NDArray[Any]:
+    """Where a column has one of some values, of which None and NaN stand for none.
+
+    Raises TypeError for what no value of such a column is, as a text where it has numbers: none would be equal.
     """
     import numpy
 
     if callable(wanted):
         raise TypeError(f"{name}= takes values: a condition goes first, without a name: filter(lambda columns: …)")
-    of_values = (str, int, float, datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, numpy.generic)
+    wanted = _scalar(wanted)
     several = isinstance(wanted, Iterable) and not isinstance(wanted, (str, bytes, Mapping))
     found = numpy.zeros(len(values), bool)
-    first = next((value for value in values if value is not None), None) if values.dtype.kind == "O" else None
-    has_numbers = values.dtype.kind in "iuf" or type(first) is int
-    has_texts = values.dtype.kind in "UT" or isinstance(first, str)
+    kind = _kind_of_column(values)
     for one in wanted if several else [wanted]:
-        if one is not None and (isinstance(one, numpy.bytes_) or not isinstance(one, of_values)):
+        one = _scalar(one)
+        if _is_none(one):
+            found |= _is_missing(values)
+            continue
+        given = _kind_of_value(one)
+        if given is None:
             raise TypeError(f"{name}= takes a value, a list of values or None, not {type(one).__name__}")
-        is_number = isinstance(one, (int, float, numpy.number))
-        if has_numbers and isinstance(one, (str, bytes)) or has_texts and is_number:
-            have, give = ("numbers", "a number") if has_numbers else ("texts", "a text")
-            raise TypeError(f"column {name} has {have} ({values.dtype}), and {one!r} is none: give {give}")
-        found |= _is_missing(values) if one is None else numpy.asarray(values == one, bool)
+        if kind is None:
+            continue
+        like, fitting = _KINDS[kind]
+        cannot = given not in fitting or (kind == "truth values" and one not in (0, 1))
+        if not cannot and values.dtype.kind in "mM":
+            held = _in_units_of(values, one)
+            cannot = held is None and kind == "dates"
+            if held is not None:
+                found |= values == held
+        elif not cannot:
+            found |= numpy.asarray(values == one, bool)
+        if cannot:
+            raise TypeError(f"column {name} has {kind} ({values.dtype}), and {one!r} is none: give {like}")
     return found
+
+
+def _scalar(value: Any) -> Any:
+    """An array or a tensor without axes as the value in it."""
+    import numpy
+
+    if getattr(value, "ndim", None) != 0 or isinstance(value, numpy.generic):
+        return value
+    return value[()] if isinstance(value, numpy.ndarray) else value.item()
+
+
+def _is_none(one: Any) -> bool:
+    """Whether it stands for no value: None, NaN, NaT, and pandas' NA, which is equal to nothing."""
+    import numpy
+
+    if one is None or type(one).__name__ == "NAType":
+        return True
+    if isinstance(one, decimal.Decimal):
+        return one.is_nan()
+    return isinstance(one, (float, datetime.datetime, numpy.generic)) and bool(one != one)
+
+
+def _kind_of_column(values: NDArray[Any]) -> str | None:
+    """What a column has; None where it has no value."""
+    kind = values.dtype.kind
+    if kind == "O":
+        first = next((value for value in values if value is not None), None)
+        return None if first is None else _kind_of_value(first)
+    if kind == "M":
+        return "dates" if values.dtype.str.endswith("[D]") else "dates and times"
+    return {"U": "texts", "T": "texts", "b": "truth values", "m": "times or durations"}.get(kind, "numbers")
+
+
+def _kind_of_value(one: Any) -> str | None:
+    """What a value is; None for what no column has."""
+    import numpy
+
+    kinds = (
+        ((str, numpy.str_), "texts"),
+        ((bool, numpy.bool_), "truth values"),
+        ((datetime.date, numpy.datetime64), "dates and times"),
+        # NumPy's durations are numbers to it.
+        ((datetime.time, datetime.timedelta, numpy.timedelta64), "times or durations"),
+        ((int, float, decimal.Decimal, numpy.number), "numbers"),
+    )
+    return next((kind for types, kind in kinds if isinstance(one, types)), None)
+
+
+def _in_units_of(values: NDArray[Any], one: Any) -> Any:
+    """A date, a time or a duration as the column stores it: dates of a time zone as those of UTC; None where its
+    units cannot hold it."""
+    import numpy
+
+    if isinstance(one, datetime.time):
+        if one.tzinfo is not None:
+            raise TypeError(f"columns have times without a time zone, and {one!r} is of one")
+        one = datetime.datetime.combine(datetime.date.min, one) - datetime.datetime.min
+    for own in ("to_datetime64", "to_timedelta64"):
+        # Those of pandas have nanoseconds, and tell them so; of a time zone in UTC.
+        if hasattr(one, own):
+            one = getattr(one, own)()
+    if isinstance(one, datetime.datetime) and one.tzinfo is not None:
+        try:
+            one = one.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        except OverflowError:
+            return None
+    given = numpy.datetime64(one) if values.dtype.kind == "M" else numpy.timedelta64(one)
+    try:
+        held = given.astype(values.dtype)
+        return held if held.astype(given.dtype) == given else None
+    except (OverflowError, TypeError):
+        return None
 
 
 def _is_missing(values: NDArray[Any]) -> NDArray[Any]:

@@ -75,6 +75,8 @@ class Dataset(OpenSet):
     _joined: tuple[Any, ...] | None = None
     # Names of columns of that table which are not beside the images.
     _left_out: Sequence[str] = ()
+    # A name in the joined table whose folders are not those that the images lie in.
+    _elsewhere: str | None = None
     # What makes this set of others, where it is some rows of one or several together, and of what.
     _made: tuple[Callable[..., Dataset], tuple[Any, ...]] | None = None
 
@@ -238,11 +240,13 @@ class Dataset(OpenSet):
         Args:
             condition: one truth value per row; or a callable that is given the columns, as NumPy arrays by their
                 names (:meth:`column`), and returns that.
-            **values: the value that a column has to have, or a list of which it has to have one; None for a missing
-                one. All have to hold.
+            **values: the value that a column has to have, or a list of which it has to have one; None (or NaN) for a
+                missing one. All have to hold. A datetime with a time zone is compared in UTC, in which columns with
+                one are stored.
 
         Raises:
             KeyError: there is no such column.
+            TypeError: a value that no such column has, as a text where it has dates.
             TypeError, ValueError: nothing is asked for, or not one truth value per row.
         """
         return _select(self, _views.rows_where(self, condition, values))
@@ -339,9 +343,9 @@ class Dataset(OpenSet):
                 place.
             on: what tells the row of an image: columns that both have, such as "Metadata_Well" or ("plate", "well"),
                 where many images may share a row; or a column of the table that has the images' names
-                (:meth:`name`) or those of their files, with or without endings and folders. The index of a pandas
-                frame is a column by its name, or "index" if it has none. Unless given, the table has one row per
-                image, in their order.
+                (:meth:`name`) or those of their files, with or without endings and folders; of folders that the
+                images do not lie in a UserWarning tells. The index of a pandas frame is a column by its name, or
+                "index" if it has none. Unless given, the table has one row per image, in their order.
             unmatched: images without a row are an error ("error"), or have nulls ("null"); where no image has one, it
                 is an error in any case.
 
@@ -350,8 +354,8 @@ class Dataset(OpenSet):
 
         Raises:
             TypeError: the table has no Arrow stream.
-            wellread.ChoiceError: columns that are not there, two rows for an image, an image without one, other
-                numbers of rows than images (a :class:`ValueError` too).
+            wellread.ChoiceError: columns that are not there, two rows for an image, an image without one, a name that
+                is of images in several folders, other numbers of rows than images (a :class:`ValueError` too).
         """
         names = [on] if isinstance(on, str) else _check.several("on", () if on is None else on, "columns")
         names = [_check.text(f"on[{i}]", name) for i, name in enumerate(names)]
@@ -363,6 +367,13 @@ class Dataset(OpenSet):
             warnings.warn(
                 f"{self._path}: of the table {_check.some(left_out)} cannot stand beside images and {verb} left out: "
                 "nothing but nulls of no type, nested or binary values",
+                stacklevel=2,
+            )
+        if dataset._elsewhere is not None:
+            warnings.warn(
+                f"{self._path}: the table names folders that the images do not lie in, such as {dataset._elsewhere}: "
+                "its rows were taken by what follows. Where these are other images of the same names, the columns "
+                "are wrong",
                 stacklevel=2,
             )
         return dataset
@@ -416,7 +427,7 @@ def _with_columns(images: Dataset, table: Any, on: list[str], unmatched: str) ->
     dataset = Dataset.__new__(Dataset)
     dataset._path, dataset._options, dataset._cut = images._path, images._options, images._cut
     dataset._joined = (images, table, on, unmatched)
-    dataset._native, dataset._left_out = images._native.with_columns(
+    dataset._native, dataset._left_out, dataset._elsewhere = images._native.with_columns(
         table.__arrow_c_stream__(), on, unmatched == "null"
     )
     dataset._length = len(dataset._native)

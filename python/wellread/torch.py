@@ -260,7 +260,17 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def state_dict(self) -> dict[str, Any]:
         """Where the iteration begun last is, after the item delivered last: a small dictionary. In a worker process,
-        of that worker."""
+        of that worker.
+
+        Which items of worker processes were delivered, torch's loader does not say. So where they run, this is the
+        start of the iteration in the process that has started them, and that of the next epoch once they have read
+        all of theirs (``prefetch_factor`` ahead of what was delivered). To go on amid an epoch, take torchdata's
+        StatefulDataLoader, which keeps the state of each worker.
+        """
+        running = self._epochs.of_workers()
+        if running is not None:
+            epoch, resumed = running
+            return self._state(epoch, 0) if resumed is None else dict(resumed)
         epoch, resumed = self._epochs.next()
         return dict(resumed) if resumed is not None else self._state(*(self._place or (epoch, 0)))
 
@@ -320,6 +330,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         if turn is None:
             # A worker that is done waits for the others, and has nothing more to deliver when it is asked again.
             self._place = (self._epochs.next()[0], 0)
+        else:
+            self._epochs.end()
 
 
 def _first(batch: Any) -> Any:

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
+import tifffile
 import wellread as wr
 import wellread.torch
 
@@ -284,6 +285,32 @@ def test_names_of_files_tell_images(labelled):
     others = pa.table({"Image_FileName_DNA": ["other.tiff"], "order": [1]})
     with pytest.raises(wr.ChoiceError, match="has no row for 40 of 40 images.*has other.tiff"):
         ds.with_columns(others, on="Image_FileName_DNA", unmatched="null")
+
+
+def test_names_that_are_of_several_folders_are_refused_and_other_folders_told(tmp_path):
+    for plate in ("P1", "P2"):
+        (tmp_path / "screen" / plate).mkdir(parents=True)
+        for site in (10, 11):
+            image = np.full((4, 4), site, np.uint16)
+            tifffile.imwrite(tmp_path / "screen" / plate / f"{site}.tif", image)
+    ds = wr.Dataset(tmp_path / "screen")
+    table = pa.table({"file": ["10.tif", "11.tif"], "dose": [1, 2]})
+    for unmatched in ("error", "null"):
+        with pytest.raises(wr.ChoiceError, match="could be either of two images, P1/10 and P2/10"):
+            ds.with_columns(table, on="file", unmatched=unmatched)
+    plate = wr.Dataset(tmp_path / "screen" / "P1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert plate.with_columns(table, on="file").column("dose").tolist() == [1, 2]
+        own = pa.table({"file": ["far/P1/10.tif", "far/P1/11.tif"], "dose": [1, 2]})
+        assert plate.with_columns(own, on="file").column("dose").tolist() == [1, 2]
+    other = pa.table({"file": ["other/place/10.tif", "other/place/11.tif"], "dose": [1, 2]})
+    with pytest.warns(UserWarning, match="names folders that the images do not lie in, such as other/place/10"):
+        both = plate.with_columns(other, on="file")
+    assert both.column("dose").tolist() == [1, 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pickle.loads(pickle.dumps(both)).column("dose").tolist() == [1, 2]
 
 
 def test_columns_that_cannot_stand_beside_images_are_warned_of(labelled):

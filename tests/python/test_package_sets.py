@@ -1,9 +1,12 @@
 """Several sets as one, and some rows of a set, from Python."""
 
+import datetime
+import decimal
 import pickle
 import shutil
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import tifffile
 import wellread as wr
@@ -164,6 +167,81 @@ def test_what_no_value_is_filters_nothing(plates, wanted):
     if not callable(wanted) and not isinstance(wanted, dict):
         with pytest.raises(TypeError, match=said):
             ds.filter(plate=["BR1", wanted])
+
+
+UTC = datetime.timezone.utc
+CET = datetime.timezone(datetime.timedelta(hours=1))
+
+
+@pytest.fixture
+def typed(plates):
+    """Three images with columns of many types, of which the second row has no value but in two of them."""
+    times = [datetime.datetime(2020, 1, 2, 3, 4, 5), None, datetime.datetime(2021, 1, 1)]
+    zoned = [time and time.replace(tzinfo=UTC) for time in times]
+    columns = {
+        "zoned": pa.array(zoned, pa.timestamp("us", "Europe/Berlin")),
+        "stamp": pa.array(times, pa.timestamp("ns")),
+        "time": pa.array([datetime.time(1, 2, 3, 4), None, datetime.time(5)], pa.time64("us")),
+        "date": pa.array([datetime.date(2020, 1, 2), None, datetime.date(2021, 1, 1)], pa.date32()),
+        "took": pa.array([datetime.timedelta(seconds=3), None, datetime.timedelta(1)], pa.duration("us")),
+        "some": [True, None, False],
+        "truth": [True, True, False],
+        "part": [1.5, None, 2.0],
+        "count": [1, 2, 3],
+        "word": ["a", None, "b"],
+    }
+    return wr.Dataset(plates).select([0, 1, 2]).with_columns(pa.table(columns))
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "rows"),
+    [
+        ("zoned", datetime.datetime(2020, 1, 2, 4, 4, 5, tzinfo=CET), [0]),
+        ("zoned", datetime.datetime(2020, 1, 2, 3, 4, 5), [0]),
+        ("stamp", [np.datetime64("2020-01-02T03:04:05"), np.datetime64("NaT")], [0, 1]),
+        ("stamp", datetime.date(2021, 1, 1), [2]),
+        ("stamp", datetime.datetime(9999, 1, 1), []),
+        ("time", datetime.time(1, 2, 3, 4), [0]),
+        ("time", [datetime.timedelta(hours=5), None], [1, 2]),
+        ("date", datetime.datetime(2020, 1, 2), [0]),
+        ("date", [datetime.date(2021, 1, 1), None], [1, 2]),
+        ("took", np.timedelta64(3, "s"), [0]),
+        ("some", [False, None], [1, 2]),
+        ("truth", np.True_, [0, 1]),
+        ("part", float("nan"), [1]),
+        ("part", decimal.Decimal("1.5"), [0]),
+        ("count", float("nan"), []),
+        ("count", np.array(3), [2]),
+        ("word", [None, "b"], [1, 2]),
+    ],
+)
+def test_values_are_found_by_what_they_are(typed, column, wanted, rows):
+    names = [typed.name(row) for row in range(3)]
+    found = typed.filter(**{column: wanted})
+    assert [names.index(found.name(row)) for row in range(len(found))] == rows
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "said"),
+    [
+        ("stamp", 5, "has dates and times .* give a date with its time"),
+        ("zoned", "2020-01-02", "has dates and times"),
+        ("time", "01:02", "has times or durations"),
+        ("time", 3, "give a time or a timedelta"),
+        ("time", datetime.time(1, tzinfo=UTC), "without a time zone"),
+        ("date", "2020-01-02", "has dates .* give a date"),
+        ("date", datetime.datetime(2020, 1, 2, 5), "has dates .* give a date"),
+        ("took", 3, "has times or durations"),
+        ("some", "True", "has truth values .* give True or False"),
+        ("truth", "x", "has truth values"),
+        ("truth", 5, "has truth values"),
+        ("part", np.timedelta64(3, "s"), "has numbers .* give a number"),
+        ("word", np.True_, "has texts .* give a text"),
+    ],
+)
+def test_what_a_column_cannot_have_filters_nothing(typed, column, wanted, said):
+    with pytest.raises(TypeError, match=said):
+        typed.filter(**{column: [None, wanted]})
 
 
 def test_a_set_of_no_rows_is_of_its_set(plates):

@@ -254,6 +254,49 @@ def test_epochs_are_counted_by_each_iteration_that_was_begun(parquet):
     assert rows_of(copied) == want[3] and rows_of(dataset) == want[3]
 
 
+@pytest.mark.parametrize("persist", [False, True])
+def test_a_state_taken_while_workers_deliver_is_of_their_epoch(parquet, persist):
+    """It was that of the next one: what was left of the epoch was skipped."""
+    want = [rows_of(stream(parquet, epoch=epoch)) for epoch in range(3)]
+    choices = {"num_workers": 2, "multiprocessing_context": "fork", "prefetch_factor": 1}
+    dataset = stream(parquet)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, persistent_workers=persist, **choices)
+    for epoch in range(2):
+        iterator = iter(loader)
+        rows = next(iterator)[1].tolist()
+        # Of seven batches the workers are asked for three by now.
+        state = dataset.state_dict()
+        assert (state["epoch"], state["position"]) == (epoch, 0)
+        resumed = stream(parquet)
+        resumed.load_state_dict(state)
+        assert rows_of(resumed) == want[epoch]
+        for _, more in iterator:
+            rows += more.tolist()
+        assert rows == want[epoch]
+        state = dataset.state_dict()
+        assert (state["epoch"], state["position"]) == (epoch + 1, 0)
+    # What is said to it, and what it iterates itself, count from then on.
+    dataset.set_epoch(1)
+    assert dataset.state_dict()["epoch"] == 1
+    assert next(iter(dataset))[1].tolist() == want[1][:6]
+    assert (dataset.state_dict()["epoch"], dataset.state_dict()["position"]) == (1, 6)
+
+
+def test_a_state_that_workers_go_on_from_is_kept_while_they_do(parquet):
+    halfway = stream(parquet)
+    next(iter(halfway))
+    state = halfway.state_dict()
+    dataset = stream(parquet)
+    dataset.load_state_dict(state)
+    loader = torch.utils.data.DataLoader(
+        dataset, batch_size=None, num_workers=1, multiprocessing_context="fork", prefetch_factor=1
+    )
+    iterator = iter(loader)
+    assert next(iterator)[1].tolist() == rows_of(stream(parquet))[6:12]
+    assert dataset.state_dict() == state and state["position"] == 6
+    del iterator
+
+
 def test_an_iterable_dataset_goes_on_from_its_state(parquet):
     def dataset(**choices):
         return wellread.torch.IterableDataset(parquet, batch_size=6, shuffle=True, flip=True, **choices)

@@ -48,9 +48,10 @@ pub(crate) fn check_shapes(
     benchmarks: &[&Benchmark],
     images: &[ImageChecksum],
 ) -> Result<()> {
-    let in_batches =
-        |b: &&&Benchmark| [dataloader::BENCHMARK.name, model_loop::BENCHMARK.name].contains(&b.name);
-    let batches = benchmarks.iter().find(in_batches).filter(|_| config.crop.is_none());
+    // Crops at random are the data loader's alone.
+    let cut = [(dataloader::BENCHMARK.name, config.batch_crop()), (model_loop::BENCHMARK.name, config.crop)];
+    let is_whole = |b: &&&Benchmark| cut.iter().any(|(name, crop)| *name == b.name && crop.is_none());
+    let batches = benchmarks.iter().find(is_whole);
     let (Some(batches), Some(first)) = (batches, images.first()) else { return Ok(()) };
     let others: Vec<_> = images.iter().filter(|image| image.shape_tczyx != first.shape_tczyx).collect();
     let Some(other) = others.first() else { return Ok(()) };

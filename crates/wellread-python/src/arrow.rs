@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use wellread::store::features::without_dictionaries;
 use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
-use wellread::store::with_columns::{joined, left_out};
+use wellread::store::with_columns::{JoinedColumns, joined, left_out};
 use wellread::{Error, OpenOptions};
 
 /// Values of a column: bytes and the name of NumPy's type, which values there are, or texts.
@@ -217,19 +217,22 @@ pub(crate) fn some_batches(stream: FFI_ArrowArrayStream) -> Result<Vec<RecordBat
     Ok(batches)
 }
 
-/// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order; and the names
-/// of the columns that are left out.
+/// A set with the columns of a table in memory beside its images, the names of the columns that are left out, and a name in the
+/// table whose folders are not those of its image.
+pub(crate) type WithTable<D> = (D, Vec<String>, Option<String>);
+
+/// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order.
 pub(crate) fn with_columns(
     py: Python<'_>,
     dataset: &Opened,
     capsule: &Bound<'_, PyCapsule>,
     on: Vec<String>,
     nulls: bool,
-) -> PyResult<(wellread::Dataset, Vec<String>)> {
+) -> PyResult<WithTable<wellread::Dataset>> {
     let stream = taken(capsule)?;
     dataset.long(py, Activity::Choosing, move |dataset, _| {
         let batches = some_batches(stream)?;
-        let beside = dataset.with_columns(joined(dataset.store(), &batches, &on, nulls)?)?;
-        Ok((beside, left_out(&batches)))
+        let JoinedColumns { columns, elsewhere } = joined(dataset.store(), &batches, &on, nulls)?;
+        Ok((dataset.with_columns(columns)?, left_out(&batches), elsewhere))
     })
 }

@@ -135,16 +135,17 @@ impl Dataset {
         self.opened.long(py, Activity::Opening, cut).map(Self::new)
     }
 
-    /// The same images with the columns of an Arrow stream beside them, and the names of the columns that are left out.
+    /// The same images with the columns of an Arrow stream beside them, the names of the columns that are left out, and a name in the
+    /// table whose folders are not those of its image.
     fn with_columns(
         &self,
         py: Python<'_>,
         stream: &Bound<'_, PyCapsule>,
         on: Vec<String>,
         nulls: bool,
-    ) -> PyResult<(Self, Vec<String>)> {
-        let (beside, left_out) = crate::arrow::with_columns(py, &self.opened, stream, on, nulls)?;
-        Ok((Self::new(beside), left_out))
+    ) -> PyResult<crate::arrow::WithTable<Self>> {
+        let (beside, left_out, elsewhere) = crate::arrow::with_columns(py, &self.opened, stream, on, nulls)?;
+        Ok((Self::new(beside), left_out, elsewhere))
     }
 
     /// Some rows, in this order, as a set.

@@ -48,6 +48,15 @@ fn no_row_per_image(images: &dyn Store, rows: usize) -> Error {
         .choice()
 }
 
+/// The columns of a table, brought to a row per image.
+#[derive(Clone, Debug)]
+pub struct JoinedColumns {
+    /// A row for each image.
+    pub columns: FeatureColumns,
+    /// The name in a row of an image of the set, whose folders are not those that the set lies in.
+    pub elsewhere: Option<String>,
+}
+
 /// The columns of a table with a row per image: its rows are those of the images already, or they are found by the values of the
 /// columns `on`, which the images have too; a single column that the images do not have holds their names, or names of their files as
 /// [`crate::profiles::join`] takes them. Columns of nulls alone, of nested and of binary values are left out ([`left_out`]). With
@@ -56,18 +65,19 @@ fn no_row_per_image(images: &dyn Store, rows: usize) -> Error {
 /// Whole numbers are the same as 1, 1.0 and "01". Many images may share a row.
 ///
 /// # Errors
-/// Columns that are not there or there twice, other numbers of rows than images where none is named, two rows for an image; an
-/// image without a row, unless `nulls`; no image with one.
+/// Columns that are not there or there twice, other numbers of rows than images where none is named, two rows for an image; a name
+/// that is of images in several folders; an image without a row, unless `nulls`; no image with one.
 pub fn joined(
     images: &dyn Store,
     batches: &[RecordBatch],
     on: &[String],
     nulls: bool,
-) -> Result<FeatureColumns> {
+) -> Result<JoinedColumns> {
     let table = whole(batches)?;
+    let mut elsewhere = None;
     if on.is_empty() {
         return if table.num_rows() == images.len() {
-            Ok(table)
+            Ok(JoinedColumns { columns: table, elsewhere })
         } else {
             Err(no_row_per_image(images, table.num_rows()))
         };
@@ -78,8 +88,12 @@ pub fn joined(
     if !by_columns && rows.iter().any(Option::is_none) {
         // Names of files, as profiles are joined: without ending and folders.
         let found = rows_of_names(images, Path::new(TABLE), &columns, &|image| rows[image].is_none());
-        let found = found.map_err(Error::choice)?.rows;
-        rows = rows.into_iter().zip(found).map(|(row, other)| row.or(other)).collect();
+        let found = found.map_err(Error::choice)?;
+        if let Some([one, other]) = &found.shared {
+            return Err(of_several_folders(on, one, other));
+        }
+        elsewhere = found.elsewhere;
+        rows = rows.into_iter().zip(found.rows).map(|(row, other)| row.or(other)).collect();
     }
     let without: Vec<usize> = (0..rows.len()).filter(|&image| rows[image].is_none()).collect();
     if let Some(&first) = without.first()
@@ -108,7 +122,20 @@ pub fn joined(
         return Err(Error::new(TABLE, cause).choice());
     }
     let kept = features::chosen(Path::new(TABLE), std::slice::from_ref(&table), &kept)?;
-    features::taken(&kept, rows).map_err(|e| Error::new(TABLE, e))
+    let columns = features::taken(&kept, rows).map_err(|e| Error::new(TABLE, e))?;
+    Ok(JoinedColumns { columns, elsewhere })
+}
+
+/// Why a row whose name is that of images in several folders stands beside none: the columns of one plate would be another's.
+fn of_several_folders(on: &[String], one: &str, other: &str) -> Error {
+    let cause =
+        format!("a name in column {:?} could be either of two images, {one} and {other}", on.join(", "));
+    Error::new(TABLE, cause)
+        .hint(
+            "write the folders of images in front of their names; or, where rows are of images in all folders, name a column that \
+             both have (on)",
+        )
+        .choice()
 }
 
 /// The columns of the table that tell an image.

@@ -405,6 +405,8 @@ fn images_of_different_shapes_are_measured_or_named() {
     }
     assert!(!refused.stderr.contains("damaged"), "{}", refused.stderr);
     assert_eq!(json(&bench("dataloader", &["--crop", "40x56"]))["verified"], true);
+    // Crops at random are all of one size, too.
+    assert_eq!(json(&bench("dataloader", &["--random-crop", "24x32"]))["verified"], true);
 }
 
 #[test]

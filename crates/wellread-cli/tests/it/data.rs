@@ -428,6 +428,43 @@ fn resuming_what_is_complete_does_nothing() {
     }
 }
 
+/// Columns that a complete target has and the source lacks are told, also of formats that keep them beside several images.
+#[test]
+fn resuming_what_is_complete_tells_columns_that_are_none_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let (source, plan) = (set.join("tiff"), dir.path().join("plan.csv"));
+    let names = json(&["checksum", arg(&source)]);
+    let images = names.as_array().unwrap().iter().zip(["A01,7", "B02,3"]);
+    let lines = images.map(|(image, values)| format!("{}.tiff,{values}\n", image["name"].as_str().unwrap()));
+    std::fs::write(&plan, format!("file,well,dose\n{}", lines.collect::<String>())).unwrap();
+    for target in ["folder", "series.zarr", "table.parquet"] {
+        let target = dir.path().join(target);
+        let format = if arg(&target).ends_with("parquet") { "parquet" } else { "ome-zarr" };
+        let resume = |more: &[&str]| {
+            let args = ["convert", arg(&source), arg(&target), "--format", format, "--resume"];
+            wellread(&[&args[..], more].concat())
+        };
+        let join = ["--join", arg(&plan), "--on", "file", "--columns"];
+        let [both, one] = ["well,dose", "well"].map(|columns| [&join[..], &[columns]].concat());
+        let first = resume(&both);
+        assert_eq!(first.code, 0, "{}", first.stderr);
+        let again = resume(&both);
+        assert!(again.code == 0 && again.stdout.contains("is complete"), "{} {}", again.stdout, again.stderr);
+        let fewer = resume(&one);
+        assert_eq!(fewer.code, 1, "{format}: {}", fewer.stdout);
+        assert!(fewer.stderr.contains("it has a column \"dose\", which is none now"), "{}", fewer.stderr);
+        assert!(!fewer.stderr.contains("\"well\""), "{}", fewer.stderr);
+        let none = resume(&[]);
+        assert_eq!(none.code, 1, "{format}: {}", none.stdout);
+        for column in ["well", "dose"] {
+            let said = format!("it has a column {column:?}, which is none now");
+            assert!(none.stderr.contains(&said), "{}", none.stderr);
+        }
+    }
+}
+
 /// What nobody can see in a set is said, where it is asked for: a level of compression.
 #[test]
 fn resuming_what_is_complete_says_what_was_not_compared() {

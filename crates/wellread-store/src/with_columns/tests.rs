@@ -65,6 +65,10 @@ impl FeatureTable for Named {
     }
 }
 
+fn joined(images: &dyn Store, batches: &[RecordBatch], on: &[String], nulls: bool) -> Result<FeatureColumns> {
+    super::joined(images, batches, on, nulls).map(|found| found.columns)
+}
+
 fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
@@ -176,6 +180,27 @@ fn names_of_files_are_names_of_images() {
     assert!(
         error.to_string().contains("have a_DAPI, b_DAPI, the column file has b_GFP.tiff, c, d; unmatched")
     );
+}
+
+#[test]
+fn rows_of_one_plate_are_not_put_beside_others() {
+    let called = Named(batch(vec![("called", texts(&["P1/10", "P1/11", "P2/10", "P2/11"]))]));
+    let table = |names: &[&str]| {
+        let doses: Vec<i64> = (1..).take(names.len()).collect();
+        batch(vec![("file", texts(names)), ("dose", numbers(&doses))])
+    };
+    for nulls in [false, true] {
+        let error = joined(&called, &[table(&["10.tif", "11.tif"])], &on(&["file"]), nulls).unwrap_err();
+        let said = error.to_string();
+        assert!(error.is_choice(), "{said}");
+        assert!(said.contains("column \"file\" could be either of two images, P1/10 and P2/10"), "{said}");
+        assert!(said.contains("write the folders of images in front of their names"), "{said}");
+    }
+    let one_plate = joined(&called, &[table(&["P1/10.tif", "P1/11.tif"])], &on(&["file"]), true).unwrap();
+    assert_eq!(values(&one_plate, "dose"), [Some("1".to_owned()), Some("2".to_owned()), None, None]);
+    let all = ["P1/10.tif", "P1/11.tif", "P2/10.tif", "P2/11.tif"];
+    let all = joined(&called, &[table(&all)], &on(&["file"]), false).unwrap();
+    assert_eq!(values(&all, "dose"), some(&["1", "2", "3", "4"]));
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(super) fn of(
         (image(target, row)? == (name, info)).then(|| size(info))
     };
     let Some(bytes) = (0..source.len()).map(same).sum::<Option<u64>>() else { return Ok(None) };
-    let mut differences = columns(target, format, options)?;
+    let mut differences = columns(target, format.keeps_features_in(path, target.len()), options)?;
     differences.extend(layout(target, format, options));
     // A table of cells may be another one since, of the same names: what was cut out tells.
     if is_of_cells {
@@ -79,11 +79,11 @@ pub(super) fn size(info: RowInfo) -> u64 {
     (info.shape.pixels() * info.dtype.size()) as u64
 }
 
-/// What is otherwise of the columns beside the images.
-fn columns(target: &dyn Store, format: &Format, options: &WriteOptions) -> Result<Vec<String>, Error> {
+/// What is otherwise of the columns beside the images; those that only the target has count where columns would be kept.
+fn columns(target: &dyn Store, are_kept: bool, options: &WriteOptions) -> Result<Vec<String>, Error> {
     let has = target.hints().feature_names();
     let Some(wanted) = &options.features else {
-        let others = has.iter().filter(|_| format.keeps_features);
+        let others = has.iter().filter(|_| are_kept);
         return Ok(others.map(|name| format!("it has a column {name:?}, which is none now")).collect());
     };
     let names: Vec<String> = wanted.schema().fields().iter().map(|field| field.name().clone()).collect();
@@ -91,7 +91,7 @@ fn columns(target: &dyn Store, format: &Format, options: &WriteOptions) -> Resul
         names.iter().cloned().partition(|name| has.contains(name));
     let mut differences: Vec<String> =
         absent.iter().map(|name| format!("it has no column {name:?}")).collect();
-    let others = has.iter().filter(|name| format.keeps_features && !names.contains(name));
+    let others = has.iter().filter(|name| are_kept && !names.contains(name));
     differences.extend(others.map(|name| format!("it has a column {name:?}, which is none now")));
     if let Some(found) = target.hints().features(&there)? {
         let other = features::differing(wanted, &found);

@@ -61,13 +61,7 @@ pub(super) fn features_of(
     let mut renamed = source.hints().columns_renamed();
     if let Some(&Joining { profiles, on, columns }) = joining {
         if !is_kept {
-            let can: Vec<_> =
-                registry::formats().iter().filter(|f| f.keeps_features).map(|f| f.name).collect();
-            return Err(Failure::Usage(format!(
-                "--join needs a format with columns beside the images: {} ({} has none)",
-                can.join(", "),
-                format.name
-            )));
+            return Err(Failure::Usage(cannot_join(format, target, source.len())));
         }
         let (batch, found) = profiles::join(source, profiles, on, columns)?;
         let (both, others) = features::beside(profiles, own.as_ref(), &batch)?;
@@ -146,6 +140,15 @@ pub(super) fn features_of(
     Ok(Features { columns: own, joined, left_out, renamed, notes })
 }
 
+/// Why no profiles can be joined into a target that keeps no columns, with the formats that do.
+fn cannot_join(format: &Format, target: &Path, images: usize) -> String {
+    // Of several images also those that keep columns beside them, as OME-Zarr.
+    let can = registry::formats().iter().filter(|f| f.keeps_features_in(target, images)).map(|f| f.name);
+    let can = can.collect::<Vec<_>>().join(", ");
+    let of_one = if images == 1 && format.keeps_features_in(target, 2) { " of one image" } else { "" };
+    format!("--join needs a format with columns beside the images: {can} ({}{of_one} has none)", format.name)
+}
+
 /// Names of columns that a target without columns has not. In the source's own format it has all that is told by the images' names, as
 /// the classes of image folders, and not what a file of labels says.
 fn lost(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<String> {
@@ -156,4 +159,24 @@ fn lost(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<St
     }
     let has_file = names.iter().any(|name| name == "class_name");
     names.into_iter().filter(|name| has_file && ["class_name", "label"].contains(&name.as_str())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::known_format;
+    use super::*;
+
+    #[test]
+    fn formats_that_keep_columns_are_named_and_one_image_is_told() {
+        let why = |format: &str, images: usize| {
+            cannot_join(known_format(format).unwrap(), Path::new("target"), images)
+        };
+        let of_several = why("tiff", 3);
+        assert!(of_several.contains("ome-zarr") && of_several.contains("parquet"), "{of_several}");
+        assert!(of_several.ends_with("(tiff has none)"), "{of_several}");
+        let of_one = why("ome-zarr", 1);
+        assert!(of_one.ends_with("(ome-zarr of one image has none)"), "{of_one}");
+        assert!(!of_one.replace("(ome-zarr", "").contains("ome-zarr"), "{of_one}");
+        assert!(why("tiff", 1).ends_with("(tiff has none)"));
+    }
 }
