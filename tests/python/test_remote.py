@@ -476,12 +476,12 @@ def few(s3, wellread, tmp_path_factory):
 def test_doctor_says_what_the_link_gives_and_no_secret(few, endpoint, wellread):
     local, address = few
     options = ("--rounds", 1, "--time-budget", 5)
-    link = wellread("doctor", "--data", address, *options)["link"]
+    found = wellread("doctor", "--data", address, *options)
+    assert found["stages"][0]["name"] == "fetching" and found["binds"] != "decoding"
+    assert not any("cannot be dropped" in note for note in found["notes"])
+    link = found["link"]
     assert link["endpoint"] == endpoint and link["region"] == "us-east-1"
     assert link["credentials"] == "the environment (AWS_ACCESS_KEY_ID)" and SECRET not in json.dumps(link)
-    found = wellread("doctor", "--data", address, *options)
-    assert [stage["name"] for stage in found["stages"]][0] == "fetching" and found["binds"] != "decoding"
-    assert not any("cannot be dropped" in note for note in found["notes"])
     assert link["latency_s"] > 0 and link["bytes_per_s"] > 0 and link["at_once"] >= 8
     assert "link" not in wellread("doctor", "--data", local, *options)
 

@@ -342,10 +342,10 @@ fn verdict(
         format!("{}{ends}", percent(stage.share.value))
     };
     let is_far = stages.iter().any(|stage| stage.name == FETCHING.0);
-    let from = match cold {
-        true => "when files come from the disk",
-        false if is_far => "over the link",
-        false => "with files in memory",
+    let from = match (cold, is_far) {
+        (true, _) => "when files come from the disk",
+        (false, true) => "over the link",
+        (false, false) => "with files in memory",
     };
     let Some(stage) = binds.and_then(|name| stages.iter().find(|stage| stage.name == name)) else {
         let mut sorted: Vec<&Stage> = stages.iter().collect();
