@@ -130,3 +130,84 @@ def test_while_a_set_is_opened(parquet):
         print(len(wr.Dataset(sys.argv[1])))
         """
     assert interrupted(parquet, textwrap.dedent(script)) == ["heard in time", "True", "40"]
+
+
+SILENT_SERVER = """
+import http.server, re, sys, threading
+import numpy as np, tifffile
+import wellread as wr
+
+file = sys.argv[1] + "/a.tif"
+noise = np.random.default_rng(0).integers(0, 999, (1, 1400, 1400), np.uint16)
+tifffile.imwrite(file, noise)
+whole = open(file, "rb").read()
+silent, asked = threading.Event(), threading.Event()
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        if silent.is_set():
+            if not asked.is_set():
+                asked.set()
+                print("ready", flush=True)
+            threading.Event().wait()
+        if self.path != "/a.tif":
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        first, last, part = 0, len(whole) - 1, re.fullmatch(r"bytes=(\\d*)-(\\d*)", self.headers.get("Range", ""))
+        if part and part[1]:
+            first, last = int(part[1]), min(last, int(part[2] or last))
+        elif part:
+            first = max(0, len(whole) - int(part[2]))
+        self.send_response(206 if part else 200)
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("ETag", '"one"')
+        self.send_header("Content-Length", str(last + 1 - first))
+        if part:
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(whole)}")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(whole[first : last + 1])
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+server.daemon_threads = True
+threading.Thread(target=server.serve_forever, daemon=True).start()
+address = f"http://127.0.0.1:{server.server_port}/a.tif"
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "work"),
+    [
+        ("", "wr.Dataset(address)"),
+        ("ds = wr.Dataset(address)", "ds[0]"),
+        ("loader = wr.DataLoader(address, 1, num_workers=0)", "list(loader)"),
+        ("loader = wr.DataLoader(address, 1, num_workers=1)", "list(loader)"),
+    ],
+    ids=["opening", "an image", "a batch", "a batch of a worker"],
+)
+def test_while_a_server_does_not_answer(tmp_path, before, work):
+    """Nothing but the exception ends it: the server never says a word once it is silent."""
+    lines = ["silent.set()", "try:", f"    {work}", "    print('done', flush=True)"]
+    lines += ["except KeyboardInterrupt:", "    print('heard', flush=True)"]
+    script = HEED + SILENT_SERVER + "\n".join([before, *lines])
+    environment = {**os.environ, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate(timeout=600)
+        finally:
+            process.kill()
+    assert said == "heard\n"

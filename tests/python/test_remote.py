@@ -287,6 +287,8 @@ def test_a_cache_on_disk_that_cannot_be_is_refused(sets, tmp_path, monkeypatch, 
     local, address = next(iter(sets.values()))
     with pytest.raises(Exception, match="lies on this machine"):
         wr.Dataset(local, cache=f"disk:{tmp_path}:1GiB")
+    with pytest.raises(wr.ChoiceError, match="lies behind a network"):
+        wr.Dataset(address, cache="file:1GiB")
     with pytest.raises(ValueError, match="disk needs a folder and a size"):
         wr.Dataset(address, cache="disk")
     file = tmp_path / "file"
@@ -474,7 +476,10 @@ def few(s3, wellread, tmp_path_factory):
 def test_doctor_says_what_the_link_gives_and_no_secret(few, endpoint, wellread):
     local, address = few
     options = ("--rounds", 1, "--time-budget", 5)
-    link = wellread("doctor", "--data", address, *options)["link"]
+    found = wellread("doctor", "--data", address, *options)
+    assert found["stages"][0]["name"] == "fetching" and found["binds"] != "decoding"
+    assert not any("cannot be dropped" in note for note in found["notes"])
+    link = found["link"]
     assert link["endpoint"] == endpoint and link["region"] == "us-east-1"
     assert link["credentials"] == "the environment (AWS_ACCESS_KEY_ID)" and SECRET not in json.dumps(link)
     assert link["latency_s"] > 0 and link["bytes_per_s"] > 0 and link["at_once"] >= 8

@@ -12,10 +12,12 @@
 mod consumer;
 mod diagnosis;
 mod figure;
+mod remedy;
 
 pub use consumer::Consumer;
 pub use diagnosis::{Diagnosis, Run, Stage};
 pub use figure::Figure;
+pub use remedy::remedy;
 
 use crate::core::words::percent;
 use crate::feed::{BatchSource, Feed, LoaderSettings, Open, Pass, RunLength};
@@ -31,6 +33,7 @@ use wellread_measure::clock::Stopwatch;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::interleave::{Event, Plan};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
+use wellread_store::place;
 use wellread_store::words::counted_with;
 use wellread_trace::{Kind, labelled};
 
@@ -82,6 +85,9 @@ const PLACES: [(BatchSource, &str, &str, &str); 4] = [
     (BatchSource::Synthetic, "synthetic", "model", "the step itself"),
 ];
 
+/// What stands in the place of decoding where files lie behind a network: both are in its time.
+const FETCHING: (&str, &str) = ("fetching", "waiting for the link, decompressing and decoding");
+
 /// Finds out which stage binds the loop over the set that `open` opens.
 ///
 /// # Errors
@@ -99,6 +105,7 @@ pub fn diagnose(
         None => crate::sample::batch_size(&*store, crop)?,
     };
     let sample = Sample::draw(&*store, limits, batch_size, seed, crop)?;
+    let is_far = place::is_registered(store.path());
     drop(store);
     let mut transform = Transform::preset("none").context("the loader has no transform none")?;
     if let Some((height, width)) = crop {
@@ -118,8 +125,8 @@ pub fn diagnose(
     // How long a run takes decides how many images there is time for.
     let (sample, feed) = fitted(open, sample, how, settings, &mut step)?;
     let mut notes = Vec::new();
-    let not_cold = feed.drop_pages()?;
-    if let Some(why) = &not_cold {
+    let not_cold = if is_far { Some(String::new()) } else { feed.drop_pages()? };
+    if let Some(why) = not_cold.as_ref().filter(|_| !is_far) {
         notes.push(format!("storage was not measured: the files cannot be dropped from memory ({why})"));
     }
     let places: Vec<_> =
@@ -162,7 +169,10 @@ pub fn diagnose(
     let copy = measure_copy(&LimitSettings::default());
     let bootstrap = Bootstrap::seeded(seed);
     let delivered = sample.delivered_bytes(crop);
-    let names: Vec<_> = places.iter().map(|(_, name, stage, about)| (*name, *stage, *about)).collect();
+    let mut names: Vec<_> = places.iter().map(|(_, name, stage, about)| (*name, *stage, *about)).collect();
+    for (_, stage, about) in names.iter_mut().filter(|(_, stage, _)| is_far && *stage == "decoding") {
+        (*stage, *about) = FETCHING;
+    }
     let runs = names
         .iter()
         .zip(&times)
@@ -331,7 +341,12 @@ fn verdict(
             ends.map_or(String::new(), |(low, high)| format!(", {} to {}", percent(low), percent(high)));
         format!("{}{ends}", percent(stage.share.value))
     };
-    let from = if cold { "when files come from the disk" } else { "with files in memory" };
+    let is_far = stages.iter().any(|stage| stage.name == FETCHING.0);
+    let from = match (cold, is_far) {
+        (true, _) => "when files come from the disk",
+        (false, true) => "over the link",
+        (false, false) => "with files in memory",
+    };
     let Some(stage) = binds.and_then(|name| stages.iter().find(|stage| stage.name == name)) else {
         let mut sorted: Vec<&Stage> = stages.iter().collect();
         sorted.sort_by(|a, b| b.share.value.total_cmp(&a.share.value));
@@ -375,24 +390,6 @@ fn worth_a_remedy(
     }
     let others = stages.iter().filter(|stage| stage.name != "model" && stage.share.value > 0.0);
     others.max_by(|a, b| a.share.value.total_cmp(&b.share.value)).map(|stage| stage.name)
-}
-
-/// What can be done about a stage that binds.
-pub fn remedy(stage: &str) -> &'static str {
-    match stage {
-        "storage" => {
-            "fewer bytes (a stronger codec: wellread advise), more workers to keep the disk busy, a faster disk, or a cache that \
-             outlives the run (cache=\"file\")"
-        }
-        "decoding" => {
-            "more workers, a format or codec that decodes faster (wellread advise), or decoded images in memory \
-             (cache=\"memory\")"
-        }
-        "copying" => {
-            "fewer bytes per pixel in batches (output float16 or as stored), smaller crops, larger batches"
-        }
-        _ => "nothing about the data: loading hides behind the model",
-    }
 }
 
 #[cfg(test)]

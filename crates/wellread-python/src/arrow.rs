@@ -4,7 +4,7 @@
 //! https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html), which pyarrow, polars, DuckDB and others
 //! make and take without a copy.
 
-use crate::errors::{Activity, abandonable, detached};
+use crate::errors::{Activity, abandonable};
 use crate::opened::Opened;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -147,10 +147,9 @@ impl RecordBatchReader for Rows {
 
 /// A stream of all rows: the row's number, the image as an OME-Arrow struct, the columns beside it.
 pub(crate) fn export<'py>(py: Python<'py>, dataset: &Opened) -> PyResult<Bound<'py, PyAny>> {
-    let rows = detached(py, Activity::Reading, || {
-        let dataset = dataset.here()?;
+    let rows = dataset.with(py, Activity::Reading, |dataset| {
         let batches = RecordBatches::new(dataset.store())?;
-        Ok(Rows { dataset, batches })
+        Ok(Rows { dataset: dataset.clone(), batches })
     })?;
     let stream = Box::into_raw(Box::new(FFI_ArrowArrayStream::new(Box::new(rows))));
     // SAFETY: the pointer is not null, the name lives for ever, and the destructor fits the type.

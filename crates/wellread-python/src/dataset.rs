@@ -231,16 +231,16 @@ impl Dataset {
 
     /// Shape (T, C, Z, Y, X) and type of a row.
     fn info(&self, py: Python<'_>, row: usize) -> PyResult<([usize; 5], &'static str)> {
-        let info = self.opened.with(py, Activity::Reading, |dataset| dataset.row_info(row))?;
+        let info = self.opened.with(py, Activity::Reading, move |dataset| dataset.row_info(row))?;
         Ok((info.shape.0, stored(info).name()))
     }
 
     /// Whether all these rows have the shape and type of the first.
     fn alike(&self, py: Python<'_>, rows: Vec<usize>) -> PyResult<bool> {
         if rows.len() < DETACHED_LOOKUP_ROWS {
-            return self
-                .opened
-                .with(py, Activity::Reading, |dataset| are_alike(dataset, &rows, &AtomicBool::new(false)));
+            return self.opened.with(py, Activity::Reading, move |dataset| {
+                are_alike(dataset, &rows, &AtomicBool::new(false))
+            });
         }
         self.opened.long(py, Activity::Reading, move |dataset, stop| are_alike(dataset, &rows, stop))
     }
@@ -262,12 +262,12 @@ impl Dataset {
 
     /// Name of a row.
     fn name(&self, py: Python<'_>, row: usize) -> PyResult<String> {
-        self.opened.with(py, Activity::Reading, |dataset| dataset.name(row))
+        self.opened.with(py, Activity::Reading, move |dataset| dataset.name(row))
     }
 
     /// What is known about a row beside its pixels, as JSON.
     fn metadata(&self, py: Python<'_>, row: usize) -> PyResult<String> {
-        self.opened.with(py, Activity::Reading, |dataset| {
+        self.opened.with(py, Activity::Reading, move |dataset| {
             let metadata = dataset.metadata(row)?;
             serde_json::to_string(&metadata).map_err(|e| Error::new(dataset.store().path(), e).row(row))
         })
@@ -285,9 +285,9 @@ impl Dataset {
         let region = region.map(|(start, size)| Region { start, size });
         if let [row] = rows[..] {
             // One small image is not worth a thread.
-            let small = self.opened.with(py, Activity::Reading, |dataset| {
+            let small = self.opened.with(py, Activity::Reading, move |dataset| {
                 is_small(dataset, row)?
-                    .then(|| read(dataset, &rows, region, &AtomicBool::new(false)))
+                    .then(|| read(dataset, &[row], region, &AtomicBool::new(false)))
                     .transpose()
             })?;
             if let Some(pixels) = small {

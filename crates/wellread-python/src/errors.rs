@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use wellread::Error;
+use wellread::store::place;
 
 /// How long to wait before signals are looked for: Ctrl-C is answered that late at most.
 pub(crate) const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -90,8 +91,23 @@ pub(crate) fn interruptible<T: Send>(
     })
 }
 
+/// As [`detached`] of work on this machine. Of work on what `is_far`, as behind a network, as [`interruptible`]: at the first
+/// signal it gives up what it waits for in places.
+pub(crate) fn detached_from<T: Send>(
+    py: Python<'_>,
+    is_far: bool,
+    doing: Activity,
+    work: impl FnOnce() -> wellread::Result<T> + Send,
+) -> PyResult<T> {
+    if !is_far {
+        return detached(py, doing, work);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    interruptible(py, doing, || stop.store(true, Ordering::Relaxed), || place::until(&stop, work))
+}
+
 /// As [`interruptible`], of work that owns all that it uses. At the first signal it is told to stop and left to itself:
-/// its thread ends when it looks, or is done, and drops there what it made.
+/// its thread ends when it looks, waits for a place, or is done, and drops there what it made.
 pub(crate) fn abandonable<T: Send + 'static>(
     py: Python<'_>,
     doing: Activity,
@@ -101,7 +117,8 @@ pub(crate) fn abandonable<T: Send + 'static>(
     let stop = Arc::new(AtomicBool::new(false));
     let stops = Arc::clone(&stop);
     let thread = std::thread::Builder::new().name("wellread".to_owned()).stack_size(STACK);
-    let work = move || drop(send.send(catch_unwind(AssertUnwindSafe(|| work(&stops)))));
+    let work = move || place::until(&stops, || work(&stops));
+    let work = move || drop(send.send(catch_unwind(AssertUnwindSafe(work))));
     if let Err(error) = thread.spawn(work) {
         return Err(no_thread(py, &error, doing));
     }

@@ -3,7 +3,9 @@
 use crate::batch::Batch;
 use crate::choices::Choices;
 use crate::dataset::Dataset;
-use crate::errors::{Activity, SIGNAL_POLL_INTERVAL, abandonable, detached, exception, interruptible};
+use crate::errors::{
+    Activity, SIGNAL_POLL_INTERVAL, abandonable, detached, detached_from, exception, interruptible,
+};
 use crate::pixels::Pixels;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -182,7 +184,8 @@ impl Loader {
 
     /// Runs the next epoch.
     fn run(&self, py: Python<'_>) -> PyResult<Batches> {
-        detached(py, Activity::Reading, || Ok(self.loader.iter())).map(|batches| Batches::new(batches, self))
+        let begun = detached_from(py, self.loader.is_far(), Activity::Reading, || Ok(self.loader.iter()))?;
+        Ok(Batches::new(begun, self))
     }
 
     /// The state of an iteration that has come this far ([`Batches::progress`]), as JSON.
@@ -193,10 +196,9 @@ impl Loader {
     /// Goes on from a state of [`Self::state`]: one of several processes that take turns.
     #[pyo3(signature = (state, turn=0, turns=1))]
     fn resume(&self, py: Python<'_>, state: &str, turn: usize, turns: usize) -> PyResult<Batches> {
-        detached(py, Activity::Choosing, || {
-            self.loader.resume_turn(&LoaderState::from_json(state)?, turn, turns)
-        })
-        .map(|batches| Batches::new(batches, self))
+        let resume = || self.loader.resume_turn(&LoaderState::from_json(state)?, turn, turns);
+        let begun = detached_from(py, self.loader.is_far(), Activity::Choosing, resume)?;
+        Ok(Batches::new(begun, self))
     }
 }
 
@@ -208,6 +210,8 @@ pub(crate) struct Batches {
     is_lent: bool,
     /// Whether there are no workers, so that who asks for a batch reads it.
     reads: bool,
+    /// Whether what it reads lies behind a network, where any batch may take long.
+    is_far: bool,
     /// In a forked process the lock may be closed for ever.
     process: u32,
     /// Without workers, whether the batch before took long enough to be interrupted.
@@ -229,15 +233,14 @@ type LentArray = (usize, Vec<usize>, &'static str);
 
 impl Batches {
     fn new(batches: wellread::Batches, loader: &Loader) -> Self {
-        let (is_lent, reads) = (loader.is_lent, loader.loader.workers() == 0);
-        // Not known before the first.
-        let is_slow = AtomicBool::new(true);
         Self {
             running: Mutex::new(Some(batches)),
-            is_lent,
-            reads,
+            is_lent: loader.is_lent,
+            reads: loader.loader.workers() == 0,
+            is_far: loader.loader.is_far(),
             process: wellread::store::process::id(),
-            is_slow,
+            // Not known before the first.
+            is_slow: AtomicBool::new(true),
         }
     }
 
@@ -246,14 +249,15 @@ impl Batches {
     fn read(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
         let start = Instant::now();
         let next = || self.with(py, |batches| Poll::Ready(batches.next()));
-        let read = if self.is_slow.load(Ordering::Relaxed) { self.read_beside(py) } else { next() };
+        let may_be_slow = self.is_far || self.is_slow.load(Ordering::Relaxed);
+        let read = if may_be_slow { self.read_beside(py) } else { next() };
         self.is_slow.store(start.elapsed() > INTERRUPTIBLE_AFTER, Ordering::Relaxed);
         read
     }
 
     fn read_beside(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
         let Some(stopper) = self.with(py, |batches| batches.stopper())? else { return Ok(None) };
-        // The thread ends at its next block.
+        // The thread ends at its next block, and gives up what it waits for in places.
         interruptible(
             py,
             Activity::Reading,

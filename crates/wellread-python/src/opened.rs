@@ -1,6 +1,6 @@
 //! A set of images, opened anew by itself in forked processes.
 
-use crate::errors::{Activity, abandonable, detached};
+use crate::errors::{Activity, abandonable, detached, detached_from};
 use pyo3::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -51,13 +51,23 @@ impl Opened {
         Ok(dataset)
     }
 
-    /// Does `work` with what this process reads from, without the interpreter.
-    pub(crate) fn with<T: Send>(
+    /// As [`Self::here`], without the interpreter. Ctrl-C is answered where a set behind a network is opened anew.
+    fn awaited(&self, py: Python<'_>, doing: Activity) -> PyResult<wellread::Dataset> {
+        let may_wait = self.home.is_far() && self.process != wellread::store::process::id();
+        detached_from(py, may_wait, doing, || self.here())
+    }
+
+    /// Does `work` with what this process reads from, without the interpreter. On this machine it is done at once; behind a
+    /// network, where anything may wait for a request, Ctrl-C is answered meanwhile.
+    pub(crate) fn with<T: Send + 'static>(
         &self,
         py: Python<'_>,
         doing: Activity,
-        work: impl FnOnce(&wellread::Dataset) -> Result<T> + Send,
+        work: impl FnOnce(&wellread::Dataset) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
+        if self.home.is_far() {
+            return self.long(py, doing, |dataset, _| work(dataset));
+        }
         detached(py, doing, || work(&self.here()?))
     }
 
@@ -68,7 +78,7 @@ impl Opened {
         doing: Activity,
         work: impl FnOnce(&wellread::Dataset, &AtomicBool) -> Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        let dataset = detached(py, doing, || self.here())?;
+        let dataset = self.awaited(py, doing)?;
         abandonable(py, doing, move |stop| work(&dataset, stop))
     }
 }

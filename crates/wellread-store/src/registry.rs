@@ -120,9 +120,15 @@ fn refuse_address(path: &Path, writing: bool) -> Result<()> {
     let is_usable = || place::is_registered(path) && (!writing || place::of(path).is_writable());
     match place::scheme(path) {
         Some("file") if !is_usable() => {
-            let local = path.to_str().and_then(|text| text.strip_prefix("file://")).unwrap_or("PATH");
+            let local = path.to_str().and_then(local_path).unwrap_or_else(|| "PATH".to_owned());
             let cause = "an address with file:// is no path of this machine's files";
             Err(Error::new(path, cause).hint(format_args!("give the path itself: {local}")).choice())
+        }
+        Some(scheme) if !is_usable() && meant_scheme(scheme).is_some() => {
+            let meant = meant_scheme(scheme).unwrap_or_default();
+            let rest = path.to_str().and_then(|text| text.get(scheme.len()..)).unwrap_or("://…");
+            let error = Error::new(path, format_args!("{scheme}:// is no scheme that wellread knows"));
+            Err(error.hint(format_args!("write {meant}{rest}")).choice())
         }
         Some(scheme) if !is_usable() => {
             let verb = if writing { "write" } else { "read" };
@@ -135,6 +141,34 @@ fn refuse_address(path: &Path, writing: bool) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The scheme that is meant by another spelling: `S3`, and Hadoop's `s3a` and `s3n`; `None` of one that is spelled as it is known.
+fn meant_scheme(scheme: &str) -> Option<String> {
+    let lower = scheme.to_ascii_lowercase();
+    let meant = if matches!(lower.as_str(), "s3a" | "s3n") { "s3".to_owned() } else { lower };
+    let is_known =
+        || place::is_registered(Path::new(&format!("{meant}://a"))) || place::how_to_get(&meant).is_some();
+    (meant != scheme && is_known()).then_some(meant)
+}
+
+/// The path of an address `file:///data/my%20plate` or `file://localhost/data`.
+fn local_path(address: &str) -> Option<String> {
+    let rest = address.strip_prefix("file://")?;
+    let bytes =
+        rest.strip_prefix("localhost").filter(|path| path.starts_with('/')).unwrap_or(rest).as_bytes();
+    let coded = |at: usize| {
+        let digits = bytes.get(at + 1..at + 3).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+        u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut plain = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let code = if byte == b'%' { coded(at) } else { None };
+        plain.push(code.unwrap_or(byte));
+        at += if code.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8(plain).ok()
 }
 
 /// What CellProfiler's table of files is called, which names images that may lie elsewhere.

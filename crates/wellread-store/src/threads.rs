@@ -3,7 +3,7 @@
 //! `std::thread::spawn` panics then. Work that any number of threads can share is done by fewer; what needs a thread of its
 //! own is an error.
 
-use crate::{Error, Result};
+use crate::{Error, Result, place};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,11 +17,16 @@ const THREADS: usize = 8;
 const RUNS_PER_THREAD: usize = 4;
 
 /// Does the same work on up to `threads` threads at once, of which this is one, and returns when all have ended. They share
-/// what there is to do between themselves.
+/// what there is to do between themselves, and each gives up with this one what it waits for in places ([`place::until`]).
 pub fn share(threads: usize, work: impl Fn() + Sync) {
+    let stop = place::stop();
+    let beside = || match &stop {
+        Some(stop) => place::until(stop, &work),
+        None => work(),
+    };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            if Builder::new().spawn_scoped(scope, &work).is_err() {
+            if Builder::new().spawn_scoped(scope, &beside).is_err() {
                 break;
             }
         }

@@ -23,7 +23,7 @@ pub struct Run {
 /// What one stage adds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stage {
-    /// `storage`, `decoding`, `copying`, `model`.
+    /// `storage`, `decoding`, `copying`, `model`; of sets behind a network `fetching`, which is the link and decoding.
     pub name: &'static str,
     /// What it is.
     pub about: &'static str,

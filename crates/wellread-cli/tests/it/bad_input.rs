@@ -29,6 +29,12 @@ fn wrong_usage_is_exit_code_2() {
         "{}",
         address.stderr
     );
+    let address = wellread(&["info", "file://localhost/tmp/my%20plate%"]).stderr;
+    assert!(address.contains("give the path itself: /tmp/my plate%"), "{address}");
+    for spelled in ["S3", "s3a"] {
+        let said = wellread(&["info", &format!("{spelled}://lab/a.tif")]).stderr;
+        assert!(said.contains("write s3://lab/a.tif"), "{said}");
+    }
     fails(&["bench"], 2, &["WHAT"]);
     fails(&["bench", "nonsense", "--out", arg(&out)], 2, &["nonsense", "dataloader"]);
     fails(&["bench", "loop", "--model", "alexnet", "--out", arg(&out)], 2, &["alexnet", "small-cnn"]);

@@ -14,7 +14,7 @@
 //! | `lru:SIZE` | decoded images, those used last | their pixels in RAM, and one lock per image and batch |
 //! | `compressed[:SIZE]` | LZ4-compressed images, those that came first | a third to all of it in RAM; LZ4 in each epoch |
 //! | `compressed-lru:SIZE` | LZ4-compressed images, those used last | as `compressed`, and one lock per image and batch |
-//! | `file[:SIZE]` | decoded images in a memory-mapped file, shared by all processes of the machine and later runs | their pixels on disk; page cache, once for all processes |
+//! | `file[:SIZE]` | of sets on this machine: decoded images in a memory-mapped file, shared by all processes of the machine and later runs | their pixels on disk; page cache, once for all processes |
 //! | `preload[:SIZE]` | as `memory`, filled by a thread of its own from the start on | the same; reads ahead of the training |
 //! | `disk:FOLDER:SIZE` | of sets behind a network: bytes as they were fetched, those used last, on a disk of this machine, shared by all of its processes and later runs | the bytes of the set on disk; decoding in each epoch |
 //! | `chunked:ROWS[:SIZE]` | as `memory`; a miss reads this many neighbouring rows at once | the same; the first batch waits for more |
@@ -123,12 +123,24 @@ impl Cache {
     /// Makes ready what is to be there before the set at `set` is opened: a cache on disk, which keeps what opening reads as well.
     ///
     /// # Errors
-    /// A cache on disk whose folder cannot be used; a set on this machine, of which it would keep nothing.
+    /// A cache on disk whose folder cannot be used; a set on this machine, of which it would keep nothing; a cache file for a set
+    /// behind a network.
     pub fn begin(&self, set: &Path) -> Result<()> {
-        let Self::Disk(spec) = self else { return Ok(()) };
+        if !matches!(self, Self::Disk(_) | Self::File { .. }) {
+            return Ok(());
+        }
         // Of sets in several buckets what they have in common is `s3:`.
         let is_remote = |path: &Path| place::is_registered(path);
-        if !is_remote(set) && !is_remote(Path::new(&format!("{}//bucket", set.display()))) {
+        let is_far = is_remote(set) || is_remote(Path::new(&format!("{}//bucket", set.display())));
+        let Self::Disk(spec) = self else {
+            if !is_far {
+                return Ok(());
+            }
+            let cause = "lies behind a network, and a cache `file` is of files of this machine, by their times of change";
+            let hint = "choose disk:FOLDER:SIZE, such as disk:/scratch/wellread:200GiB, or memory or lru";
+            return Err(Error::new(set, cause).choice().hint(hint));
+        };
+        if !is_far {
             let cause = "lies on this machine, and a cache on disk keeps bytes of sets behind a network";
             return Err(Error::new(set, cause).choice().hint(format_args!(
                 "leave the cache out, or choose file, memory or lru; of a table here that names images in a bucket: {}={spec}",

@@ -267,7 +267,7 @@ impl Dataset {
     }
 
     /// Whether it lies in a place of its own scheme, as behind a network, and not in the file system.
-    pub(crate) fn is_far(&self) -> bool {
+    pub fn is_far(&self) -> bool {
         place::is_registered(self.store().path())
     }
 

@@ -191,11 +191,16 @@ impl Loader {
     /// its own.
     pub fn stats(&self) -> LoaderStats {
         let Ok(inner) = self.inner() else { return LoaderStats::default() };
-        let is_far = inner.dataset.is_far() || inner.targets.as_ref().is_some_and(Dataset::is_far);
         LoaderStats {
             traffic: inner.traffic.sum(),
-            link: is_far.then(|| LinkUse::now().since(inner.link_before)),
+            link: self.is_far().then(|| LinkUse::now().since(inner.link_before)),
         }
+    }
+
+    /// Whether images or targets lie behind a network ([`Dataset::is_far`]).
+    pub fn is_far(&self) -> bool {
+        let Inner { dataset, targets, .. } = &*self.parent;
+        dataset.is_far() || targets.as_ref().is_some_and(Dataset::is_far)
     }
 
     /// Threads that read ahead.
