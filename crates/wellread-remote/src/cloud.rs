@@ -118,6 +118,12 @@ impl Place for Cloud {
         Ok(files)
     }
 
+    fn look_anew(&self, path: &Path) {
+        if let (Ok(link), Ok(object)) = (link(), self.object(path)) {
+            link.heads.look_anew(&object.address.to_string());
+        }
+    }
+
     fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
         Some(Box::new(Session::new(link().ok()?, self.0, most)))
     }

@@ -10,7 +10,7 @@ fn at(path: &str) -> PathBuf {
 }
 
 /// Puts what is in a folder on the server.
-fn publish(from: &Path, to: &str) {
+pub(crate) fn publish(from: &Path, to: &str) {
     if from.is_file() {
         server::put(to, &std::fs::read(from).unwrap());
         return;

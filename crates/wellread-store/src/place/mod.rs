@@ -137,6 +137,13 @@ pub fn link(path: &Path) -> Option<&'static dyn Link> {
     registered(path)?.link()
 }
 
+/// Lets what a place remembers of a path, and of what lies below it, be asked for again ([`Place::look_anew`]).
+pub(crate) fn look_anew(path: &Path) {
+    if let Some(place) = registered(path) {
+        place.look_anew(path);
+    }
+}
+
 /// What is at `path`, links followed.
 ///
 /// # Errors
