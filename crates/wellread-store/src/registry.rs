@@ -117,6 +117,9 @@ pub fn missing_formats() -> Vec<(&'static str, String)> {
 /// Refuses addresses such as `s3://bucket/plate.parquet` of places that nobody has registered, and where `writing`, of those that
 /// are read alone.
 fn refuse_address(path: &Path, writing: bool) -> Result<()> {
+    if let Some((cause, hint)) = place::refused(path) {
+        return Err(Error::new(path, cause).hint(hint).choice());
+    }
     let is_usable = || place::is_registered(path) && (!writing || place::of(path).is_writable());
     match place::scheme(path) {
         Some("file") if !is_usable() => {

@@ -3,7 +3,7 @@
 use crate::server::{self, Wrong};
 use crate::sets::{assert_same, options, recognised, write};
 use std::path::{Path, PathBuf};
-use wellread_store::{OpenOptions, WriteOptions, create, open, place};
+use wellread_store::{OpenOptions, WriteOptions, create, open, open_all, place};
 
 fn at(path: &str) -> PathBuf {
     Path::new(server::url()).join(path)
@@ -48,4 +48,29 @@ fn nothing_is_written_there() {
     let error = create(at("web/new.parquet"), "parquet", &WriteOptions::default()).err().unwrap().to_string();
     assert!(error.contains("this build cannot write http:// addresses"), "{error}");
     assert!(!place::exists(&at("web/new.parquet")));
+}
+
+#[test]
+fn addresses_with_a_password_or_a_signature_are_refused_and_not_shown() {
+    server::put("web-secret/a.tif", &[0; 100]);
+    let host = server::url().trim_start_matches("http://");
+    for (address, words) in [
+        (format!("http://me:hidden@{host}/web-secret/a.tif"), "name or password"),
+        (format!("http://me:hid/hidden@{host}/web-secret/*.tif"), "name or password"),
+        (format!("http://{host}/web-secret/a.tif?X-Amz-Signature=hidden"), "presigned"),
+    ] {
+        let path = Path::new(&address);
+        let said = [
+            open(path, &OpenOptions::default()).err().unwrap().to_string(),
+            open_all(&[path, path], &OpenOptions::default()).err().unwrap().to_string(),
+            create(path, "parquet", &WriteOptions::default()).err().unwrap().to_string(),
+            place::open(path).err().unwrap().to_string(),
+            place::metadata(path).err().unwrap().to_string(),
+        ];
+        for error in said {
+            assert!(error.contains(words) && error.contains("are not read"), "{error}");
+            assert!(!error.contains("hid") && !error.contains("me:"), "{error}");
+        }
+    }
+    assert_eq!(server::requests("web-secret/a.tif"), Vec::<String>::new());
 }

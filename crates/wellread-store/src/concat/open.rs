@@ -78,9 +78,9 @@ fn look_anew(path: &Path) {
     }
 }
 
-/// Whether a path is an address of a place that nobody has registered.
+/// Whether a path is an address of a place that nobody has registered, or one that no place reads.
 fn is_elsewhere(path: &Path) -> bool {
-    place::scheme(path).is_some() && !place::is_registered(path)
+    place::scheme(path).is_some() && (!place::is_registered(path) || place::refused(path).is_some())
 }
 
 /// Adds what there is of a pattern, and to `files` what of it is known to be a regular file.

@@ -15,6 +15,7 @@
 //! What only a file system of this machine has stays outside: locks and links that are made ([`crate::staged`],
 //! [`crate::journal`]), and maps ([`crate::mapping`]), for which a reader asks [`File::local`].
 
+mod address;
 mod ahead;
 mod file;
 mod interface;
@@ -23,6 +24,7 @@ mod local;
 mod requests;
 mod stopping;
 
+pub use address::{refused, shown};
 pub use ahead::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket, Wanted};
 pub use file::{File, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
