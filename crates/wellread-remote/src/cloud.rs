@@ -6,7 +6,7 @@
 use crate::ahead::Session;
 use crate::attempts::attempts;
 use crate::bucket::Bucket;
-use crate::failure::Fault;
+use crate::failure::{Fault, advice_on_name};
 use crate::heads::{Head, Version};
 use crate::link::{Link, link};
 use crate::object::{Connect, Object};
@@ -237,7 +237,9 @@ fn not_found(link: &'static Link, object: &Object) -> io::Error {
     let cause = if object.address.is_bucket() {
         format!("the bucket {} holds nothing that can be seen; credentials: {who}", object.address.bucket)
     } else {
-        format!("there is no key {} in {}; credentials: {who}", object.address.key, object.address.bucket)
+        let (key, bucket) = (&object.address.key, &object.address.bucket);
+        let advice = advice_on_name(key.as_ref()).map(|advice| format!("; {advice}")).unwrap_or_default();
+        format!("there is no key {key} in {bucket}; credentials: {who}{advice}")
     };
     io::Error::new(io::ErrorKind::NotFound, cause)
 }

@@ -65,7 +65,7 @@ fn addresses_with_a_password_or_a_signature_are_refused_and_not_shown() {
             open_all(&[path, path], &OpenOptions::default()).err().unwrap().to_string(),
             create(path, "parquet", &WriteOptions::default()).err().unwrap().to_string(),
             place::open(path).err().unwrap().to_string(),
-            place::metadata(path).err().unwrap().to_string(),
+            place::metadata(path).unwrap_err().to_string(),
         ];
         for error in said {
             assert!(error.contains(words) && error.contains("are not read"), "{error}");
@@ -73,4 +73,26 @@ fn addresses_with_a_password_or_a_signature_are_refused_and_not_shown() {
         }
     }
     assert_eq!(server::requests("web-secret/a.tif"), Vec::<String>::new());
+}
+
+#[test]
+fn an_encoded_address_that_is_not_found_is_told_from_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = dir.path().join("a b.parquet");
+    write(&local, "parquet", &options(None, None));
+    publish(&local, "web-encoded/a b.parquet");
+    for folder in [at("web-encoded"), PathBuf::from("s3://web-encoded")] {
+        assert_same(&*recognised(&folder.join("a b.parquet")), &*recognised(&local));
+        let said = |name: &str| {
+            let path = folder.join(name);
+            let opened = place::open(&path).err().unwrap().to_string();
+            [open(&path, &OpenOptions::default()).err().unwrap().to_string(), opened]
+        };
+        for error in said("a%20b.parquet") {
+            assert!(error.contains("addresses are given unencoded"), "{error}");
+        }
+        for error in said("c d.parquet") {
+            assert!(!error.contains("unencoded"), "{error}");
+        }
+    }
 }
