@@ -10,9 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a listing tells lengths.
-const FRESH: Duration = Duration::from_mins(1);
+pub(crate) const FRESH: Duration = Duration::from_mins(1);
 /// Objects that are known at most.
-const KNOWN: usize = 1 << 18;
+pub(crate) const KNOWN: usize = 1 << 18;
 /// Bytes of windows that are kept.
 const WINDOWS: usize = 64 << 20;
 

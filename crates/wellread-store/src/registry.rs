@@ -219,6 +219,8 @@ pub(crate) fn open_known(
 /// Creates a set of images for writing.
 pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
     refuse_address(path.as_ref(), true)?;
+    // Others may write there, too.
+    place::look_anew(path.as_ref());
     let format = format_named(format)?;
     if let Some(why) = format.cannot_resume.filter(|_| options.resume.is_some()) {
         return Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))
