@@ -139,8 +139,12 @@ impl Folder {
 
     fn put(&self, key: &Key, payload: &PutPayload, only_new: bool) -> io::Result<()> {
         let path = self.path(key);
-        if only_new && place::exists(&path) {
-            return Err(io::ErrorKind::AlreadyExists.into());
+        if only_new {
+            // Another process may have put it there since the folder was listed.
+            place::of(&path).look_anew(&path);
+            if place::exists(&path) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
         }
         let mut file = NewFile::create(&path)?;
         file.take(0, payload.clone())?;

@@ -3,6 +3,7 @@
 use object_store::path::Path as Key;
 use std::io;
 use std::path::Path;
+use wellread_store::place;
 
 /// Where something lies, as each cloud's API has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +21,20 @@ impl Address {
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
         let text = path.to_str().ok_or_else(|| invalid("the address is no Unicode text"))?;
+        if let Some((cause, hint)) = place::refused(path) {
+            return Err(invalid(&format!("{cause}; {hint}")));
+        }
         let (scheme, rest) = text.split_once("://").ok_or_else(|| invalid("it is no address"))?;
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
             return Err(invalid("the address names no bucket or host"));
         }
         let parts: Vec<_> = key.split('/').filter(|part| !part.is_empty()).collect();
+        if parts.iter().any(|part| matches!(*part, "." | "..")) {
+            return Err(invalid(
+                "addresses have no `.` and no `..` in them: write the whole address without these",
+            ));
+        }
         let key = Key::parse(parts.join("/")).map_err(|e| invalid(&format!("the key is none: {e}")))?;
         Ok(Self { scheme: scheme.to_owned(), bucket: bucket.to_owned(), key })
     }
@@ -67,7 +76,9 @@ mod tests {
         assert_eq!(of("s3://b//p/").unwrap(), parts("s3", "b", "p"));
         assert_eq!(of("s3://b").unwrap(), parts("s3", "b", ""));
         assert_eq!(of("http://h:80/a").unwrap(), parts("http", "h:80", "a"));
-        for wrong in ["a", "s3://", "s3:///a", "s3://b/../a"] {
+        for wrong in
+            ["a", "s3://", "s3:///a", "s3://b/../a", "s3://b/./a", "http://me:word@h/a", "http://h/a?b=c"]
+        {
             assert_eq!(of(wrong).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{wrong}");
         }
         let address = Address::of(Path::new("s3://b/p/a")).unwrap();

@@ -5,7 +5,7 @@
 //!     └──▶ any other, or the last attempt ─▶ an error that says what was asked, how often, why, and what to do
 //! ```
 
-use crate::failure::Fault;
+use crate::failure::{Fault, advice_on_name};
 use crate::link::Link;
 use std::fmt;
 use std::future::Future;
@@ -87,6 +87,11 @@ impl fmt::Display for Failed {
         }
         if let Fault::Status { status: 400..=499, .. } = self.fault {
             write!(f, "; credentials: {}", self.asked.who)?;
+        }
+        if let Fault::Status { status: 404 | 410, .. } = self.fault
+            && let Some(advice) = advice_on_name(&self.asked.what)
+        {
+            write!(f, "; {advice}")?;
         }
         match self.fault.advice() {
             Some(advice) => write!(f, "; {advice}"),

@@ -6,7 +6,7 @@
 use crate::ahead::Session;
 use crate::attempts::attempts;
 use crate::bucket::Bucket;
-use crate::failure::Fault;
+use crate::failure::{Fault, advice_on_name};
 use crate::heads::{Head, Version};
 use crate::link::{Link, link};
 use crate::object::{Connect, Object};
@@ -18,6 +18,7 @@ use crate::writer::Upload;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::ListResult;
 use object_store::path::Path as Key;
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,9 @@ impl Place for Cloud {
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         let (link, object) = (link()?, self.object(path)?);
+        if is_lacking(link, &object) {
+            return Err(not_found(link, &object));
+        }
         if let Some(head) = known(link, &object)? {
             return Ok(Metadata { kind: Kind::File, length: head.length });
         }
@@ -74,10 +78,15 @@ impl Place for Cloud {
 
     fn list(&self, folder: &Path) -> io::Result<Listing> {
         let (link, object) = (link()?, self.object(folder)?);
+        let bucket = object.address.bucket_name();
+        let asked = link.listings.ask(&bucket);
         let listed = list(link, &object)?;
+        let mut names = HashSet::new();
         let mut entries = Vec::with_capacity(listed.common_prefixes.len() + listed.objects.len());
         for prefix in &listed.common_prefixes {
-            entries.extend(prefix.filename().map(|name| Ok(Entry::new(name.into(), Kind::Folder))));
+            let Some(name) = prefix.filename() else { continue };
+            names.insert(name.to_owned());
+            entries.push(Ok(Entry::new(name.into(), Kind::Folder)));
         }
         for meta in &listed.objects {
             // A marker of the folder itself, as some consoles make.
@@ -86,11 +95,13 @@ impl Place for Cloud {
             };
             let head = Head { length: meta.size, version: Version::of(meta) };
             link.heads.learn(object.address.with_key(meta.location.clone()).to_string(), head);
+            names.insert(name.to_owned());
             entries.push(Ok(Entry::new(name.into(), Kind::File)));
         }
         if entries.is_empty() && !object.address.is_bucket() && listed.objects.is_empty() {
             return Err(not_found(link, &object));
         }
+        link.listings.keep(&bucket, &object.address.to_string(), names, asked);
         Ok(Box::new(entries.into_iter()))
     }
 
@@ -98,6 +109,9 @@ impl Place for Cloud {
         let (link, object) = (link()?, self.object(path)?);
         if object.address.is_bucket() {
             return Err(io::Error::other("it is a bucket, not a file"));
+        }
+        if is_lacking(link, &object) {
+            return Err(not_found(link, &object));
         }
         let reader = Reader::open(link, object)?;
         let length = reader.bytes();
@@ -116,6 +130,13 @@ impl Place for Cloud {
             files.push(PathBuf::new());
         }
         Ok(files)
+    }
+
+    fn look_anew(&self, path: &Path) {
+        if let (Ok(link), Ok(object)) = (link(), self.object(path)) {
+            link.heads.look_anew(&object.address.to_string());
+            link.listings.look_anew(&object.address.bucket_name());
+        }
     }
 
     fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
@@ -211,6 +232,12 @@ impl Place for Cloud {
     }
 }
 
+/// Whether a listing of not long ago says that nothing is there, and nothing else tells otherwise.
+fn is_lacking(link: &'static Link, object: &Object) -> bool {
+    let name = object.address.to_string();
+    link.listings.lacks(&object.address.bucket_name(), &name) && link.heads.get(&name).is_none()
+}
+
 /// What is known of an object, asked for if need be; `None` where there is none.
 fn known(link: &'static Link, object: &Object) -> io::Result<Option<Head>> {
     if object.address.is_bucket() {
@@ -231,7 +258,9 @@ fn not_found(link: &'static Link, object: &Object) -> io::Error {
     let cause = if object.address.is_bucket() {
         format!("the bucket {} holds nothing that can be seen; credentials: {who}", object.address.bucket)
     } else {
-        format!("there is no key {} in {}; credentials: {who}", object.address.key, object.address.bucket)
+        let (key, bucket) = (&object.address.key, &object.address.bucket);
+        let advice = advice_on_name(key.as_ref()).map(|advice| format!("; {advice}")).unwrap_or_default();
+        format!("there is no key {key} in {bucket}; credentials: {who}{advice}")
     };
     io::Error::new(io::ErrorKind::NotFound, cause)
 }

@@ -180,6 +180,13 @@ impl fmt::Display for Fault {
 
 impl StdError for Fault {}
 
+/// What to do where nothing is found under a name that looks encoded, such as `a%20b`: names are taken as they are given.
+pub(crate) fn advice_on_name(name: &str) -> Option<&'static str> {
+    let is_encoded = |three: &[u8]| three[0] == b'%' && three[1..].iter().all(u8::is_ascii_hexdigit);
+    let advice = "addresses are given unencoded: write a space, not %20";
+    name.as_bytes().windows(3).any(is_encoded).then_some(advice)
+}
+
 /// The words of the innermost cause, which neither names the URL (it may carry a signature) nor repeats those around it.
 pub(crate) fn innermost(error: &(dyn StdError + 'static)) -> String {
     let mut error = error;
@@ -221,6 +228,15 @@ mod tests {
         }
         assert!(!Fault::Replaced.passes() && !Fault::NoRanges.passes());
         assert!(Fault::Short { got: 1, expected: 2 }.passes());
+    }
+
+    #[test]
+    fn names_that_look_encoded_are_told_from_others() {
+        for (name, is_encoded) in
+            [("a%20b", true), ("%2F", true), ("50%", false), ("a %b", false), ("%zz", false)]
+        {
+            assert_eq!(advice_on_name(name).is_some(), is_encoded, "{name}");
+        }
     }
 
     #[test]

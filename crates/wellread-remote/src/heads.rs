@@ -1,7 +1,7 @@
 //! What is known of objects: their lengths and versions, as listings and answers said, and first and last bytes of some.
 //!
 //! Opening a listed file takes no request, and headers of files are read in one. Nothing here is believed blindly: every request
-//! names the version, and the server refuses it where the object was replaced.
+//! names the version, and the server refuses it where the object was replaced. Who opens a set asks for its versions anew.
 
 use bytes::Bytes;
 use object_store::ObjectMeta;
@@ -10,9 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a listing tells lengths.
-const FRESH: Duration = Duration::from_mins(1);
+pub(crate) const FRESH: Duration = Duration::from_mins(1);
 /// Objects that are known at most.
-const KNOWN: usize = 1 << 18;
+pub(crate) const KNOWN: usize = 1 << 18;
 /// Bytes of windows that are kept.
 const WINDOWS: usize = 64 << 20;
 
@@ -83,12 +83,13 @@ struct Windows {
 /// What is known of all objects, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
-    known: Mutex<HashMap<String, (Head, Instant)>>,
+    /// With when it was said; `None` where it has to be asked for again.
+    known: Mutex<HashMap<String, (Head, Option<Instant>)>>,
     windows: Mutex<Windows>,
 }
 
 impl Heads {
-    fn known(&self) -> MutexGuard<'_, HashMap<String, (Head, Instant)>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, (Head, Option<Instant>)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,14 +103,26 @@ impl Heads {
         if known.len() >= KNOWN {
             known.clear();
         }
-        known.insert(address, (head, Instant::now()));
+        known.insert(address, (head, Some(Instant::now())));
     }
 
     /// What was said of an object not long ago.
     pub(crate) fn get(&self, address: &str) -> Option<Head> {
         let known = self.known();
         let (head, since) = known.get(address)?;
-        (since.elapsed() < FRESH).then(|| head.clone())
+        since.is_some_and(|since| since.elapsed() < FRESH).then(|| head.clone())
+    }
+
+    /// Lets versions be asked for again: of what is at an address, below it, and beside it under its name with an ending more.
+    pub(crate) fn look_anew(&self, address: &str) {
+        let address = address.trim_end_matches('/');
+        let is_of = |name: &str| {
+            name.strip_prefix(address).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.']))
+        };
+        let mut known = self.known();
+        for (_, (_, since)) in known.iter_mut().filter(|(name, _)| is_of(name)) {
+            *since = None;
+        }
     }
 
     /// The length that an object had when something was said of it last, however long ago.
@@ -171,6 +184,21 @@ mod tests {
         assert_eq!(heads.get("s3://b/k"), Some(head));
         heads.forget("s3://b/k");
         assert_eq!(heads.get("s3://b/k"), None);
+    }
+
+    #[test]
+    fn what_is_looked_at_anew_is_of_one_set() {
+        let heads = Heads::default();
+        let all = ["s3://b/k", "s3://b/k/a", "s3://b/k.json", "s3://b/kk", "s3://b/j"];
+        let known = |heads: &Heads| all.map(|name| heads.get(name).is_some());
+        for name in all {
+            heads.learn(name.into(), Head { length: 3, version: version("a") });
+        }
+        heads.look_anew("s3://b/k/");
+        assert_eq!(known(&heads), [false, false, false, true, true]);
+        assert_eq!(heads.last_length("s3://b/k/a"), Some(3));
+        heads.look_anew("s3://b/");
+        assert_eq!(known(&heads), [false; 5]);
     }
 
     #[test]

@@ -117,6 +117,12 @@ impl Place for Http {
         Ok((File::Other(Box::new(reader)), length))
     }
 
+    fn look_anew(&self, path: &Path) {
+        if let (Ok(link), Ok(object)) = (link(), Object::of(path, connect)) {
+            link.heads.look_anew(&object.address.to_string());
+        }
+    }
+
     fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
         Some(Box::new(Session::new(link().ok()?, connect, most)))
     }

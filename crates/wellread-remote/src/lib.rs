@@ -5,7 +5,7 @@
 //!      │ bucket::of(address)     one per bucket of this process
 //!      ▼
 //!  cloud: the Place  ── metadata, list ──▶ heads    what listings and answers said: length, ETag
-//!      │ open                                 │
+//!      │ open                                 │   listings   which names folders have
 //!      ▼                                      ▼
 //!  reader ── ranges: near ones joined, long ones cut ──▶ attempts ──▶ transport ──▶ the server
 //!  writer ── parts, the first one last ───────────────▶    again after faults, with backoff
@@ -48,6 +48,7 @@ mod heads;
 mod http;
 mod index_page;
 mod link;
+mod listings;
 mod object;
 mod pieces;
 mod probe;

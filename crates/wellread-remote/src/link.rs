@@ -6,6 +6,7 @@
 use crate::bucket::Bucket;
 use crate::failure::innermost;
 use crate::heads::Heads;
+use crate::listings::Listings;
 use crate::pieces::{LOOK, Pieces};
 use crate::settings;
 use crate::transport;
@@ -82,6 +83,7 @@ pub(crate) struct Link {
     pub(crate) limits: Limits,
     pub(crate) in_flight: Arc<Semaphore>,
     pub(crate) heads: Heads,
+    pub(crate) listings: Listings,
     /// What was asked for ahead.
     pub(crate) pieces: Pieces,
     buckets: Mutex<HashMap<String, Arc<Bucket>>>,
@@ -137,6 +139,7 @@ impl Link {
             limits,
             in_flight: Arc::new(Semaphore::new(limits.in_flight)),
             heads: Heads::default(),
+            listings: Listings::default(),
             pieces: Pieces::default(),
             buckets: Mutex::default(),
             connecting: Mutex::default(),

@@ -20,6 +20,7 @@ pub(crate) fn copy(link: &'static Link, from: &Object, to: &Object, length: u64)
     let bucket = from.bucket(link)?;
     let asked = from.asked("COPY of", &bucket);
     let (source, target) = (from.address.key.clone(), to.address.key.clone());
+    let _changing = link.listings.changing(to.address.bucket_name());
     link.heads.forget(&to.address.to_string());
     link.wait(async move {
         attempts(link, asked, || {
@@ -67,6 +68,7 @@ pub(crate) fn rewrite(
 pub(crate) fn remove(link: &'static Link, object: &Object) -> io::Result<()> {
     let bucket = object.bucket(link)?;
     let (asked, key) = (object.asked("DELETE", &bucket), object.address.key.clone());
+    let _changing = link.listings.changing(object.address.bucket_name());
     link.heads.forget(&object.address.to_string());
     let removed = link.wait(async move {
         attempts(link, asked, || {

@@ -251,6 +251,8 @@ impl Write for Upload {
         if !self.dirty {
             return Ok(());
         }
+        let link = self.link;
+        let _changing = link.listings.changing(self.object.address.bucket_name());
         if self.begun.is_none() && self.current.is_empty() {
             self.put()?;
         } else {

@@ -1,5 +1,6 @@
 //! One error type: which file, which row, what is wrong, what to do.
 
+use crate::place;
 use crate::words::there_are;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,10 +30,10 @@ struct Inner {
 }
 
 impl Error {
-    /// An error about `path`, with its cause in words.
+    /// An error about `path`, with its cause in words. Of an address no password and no signature is kept.
     pub fn new(path: impl AsRef<Path>, cause: impl fmt::Display) -> Self {
         Self(Box::new(Inner {
-            path: path.as_ref().to_owned(),
+            path: place::shown(path.as_ref()).into_owned(),
             row: None,
             cause: cause.to_string(),
             hint: None,

@@ -117,6 +117,9 @@ pub fn missing_formats() -> Vec<(&'static str, String)> {
 /// Refuses addresses such as `s3://bucket/plate.parquet` of places that nobody has registered, and where `writing`, of those that
 /// are read alone.
 fn refuse_address(path: &Path, writing: bool) -> Result<()> {
+    if let Some((cause, hint)) = place::refused(path) {
+        return Err(Error::new(path, cause).hint(hint).choice());
+    }
     let is_usable = || place::is_registered(path) && (!writing || place::of(path).is_writable());
     match place::scheme(path) {
         Some("file") if !is_usable() => {
@@ -250,6 +253,8 @@ pub(crate) fn open_known(
 /// Creates a set of images for writing.
 pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> Result<Box<dyn StoreWriter>> {
     refuse_address(path.as_ref(), true)?;
+    // Others may write there, too.
+    place::look_anew(path.as_ref());
     let format = format_named(format)?;
     if let Some(why) = format.cannot_resume.filter(|_| options.resume.is_some()) {
         return Err(Error::new(path, format_args!("{} cannot be resumed: {why}", format.name))

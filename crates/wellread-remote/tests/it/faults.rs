@@ -146,6 +146,42 @@ fn beginning_and_end_are_fetched_once() {
 }
 
 #[test]
+fn what_a_listing_does_not_name_is_not_asked_for() {
+    server::url();
+    server::put("lacking/set/a", b"1");
+    server::put("lacking/set/folder/b", b"2");
+    let at = |name: &str| Path::new("s3://lacking/set").join(name);
+    let is_there = |name: &str| {
+        let opened = place::read(&at(name));
+        if let Err(e) = &opened {
+            assert_eq!(e.kind(), ErrorKind::NotFound, "{e}");
+        }
+        (place::exists(&at(name)), opened.is_ok())
+    };
+    let lists = || server::requests("lacking").len() + server::requests("lacking/").len();
+    assert_eq!(place::list(&at("")).unwrap().count(), 2);
+    let before = lists();
+    for name in ["zarr.json", ".zattrs", ".zgroup"] {
+        assert_eq!(is_there(name), (false, false), "{name}");
+        assert_eq!(server::requests(&format!("lacking/set/{name}")), Vec::<String>::new(), "{name}");
+    }
+    assert_eq!(lists(), before);
+    assert_eq!((is_there("a"), place::is_folder(&at("folder"))), ((true, true), true));
+    // What lies deeper was not listed.
+    assert_eq!(is_there("folder/b"), (true, true));
+    // What this process writes is there at once, and what it removes is gone.
+    place::write(&at("zarr.json"), b"3").unwrap();
+    assert_eq!(is_there("zarr.json"), (true, true));
+    place::of(&at("a")).remove_file(&at("a")).unwrap();
+    assert_eq!(is_there("a"), (false, false));
+    // What another process writes is there for who opens a set.
+    assert_eq!(place::list(&at("")).unwrap().count(), 2);
+    server::put("lacking/set/.zattrs", b"4");
+    place::of(&at("")).look_anew(&at(""));
+    assert_eq!(is_there(".zattrs"), (true, true));
+}
+
+#[test]
 fn an_empty_object_is_a_file_without_bytes() {
     server::url();
     server::put("empties/a", b"");

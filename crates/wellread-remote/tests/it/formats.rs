@@ -78,3 +78,14 @@ fn an_image_that_is_replaced_in_mid_epoch_is_an_error() {
         }
     }
 }
+
+#[test]
+fn addresses_are_whole_ones() {
+    server::url();
+    server::put("dots/png/a.png", b"any");
+    for address in ["s3://dots/./png", "s3://dots/png/../png", "s3://dots/png/."] {
+        let error = open(address, &OpenOptions::default()).err().unwrap().to_string();
+        assert!(error.starts_with(&format!("{address}: ")), "{error}");
+        assert!(error.contains("write the whole address without"), "{error}");
+    }
+}

@@ -2,11 +2,12 @@
 
 use crate::server;
 use crate::sets::{NAMES, SETS, assert_same, options, recognised, write, write_rows};
+use crate::web::publish;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use wellread_image::ImageMetadata;
-use wellread_store::{WriteOptions, create, place, staged};
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::{ImageView, WriteOptions, create, place, read_image, staged};
 
 /// Says to the program that is started again what to write.
 const ADDRESS: &str = "WELLREAD_TEST_WRITES";
@@ -142,4 +143,41 @@ fn a_writer_that_is_interrupted_throws_its_uploads_away() {
     // Who begins anew does not keep it.
     write(Path::new("s3://interrupted/set-tiff"), "tiff", &WriteOptions::default());
     assert_eq!(hidden("interrupted/"), Vec::<String>::new());
+}
+
+/// A set of two images whose pixels begin with `first`.
+fn two_images(path: &Path, format: &str, first: u8) {
+    let shape = Shape([1, 1, 1, 30, 50]);
+    let mut writer = create(path, format, &WriteOptions::default()).unwrap();
+    for (row, name) in ["a", "b"].into_iter().enumerate() {
+        let pixels: Vec<u8> =
+            (0..shape.pixels()).map(|i| first.wrapping_add((i * (usize::from(first) + row)) as u8)).collect();
+        let metadata = ImageMetadata::named(name);
+        let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
+        writer.write(&view).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn who_opens_a_set_gets_what_another_process_has_just_written() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in
+        [("tiff", "tiff"), ("zarr", "ome-zarr"), ("png", "image-folder"), ("table.parquet", "parquet")]
+    {
+        for (scheme, bucket) in [("s3:/", "anew"), (server::url(), "web-anew")] {
+            let other = at(&format!("{scheme}/{bucket}/{name}"));
+            for first in [3, 100] {
+                let local = dir.path().join(format!("{first}-{bucket}-{name}"));
+                two_images(&local, format, first);
+                publish(&local, &format!("{bucket}/{name}"));
+                let (there, here) = (recognised(&other), recognised(&local));
+                assert_eq!((there.format(), there.len()), (here.format(), here.len()));
+                for row in 0..here.len() {
+                    let images = [&there, &here].map(|store| read_image(&**store, row).unwrap());
+                    assert!(images[0] == images[1], "{} row {row} of {first}", other.display());
+                }
+            }
+        }
+    }
 }

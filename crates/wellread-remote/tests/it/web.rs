@@ -3,14 +3,14 @@
 use crate::server::{self, Wrong};
 use crate::sets::{assert_same, options, recognised, write};
 use std::path::{Path, PathBuf};
-use wellread_store::{OpenOptions, WriteOptions, create, open, place};
+use wellread_store::{OpenOptions, WriteOptions, create, open, open_all, place};
 
 fn at(path: &str) -> PathBuf {
     Path::new(server::url()).join(path)
 }
 
 /// Puts what is in a folder on the server.
-fn publish(from: &Path, to: &str) {
+pub(crate) fn publish(from: &Path, to: &str) {
     if from.is_file() {
         server::put(to, &std::fs::read(from).unwrap());
         return;
@@ -48,4 +48,51 @@ fn nothing_is_written_there() {
     let error = create(at("web/new.parquet"), "parquet", &WriteOptions::default()).err().unwrap().to_string();
     assert!(error.contains("this build cannot write http:// addresses"), "{error}");
     assert!(!place::exists(&at("web/new.parquet")));
+}
+
+#[test]
+fn addresses_with_a_password_or_a_signature_are_refused_and_not_shown() {
+    server::put("web-secret/a.tif", &[0; 100]);
+    let host = server::url().trim_start_matches("http://");
+    for (address, words) in [
+        (format!("http://me:hidden@{host}/web-secret/a.tif"), "name or password"),
+        (format!("http://me:hid/hidden@{host}/web-secret/*.tif"), "name or password"),
+        (format!("http://{host}/web-secret/a.tif?X-Amz-Signature=hidden"), "presigned"),
+    ] {
+        let path = Path::new(&address);
+        let said = [
+            open(path, &OpenOptions::default()).err().unwrap().to_string(),
+            open_all(&[path, path], &OpenOptions::default()).err().unwrap().to_string(),
+            create(path, "parquet", &WriteOptions::default()).err().unwrap().to_string(),
+            place::open(path).err().unwrap().to_string(),
+            place::metadata(path).unwrap_err().to_string(),
+        ];
+        for error in said {
+            assert!(error.contains(words) && error.contains("are not read"), "{error}");
+            assert!(!error.contains("hid") && !error.contains("me:"), "{error}");
+        }
+    }
+    assert_eq!(server::requests("web-secret/a.tif"), Vec::<String>::new());
+}
+
+#[test]
+fn an_encoded_address_that_is_not_found_is_told_from_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let local = dir.path().join("a b.parquet");
+    write(&local, "parquet", &options(None, None));
+    publish(&local, "web-encoded/a b.parquet");
+    for folder in [at("web-encoded"), PathBuf::from("s3://web-encoded")] {
+        assert_same(&*recognised(&folder.join("a b.parquet")), &*recognised(&local));
+        let said = |name: &str| {
+            let path = folder.join(name);
+            let opened = place::open(&path).err().unwrap().to_string();
+            [open(&path, &OpenOptions::default()).err().unwrap().to_string(), opened]
+        };
+        for error in said("a%20b.parquet") {
+            assert!(error.contains("addresses are given unencoded"), "{error}");
+        }
+        for error in said("c d.parquet") {
+            assert!(!error.contains("unencoded"), "{error}");
+        }
+    }
 }

@@ -27,6 +27,7 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
     if is_elsewhere(path) {
         return registry::open(path, options);
     }
+    look_anew(path);
     if glob::is_pattern(path) && !place::exists(path) {
         let (mut paths, mut files) = (vec![], HashSet::new());
         of_pattern(path, &mut paths, &mut files)?;
@@ -53,6 +54,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
             // What is wrong with it is said there.
             return registry::open(path, options);
         }
+        look_anew(path);
         if glob::is_pattern(path) && !place::exists(path) {
             of_pattern(path, &mut given, &mut files)?;
         } else {
@@ -66,9 +68,19 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     open_parts(&root, given, &files, options)
 }
 
-/// Whether a path is an address of a place that nobody has registered.
+/// Lets what is at a path, or what a pattern may name, be asked for again: it may have been replaced since this process saw it last.
+/// What the listings of this opening say holds for all of it, so parts do not come here.
+fn look_anew(path: &Path) {
+    if glob::is_pattern(path) {
+        place::look_anew(&glob::root(path));
+    } else {
+        place::look_anew(path);
+    }
+}
+
+/// Whether a path is an address of a place that nobody has registered, or one that no place reads.
 fn is_elsewhere(path: &Path) -> bool {
-    place::scheme(path).is_some() && !place::is_registered(path)
+    place::scheme(path).is_some() && (!place::is_registered(path) || place::refused(path).is_some())
 }
 
 /// Adds what there is of a pattern, and to `files` what of it is known to be a regular file.

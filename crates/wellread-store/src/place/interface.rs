@@ -129,6 +129,12 @@ pub trait Place: Send + Sync + Debug {
         None
     }
 
+    /// Takes nothing that was said of `path` before, and of what lies below it, for what is there now: a set is about to be opened
+    /// or written.
+    fn look_anew(&self, path: &Path) {
+        let _ = path;
+    }
+
     /// The whole path without links.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(path.to_owned())

@@ -15,6 +15,7 @@
 //! What only a file system of this machine has stays outside: locks and links that are made ([`crate::staged`],
 //! [`crate::journal`]), and maps ([`crate::mapping`]), for which a reader asks [`File::local`].
 
+mod address;
 mod ahead;
 mod file;
 mod interface;
@@ -23,6 +24,7 @@ mod local;
 mod requests;
 mod stopping;
 
+pub use address::{refused, shown};
 pub use ahead::{FetchAhead, FileRanges, HEAD, Held, TAIL, Ticket, Wanted};
 pub use file::{File, Part, ReadRanges, WriteFile, Writer, bytes_read, count_read};
 pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place, Registration};
@@ -135,6 +137,13 @@ pub fn is_registered(path: &Path) -> bool {
 /// The link to the place of a path; `None` of places on this machine.
 pub fn link(path: &Path) -> Option<&'static dyn Link> {
     registered(path)?.link()
+}
+
+/// Lets what a place remembers of a path, and of what lies below it, be asked for again ([`Place::look_anew`]).
+pub(crate) fn look_anew(path: &Path) {
+    if let Some(place) = registered(path) {
+        place.look_anew(path);
+    }
 }
 
 /// What is at `path`, links followed.

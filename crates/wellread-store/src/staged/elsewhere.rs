@@ -21,6 +21,7 @@ const AT_ONCE: usize = 8;
 
 /// Whether the output may be put at `target`, for all that is there now.
 pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
+    place::look_anew(target);
     let there = match place::metadata(target) {
         // Who may write need not be allowed to look.
         Err(e) if e.kind() == io::ErrorKind::NotFound || !overwrite => return Ok(()),
@@ -38,6 +39,8 @@ pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
 /// Something is there that was not, and `overwrite` was not asked for; one of both cannot be listed.
 pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Vec<PathBuf>> {
     if !overwrite {
+        // What was seen a while ago does not tell what others have put there since.
+        place::look_anew(target);
         if !place::exists(target) {
             return Ok(vec![]);
         }

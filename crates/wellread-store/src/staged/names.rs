@@ -10,6 +10,7 @@ use wellread_trace::process::process_mark;
 /// The folder with the part of `target` that an interrupted run has left and that can be gone on with, or that a run is writing.
 pub fn part(target: &Path) -> Option<PathBuf> {
     let folder = resume_folder(&through_links(target).ok()?);
+    place::look_anew(&folder);
     place::exists(&folder).then_some(folder)
 }
 
