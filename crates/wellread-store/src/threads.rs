@@ -26,7 +26,7 @@ pub fn share(threads: usize, work: impl Fn() + Sync) {
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            if Builder::new().spawn_scoped(scope, &beside).is_err() {
+            if Builder::new().spawn_scoped(scope, beside).is_err() {
                 break;
             }
         }
