@@ -95,6 +95,7 @@ mod tests {
     use super::super::memory::Memory;
     use super::*;
     use crate::MemoryStore;
+    use std::sync::atomic::AtomicU64;
     use wellread_image::{PixelType, Shape};
 
     #[test]
@@ -108,8 +109,8 @@ mod tests {
             shelf: Box::new(Memory::new(4, 3 * 6)),
             chunk: 1,
             filling: Filling::default(),
-            hits: Default::default(),
-            misses: Default::default(),
+            hits: AtomicU64::default(),
+            misses: AtomicU64::default(),
         });
         let are_kept = || (0..4).map(|row| kept.contains(row)).collect::<Vec<_>>();
         run(&Arc::downgrade(&kept), &AtomicBool::new(true));
