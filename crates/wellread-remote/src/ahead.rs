@@ -46,11 +46,11 @@ pub(crate) struct Session {
     link: &'static Link,
     connect: Connect,
     queue: UnboundedSender<Job>,
-    /// Jobs in the queue.
+    /// Jobs that wait for room: none, or the first one in the queue.
     waiting: Arc<AtomicUsize>,
 }
 
-/// A job's part of those that wait.
+/// A job that waits for room.
 #[derive(Debug)]
 struct Waiting(Arc<AtomicUsize>);
 
@@ -75,7 +75,6 @@ struct Job {
     range: Range<u64>,
     /// Whose bytes they have to be, where that is known.
     version: Option<Version>,
-    waiting: Waiting,
 }
 
 /// Pieces that are kept.
@@ -108,8 +107,9 @@ impl Session {
         let bound = link.limits.link_bytes;
         let room = units(most.map_or(bound, |most| most.min(bound)).max(LEAST));
         let (queue, jobs) = unbounded_channel();
-        drop(link.start(dispatch(link, room, jobs)));
-        Self { link, connect, queue, waiting: Arc::default() }
+        let waiting = Arc::default();
+        drop(link.start(dispatch(link, room, Arc::clone(&waiting), jobs)));
+        Self { link, connect, queue, waiting }
     }
 
     /// Asks for ranges of one file.
@@ -163,8 +163,7 @@ impl Session {
         version: Option<Version>,
     ) -> Arc<Piece> {
         let piece = self.link.pieces.add(name, range.clone());
-        let (object, waiting) = (object.clone(), Waiting::new(&self.waiting));
-        let job = Job { piece: Arc::downgrade(&piece), object, range, version, waiting };
+        let job = Job { piece: Arc::downgrade(&piece), object: object.clone(), range, version };
         // Where nobody takes it, whoever reads asks by himself.
         let _ = self.queue.send(job);
         piece
@@ -191,15 +190,25 @@ impl FetchAhead for Session {
 
 /// Asks for pieces in the order in which they came, as there is room for them. It ends with its session, once that is dropped and
 /// nothing is left in the queue.
-async fn dispatch(link: &'static Link, all: u32, mut jobs: UnboundedReceiver<Job>) {
+async fn dispatch(
+    link: &'static Link,
+    all: u32,
+    waiting: Arc<AtomicUsize>,
+    mut jobs: UnboundedReceiver<Job>,
+) {
     let room = Arc::new(Semaphore::new(all as usize));
-    while let Some(Job { piece, object, range, version, waiting }) = jobs.recv().await {
+    while let Some(Job { piece, object, range, version }) = jobs.recv().await {
         if piece.strong_count() == 0 {
             continue;
         }
         let bytes = units(range.end - range.start).min(all);
-        let Ok(mut permit) = room.clone().acquire_many_owned(bytes).await else { return };
-        drop(waiting);
+        let mut permit = room.clone().try_acquire_many_owned(bytes).ok();
+        if permit.is_none() {
+            // Not only in the queue, where each is for a moment, but without room.
+            let _waits = Waiting::new(&waiting);
+            permit = room.clone().acquire_many_owned(bytes).await.ok();
+        }
+        let Some(mut permit) = permit else { return };
         let Some(piece) = piece.upgrade() else { continue };
         let Some(filling) = Slot::begin(&piece.slot) else { continue };
         let Ok(bucket) = object.bucket(link) else { continue };
