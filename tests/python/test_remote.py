@@ -258,11 +258,22 @@ def test_the_second_epoch_comes_from_the_cache_on_disk(sets, s3, tmp_path):
                 s3.delete_object(Bucket=BUCKET, Key=key)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_share_the_cache_on_disk(sets, s3, method, tmp_path):
+def of_a_child(method, target, argument):
+    """What a function puts into a queue in a process of its own, which has to end well."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this system has no {method}")
     context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    process = context.Process(target=target, args=(argument, queue))
+    process.start()
+    found = queue.get(timeout=600)
+    process.join()
+    assert process.exitcode == 0
+    return found
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_share_the_cache_on_disk(sets, s3, method, tmp_path):
     local, address = next(iter(sets.values()))
     # An address of which this process has nothing in memory yet.
     address = put(s3, local, f"{address.split('/', 3)[3]}-shared-{method}")
@@ -271,12 +282,7 @@ def test_processes_share_the_cache_on_disk(sets, s3, method, tmp_path):
     blocks = [path for path in (tmp_path / "cache").rglob("*-*") if path.parent.name != "cache"]
     assert blocks
     written = {path: path.stat().st_mtime_ns for path in blocks}
-    queue = context.Queue()
-    process = context.Process(target=first_pixels_of, args=(opened, queue))
-    process.start()
-    np.testing.assert_array_equal(queue.get(timeout=600), want)
-    process.join()
-    assert process.exitcode == 0
+    np.testing.assert_array_equal(of_a_child(method, first_pixels_of, opened), want)
     assert written == {path: path.stat().st_mtime_ns for path in blocks}
 
 
@@ -355,31 +361,16 @@ def first_pixels(address, queue):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_processes_read_on(sets, method):
-    if method not in multiprocessing.get_all_start_methods():
-        pytest.skip(f"this system has no {method}")
-    context = multiprocessing.get_context(method)
     _, address = next(iter(sets.values()))
     want = wr.Dataset(address)[0]
-    queue = context.Queue()
-    process = context.Process(target=first_pixels, args=(address, queue))
-    process.start()
-    np.testing.assert_array_equal(queue.get(timeout=600), want)
-    process.join()
-    assert process.exitcode == 0
+    np.testing.assert_array_equal(of_a_child(method, first_pixels, address), want)
 
 
 def test_an_open_set_is_read_in_a_forked_process(sets):
-    if "fork" not in multiprocessing.get_all_start_methods():
-        pytest.skip("this system does not fork")
-    context = multiprocessing.get_context("fork")
     for name, (_, address) in sets.items():
         opened = wr.Dataset(address)
         want = opened[0]
-        queue = context.Queue()
-        process = context.Process(target=lambda opened=opened, queue=queue: queue.put(opened[0]))
-        process.start()
-        np.testing.assert_array_equal(queue.get(timeout=600), want, err_msg=name)
-        process.join()
+        np.testing.assert_array_equal(of_a_child("fork", first_pixels_of, opened), want, err_msg=name)
 
 
 def test_errors_name_key_and_source_of_credentials_and_no_secret(s3, wellread):
