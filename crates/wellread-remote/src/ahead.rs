@@ -22,7 +22,7 @@ use crate::pieces::{Piece, Slot};
 use crate::ranges;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -46,25 +46,8 @@ pub(crate) struct Session {
     link: &'static Link,
     connect: Connect,
     queue: UnboundedSender<Job>,
-    /// Jobs that wait for room: none, or the first one in the queue.
-    waiting: Arc<AtomicUsize>,
-}
-
-/// A job that waits for room.
-#[derive(Debug)]
-struct Waiting(Arc<AtomicUsize>);
-
-impl Waiting {
-    fn new(waiting: &Arc<AtomicUsize>) -> Self {
-        waiting.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(waiting))
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    /// Whether the first one in the queue waits for room.
+    is_full: Arc<AtomicBool>,
 }
 
 /// A piece to be asked for.
@@ -107,9 +90,9 @@ impl Session {
         let bound = link.limits.link_bytes;
         let room = units(most.map_or(bound, |most| most.min(bound)).max(LEAST));
         let (queue, jobs) = unbounded_channel();
-        let waiting = Arc::default();
-        drop(link.start(dispatch(link, room, Arc::clone(&waiting), jobs)));
-        Self { link, connect, queue, waiting }
+        let is_full = Arc::default();
+        drop(link.start(dispatch(link, room, Arc::clone(&is_full), jobs)));
+        Self { link, connect, queue, is_full }
     }
 
     /// Asks for ranges of one file.
@@ -184,18 +167,13 @@ impl FetchAhead for Session {
     }
 
     fn is_full(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+        self.is_full.load(Ordering::Relaxed)
     }
 }
 
 /// Asks for pieces in the order in which they came, as there is room for them. It ends with its session, once that is dropped and
 /// nothing is left in the queue.
-async fn dispatch(
-    link: &'static Link,
-    all: u32,
-    waiting: Arc<AtomicUsize>,
-    mut jobs: UnboundedReceiver<Job>,
-) {
+async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut jobs: UnboundedReceiver<Job>) {
     let room = Arc::new(Semaphore::new(all as usize));
     while let Some(Job { piece, object, range, version }) = jobs.recv().await {
         if piece.strong_count() == 0 {
@@ -205,8 +183,9 @@ async fn dispatch(
         let mut permit = room.clone().try_acquire_many_owned(bytes).ok();
         if permit.is_none() {
             // Not only in the queue, where each is for a moment, but without room.
-            let _waits = Waiting::new(&waiting);
+            is_full.store(true, Ordering::Relaxed);
             permit = room.clone().acquire_many_owned(bytes).await.ok();
+            is_full.store(false, Ordering::Relaxed);
         }
         let Some(mut permit) = permit else { return };
         let Some(piece) = piece.upgrade() else { continue };

@@ -7,8 +7,8 @@ use std::time::Duration;
 use wellread_image::{PixelType, Region, Shape};
 use wellread_loader::{Dataset, MemoryStore};
 use wellread_store::{
-    Block, Error, Hints, ImageView, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
-    WriteOptions, delegate_store,
+    Block, Error, Hints, ImageView, NumberedSink, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
+    Scratch, Store, WriteOptions, delegate_store,
 };
 
 /// What a [`TestStore`] does to those who read a row.
@@ -151,13 +151,8 @@ impl Store for TestStore {
                 self.put_chunks(chunk, i, request, info, &pixels, sink)?;
             } else {
                 self.before_block(request.row);
-                struct Renumber<'a>(usize, &'a mut dyn PixelSink);
-                impl PixelSink for Renumber<'_> {
-                    fn put(&mut self, _: usize, block: &Block<'_>) -> Result<()> {
-                        self.1.put(self.0, block)
-                    }
-                }
-                self.inner.read(std::slice::from_ref(request), scratch, &mut Renumber(i, &mut *sink))?;
+                let mut numbered = NumberedSink { numbers: &[i], sink: &mut *sink };
+                self.inner.read(std::slice::from_ref(request), scratch, &mut numbered)?;
             }
         }
         Ok(())
