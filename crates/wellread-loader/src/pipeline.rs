@@ -3,7 +3,7 @@
 
 use crate::batch::Batch;
 use crate::item::ItemContext;
-use crate::order::Steps;
+use crate::order::{Deal, Steps};
 use crate::plan::Inner;
 use crate::pool::{BatchBuffer, Fill};
 use crate::ring::{Filled, Shared};
@@ -58,9 +58,9 @@ impl Batches {
         }
     }
 
-    /// These batches of an epoch.
-    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps) -> Self {
-        let mut this = Self::of(Shared::new(loader, epoch, steps));
+    /// These batches of an epoch, which is dealt so ([`crate::plan::Plan::deals`]).
+    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps, deals: Vec<Deal>) -> Self {
+        let mut this = Self::of(Shared::new(loader, epoch, steps, deals));
         let workers = this.workers();
         if workers == 0 || this.shared.loader.plan.read_ahead.consumer_reads {
             this.context = Some(this.shared.loader.take_context());
@@ -75,8 +75,8 @@ impl Batches {
 
     /// An iteration that cannot begin.
     pub(crate) fn start_failed(loader: Arc<Inner>, epoch: u64, error: Error) -> Self {
-        let steps = loader.plan.steps(0);
-        let mut this = Self::of(Shared::new(loader, epoch, steps));
+        let (steps, deals) = (loader.plan.steps(0), loader.plan.deals(&[], 0));
+        let mut this = Self::of(Shared::new(loader, epoch, steps, deals));
         this.start_error = Some(error);
         this
     }
@@ -113,7 +113,7 @@ impl Batches {
     pub fn state(&self) -> LoaderState {
         let Inner { plan, dataset, .. } = &*self.shared.loader;
         let (epoch, position) = self.progress();
-        LoaderState::new(&plan.identity(dataset.store()), epoch, position)
+        LoaderState::new(&plan.identity(dataset.store()), epoch, position, self.shared.deals.clone())
     }
 
     /// The rows that were left out of the batches delivered so far.

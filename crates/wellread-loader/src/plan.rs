@@ -10,7 +10,7 @@ use crate::compiled_transform::ArrayPlan;
 use crate::dataset::Dataset;
 use crate::draw::{Digest, key};
 use crate::item::{ItemContext, Reference};
-use crate::order::{RowOrder, Steps};
+use crate::order::{Deal, RowOrder, Steps, Uneven, follow};
 use crate::pool::{ArrayLayout, BatchMemory, BufferPool};
 use crate::skip::OnError;
 use crate::state::Identity;
@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// The batches of an epoch, counted in rows; each row becomes `crops` images.
     pub(crate) steps: Steps,
+    /// Nodes that have a part of the set each; `None` where ranks divide the whole.
+    pub(crate) nodes: Option<usize>,
     pub(crate) crops: usize,
     pub(crate) on_error: OnError,
     /// What is read ahead, and by how many threads.
@@ -72,6 +74,18 @@ impl Plan {
     /// The batches of an epoch from a position on.
     pub(crate) fn steps(&self, first: usize) -> Steps {
         Steps { first, ..self.steps }
+    }
+
+    /// To whom an epoch is dealt that goes on at a position, after it was dealt to others (to nobody, if it begins here or
+    /// never was): nothing where ranks divide the whole.
+    pub(crate) fn deals(&self, before: &[Deal], first: usize) -> Vec<Deal> {
+        let Some(nodes) = self.nodes else { return vec![] };
+        let Steps { world, batch_size: batch, uneven, .. } = self.steps;
+        let from = |first| Deal { first, world, nodes, batch, pad: uneven == Uneven::Pad };
+        let whole = [from(0)];
+        let before = if before.is_empty() { &whole[..] } else { before };
+        // At its end there is nothing to deal.
+        if first >= self.order.len() { before.to_vec() } else { follow(before, from(first)) }
     }
 
     /// What a saved state has to agree with: the number of rows and some of their names, the order, the seed.

@@ -2,8 +2,10 @@
 //!
 //! The order of an epoch is a function of seed, epoch and position, so the position that was reached is all
 //! there is to know. It counts images of all ranks: another number of workers, of batches ahead, of ranks or another
-//! batch size goes on from the same image.
+//! batch size goes on from the same image. Where nodes have parts of their own, the order is a function of the ranks, nodes and
+//! batch size as well: then these stand in the record, for each time that they changed within the epoch.
 
+use crate::order::{Deal, are_possible};
 use serde::{Deserialize, Serialize};
 use wellread_store::words::counted;
 use wellread_store::{Error, Result};
@@ -23,6 +25,9 @@ pub struct LoaderState {
     /// Fingerprints, in hexadecimal.
     rows: String,
     order: String,
+    /// To whom the epoch was dealt, where nodes have parts of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deals: Vec<Deal>,
 }
 
 /// What a state has to agree with.
@@ -37,10 +42,10 @@ pub(crate) struct Identity {
 impl LoaderState {
     /// Raised when the record changes, and when what a seed means does.
     const VERSION: u32 = 1;
-    /// Longer texts are no states; a state has less than 250 bytes.
+    /// Longer texts are no states; a state has less than 250 bytes, and less than 150 for each deal.
     const MAX_STATE_BYTES: usize = 4096;
 
-    pub(crate) fn new(identity: &Identity, epoch: u64, position: usize) -> Self {
+    pub(crate) fn new(identity: &Identity, epoch: u64, position: usize, deals: Vec<Deal>) -> Self {
         Self {
             version: Self::VERSION,
             seed: identity.seed,
@@ -49,7 +54,13 @@ impl LoaderState {
             images: identity.images as u64,
             rows: format!("{:016x}", identity.rows),
             order: format!("{:016x}", identity.order),
+            deals,
         }
+    }
+
+    /// To whom the epoch was dealt: see [`crate::plan::Plan::deals`].
+    pub(crate) fn deals(&self) -> &[Deal] {
+        &self.deals
     }
 
     /// The epoch.
@@ -95,7 +106,7 @@ impl LoaderState {
 
     /// The position in the epoch, if the state belongs to these images in this order.
     pub(crate) fn check(&self, identity: &Identity, path: &std::path::Path) -> Result<usize> {
-        let own = Self::new(identity, self.epoch, 0);
+        let own = Self::new(identity, self.epoch, 0, vec![]);
         let error = |cause: &dyn std::fmt::Display, hint: &str| Err(Error::new(path, cause).hint(hint));
         if self.version != own.version {
             let [saved, known] = [self.version, own.version];
@@ -113,7 +124,7 @@ impl LoaderState {
         if self.images == own.images && self.order != own.order {
             return error(
                 &"the loader's state was saved with another order or choice of rows",
-                "build the loader with the same order, rows, groups and weights, or begin the epoch anew",
+                "build the loader with the same order, rows, groups, weights and kind of shard, or begin the epoch anew",
             );
         }
         if self.images != own.images {
@@ -123,7 +134,7 @@ impl LoaderState {
                     counted(self.images as usize, "image"),
                     own.images
                 ),
-                "build the loader with the same order, rows, groups and weights, or begin the epoch anew",
+                "build the loader with the same order, rows, groups, weights and kind of shard, or begin the epoch anew",
             );
         }
         if self.seed != own.seed {
@@ -136,6 +147,10 @@ impl LoaderState {
             );
         }
         match usize::try_from(self.position) {
+            Ok(position) if !self.deals.is_empty() && !are_possible(&self.deals, position) => error(
+                &"the loader's state names ranks and nodes that cannot have been",
+                "the record is damaged; begin the epoch anew",
+            ),
             Ok(position) if position <= identity.images => Ok(position),
             _ => error(
                 &format_args!("the loader's state is at image {} of {}", self.position, self.images),
@@ -157,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_state_survives_json_and_is_small() {
-        let state = LoaderState::new(&identity(), u64::MAX - 1, 999);
+        let state = LoaderState::new(&identity(), u64::MAX - 1, 999, vec![]);
         let text = state.to_json();
         assert!(text.len() < 250 && !text.contains('\n'), "{text}");
         let back = LoaderState::from_json(&text).unwrap();
@@ -166,8 +181,30 @@ mod tests {
     }
 
     #[test]
+    fn deals_survive_json_and_damaged_ones_are_refused() {
+        let deal = Deal { first: 0, world: 4, nodes: 2, batch: usize::MAX, pad: true };
+        let deals = (0..16).map(|i| Deal { first: i * 7, ..deal }).collect();
+        let state = LoaderState::new(&identity(), u64::MAX - 1, 999, deals);
+        let text = state.to_json();
+        assert!(text.len() < 250 + 16 * 150, "{text}");
+        let back = LoaderState::from_json(&text).unwrap();
+        assert_eq!(back, state);
+        assert_eq!(back.check(&identity(), Path::new("set")).unwrap(), 999);
+        for (from, to) in
+            [("\"world\":4", "\"world\":0"), ("\"nodes\":2", "\"nodes\":3"), ("\"first\":7,", "\"first\":0,")]
+        {
+            let damaged = LoaderState::from_json(&text.replacen(from, to, 1)).unwrap();
+            let error = damaged.check(&identity(), Path::new("set")).unwrap_err().to_string();
+            assert!(error.contains("cannot have been"), "{error}");
+        }
+        assert!(LoaderState::from_json(&text.replace("\"first\":0", "\"first\":-1")).is_err());
+        // Of an epoch that all ranks divide, nothing is said.
+        assert!(!LoaderState::new(&identity(), 3, 10, vec![]).to_json().contains("deals"));
+    }
+
+    #[test]
     fn states_of_others_are_refused() {
-        let state = LoaderState::new(&identity(), 3, 10);
+        let state = LoaderState::new(&identity(), 3, 10, vec![]);
         let refusal = |identity: Identity| state.check(&identity, Path::new("set")).unwrap_err().to_string();
         assert!(
             refusal(Identity { seed: 1, ..identity() }).contains("with seed 18446744073709551615, and this")
@@ -191,7 +228,7 @@ mod tests {
             assert!(error.starts_with("loader state: not "), "{error}");
         }
         assert!(LoaderState::from_json(&" ".repeat(5000)).unwrap_err().to_string().contains("too long"));
-        let text = LoaderState::new(&identity(), 3, 10).to_json();
+        let text = LoaderState::new(&identity(), 3, 10, vec![]).to_json();
         for end in 0..text.len() {
             assert!(LoaderState::from_json(&text[..end]).is_err());
         }
@@ -201,7 +238,7 @@ mod tests {
         /// A damaged record is refused or stays within the epoch, and never panics.
         #[test]
         fn flipped_bytes_do_no_harm(at in 0usize..200, to in 32u8..127) {
-            let mut text = LoaderState::new(&identity(), 3, 10).to_json().into_bytes();
+            let mut text = LoaderState::new(&identity(), 3, 10, vec![]).to_json().into_bytes();
             let at = at % text.len();
             text[at] = to;
             if let Ok(state) = LoaderState::from_json(std::str::from_utf8(&text).unwrap())

@@ -84,6 +84,13 @@ impl LoaderBuilder {
             return Err(error(&format_args!("there is no rank {rank} of {world}"))
                 .hint("ranks are counted from 0, and there is at least one"));
         }
+        if let Some((nodes, _)) = self.local
+            && world.checked_rem(nodes) != Some(0)
+        {
+            let [ranks, nodes] = [counted(world, "rank"), counted(nodes, "node")];
+            return Err(error(&format_args!("{ranks} on {nodes} are not equally many on each"))
+                .hint("a part for each node needs equally many ranks on each; or let all ranks divide the whole set"));
+        }
         let transforms = self.view_transforms()?;
         let images = self.plan_images(&rows, &transforms)?;
         if matches!(self.on_error, OnError::Raise) {
@@ -92,7 +99,11 @@ impl LoaderBuilder {
         let targets = self.targets.as_ref().map(|targets| self.plan_targets(targets, &rows, &transforms));
         let targets = targets.transpose()?;
         let (row, info) = (images.reference.row, images.reference.info);
-        let order = RowOrder::new(&self.order, rows.clone(), self.dataset.store())?;
+        let store = self.dataset.store();
+        let order = match self.local {
+            None => RowOrder::new(&self.order, rows.clone(), store)?,
+            Some((_, every)) => RowOrder::local(&self.order, rows.clone(), store, every)?,
+        };
         let steps = Steps {
             images: order.len(),
             first: 0,
@@ -201,6 +212,7 @@ impl LoaderBuilder {
             order,
             seed: self.seed,
             steps,
+            nodes: self.local.map(|(nodes, _)| nodes),
             crops: self.crops,
             on_error: self.on_error,
             read_ahead,

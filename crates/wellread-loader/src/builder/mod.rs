@@ -32,6 +32,8 @@ pub struct LoaderBuilder {
     rank: usize,
     world: usize,
     uneven: Uneven,
+    /// Nodes that have a part of the set each, and epochs after which they get others.
+    local: Option<(usize, u64)>,
     on_error: OnError,
     workers: usize,
     prefetch: Option<usize>,
@@ -91,6 +93,7 @@ impl LoaderBuilder {
             rank: 0,
             world: 1,
             uneven: Uneven::default(),
+            local: None,
             on_error: OnError::default(),
             workers: 0,
             prefetch: None,
@@ -158,6 +161,19 @@ impl LoaderBuilder {
     /// among them, which `uneven` decides. The batch size is that of each rank.
     pub fn shard(mut self, rank: usize, world: usize, uneven: Uneven) -> Self {
         (self.rank, self.world, self.uneven) = (rank, world, uneven);
+        self
+    }
+
+    /// The ranks ([`Self::shard`]) are on `nodes` nodes, equally many on each and numbered node by node, and each node has a part
+    /// of the set: neighbouring rows, which its ranks divide, in the order that was chosen. So what a node keeps of the
+    /// set on its disk is of no use to another, and all nodes together need not keep anything twice. Every
+    /// `reshard_every` epochs, unless that is 0, nodes get other parts: row groups, the files of a set of several, or runs of
+    /// rows, in random order. What each rank gets is as even as without this; parts are cut to the row for it.
+    ///
+    /// For sequential and random order and for blocks. With this a batch is not a sample of the whole set but of its
+    /// node's part; the batches of a step of all ranks together are one.
+    pub fn shard_local(mut self, nodes: usize, reshard_every: u64) -> Self {
+        self.local = Some((nodes, reshard_every));
         self
     }
 

@@ -267,7 +267,8 @@ impl Loader {
     ///
     /// The loader may have another number of workers, another `prefetch`, batch size, transform, or number
     /// of ranks: positions count the images of all ranks. With the same batch size and number of ranks the
-    /// batches are those that would have come. With others they are cut anew from the first remaining image on, so
+    /// batches are those that would have come, also where nodes have parts of their own
+    /// ([`shard_local`](crate::LoaderBuilder::shard_local)); other nodes then divide what each node has left. With others they are cut anew from the first remaining image on, so
     /// the last one, and where there are ranks the images that do not divide among them
     /// ([`crate::order::Uneven`]), may be others than in an epoch that was not interrupted.
     ///
@@ -294,7 +295,8 @@ impl Loader {
         let position = state.check(&self.plan().identity(store), store.path())?;
         self.set_epoch(state.epoch().wrapping_add(1));
         let steps = Steps { turn, turns, ..self.plan().steps(position) };
-        Ok(Batches::new(inner, state.epoch(), steps))
+        let deals = self.plan().deals(state.deals(), position);
+        Ok(Batches::new(inner, state.epoch(), steps, deals))
     }
 
     /// The state of an iteration that has come this far ([`Batches::progress`]).
@@ -302,13 +304,36 @@ impl Loader {
     /// # Errors
     /// In a forked process, a set that cannot be opened anew.
     pub fn state_at(&self, epoch: u64, position: usize) -> Result<LoaderState> {
-        let inner = self.inner()?;
-        Ok(LoaderState::new(&self.plan().identity(inner.dataset.store()), epoch, position))
+        self.state_since(None, epoch, position)
+    }
+
+    /// The same of an iteration that has gone on from another state, if it has.
+    ///
+    /// # Errors
+    /// As [`Self::state_at`]; a state that [`Self::resume`] refuses.
+    pub fn state_since(
+        &self,
+        since: Option<&LoaderState>,
+        epoch: u64,
+        position: usize,
+    ) -> Result<LoaderState> {
+        let (inner, plan) = (self.inner()?, self.plan());
+        let store = inner.dataset.store();
+        let identity = plan.identity(store);
+        // The next epoch is dealt anew.
+        let deals = match since.filter(|since| since.epoch() == epoch) {
+            Some(since) => plan.deals(since.deals(), since.check(&identity, store.path())?),
+            None => plan.deals(&[], 0),
+        };
+        Ok(LoaderState::new(&identity, epoch, position, deals))
     }
 
     fn run(&self, epoch: u64, position: usize) -> Batches {
         match self.inner() {
-            Ok(inner) => Batches::new(inner, epoch, self.plan().steps(position)),
+            Ok(inner) => {
+                let plan = self.plan();
+                Batches::new(inner, epoch, plan.steps(position), plan.deals(&[], position))
+            }
             Err(error) => Batches::start_failed(Arc::clone(&self.parent), epoch, error),
         }
     }
@@ -316,7 +341,7 @@ impl Loader {
     /// The dataset's rows in the order in which `epoch` delivers them, to this rank.
     pub fn rows(&self, epoch: u64) -> Vec<usize> {
         let plan = self.plan();
-        let order = EpochOrder::new(&plan.order, plan.seed, epoch);
+        let order = EpochOrder::new(&plan.order, plan.seed, epoch, &plan.deals(&[], 0));
         let positions = (0..plan.steps.len()).flat_map(|batch| plan.steps.positions(batch));
         positions.map(|position| order.row(&plan.order, position)).collect()
     }

@@ -44,7 +44,7 @@ impl OrderQuality {
 
 fn measure(loader: &Loader, epoch: u64, unit: impl Fn(usize) -> usize) -> OrderQuality {
     let plan = loader.plan();
-    let order = EpochOrder::new(&plan.order, plan.seed, epoch);
+    let order = EpochOrder::new(&plan.order, plan.seed, epoch, &plan.deals(&[], 0));
     let steps = plan.steps(0);
     let shuffle = Permutation::new(plan.order.len(), plan.seed ^ 0x5171, epoch);
     let size = steps.positions(0).len();

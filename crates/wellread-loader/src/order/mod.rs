@@ -22,10 +22,15 @@
 //! | [`Order::Mixed`] | every row once, a group's rows near each other | 8 bytes a row |
 //! | [`Order::Weighted`] | draws with replacement | 24 bytes a row |
 //! | [`Order::Balanced`] | classes in equal shares, rows of small ones repeated | 8 bytes a row |
+//!
+//! The first three may be dealt to nodes, each of which then has a part of the rows (`local`). Such an order is a function of
+//! how many ranks and nodes there were, too, up to where the epoch was interrupted (`deal`).
 
 mod balanced;
 mod block;
+mod deal;
 mod grouping;
+mod local;
 mod mixed;
 mod permutation;
 pub mod quality;
@@ -36,12 +41,14 @@ mod weighted;
 use crate::draw::{Digest, key};
 use balanced::{Balanced, BalancedEpoch};
 use grouping::{GroupedEpoch, Groups};
+use local::{Local, LocalEpoch, Within};
 use mixed::MixedEpoch;
 use std::sync::Arc;
 use weighted::Weighted;
 use wellread_store::{Error, Result, Store};
 
 pub use block::BlockPermutation;
+pub(crate) use deal::{Deal, are_possible, follow};
 pub use grouping::Grouping;
 pub use permutation::Permutation;
 pub use quality::OrderQuality;
@@ -102,6 +109,8 @@ pub(crate) struct RowOrder {
     kind: Kind,
     /// Whether a pass over the epoch may have a row more than once.
     repeats: bool,
+    /// What is dealt to nodes, where each has a part of the rows.
+    local: Option<Arc<Local>>,
 }
 
 #[derive(Debug)]
@@ -138,11 +147,28 @@ impl RowOrder {
                 Kind::Balanced(Balanced { classes: Groups::new(by, &rows, store)?, images })
             }
         };
-        let order = Self { kind, repeats };
+        let order = Self { kind, repeats, local: None };
         if order.len() == 0 {
             return error("an epoch of 0 images", "give at least 1");
         }
         Ok(order)
+    }
+
+    /// The same of which each node has a part, dealt anew every `reshard_every` epochs, or never where that is 0.
+    pub(crate) fn local(order: &Order, rows: Rows, store: &dyn Store, reshard_every: u64) -> Result<Self> {
+        let rows = match order {
+            Order::Sequential => rows,
+            Order::Random | Order::Block { .. } => rows.sorted(),
+            Order::Grouped(_) | Order::Mixed { .. } | Order::Weighted { .. } | Order::Balanced { .. } => {
+                let cause = "this order takes rows from anywhere in the set, so nodes cannot have a part of it each \
+                             (shard=\"local\")";
+                return Err(Error::new(store.path(), cause).hint(
+                    "shuffle, or take blocks of neighbouring rows; or let all ranks divide the whole set",
+                ));
+            }
+        };
+        let local = Some(Arc::new(Local::new(&rows, store, reshard_every)));
+        Ok(Self { local, ..Self::new(order, rows, store)? })
     }
 
     /// Tells the times apart that an epoch has the same row: a number that no other position with that row has. It is 0
@@ -198,6 +224,9 @@ impl RowOrder {
                 groups(&mut digest, classes);
             }
         }
+        if let Some(local) = &self.local {
+            local.digest(&mut digest);
+        }
         digest.finish()
     }
 }
@@ -212,10 +241,20 @@ pub(crate) enum EpochOrder {
     Mixed(MixedEpoch),
     Weighted { seed: u64, epoch: u64 },
     Balanced(BalancedEpoch),
+    Local(LocalEpoch),
 }
 
 impl EpochOrder {
-    pub(crate) fn new(order: &RowOrder, seed: u64, epoch: u64) -> Self {
+    /// `deals` says to whom the epoch was dealt so far, where nodes have parts of their own.
+    pub(crate) fn new(order: &RowOrder, seed: u64, epoch: u64, deals: &[Deal]) -> Self {
+        if let Some(local) = &order.local {
+            let within = match &order.kind {
+                Kind::Random(_) => Within::Random,
+                Kind::Block { rows, window, .. } => Within::Block { rows: *rows, window: *window },
+                _ => Within::AsStored,
+            };
+            return Self::Local(LocalEpoch::new(local, within, order.len(), [seed, epoch], deals));
+        }
         match &order.kind {
             Kind::Sequential(_) => Self::Sequential,
             Kind::Random(rows) => Self::Random(Permutation::new(rows.len(), seed, epoch)),
@@ -234,6 +273,10 @@ impl EpochOrder {
         let n = order.len();
         let i = if position < n { position } else { position % n };
         match (&order.kind, self) {
+            (
+                Kind::Sequential(rows) | Kind::Random(rows) | Kind::Block { of: rows, .. },
+                Self::Local(epoch),
+            ) => rows.get(epoch.at(i)),
             (Kind::Sequential(rows), _) => rows.get(i),
             (Kind::Random(rows), Self::Random(permutation)) => rows.get(permutation.at(i)),
             (Kind::Block { of, .. }, Self::Block(permutation)) => of.get(permutation.at(i)),
@@ -247,108 +290,4 @@ impl EpochOrder {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::MemoryStore;
-    use proptest::prelude::*;
-    use wellread_image::{PixelType, Shape};
-
-    /// `n` images of one pixel, named by number.
-    pub(crate) fn numbered(n: usize) -> MemoryStore {
-        let mut store = MemoryStore::new("numbered");
-        for i in 0..n {
-            store.push(i.to_string(), Shape::plane(1, 1), PixelType::U8, vec![0]).unwrap();
-        }
-        store
-    }
-
-    fn orders(n: usize) -> [Order; 5] {
-        let by = Grouping::keys((0..n).map(|i| (i * i % 5).to_string()));
-        [
-            Order::Sequential,
-            Order::Random,
-            Order::Block { rows: 7, window: 3 },
-            Order::Grouped(by.clone()),
-            Order::Mixed { by, window: 2 },
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn every_selected_row_comes_once(n in 1usize..150, step in 1usize..4, seed: u64, epoch in 0u64..4) {
-            let store = numbered(n);
-            let some: Vec<usize> = (0..n).rev().step_by(step).collect();
-            for order in orders(n) {
-                for rows in [Rows::All(n), Rows::Some(some.clone().into())] {
-                    let mut expected: Vec<usize> = (0..rows.len()).map(|i| rows.get(i)).collect();
-                    let order = RowOrder::new(&order, rows, &store).unwrap();
-                    let epoch = EpochOrder::new(&order, seed, epoch);
-                    let mut got: Vec<usize> = (0..order.len()).map(|p| epoch.row(&order, p)).collect();
-                    prop_assert_eq!(epoch.row(&order, order.len()), got[0]);
-                    expected.sort_unstable();
-                    got.sort_unstable();
-                    prop_assert_eq!(got, expected);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn fingerprints_tell_orders_apart() {
-        let store = numbered(30);
-        let print = |order: &Order, rows| RowOrder::new(order, rows, &store).unwrap().fingerprint();
-        let mut all = orders(30).to_vec();
-        all.push(Order::Mixed { by: Grouping::keys((0..30).map(|i| (i * i % 5).to_string())), window: 3 });
-        all.push(Order::Block { rows: 7, window: 4 });
-        all.push(Order::Weighted { weights: vec![1.0; 30].into(), images: None });
-        all.push(Order::Weighted { weights: (0..30).map(f64::from).collect(), images: None });
-        for images in [None, Some(60)] {
-            all.push(Order::Balanced { by: Grouping::keys((0..30).map(|i| (i % 4).to_string())), images });
-        }
-        let prints: Vec<u64> = all.iter().map(|order| print(order, Rows::All(30))).collect();
-        for (i, a) in prints.iter().enumerate() {
-            assert!(prints[i + 1..].iter().all(|b| a != b), "{:?}", all[i]);
-        }
-        assert_eq!(print(&all[1], Rows::All(30)), prints[1]);
-        let selected: Arc<[usize]> = (1..30).collect();
-        assert_ne!(print(&all[1], Rows::Some(selected)), prints[1]);
-    }
-
-    /// A change here changes the order of every user's images, and what saved states mean: then
-    /// `LoaderState`'s version has to rise.
-    #[test]
-    fn orders_stay_what_they_are() {
-        let store = numbered(1000);
-        let by = Grouping::keys((0..1000).map(|i| (i % 20).to_string()));
-        let pinned: [(Order, [usize; 4]); 5] = [
-            (Order::Random, [945, 41, 590, 555]),
-            (Order::Block { rows: 30, window: 4 }, [255, 177, 298, 440]),
-            (Order::Grouped(by.clone()), [8, 28, 48, 996]),
-            (
-                Order::Weighted { weights: (0..1000).map(f64::from).collect(), images: None },
-                [596, 576, 619, 925],
-            ),
-            (Order::Balanced { by, images: None }, [517, 908, 154, 759]),
-        ];
-        let rows = |order| {
-            let order = RowOrder::new(order, Rows::All(1000), &store).unwrap();
-            let epoch = EpochOrder::new(&order, 42, 1);
-            [0, 1, 2, 999].map(|p| epoch.row(&order, p))
-        };
-        let got: Vec<_> = pinned.iter().map(|(order, _)| rows(order)).collect();
-        assert_eq!(got, pinned.map(|(_, rows)| rows));
-    }
-
-    #[test]
-    fn orders_that_make_no_sense_are_refused() {
-        let store = numbered(3);
-        let refusal = |order| RowOrder::new(&order, Rows::All(3), &store).unwrap_err().to_string();
-        assert!(refusal(Order::Block { rows: 0, window: 1 }).contains("blocks of 0 rows"));
-        assert!(refusal(Order::Block { rows: 1, window: 0 }).contains("window of 0 blocks"));
-        assert!(refusal(Order::Mixed { by: Grouping::Position, window: 0 }).contains("window of 0 groups"));
-        let by = Grouping::name_prefix("_");
-        assert!(refusal(Order::Balanced { by, images: Some(0) }).contains("epoch of 0 images"));
-        let columns = refusal(Order::Grouped(Grouping::columns(["Metadata_Well"])));
-        assert!(columns.contains("Metadata_Well"), "{columns}");
-    }
-}
+pub(crate) mod tests;

@@ -27,6 +27,18 @@ impl Rows {
         }
     }
 
+    /// The same rows, as they lie in the set.
+    pub(super) fn sorted(self) -> Self {
+        match self {
+            Self::Some(rows) if !rows.is_sorted() => {
+                let mut sorted = rows.to_vec();
+                sorted.sort_unstable();
+                Self::Some(sorted.into())
+            }
+            rows => rows,
+        }
+    }
+
     /// Whether a row is given more than once.
     pub(super) fn repeat(&self) -> bool {
         match self {

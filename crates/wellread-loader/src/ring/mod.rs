@@ -25,7 +25,7 @@ mod part;
 
 use crate::ahead::Lookahead;
 use crate::item::ItemContext;
-use crate::order::{EpochOrder, Steps};
+use crate::order::{Deal, EpochOrder, Steps};
 use crate::plan::{Inner, Plan};
 use crate::pool::{BatchBuffer, Fill};
 use crate::skip::Failed;
@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) epoch: u64,
     /// Batches are counted from where the iteration begins.
     pub(crate) steps: Steps,
+    /// To whom the epoch is dealt ([`Plan::deals`]).
+    pub(crate) deals: Vec<Deal>,
     /// Their number.
     pub(crate) batches: usize,
     /// Ends reading at the next block.
@@ -103,9 +105,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps) -> Self {
+    pub(crate) fn new(loader: Arc<Inner>, epoch: u64, steps: Steps, deals: Vec<Deal>) -> Self {
         let Plan { order, seed, read_ahead, .. } = &*loader.plan;
-        let order = EpochOrder::new(order, *seed, epoch);
+        let order = EpochOrder::new(order, *seed, epoch, &deals);
         let batches = steps.len();
         let slots = if read_ahead.workers == 0 { 0 } else { read_ahead.prefetch.min(batches) };
         let ring = Ring {
@@ -124,6 +126,7 @@ impl Shared {
             order,
             epoch,
             steps,
+            deals,
             batches,
             stop: Arc::default(),
             ring: Mutex::new(ring),

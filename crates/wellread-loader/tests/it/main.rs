@@ -11,6 +11,7 @@ mod fork;
 mod groups;
 mod hints;
 mod intensities;
+mod nodes;
 mod occurrences;
 mod orders;
 mod outputs;

@@ -1,0 +1,258 @@
+//! Orders of which each node has a part of its own, so that what a node keeps on its disk is of no use to another.
+//!
+//! ```text
+//!  rows by where they lie ──pieces, dealt anew every so many epochs──▶ slots ──a part for each node, shuffled within──▶ positions
+//! ```
+//!
+//! As long as nothing is dealt anew, a node's part is a run of neighbouring rows. Dealt anew, it is a run of pieces in random order:
+//! row groups, the files of a set of several, or as many rows as these would have. Parts are cut to the row, since all ranks
+//! have equally many images: two nodes may share the piece at their border.
+
+use super::block::BlockPermutation;
+use super::deal::{Deal, Stage};
+use super::permutation::Permutation;
+use super::rows::Rows;
+use crate::draw::{Digest, key};
+use std::sync::Arc;
+use wellread_store::{RowHints, Store};
+
+/// Pieces that a set is cut into at least, unless they would have no row, and rows that a piece needs no more than.
+const PIECES: usize = 1024;
+const ENOUGH_ROWS: usize = 1024;
+
+/// What is dealt to nodes.
+#[derive(Debug)]
+pub(super) struct Local {
+    /// Where each piece begins among the rows, and one more for the end; nothing where rows are never dealt anew.
+    starts: Vec<usize>,
+    /// Epochs after which they are; 0 for never.
+    reshard_every: u64,
+}
+
+impl Local {
+    pub(super) fn new(rows: &Rows, store: &dyn Store, reshard_every: u64) -> Self {
+        let starts = if reshard_every == 0 { vec![] } else { pieces(rows, store) };
+        Self { starts, reshard_every }
+    }
+
+    /// What tells it from others, and from orders that all ranks divide.
+    pub(super) fn digest(&self, digest: &mut Digest) {
+        digest.numbers([8, self.reshard_every]);
+        digest.numbers(self.starts.iter().map(|&start| start as u64));
+    }
+}
+
+/// Where each piece begins among the rows, and one more for the end.
+fn pieces(rows: &Rows, store: &dyn Store) -> Vec<usize> {
+    let count = rows.len();
+    let enough = (count / PIECES).clamp(1, ENOUGH_ROWS);
+    let mut starts: Vec<usize> = match rows {
+        Rows::All(_) => borders(store, enough),
+        // Borders in which no row lies are one.
+        Rows::Some(rows) if rows.is_sorted() => borders(store, enough)
+            .into_iter()
+            .map(|border| rows.partition_point(|&row| row < border))
+            .collect(),
+        Rows::Some(_) => (0..count).step_by(enough).collect(),
+    };
+    starts.retain(|&start| start < count);
+    starts.push(0);
+    starts.push(count);
+    starts.sort_unstable();
+    starts.dedup();
+    starts
+}
+
+/// Rows of a store at which pieces begin: of each of its parts, of row groups, or after `enough` rows.
+fn borders(store: &dyn Store, enough: usize) -> Vec<usize> {
+    let parts = store.hints().set_parts();
+    let mut parts: Vec<usize> =
+        parts.iter().flat_map(|part| part.rows.iter().map(|rows| rows.start)).collect();
+    parts.sort_unstable();
+    let mut parts = parts.into_iter().peekable();
+    let (mut borders, mut row) = (vec![], 0);
+    while row < store.len() {
+        borders.push(row);
+        while parts.next_if(|&part| part <= row).is_some() {}
+        let next_part = parts.peek().copied().unwrap_or(usize::MAX);
+        let mut end = row;
+        while end - row < enough && end < store.len().min(next_part) {
+            // Rows whose metadata are read together lie together.
+            let together = store.row_hints(end).map_or(1, RowHints::metadata_rows);
+            let rows = if together > 1 { together } else { enough - (end - row) };
+            end = end.saturating_add(rows);
+        }
+        row = end.min(next_part);
+    }
+    borders
+}
+
+/// How the rows of a node come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Within {
+    AsStored,
+    Random,
+    Block { rows: usize, window: usize },
+}
+
+/// The order of one epoch: position → place among the rows.
+#[derive(Debug)]
+pub(crate) struct LocalEpoch {
+    local: Arc<Local>,
+    /// Where pieces were dealt anew: their order, and the slots at which they end.
+    deck: Option<(Permutation, Vec<usize>)>,
+    /// By the positions that they begin at; the first at 0.
+    stages: Vec<Stage>,
+    within: Within,
+    key: u64,
+}
+
+impl LocalEpoch {
+    /// The order of `images` images as `deals` say; without any, one node has all.
+    pub(super) fn new(
+        local: &Arc<Local>,
+        within: Within,
+        images: usize,
+        [seed, epoch]: [u64; 2],
+        deals: &[Deal],
+    ) -> Self {
+        let alone = [Deal { first: 0, world: 1, nodes: 1, batch: images.max(1), pad: false }];
+        let deals = if deals.is_empty() { &alone[..] } else { deals };
+        let deck = epoch.checked_div(local.reshard_every).filter(|&deal| deal > 0).map(|deal| {
+            let starts = &local.starts;
+            let order = Permutation::keyed(starts.len() - 1, key([seed, deal, 0x6465_636b]));
+            let mut end = 0;
+            let ends = (0..starts.len() - 1).map(|i| {
+                let piece = order.at(i);
+                end += starts[piece + 1] - starts[piece];
+                end
+            });
+            (order, ends.collect())
+        });
+        let stages = deals.iter().map(|deal| Stage::new(deal, images)).collect();
+        Self { local: Arc::clone(local), deck, stages, within, key: key([seed, epoch, 0x006c_6f63_616c]) }
+    }
+
+    /// The place among the rows of a position.
+    pub(super) fn at(&self, position: usize) -> usize {
+        let last = self.stages.partition_point(|stage| stage.first <= position) - 1;
+        let stage = &self.stages[last];
+        let mut slot = self.slot(last, stage.place(position - stage.first));
+        // A slot of what an earlier deal has left is one of that deal.
+        for i in (0..last).rev() {
+            let stage = &self.stages[i];
+            slot = self.slot(i, stage.rest(slot, self.stages[i + 1].first - stage.first));
+        }
+        let Some((order, ends)) = &self.deck else { return slot };
+        let i = ends.partition_point(|&end| end <= slot);
+        self.local.starts[order.at(i) + 1] - (ends[i] - slot)
+    }
+
+    /// The slot of the image that comes `place`-th on a node.
+    fn slot(&self, stage: usize, (node, place): (usize, usize)) -> usize {
+        let part = self.stages[stage].part(node);
+        let own = key([self.key, stage as u64, node as u64]);
+        let within = match self.within {
+            Within::Random => Permutation::keyed(part.len(), own).at(place),
+            Within::Block { rows, window } if stage == 0 => {
+                BlockPermutation::new(part.len(), rows, window, own, 0).at(place)
+            }
+            // What is left of blocks is as near to each other as they were.
+            Within::Block { .. } | Within::AsStored => place,
+        };
+        part.start + within
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::deal::follow;
+    use super::*;
+    use crate::order::tests::numbered;
+    use proptest::prelude::*;
+
+    fn deal() -> impl Strategy<Value = Deal> {
+        (1usize..4, 1usize..4, 1usize..7, any::<bool>()).prop_map(|(nodes, ranks, batch, pad)| Deal {
+            first: 0,
+            world: nodes * ranks,
+            nodes,
+            batch,
+            pad,
+        })
+    }
+
+    fn local(rows: usize, reshard_every: u64) -> Arc<Local> {
+        Arc::new(Local::new(&Rows::All(rows), &numbered(rows), reshard_every))
+    }
+
+    proptest! {
+        /// Whatever was interrupted, and dealt anew to whom: each row once, and what was delivered before stays that.
+        #[test]
+        fn each_row_comes_once(
+            images in 1usize..120, deals in prop::collection::vec((deal(), 0usize..9), 1..5), within in 0usize..3,
+            seed: u64, epoch in 0u64..4, every in 0u64..3,
+        ) {
+            let local = local(images, every);
+            let within = [Within::AsStored, Within::Random, Within::Block { rows: 4, window: 2 }][within];
+            let of = |deals: &[Deal]| -> Vec<usize> {
+                let order = LocalEpoch::new(&local, within, images, [seed, epoch], deals);
+                (0..images).map(|position| order.at(position)).collect()
+            };
+            let (mut chain, mut first): (Vec<Deal>, usize) = (vec![], 0);
+            let mut before: Vec<usize> = vec![];
+            for (deal, steps) in deals {
+                chain = follow(&chain, Deal { first, ..deal });
+                let rows = of(&chain);
+                prop_assert_eq!(&rows[..first], &before[..first]);
+                let mut sorted = rows.clone();
+                sorted.sort_unstable();
+                prop_assert_eq!(sorted, (0..images).collect::<Vec<_>>());
+                first = images.min(first + steps * deal.batch * deal.world);
+                before = rows;
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_has_neighbouring_rows_until_they_are_dealt_anew() {
+        let deal = Deal { first: 0, world: 4, nodes: 2, batch: 5, pad: false };
+        let local = local(200, 2);
+        let of_first = |epoch| {
+            let order = LocalEpoch::new(&local, Within::Random, 200, [7, epoch], &[deal]);
+            // Ranks 0 and 1 have the first ten positions of each step.
+            let mut rows: Vec<usize> = (0..200).filter(|p| p % 20 < 10).map(|p| order.at(p)).collect();
+            let came = rows.clone();
+            rows.sort_unstable();
+            (rows, came)
+        };
+        let (first, again, anew) = (of_first(0), of_first(1), of_first(2));
+        assert_eq!(first.0, (0..100).collect::<Vec<_>>());
+        assert!(
+            first.0 == again.0 && first.1 != again.1 && first.1 != first.0,
+            "another order of the same rows"
+        );
+        assert_ne!(anew.0, first.0);
+        assert_eq!(of_first(3).0, anew.0, "for two epochs");
+    }
+
+    /// Two of four nodes go on: each has what two of them had left.
+    #[test]
+    fn who_goes_on_has_neighbouring_rows_too() {
+        let four = Deal { first: 0, world: 4, nodes: 4, batch: 5, pad: false };
+        let two = Deal { first: 100, world: 2, nodes: 2, batch: 5, pad: false };
+        let order = LocalEpoch::new(&local(200, 0), Within::Random, 200, [7, 0], &[four, two]);
+        for position in 100..200 {
+            assert_eq!(order.at(position) / 100, usize::from(position % 10 >= 5), "position {position}");
+        }
+    }
+
+    #[test]
+    fn pieces_are_of_the_rows_that_were_chosen() {
+        let store = numbered(100);
+        let all: Vec<usize> = (0..=100).collect();
+        assert_eq!(pieces(&Rows::All(100), &store), all);
+        assert_eq!(pieces(&Rows::Some([3, 5, 5, 90].into()), &store), [0, 1, 3, 4]);
+        assert_eq!(pieces(&Rows::Some([9, 5, 7].into()), &store), [0, 1, 2, 3]);
+        assert_eq!(borders(&store, 30), [0, 30, 60, 90]);
+    }
+}
