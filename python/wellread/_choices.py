@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from . import _check, _options, _ranks, _recipes, _rows, _targets
+from . import _check, _nodes, _options, _ranks, _recipes, _rows, _targets
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -28,6 +28,8 @@ class Checked:
     """What the native loader takes."""
     named: _ranks.Ranks | None
     """Rank and number of ranks, where they are given."""
+    by_node: _nodes.Named | None
+    """What is said of nodes, where each has a part of the set."""
     scales_later: bool
     """Whether pixels are scaled where they are moved to."""
     pins: bool
@@ -77,6 +79,7 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
     if named is not None:
         # What is known already contradicts it at once.
         _ranks.now(named)
+    by_node = _nodes.given(given.shard, given.nodes, given.node, given.reshard_every)
     if library == "batch" and (given.transform is not None or given.batch_transform is not None):
         raise ValueError('transform and batch_transform need arrays: as_ must not be "batch"')
     for name, call in (("transform", given.transform), ("batch_transform", given.batch_transform)):
@@ -115,6 +118,8 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
         "rank": 0,
         "world_size": 1,
         "uneven": _check.word("uneven", given.uneven, _options.UNEVEN),
+        "nodes": None,
+        "reshard_every": _check.whole("reshard_every", given.reshard_every, 0, 2**64 - 1),
         "skip": _check.word("on_error", given.on_error, _options.ON_ERROR) == "skip",
         "rows": None if chosen is None else _rows.chosen(name, chosen, len(dataset)),
         "crops_per_image": _check.whole("crops_per_image", given.crops_per_image, 1),
@@ -136,7 +141,7 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
         given.pairing,
         scales_later,
     )
-    return Checked(library, choices, named, scales_later, pins, device, name, wanted)
+    return Checked(library, choices, named, by_node, scales_later, pins, device, name, wanted)
 
 
 def _transform(

@@ -26,6 +26,8 @@ class Core:
         native = loader._native
         self.loader: Any = native
         self.lending: _device.Lending | None = None if loader._lender is None else loader._lender.begin(native)
+        # The state that it goes on from.
+        self.since = state
         self.native: Any = native.run() if state is None else native.resume(state, *(turn or (0, 1)))
         # One of several processes has its last batch before the epoch is over.
         self._ends_with_its_batches = turn is None

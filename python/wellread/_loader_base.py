@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic
 
-from . import _check, _native, _parts, _ranks
+from . import _check, _native, _nodes, _parts, _ranks
 from ._iteration import B_co, Core, Iterator
 from ._targets import Arrangement
 from ._types import Transform
@@ -46,8 +46,9 @@ class LoaderBase(Generic[B_co]):
     _pins: bool
     _scales_later: bool
     _lender: _device.Lender | None
-    # Ranks that were named, and those that a pickled loader had found.
+    # Ranks that were named, and those that a pickled loader had found; what was said of nodes, where each has a part.
     _named: _ranks.Ranks | None
+    _by_node: _nodes.Named | None
     _inherited: _ranks.Inherited | None
     # What the native loader takes, and that loader by its rank and number of ranks.
     _choices: dict[str, Any]
@@ -99,10 +100,11 @@ class LoaderBase(Generic[B_co]):
 
     def _of(self, ranks: _ranks.Ranks) -> _OfRanks:
         made = self._made
+        nodes = None if self._by_node is None else _nodes.now(self._by_node, ranks)
         loader = made.get(ranks)
         if loader is None:
             epoch = self._built.epoch
-            fresh = self._new(self._choices | {"rank": ranks[0], "world_size": ranks[1]})
+            fresh = self._new(self._choices | {"rank": ranks[0], "world_size": ranks[1], "nodes": nodes})
             fresh.set_epoch(epoch)
             # Of several threads that come here at once, all take the first one's.
             loader = made.setdefault(ranks, fresh)
@@ -315,12 +317,16 @@ class LoaderBase(Generic[B_co]):
         if self._ended is not None:
             return dict(self._ended[0])
         core = self._resumed.core if self._resumed is not None else self._latest
-        epoch, position = core.progress() if core is not None else (self._built.epoch, 0)
-        return json.loads(self._built.state(epoch, position))
+        native = self._built
+        if core is None:
+            return json.loads(native.state(native.epoch, 0))
+        # That of the ranks that it was begun with, unless the loader is being closed.
+        return json.loads((native if core.loader is None else core.loader).state(*core.progress(), core.since))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Makes the next iteration go on where :meth:`state_dict` was taken, with exactly the images that were not
-        yet delivered. The number of workers, the batch size, the transform and the number of ranks may be others.
+        yet delivered. The number of workers, the batch size, the transform and the number of ranks and nodes may be
+        others. All ranks load the state of one of them, who all have delivered equally many batches.
 
         Raises:
             TypeError: no dictionary.

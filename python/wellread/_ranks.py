@@ -1,6 +1,7 @@
 """Which share of the images this process delivers: its rank, and the number of ranks.
 
   given        shard=(rank, world_size), a process group, or False       taken as it is
+               rank= and world_size=, also with shard="local"
   found        torch.distributed, jax.distributed, if initialised        all that are must agree, as must RANK …
                what the parent of a worker process has found
                RANK and WORLD_SIZE, or the step that srun has started    what a launcher says of this process
@@ -58,8 +59,10 @@ def given(shard: Any, rank: Any, world_size: Any, sampler: Any) -> Ranks | None:
     if (rank is None) != (world_size is None):
         raise ValueError("rank and world_size must be given together")
     is_auto = isinstance(shard, str)
-    if is_auto and shard != "auto":
-        raise ValueError(f'shard must be "auto", (rank, world_size), a process group or False, not {shard!r}')
+    if is_auto and shard not in ("auto", "local"):
+        raise ValueError(
+            f'shard must be "auto", "local", (rank, world_size), a process group or False, not {shard!r}'
+        )
     if rank is not None:
         if not is_auto:
             raise ValueError("shard and rank with world_size are the same: give one of them")
@@ -67,6 +70,8 @@ def given(shard: Any, rank: Any, world_size: Any, sampler: Any) -> Ranks | None:
     # torch's DistributedSampler has the rows of this rank alone.
     divided = getattr(sampler, "num_replicas", None)
     is_divided = type(divided) is int and divided > 1
+    if is_auto and is_divided and shard == "local":
+        raise ValueError(f'sampler divides the rows among {divided} ranks already: leave it out, or shard="local"')
     if is_auto:
         return ALONE if is_divided else None
     if shard is None or type(shard).__name__ in ("bool", "bool_"):
@@ -114,8 +119,8 @@ def now(named: Ranks | None, inherited: Inherited | None = None) -> Found:
         if named[1] > 1 and not isinstance(named, OfGroup):
             running = _initialised()
             if running is not None and running.ranks != named:
-                raise _wrong(
-                    f"shard is {_words(named)}, and {running.by} says {_words(running.ranks)}",
+                raise wrong(
+                    f"shard is {words(named)}, and {running.by} says {words(running.ranks)}",
                     "leave shard, rank and world_size out; where only some of the processes divide the images, give "
                     "their process group as shard; shard=False delivers all images",
                 )
@@ -144,8 +149,8 @@ def _initialised() -> Found | None:
     found = [running for running in (_of_torch(), _of_jax()) if running is not None]
     if len(found) == 2 and found[0].ranks != found[1].ranks:
         first, second = found
-        raise _wrong(
-            f"{first.by} says {_words(first.ranks)}, and {second.by} says {_words(second.ranks)}",
+        raise wrong(
+            f"{first.by} says {words(first.ranks)}, and {second.by} says {words(second.ranks)}",
             "start both with the same processes, or give shard=False and the rows of this process",
         )
     return found[0] if found else None
@@ -159,8 +164,8 @@ def _compare(running: Found, variables: Mapping[str, str]) -> None:
         # What runs is known without it.
         return
     if launched is not None and launched.ranks[1] > 1 and not _fit(running.ranks, launched.ranks):
-        raise _wrong(
-            f"{running.by} says {_words(running.ranks)}, and RANK and WORLD_SIZE say {_words(launched.ranks)}",
+        raise wrong(
+            f"{running.by} says {words(running.ranks)}, and RANK and WORLD_SIZE say {words(launched.ranks)}",
             "unset RANK and WORLD_SIZE if they are left from something else, or give shard",
         )
 
@@ -191,7 +196,7 @@ def _of_jax() -> Found | None:
         return None
     ranks = getattr(state, "process_id", None), getattr(state, "num_processes", None)
     if not all(isinstance(number, int) for number in ranks):
-        raise _wrong(
+        raise wrong(
             "jax.distributed is initialised, and this JAX does not tell its ranks before a backend is started",
             "give shard=(jax.process_index(), jax.process_count()), or shard=False",
         )
@@ -221,8 +226,8 @@ def of_environment(variables: Mapping[str, str]) -> Found:
     step = _of_slurm(variables)
     # Another launcher in each task starts several ranks.
     if step.ranks[1] > 1 and not _fit(launched.ranks, step.ranks):
-        raise _wrong(
-            f"RANK and WORLD_SIZE say {_words(launched.ranks)}, and the step of Slurm says {_words(step.ranks)}",
+        raise wrong(
+            f"RANK and WORLD_SIZE say {words(launched.ranks)}, and the step of Slurm says {words(step.ranks)}",
             "unset RANK and WORLD_SIZE if they are left from something else, initialise torch.distributed before "
             "the first batch, or give shard",
         )
@@ -230,16 +235,16 @@ def of_environment(variables: Mapping[str, str]) -> Found:
 
 
 def _of_launcher(variables: Mapping[str, str]) -> Found | None:
-    rank, world_size = (_number(variables, name) for name in ("RANK", "WORLD_SIZE"))
+    rank, world_size = (number(variables, name) for name in ("RANK", "WORLD_SIZE"))
     if rank is None:
         # Lightning tells the processes that it starts their LOCAL_RANK, and initialises torch.distributed.
         if world_size is None or world_size == 1 or variables.get("LOCAL_RANK"):
             return None
-        raise _wrong(f"WORLD_SIZE is {world_size}, and RANK is not set", "set both, or give shard=False")
+        raise wrong(f"WORLD_SIZE is {world_size}, and RANK is not set", "set both, or give shard=False")
     if world_size is None:
-        raise _wrong(f"RANK is {rank}, and WORLD_SIZE is not set", "set both, or give shard=False")
+        raise wrong(f"RANK is {rank}, and WORLD_SIZE is not set", "set both, or give shard=False")
     if not 0 <= rank < world_size <= MOST:
-        raise _wrong(
+        raise wrong(
             f"RANK is {rank}, and WORLD_SIZE is {world_size}", "ranks count from 0: set both, or give shard=False"
         )
     return _told((rank, world_size), "RANK and WORLD_SIZE")
@@ -248,14 +253,14 @@ def _of_launcher(variables: Mapping[str, str]) -> Found | None:
 def _of_slurm(variables: Mapping[str, str]) -> Found:
     """The tasks of the step that this process is one of. A process that srun has not started is the only one of its
     program, whatever number of tasks the job was given."""
-    rank, tasks = (_number(variables, name) for name in ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
-    of_job = _number(variables, "SLURM_NTASKS")
-    step = _number(variables, "SLURM_STEP_ID")
+    rank, tasks = (number(variables, name) for name in ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
+    of_job = number(variables, "SLURM_NTASKS")
+    step = number(variables, "SLURM_STEP_ID")
     is_special = step is not None and step >= _SPECIAL_STEPS
     if tasks is None and step is not None:
         tasks = of_job
     if tasks is None and rank:
-        raise _wrong(
+        raise wrong(
             f"SLURM_PROCID is {rank}, and SLURM_STEP_NUM_TASKS is not set, so that the number of ranks is not known",
             "hand on both to this process, or give shard",
         )
@@ -270,7 +275,7 @@ def _of_slurm(variables: Mapping[str, str]) -> Found:
         return Found(ALONE, "Slurm")
     if rank is None or not 0 <= rank < tasks <= MOST:
         said = "not set" if rank is None else rank
-        raise _wrong(
+        raise wrong(
             f"SLURM_STEP_NUM_TASKS is {tasks}, and SLURM_PROCID is {said}",
             "hand on both to this process, or give shard",
         )
@@ -281,25 +286,28 @@ def _told(ranks: Ranks, by: str) -> Found:
     if ranks[1] == 1:
         return Found(ranks, by)
     notice = (
-        f"wellread: {_words(ranks)} by {by}: this process delivers its part of the images; shard=False delivers all"
+        f"wellread: {words(ranks)} by {by}: this process delivers its part of the images; shard=False delivers all"
     )
     return Found(ranks, by, notice)
 
 
-def _number(variables: Mapping[str, str], name: str) -> int | None:
+def number(variables: Mapping[str, str], name: str) -> int | None:
+    """The whole number that a variable is, if it is set."""
     text = variables.get(name, "").strip()
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise _wrong(f"{name} is {text!r}, which is no whole number", "set it right, or give shard=False")
+        raise wrong(f"{name} is {text!r}, which is no whole number", "set it right, or give shard=False")
     return int(text)
 
 
-def _wrong(cause: str, hint: str) -> ChoiceError:
+def wrong(cause: str, hint: str) -> ChoiceError:
+    """What to raise where what is known contradicts itself."""
     return ChoiceError(f"{cause} (hint: {hint})", hint=hint)
 
 
-def _words(ranks: Ranks) -> str:
+def words(ranks: Ranks) -> str:
+    """Ranks as people say it."""
     return f"rank {ranks[0]} of {ranks[1]}"
 
 

@@ -49,7 +49,7 @@ class ProcessGroup(Protocol):
     def size(self) -> int: ...
 
 
-Shard = Union[Literal["auto", False], tuple[int, int], ProcessGroup, None]  # noqa: UP007
+Shard = Union[Literal["auto", "local", False], tuple[int, int], ProcessGroup, None]  # noqa: UP007
 
 
 class ArrowStream(Protocol):
@@ -182,6 +182,9 @@ class OrderChoices(TypedDict, total=False):
     shard: Shard
     rank: int | None
     world_size: int | None
+    nodes: int | None
+    node: int | None
+    reshard_every: int
     uneven: Uneven
     drop_last: bool
     epoch: int

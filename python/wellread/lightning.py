@@ -157,6 +157,10 @@ class WellreadDataModule(pl.LightningDataModule):
         choices = {"shuffle": True, **self._choices, **self._train_choices}
         if self.trainer is not None and not {"shard", "rank", "world_size"}.intersection(choices):
             choices["shard"] = self._ranks()
+        elif self.trainer is not None and choices.get("shard") == "local":
+            rank, ranks = self._ranks()
+            nodes = self.trainer.num_nodes
+            choices = {"rank": rank, "world_size": ranks, "nodes": nodes, "node": self.trainer.node_rank, **choices}
         if any(name in choices and choices[name] is not None for name in ("order", "weights")):
             choices["shuffle"] = False
         self._train = DataLoader(self.dataset, self._batch_size, rows=rows, **choices)

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from . import _choices, _native, _parts, _ranks, _targets
+from . import _choices, _native, _nodes, _parts, _ranks, _targets
 from ._iteration import B_co
 from ._loader_base import LoaderBase
 from ._types import (
@@ -123,8 +123,15 @@ class DataLoader(LoaderBase[B_co]):
             one is initialised, else ``RANK`` and ``WORLD_SIZE``, else those of the step that Slurm's srun started,
             else all images. (rank, world_size), or a process group of torch, names it; False, or None, delivers all
             images to every process. With a ``sampler`` that divides rows itself (torch's DistributedSampler) "auto"
-            divides no further.
-        rank, world_size: the same as shard=(rank, world_size).
+            divides no further. "local" finds the ranks as "auto" does, and each node gets a part of the set: rows that
+            lie beside each other, which its ranks divide among them, so that its disk cache holds that part only.
+            Without ``order`` and ``shuffle``, with shuffle=True and order="block".
+        rank, world_size: the same as shard=(rank, world_size); with shard="local", the ranks.
+        nodes, node: for shard="local": the number of nodes, and which of them this process is on. Unless given,
+            ``LOCAL_WORLD_SIZE`` and ``GROUP_RANK`` or ``NODE_RANK`` tell them, which launchers set, or ``SLURM_NNODES``
+            and ``SLURM_NODEID``. Ranks are numbered node by node, equally many on each; what contradicts that, or
+            itself, is an error.
+        reshard_every: for shard="local": after so many epochs nodes get other parts; 0 for never.
         uneven: "drop" leaves out what does not divide among the ranks, "pad" repeats some images.
         drop_last: leaves out a last batch that is not full.
         prefetch: batches read ahead at most; twice the number of workers, and 4 at least, unless given.
@@ -320,6 +327,9 @@ class DataLoader(LoaderBase[B_co]):
         shard: Shard = "auto",
         rank: int | None = None,
         world_size: int | None = None,
+        nodes: int | None = None,
+        node: int | None = None,
+        reshard_every: int = 0,
         uneven: Uneven = "drop",
         drop_last: bool = False,
         prefetch: int | None = None,
@@ -352,10 +362,11 @@ class DataLoader(LoaderBase[B_co]):
             raise TypeError(f"targets must be a wellread.Dataset or a path, not {type(targets).__name__}")
         self._targets = targets
         asked = _choices.checked(self._arguments, dataset)
-        self._as, self._named = asked.library, asked.named
+        self._as, self._named, self._by_node = asked.library, asked.named, asked.by_node
         self._pins, self._scales_later = asked.pins, asked.scales_later
         self._inherited = None
-        self._arguments |= {"shard": self._named or "auto", "rank": None, "world_size": None}
+        if self._by_node is None:
+            self._arguments |= {"shard": self._named or "auto", "rank": None, "world_size": None}
         choices, wanted = asked.native, asked.views
         self._lender = None
         if self._pins:
@@ -366,6 +377,9 @@ class DataLoader(LoaderBase[B_co]):
         # Ranks that are found are those of the first iteration: what is wrong with them is told there.
         ranks = self._named or _ranks.ALONE
         self._choices = choices | {"rank": ranks[0], "world_size": ranks[1]}
+        if self._by_node is not None:
+            # Ranks that are not known yet may be on any nodes.
+            self._choices["nodes"] = 1 if self._named is None else _nodes.now(self._by_node, ranks)
         self._made = {(ranks[0], ranks[1]): self._new(self._choices)}
         if self._scales_later and self._built.has_mask:
             raise ValueError('scale="device" would scale the mask of cells too: scale on the host, or leave it out')

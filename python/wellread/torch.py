@@ -252,11 +252,12 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         # What the next iteration begins with, and where the latest one is.
         self._epochs = Epochs(self._whole.epoch)
         self._place: tuple[int, int] | None = None
+        self._since: str | None = None
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch that the next iteration runs."""
         self._epochs.set(_check.whole("epoch", epoch, 0, 2**64 - 2))
-        self._place = None
+        self._place = self._since = None
 
     def state_dict(self) -> dict[str, Any]:
         """Where the iteration begun last is, after the item delivered last: a small dictionary. In a worker process,
@@ -272,7 +273,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             epoch, resumed = running
             return self._state(epoch, 0) if resumed is None else dict(resumed)
         epoch, resumed = self._epochs.next()
-        return dict(resumed) if resumed is not None else self._state(*(self._place or (epoch, 0)))
+        return dict(resumed) if resumed is not None else self._state(*(self._place or (epoch, 0)), self._since)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Makes the next iteration go on where :meth:`state_dict` was taken, without reading what came before. With
@@ -295,14 +296,16 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             raise ValueError("state_dict must be what state_dict() returned") from None
         self._epochs.set(state_dict["epoch"], dict(state_dict))
 
-    def _state(self, epoch: int, position: int) -> dict[str, Any]:
-        return json.loads(self._whole._built.state(epoch, position))
+    def _state(self, epoch: int, position: int, since: str | None = None) -> dict[str, Any]:
+        return json.loads(self._whole._built.state(epoch, position, since))
 
     def _begin(self) -> dict[str, Any]:
         """The state that an iteration begins with."""
         epoch, resumed = self._epochs.begin()
         state = resumed or self._state(epoch, 0)
         self._place = (state["epoch"], state["position"])
+        # To whom an epoch was dealt, it is still dealt after an interruption.
+        self._since = json.dumps(state) if "deals" in state else None
         return state
 
     def __len__(self) -> int:

@@ -26,6 +26,9 @@ pub(crate) struct Choices {
     rank: usize,
     world_size: usize,
     uneven: String,
+    /// Nodes that have a part of the set each, and epochs after which they get others.
+    nodes: Option<usize>,
+    reshard_every: u64,
     skip: bool,
     rows: Option<Vec<usize>>,
     crops_per_image: usize,
@@ -192,6 +195,9 @@ impl Choices {
         }
         if let Some(rows) = self.rows {
             builder = builder.rows(rows);
+        }
+        if let Some(nodes) = self.nodes {
+            builder = builder.shard_local(nodes, self.reshard_every);
         }
         if let Some(prefetch) = self.prefetch {
             builder = builder.prefetch(prefetch);

@@ -188,9 +188,20 @@ impl Loader {
         Ok(Batches::new(begun, self))
     }
 
-    /// The state of an iteration that has come this far ([`Batches::progress`]), as JSON.
-    fn state(&self, py: Python<'_>, epoch: u64, position: usize) -> PyResult<String> {
-        detached(py, Activity::Reading, || self.loader.state_at(epoch, position).map(|state| state.to_json()))
+    /// The state of an iteration that has come this far ([`Batches::progress`]), as JSON; of one that has gone on from
+    /// another state, `since` is that.
+    #[pyo3(signature = (epoch, position, since=None))]
+    fn state(
+        &self,
+        py: Python<'_>,
+        epoch: u64,
+        position: usize,
+        since: Option<&str>,
+    ) -> PyResult<String> {
+        detached(py, Activity::Reading, || {
+            let since = since.map(LoaderState::from_json).transpose()?;
+            self.loader.state_since(since.as_ref(), epoch, position).map(|state| state.to_json())
+        })
     }
 
     /// Goes on from a state of [`Self::state`]: one of several processes that take turns.
