@@ -12,7 +12,7 @@ import pytest
 
 # What a launcher of jobs, a hook of git, a terminal or a task that these tests run in has set for its own programs.
 NOT_OURS = re.compile(
-    "SLURM_.*|TORCHELASTIC_.*|(LOCAL_|GROUP_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)"
+    "SLURM_.*|TORCHELASTIC_.*|(LOCAL_|GROUP_|NODE_)?RANK|(LOCAL_|GROUP_)?WORLD_SIZE|MASTER_(ADDR|PORT)"
     "|GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX)|CLICOLOR_FORCE|FORCE_COLOR|WELLREAD_(PHASES|TASK|PYTHON)"
 )
 

@@ -1,0 +1,65 @@
+"""Train on several machines with Ray Train: Ray starts the ranks, and tells each its rank and node.
+
+    python train_ray.py set/images.parquet --workers 4
+
+on a machine of a running cluster (``RAY_ADDRESS``), or alone, where Ray starts itself. ``pip install "ray[train]"``.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import ray
+import ray.train
+import ray.train.torch
+import torch
+import wellread
+from torch import nn
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("images", help="a set of images with two channels, at a path that all nodes have")
+parser.add_argument("--workers", type=int, default=2, help="ranks, equally many on each node")
+parser.add_argument("--epochs", type=int, default=2)
+parser.add_argument("--log", type=Path, metavar="FOLDER", help="where each rank writes down the rows that it had")
+
+
+def train(config):
+    """What each rank runs."""
+    rank = ray.train.get_context().get_world_rank()
+    loader = wellread.DataLoader(
+        config["images"], 4, shuffle=True, seed=42, num_workers=1, as_="torch", scale=(0, 4000), shard="local",
+        indices=True,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    # The model learns the second channel of each image from the first.
+    model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 1, 3, padding=1))
+    model = ray.train.torch.prepare_model(model)
+    device = ray.train.torch.get_device()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    seen = {}
+    for epoch in range(config["epochs"]):
+        for pixels, rows in loader:
+            pixels = pixels.to(device)
+            loss = nn.functional.mse_loss(model(pixels[:, :1]), pixels[:, 1:])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            seen.setdefault(epoch, []).extend(rows.tolist())
+        ray.train.report({"loss": loss.item()})
+    if config["log"]:
+        (Path(config["log"]) / f"{rank}.json").write_text(json.dumps(seen))
+
+
+if __name__ == "__main__":
+    options = parser.parse_args()
+    trainer = ray.train.torch.TorchTrainer(
+        train,
+        train_loop_config={
+            "images": str(Path(options.images).resolve()),
+            "epochs": options.epochs,
+            "log": None if options.log is None else str(options.log.resolve()),
+        },
+        scaling_config=ray.train.ScalingConfig(num_workers=options.workers, use_gpu=torch.cuda.is_available()),
+    )
+    result = trainer.fit()
+    print(f"loss {result.metrics['loss']:.4f}")
