@@ -1,4 +1,4 @@
-r"""Train on several machines with Lightning: its ranks and nodes are the trainer's, and its checkpoints have the place.
+r"""Train on several machines with Lightning: ranks and nodes are its trainer's, its checkpoints have the place.
 
 On one machine, which starts a process for each device:
 

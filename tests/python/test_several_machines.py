@@ -1,7 +1,7 @@
 """Training on several machines: each node has a part of the set, and a job goes on with other nodes.
 
-Machines are processes of this one: two agents of torchrun with two ranks each, over gloo. Rows are those that ranks say
-they had.
+Machines are processes of this one: two agents of torchrun with two ranks each, over gloo. Rows are those that ranks
+say they had.
 """
 
 import importlib.util
@@ -125,7 +125,7 @@ def test_lightning_s_ranks_are_on_its_trainer_s_nodes(parquet, tmp_path):
     (said,) = run_all([command], tmp_path)
     assert re.search(r"validation loss: \d", said), said
     ranks = [json.loads((log / f"{rank}.json").read_text()) for rank in range(2)]
-    train = ranks[0]["train"]
+    train = sorted(ranks[0]["train"])
     for epoch in ("0", "1"):
         seen = [rank["seen"][epoch] for rank in ranks]
         assert len(seen[0]) == len(seen[1]) == len(train) // 2
@@ -136,7 +136,7 @@ def test_lightning_s_ranks_are_on_its_trainer_s_nodes(parquet, tmp_path):
 def test_lightning_on_two_nodes(parquet, tmp_path):
     options = ("--nodes", 2, "--devices", 1, "--epochs", 1)
     ranks = torchrun(tmp_path, 2, 1, EXAMPLES / "train_lightning.py", parquet, *options)
-    seen, train = [sorted(rank["seen"]["0"]) for rank in ranks], ranks[0]["train"]
+    seen, train = [sorted(rank["seen"]["0"]) for rank in ranks], sorted(ranks[0]["train"])
     half = len(train) // 2
     assert seen[0] == train[:half]
     # One may be left out.
@@ -254,7 +254,9 @@ def test_nodes_have_neighbouring_rows(parquet):
 
 
 @pytest.mark.parametrize("choices", [{}, {"shuffle": True, "reshard_every": 1}, {"order": "block", "block": (4, 2)}])
-@pytest.mark.parametrize(("before", "after"), [((4, 2), (2, 1)), ((2, 2), (4, 4)), ((3, 1), (2, 2)), ((1, 1), (4, 2))])
+@pytest.mark.parametrize(
+    ("before", "after"), [((4, 2), (2, 1)), ((2, 2), (4, 4)), ((3, 1), (2, 2)), ((1, 1), (4, 2))]
+)
 def test_an_epoch_goes_on_with_other_nodes(parquet, before, after, choices):
     """Every row once over three runs, but for fewer than there are ranks, which do not divide."""
     seen, state = [], None

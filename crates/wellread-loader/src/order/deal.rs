@@ -174,7 +174,7 @@ mod tests {
                 end = part.end;
                 // As even as ranks are, but for what is left out or padded.
                 let even = images / deal.nodes;
-                prop_assert!(part.len().abs_diff(even) <= 2 * deal.world, "{:?} of {}", part, images);
+                prop_assert!(part.len().abs_diff(even) <= 2 * deal.world, "{part:?} of {images}");
             }
             prop_assert_eq!(end, images);
             let mut counts = vec![0; deal.nodes];

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! As long as nothing is dealt anew, a node's part is a run of neighbouring rows. Dealt anew, it is a run of pieces in random order:
-//! row groups, the files of a set of several, or as many rows as these would have. Parts are cut to the row, since all ranks
+//! row groups, the files of a set of several, or runs of rows; large ones are cut. Parts are cut to the row, since all ranks
 //! have equally many images: two nodes may share the piece at their border.
 
 use super::block::BlockPermutation;
@@ -16,9 +16,11 @@ use crate::draw::{Digest, key};
 use std::sync::Arc;
 use wellread_store::{RowHints, Store};
 
-/// Pieces that a set is cut into at least, unless they would have no row, and rows that a piece needs no more than.
+/// Pieces where nothing says where rows lie: so many, unless they would have more than enough rows. No piece is larger than one of
+/// the fewest.
 const PIECES: usize = 1024;
 const ENOUGH_ROWS: usize = 1024;
+const FEWEST_PIECES: usize = 64;
 
 /// What is dealt to nodes.
 #[derive(Debug)]
@@ -60,7 +62,10 @@ fn pieces(rows: &Rows, store: &dyn Store) -> Vec<usize> {
     starts.push(count);
     starts.sort_unstable();
     starts.dedup();
-    starts
+    // Larger ones are cut, so that there is something to deal.
+    let most = count.div_ceil(FEWEST_PIECES).max(1);
+    let cuts = starts.windows(2).flat_map(|piece| (piece[0]..piece[1]).step_by(most));
+    cuts.chain([count]).collect()
 }
 
 /// Rows of a store at which pieces begin: of each of its parts, of row groups, or after `enough` rows.
@@ -254,5 +259,6 @@ mod tests {
         assert_eq!(pieces(&Rows::Some([3, 5, 5, 90].into()), &store), [0, 1, 3, 4]);
         assert_eq!(pieces(&Rows::Some([9, 5, 7].into()), &store), [0, 1, 2, 3]);
         assert_eq!(borders(&store, 30), [0, 30, 60, 90]);
+        assert_eq!(pieces(&Rows::All(200), &numbered(200)).len(), 201);
     }
 }
