@@ -157,8 +157,7 @@ impl Loader {
         (traffic.read, traffic.used)
     }
 
-    /// Bytes of files read so far, bytes of stored pixels used of them and, of a set behind a network, requests, bytes received and
-    /// seconds waited.
+    /// [`Self::traffic`] and, of a set behind a network, requests, bytes received and seconds waited.
     #[allow(clippy::type_complexity)]
     fn stats(&self, py: Python<'_>) -> (u64, u64, Option<(u64, u64, f64)>) {
         let stats = py.detach(|| self.loader.stats());
@@ -188,20 +187,12 @@ impl Loader {
         Ok(Batches::new(begun, self))
     }
 
-    /// The state of an iteration that has come this far ([`Batches::progress`]), as JSON; of one that has gone on from
-    /// another state, `since` is that.
+    /// The state of an iteration that has come this far ([`Batches::progress`]), having gone on from `since`, as JSON.
     #[pyo3(signature = (epoch, position, since=None))]
-    fn state(
-        &self,
-        py: Python<'_>,
-        epoch: u64,
-        position: usize,
-        since: Option<&str>,
-    ) -> PyResult<String> {
-        detached(py, Activity::Reading, || {
-            let since = since.map(LoaderState::from_json).transpose()?;
-            self.loader.state_since(since.as_ref(), epoch, position).map(|state| state.to_json())
-        })
+    fn state(&self, py: Python<'_>, epoch: u64, position: usize, since: Option<&str>) -> PyResult<String> {
+        let since = || since.map(LoaderState::from_json).transpose();
+        let state = || self.loader.state_since(since()?.as_ref(), epoch, position);
+        detached(py, Activity::Reading, || state().map(|state| state.to_json()))
     }
 
     /// Goes on from a state of [`Self::state`]: one of several processes that take turns.
@@ -355,8 +346,7 @@ impl Batches {
     }
 
     /// The next batch as what `from_dlpack` makes of a capsule over its memory; None at the end. For a library that takes
-    /// capsules, in one call instead of three; of several arrays the first. Raises ValueError where memory was lent, whose owner
-    /// has to hear of it.
+    /// capsules, in one call instead of three; of several arrays the first. Raises ValueError where memory was lent.
     fn next_from<'py>(
         &self,
         py: Python<'py>,
