@@ -110,7 +110,7 @@ def _claims(variables: Mapping[str, str], ranks: _ranks.Ranks) -> list[_Claim]:
             raise _ranks.wrong(
                 f'shard="local": LOCAL_WORLD_SIZE is {of_node}, and {ranks[1]} ranks are not equally many on each node '
                 "then",
-                'start equally many ranks on each node, unset LOCAL_WORLD_SIZE if it is left from something else, or '
+                "start equally many ranks on each node, unset LOCAL_WORLD_SIZE if it is left from something else, or "
                 'give shard="auto"',
             )
         claims.append(_Claim("LOCAL_WORLD_SIZE", ranks[1] // of_node, None))
