@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from plate_loaders import LOADERS, Wellread
 from plate_sets import Plate
-from runs import memory
+from runs import find_memory, memory
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,7 @@ def measure(job):
     make, workers, _ = LOADERS[job.loader]
     expected = np.load(job.expected).tolist() if job.expected else None
     drawn = random.Random(f"{job.loader} {job.path} {job.seed}")
+    find_memory()
     before = memory()
     begin = time.perf_counter()
     source = make(job, job.threads if workers else 0)
