@@ -430,7 +430,7 @@ def _with_columns(images: Dataset, table: Any, on: list[str], unmatched: str) ->
     dataset._native, dataset._left_out, dataset._elsewhere = images._native.with_columns(
         table.__arrow_c_stream__(), on, unmatched == "null"
     )
-    dataset._length = len(dataset._native)
+    dataset._length, dataset._model = len(dataset._native), images._model
     return dataset
 
 
@@ -452,6 +452,8 @@ def _concat(datasets: list[Dataset]) -> Dataset:
     dataset._made = (_concat, (datasets,))
     native = _native.Dataset.concat([one._native for one in datasets])
     dataset._path, dataset._native, dataset._length = native.path, native, len(native)
+    if not dataset._length:
+        dataset._model = next((one._model for one in datasets if one._model is not None), None)
     return dataset
 
 
