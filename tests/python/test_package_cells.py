@@ -287,7 +287,10 @@ def test_what_is_wrong_is_said(sites, tmp_path):
     assert "which image a cell is of" in refusal("x,y\n1,2\n")
     said = refusal("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1,,2\nP9,1,2\n")
     assert "2 of 3 cells cannot be cut out" in said and "row 2 (image P9)" in said
-    assert "edge pad" in refusal("image,x,y\nP1_A00_s1,1,2\n", size=80)
+    # Options are called as they are here, not as those of the command.
+    assert 'leave them out: unmatched="skip"; or check the columns that tell the image (by=)' in said
+    assert "--" not in said
+    assert 'edge="pad"' in refusal("image,x,y\nP1_A00_s1,1,2\n", size=80)
     assert "line 3" in refusal("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1\n", wr.Error)
     path.write_text("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1,,2\nP9,1,2\n")
     cells = ds.cells(path, size=8, unmatched="skip")
