@@ -219,6 +219,7 @@ pub(crate) struct CellChoice {
     unmatched: String,
     mask: String,
     masks: Option<PathBuf>,
+    label_masks: bool,
     label: Option<String>,
 }
 
@@ -238,6 +239,7 @@ impl CellChoice {
             size: self.size,
             by: self.by,
             masks: self.masks,
+            label_masks: self.label_masks,
             label: self.label,
         })
     }

@@ -127,7 +127,7 @@ impl Cells {
         options: &CellOptions,
         masks: Option<&dyn Store>,
     ) -> Result<Self> {
-        let (table, image) = centroids::table(images, labels.0, &options.by)?;
+        let (table, image) = centroids::table(images, labels.0, &options.by, options.label_masks)?;
         let placement = Placement::of(&table, image, None, &CellOptions::default())?;
         let sets = LabelSets { masks, labels: Some(labels) };
         Self::masked(images, table, &placement, options, &sets)
@@ -139,6 +139,14 @@ impl Cells {
         options: &CellOptions,
         masks: Option<&dyn Store>,
     ) -> Result<Self> {
+        if options.label_masks && options.masks.is_none() && masks.is_none() {
+            let cause = "is a table of cells, and no binary masks were given whose pieces could be numbered";
+            return Err(Error::new(&table.path, cause).choice().hint(format_args!(
+                "give the masks ({}), or leave {} out",
+                option("cells.masks"),
+                option_as("cells.label_masks", "true")
+            )));
+        }
         let by = By::of(images, &table, options)?;
         let keys = (!by.columns().is_empty()).then(|| table.read(by.columns())).transpose()?;
         let none = || RecordBatch::new_empty(std::sync::Arc::new(arrow_schema::Schema::empty()));

@@ -26,6 +26,8 @@ pub(super) struct MaskRows {
     pub path: PathBuf,
     /// For each image the row of its label image, where there is one.
     pub rows: Vec<Option<usize>>,
+    /// Whether they are binary masks, whose components are their labels.
+    pub are_binary: bool,
     /// Whether a crop without a pixel of its cell is an error. Of cells that are the labels themselves none can be missing.
     pub has_to_be_seen: bool,
 }
@@ -111,7 +113,8 @@ impl MaskRows {
             }
         }
         let has_to_be_seen = options.unmatched == Unmatched::Error && !are_labels;
-        Ok(Self { mask: options.mask, path: path.to_owned(), rows, has_to_be_seen })
+        let are_binary = options.label_masks;
+        Ok(Self { mask: options.mask, path: path.to_owned(), rows, are_binary, has_to_be_seen })
     }
 }
 

@@ -191,10 +191,8 @@ pub(super) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Option
         Ok(store) => store,
         Err(error) if error.is_choice() => return Ok(None),
         Err(error) => {
-            return Err(error.hint(format_args!(
-                "{} reads the folder without the table",
-                option_as("layout", "files")
-            )));
+            return Err(error
+                .hint(format_args!("{} reads the folder without the table", option_as("layout", "files"))));
         }
     };
     let whole = |path: &Path| place::absolute(path).unwrap_or_else(|_| path.to_owned());
