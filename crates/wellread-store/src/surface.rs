@@ -57,7 +57,7 @@ pub fn option(path: &'static str) -> NamedOption<'static> {
 /// use wellread_store::surface::option_as;
 /// assert_eq!(option_as("cells.unmatched", "skip").to_string(), "unmatched skip");
 /// ```
-pub fn option_as<'a>(path: &'static str, value: &'a str) -> NamedOption<'a> {
+pub fn option_as(path: &'static str, value: &str) -> NamedOption<'_> {
     NamedOption { path, value: Some(value) }
 }
 
