@@ -1,6 +1,9 @@
 //! Round trips, damage, and starts in the middle.
 
+mod packed_codes;
+
 use super::*;
+use packed_codes::Codes;
 use proptest::prelude::*;
 
 fn round_trip(data: &[u8]) {
@@ -71,26 +74,6 @@ fn a_strip_is_entered_behind_clear_codes() {
         assert_eq!(out[..next_pos - pos], data[pos..next_pos]);
     }
     assert!(!is_cleared(&packed, 8) && is_cleared(&packed, 9) && !is_cleared(&[], 9));
-}
-
-/// Codes as they are stored, the most significant bit first.
-#[derive(Default)]
-struct Codes {
-    packed: Vec<u8>,
-    /// Those of a byte that is not full yet, and how many.
-    bits: u64,
-    count: u32,
-}
-
-impl Codes {
-    fn push(&mut self, code: usize, width: u32) {
-        self.bits = self.bits << width | code as u64;
-        self.count += width;
-        while self.count >= 8 {
-            self.count -= 8;
-            self.packed.push((self.bits >> self.count) as u8);
-        }
-    }
 }
 
 #[test]
