@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _OfRanks = _native.Loader
 
 
-class LoaderBase(Generic[B_co]):
+class LoaderBase(_parts.WithClasses, Generic[B_co]):
     """A loader whose choices are made: see :class:`wellread.DataLoader`."""
 
     # The arguments, as far as they were given or checked.
@@ -55,7 +55,6 @@ class LoaderBase(Generic[B_co]):
     _made: dict[_ranks.Ranks, _OfRanks]
     # What stands beside pixels, and how a batch is put together.
     _beside: _parts.Beside | None
-    _classes: Any
     _features: Any
     _compose: Callable[..., Any] | None
     _arrangement: Arrangement | None
@@ -192,16 +191,6 @@ class LoaderBase(Generic[B_co]):
         """How targets were found for the images: by their "names", or by "order", the first of the first image and so
         on. None without targets."""
         return self._built.pairing
-
-    @property
-    def classes(self) -> list[Any] | None:
-        """The classes whose numbers labels are, in their order; None where labels are as they were given."""
-        return None if self._classes is None else list(self._classes.names)
-
-    @property
-    def class_to_idx(self) -> dict[Any, int] | None:
-        """The number of each of :attr:`classes`."""
-        return None if self._classes is None else dict(self._classes.index)
 
     @property
     def feature_names(self) -> list[str] | None:

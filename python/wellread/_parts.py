@@ -93,6 +93,22 @@ class Classes:
             )
 
 
+class WithClasses:
+    """What tells the classes that it numbers labels by."""
+
+    _classes: Classes | None
+
+    @property
+    def classes(self) -> list[Any] | None:
+        """The classes whose numbers labels are, in their order; None where labels are as they were given."""
+        return None if self._classes is None else list(self._classes.names)
+
+    @property
+    def class_to_idx(self) -> dict[Any, int] | None:
+        """The number of each of :attr:`classes`."""
+        return None if self._classes is None else dict(self._classes.index)
+
+
 def _is_missing(label: Any) -> bool:
     """None, NaN and their like."""
     try:

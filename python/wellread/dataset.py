@@ -263,6 +263,7 @@ class Dataset(OpenSet):
         unit: Unit = "pixel",
         mask: Mask = "none",
         masks: Path | Dataset | None = None,
+        label_masks: bool = False,
         label: str | None = None,
         unmatched: Unmatched = "error",
     ) -> Dataset:
@@ -292,6 +293,9 @@ class Dataset(OpenSet):
                 are, by the label images.
             masks: the set of label images, told by the names of their images: its path or a Dataset; the table's,
                 where it is one.
+            label_masks: True where label images, the table's or ``masks``, are binary masks: the pieces of each that
+                touch, also at a corner, are numbered as ``skimage.measure.label(mask > 0)`` does, in the order of
+                their first pixels.
             label: column of the cell's number in its label image; unless given, ``ObjectNumber`` and the like.
             unmatched: cells without an image or a position, or outside of their image, are an error that counts them
                 ("error"), or left out ("skip").
@@ -316,6 +320,7 @@ class Dataset(OpenSet):
             "unmatched": _check.word("unmatched", unmatched, _options.UNMATCHED),
             "mask": _check.word("mask", mask, _options.MASKS),
             "masks": None if masks is None or isinstance(masks, Dataset) else _check.path("masks", masks),
+            "label_masks": _check.truth("label_masks", label_masks),
             "label": None if label is None else _check.text("label", label),
         }
         open_masks = masks if isinstance(masks, Dataset) else None
@@ -430,7 +435,7 @@ def _with_columns(images: Dataset, table: Any, on: list[str], unmatched: str) ->
     dataset._native, dataset._left_out, dataset._elsewhere = images._native.with_columns(
         table.__arrow_c_stream__(), on, unmatched == "null"
     )
-    dataset._length = len(dataset._native)
+    dataset._length, dataset._model = len(dataset._native), images._model
     return dataset
 
 
@@ -452,6 +457,8 @@ def _concat(datasets: list[Dataset]) -> Dataset:
     dataset._made = (_concat, (datasets,))
     native = _native.Dataset.concat([one._native for one in datasets])
     dataset._path, dataset._native, dataset._length = native.path, native, len(native)
+    if not dataset._length:
+        dataset._model = next((one._model for one in datasets if one._model is not None), None)
     return dataset
 
 

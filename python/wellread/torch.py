@@ -116,7 +116,7 @@ def collate(items: list[Any]) -> Any:
     return torch.utils.data.default_collate(items)
 
 
-class Dataset(torch.utils.data.Dataset[Any]):
+class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
     """A set of images as a map-style dataset.
 
     Args:
@@ -153,7 +153,7 @@ class Dataset(torch.utils.data.Dataset[Any]):
         self._transform = transform
         self._dtype = _conversion(dtype, self._images)
         self._labels: list[Any] | None = None
-        self._classes: _parts.Classes | None = None
+        self._classes = None
         if isinstance(labels, str):
             self._labels = _items(self._images.column(labels))
         elif labels is not None:
@@ -167,16 +167,6 @@ class Dataset(torch.utils.data.Dataset[Any]):
             values = self._images.column(labels) if one else _parts.given_labels(self._images, labels)
             self._classes = _parts.Classes(values, classes, range(len(self._images)))
             self._labels = self._classes.numbers.tolist()
-
-    @property
-    def classes(self) -> list[Any] | None:
-        """The classes whose numbers labels are, in their order; None where labels are as they were given."""
-        return None if self._classes is None else list(self._classes.names)
-
-    @property
-    def class_to_idx(self) -> dict[Any, int] | None:
-        """The number of each of :attr:`classes`."""
-        return None if self._classes is None else dict(self._classes.index)
 
     @property
     def images(self) -> _Images:

@@ -287,7 +287,10 @@ def test_what_is_wrong_is_said(sites, tmp_path):
     assert "which image a cell is of" in refusal("x,y\n1,2\n")
     said = refusal("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1,,2\nP9,1,2\n")
     assert "2 of 3 cells cannot be cut out" in said and "row 2 (image P9)" in said
-    assert "edge pad" in refusal("image,x,y\nP1_A00_s1,1,2\n", size=80)
+    # Options are called as they are here, not as those of the command.
+    assert 'leave them out: unmatched="skip"; or check the columns that tell the image (by=)' in said
+    assert "--" not in said
+    assert 'edge="pad"' in refusal("image,x,y\nP1_A00_s1,1,2\n", size=80)
     assert "line 3" in refusal("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1\n", wr.Error)
     path.write_text("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1,,2\nP9,1,2\n")
     cells = ds.cells(path, size=8, unmatched="skip")
@@ -409,6 +412,51 @@ def test_label_images_may_be_a_dataset(sites, tmp_path):
         ds.cells(table, size=15, by="ImageName", masks=wr.Dataset(folder / "labels"))
     with pytest.raises(TypeError, match="masks must be"):
         ds.cells(table, size=15, by="ImageName", mask="zero", masks=3)
+
+
+def test_pieces_of_binary_masks_are_numbered(sites, tmp_path, wellread):
+    folder, images = sites
+    (tmp_path / "binary").mkdir()
+    for name, (_, labels) in images.items():
+        tifffile.imwrite(tmp_path / "binary" / f"{name}_mask.tif", np.where(labels > 0, 255, 0).astype(np.uint8))
+    ds = wr.Dataset(folder / "images")
+    choices = {"size": (15, 15), "edge": "pad", "mask": "channel"}
+    expected = ds.cells(folder / "labels", **choices)
+    with pytest.raises(wr.ChoiceError, match="it is a binary mask.*label_masks=True numbers the pieces"):
+        ds.cells(tmp_path / "binary", **choices)
+    masks = wr.Dataset(tmp_path / "binary")
+    for table in (tmp_path / "binary", masks):
+        cells = ds.cells(table, label_masks=True, **choices)
+        for again in (cells, pickle.loads(pickle.dumps(cells))):
+            assert [again.name(row) for row in range(len(again))] == [expected.name(row) for row in range(12)]
+            np.testing.assert_array_equal(again[:], expected[:])
+    loader = wr.DataLoader(cells, 5, dtype="stored", num_workers=2, memory="64MiB")
+    np.testing.assert_array_equal(np.concatenate(list(loader)), expected[:])
+    with pytest.raises(TypeError, match="label_masks must be True or False"):
+        ds.cells(masks, label_masks="yes")
+    # The same on the command line.
+    how = ["--cells-size", "15x15", "--cells-edge", "pad", "--cells-mask", "channel"]
+    of_masks = ["--cells", tmp_path / "binary", *how]
+    assert "--cells-label-masks numbers the pieces" in wellread("info", folder / "images", *of_masks, code=2)
+    sums = wellread("checksum", folder / "images", *of_masks, "--cells-label-masks")
+    wanted = wellread("checksum", folder / "images", "--cells", folder / "labels", *how)
+    assert [(one["name"], one["sha256"]) for one in sums] == [(one["name"], one["sha256"]) for one in wanted]
+
+
+def test_numbers_of_masks_are_those_of_scikit_image(tmp_path):
+    measure = pytest.importorskip("skimage.measure")
+    random = np.random.default_rng(5)
+    image = random.integers(0, 4096, (60, 80), dtype=np.uint16)
+    mask = random.random((60, 80)) < 0.25
+    for folder, pixels in (("images", image), ("masks", mask.astype(np.uint8))):
+        (tmp_path / folder).mkdir()
+        tifffile.imwrite(tmp_path / folder / "a.tif", pixels)
+    cells = wr.Dataset(tmp_path / "images").cells(tmp_path / "masks", size=9, label_masks=True)
+    labels, count = measure.label(mask, connectivity=2, return_num=True)
+    assert len(cells) == count > 50
+    places = [np.argwhere(labels == number).mean(0) for number in cells.column("ObjectNumber")]
+    np.testing.assert_allclose(cells.column("Location_Center_Y"), [y for y, _ in places])
+    np.testing.assert_allclose(cells.column("Location_Center_X"), [x for _, x in places])
 
 
 def test_masks_stay_0_and_1(sites, tmp_path, wellread):

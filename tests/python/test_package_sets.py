@@ -248,11 +248,15 @@ def test_a_set_of_no_rows_is_of_its_set(plates):
     ds = wr.Dataset(plates)
     want = ds[[]]
     assert want.shape == (0, *ds.image_shape(0)) and want.dtype == ds.dtype
-    for none in (ds.select([]), ds.filter(plate="none"), ds.select([1, 2]).select([])):
+    nothing = ds.select([])
+    sums = (nothing + nothing, nothing + nothing + nothing)
+    for none in (nothing, ds.filter(plate="none"), ds.select([1, 2]).select([]), *sums):
         for view in (none, none.select([]), pickle.loads(pickle.dumps(none))):
             assert len(view) == 0 and view.shape == view[:].shape == want.shape
             assert view.dtype == view[:].dtype == want.dtype
             assert view.read([], (slice(0, 3), slice(1, 5))).shape[-2:] == (3, 4)
+    # With rows of one of them it is a set as any other.
+    assert (nothing + ds)[:1].tolist() == ds[:1].tolist()
 
 
 def test_missing_columns_are_told_from_all_there_are(plates):

@@ -15,6 +15,7 @@ use crate::commands::program::{Program, Run};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use wellread_bench::suite::InterruptedState;
+use wellread_store::surface::{self, Surface};
 
 /// Read microscopy images into models at memory speed, and measure every step honestly.
 #[derive(Parser)]
@@ -183,6 +184,7 @@ pub fn out_of_memory(bytes: Option<usize>) -> String {
 /// Runs the command with the arguments of this process, and returns its exit code. Takes over what happens on Ctrl-C for
 /// the rest of the process: unfinished output is removed, and the process ends with code 130.
 pub fn run() -> u8 {
+    surface::set(Surface::CommandLine);
     // What starts this program again in a process of its own: some benchmarks do. Without a path of its own, which no
     // system of today lacks, it is found as the shell found it.
     let program = std::env::current_exe().map_or_else(|_| "wellread".into(), Into::into);

@@ -4,6 +4,7 @@ use crate::connection::{Database, failed};
 use crate::sql::{literal, quoted};
 use std::path::Path;
 use wellread_image::ome_arrow::{FILE_WRITER_KEY, ROW_ID, field};
+use wellread_store::surface::option;
 use wellread_store::{Error, Result};
 
 /// Name of the table that is written.
@@ -78,9 +79,11 @@ pub(crate) fn find(database: &Database, path: &Path, wanted: Option<&str>) -> Re
                 .hint("make a table of it: CREATE TABLE images AS SELECT * FROM …"))
         }
         [one] => Ok((*one).clone()),
-        several => Err(Error::new(path, "several tables hold images")
-            .choice()
-            .hint(format_args!("choose one with --table: {}", shown(several)))),
+        several => Err(Error::new(path, "several tables hold images").choice().hint(format_args!(
+            "choose one ({}): {}",
+            option("table"),
+            shown(several)
+        ))),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use wellread_store::entries::{self, Entry};
 use wellread_store::registry::Probe;
+use wellread_store::surface::option;
 use wellread_store::{Error, Result, place as files};
 
 /// The folder of manifests, which every dataset has.
@@ -134,7 +135,10 @@ pub(crate) fn dataset(path: &Path, table: Option<&str>) -> Result<PathBuf> {
             Some(table) if table != own && table != name => {
                 Err(Error::new(path, format_args!("is one Lance dataset; there is no table {table:?} in it"))
                     .choice()
-                    .hint("leave --table out, or give the LanceDB folder that holds the tables"))
+                    .hint(format_args!(
+                        "leave {} out, or give the LanceDB folder that holds the tables",
+                        option("table")
+                    )))
             }
             _ => Ok(path.to_owned()),
         };
@@ -150,7 +154,7 @@ pub(crate) fn dataset(path: &Path, table: Option<&str>) -> Result<PathBuf> {
         (None, [one]) => Ok(path.join(format!("{one}{TABLE}"))),
         (None, [..]) => Err(Error::new(path, format_args!("holds {} tables", names.len()))
             .choice()
-            .hint(format_args!("choose one with --table; {}", listed()))),
+            .hint(format_args!("choose one ({}); {}", option("table"), listed()))),
         (Some(table), _) => {
             let wanted = table.strip_suffix(TABLE).unwrap_or(table);
             if names.iter().any(|n| n == wanted) {

@@ -12,6 +12,7 @@ use crate::transform::Transform;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use wellread_store::surface::option;
 use wellread_store::{Error, Result};
 
 /// The row was not looked at yet.
@@ -129,7 +130,11 @@ impl RowChannels {
         Error::new(store.path(), format_args!("the image{of} has {has} {name:?}: its channels are {there:?}"))
             .row(row)
             .choice()
-            .hint("take channels that all images have, load these rows by a loader of their own (rows), or give numbers of channels; statistics and illumination by the names of channels need them, too")
+            .hint(format_args!(
+                "take channels that all images have, load these rows by a loader of their own ({}), or give numbers of channels; \
+                 statistics and illumination by the names of channels need them, too",
+                option("rows")
+            ))
     }
 }
 

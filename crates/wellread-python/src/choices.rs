@@ -225,6 +225,7 @@ pub(crate) struct CellChoice {
     unmatched: String,
     mask: String,
     masks: Option<PathBuf>,
+    label_masks: bool,
     label: Option<String>,
 }
 
@@ -244,6 +245,7 @@ impl CellChoice {
             size: self.size,
             by: self.by,
             masks: self.masks,
+            label_masks: self.label_masks,
             label: self.label,
         })
     }

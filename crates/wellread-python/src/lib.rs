@@ -37,6 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Known before there are threads, of which one might ask for it first while another forks.
     wellread::store::process::id();
     wellread::store::python::set_here(file_of_module);
+    wellread::store::surface::set(wellread::store::surface::Surface::Python);
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<batch::Batch>()?;
     module.add_class::<dataset::Dataset>()?;

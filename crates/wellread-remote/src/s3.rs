@@ -13,6 +13,7 @@ use crate::link::Link;
 use crate::transport::Transport;
 use object_store::aws::AmazonS3Builder;
 use std::io;
+use wellread_store::surface::option_as;
 
 static S3: Cloud = Cloud(connect);
 wellread_store::register_place!("s3", S3);
@@ -114,7 +115,8 @@ fn fetched(profile: &Profile, by: &str) -> String {
     format!(
         "the {who} has its credentials by {by}, which wellread does not ask: put them into the environment, \
          {login}eval \"$(aws configure export-credentials --profile {name} --format env)\"; a public bucket needs none: \
-         --anonymous, or WELLREAD_ANONYMOUS=1"
+         {}, or WELLREAD_ANONYMOUS=1",
+        option_as("anonymous", "true")
     )
 }
 

@@ -11,6 +11,7 @@
 //! [`crate::staged`] what may be replaced. Opening by name or content is [`crate::registry`]'s.
 
 use crate::probe::Probe;
+use crate::surface::option_as;
 use crate::{Error, Result, Store, StoreWriter, WriteOptions};
 use std::fmt;
 use std::path::Path;
@@ -291,9 +292,9 @@ pub(crate) fn mixed_folder(folder: &Path, own: (&Path, &Naming), other: (&Path, 
         ),
     )
     .hint(format_args!(
-        "give the folder of one of them, keep one format in a folder, or read all {0} images below it, and only these, with \
-         --read-as {0}",
-        format.name
+        "give the folder of one of them, keep one format in a folder, or read all {0} images below it, and only these: {1}",
+        format.name,
+        option_as("read_as", format.name)
     ))
 }
 

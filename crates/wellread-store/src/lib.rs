@@ -74,6 +74,7 @@
 //! | [`prefetch()`] | memory that is going to be copied, asked for beforehand |
 //! | [`bare_codec`] | decompressors on their own, to hold readers against |
 //! | [`preview`] | contrast-stretched thumbnails of rows |
+//! | [`surface`] | what options are called in messages: flags, or arguments of Python |
 //! | [`words`] | numbers of things in sentences |
 
 pub mod ahead;
@@ -137,6 +138,7 @@ pub mod staged;
 pub mod store;
 mod store_layout;
 pub mod subset;
+pub mod surface;
 pub mod table;
 #[cfg(any(feature = "ome-zarr", feature = "tiff"))]
 mod text_cache;

@@ -17,6 +17,8 @@ use wellread_image::{ImageMetadata, PixelType, Region, Shape, clip_runs};
 /// Rows of a scan that are asked for before they are read, and how many of them together.
 const ROWS_AHEAD: usize = 64;
 const ROWS_TOGETHER: usize = 16;
+/// The same of rows of which only heads are asked for.
+const HEADS_TOGETHER: usize = 64;
 
 /// Shape and pixel type of one row (image), known without reading its pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,43 +283,70 @@ impl PixelSink for CopySink<'_> {
     }
 }
 
-/// Asks for rows that are read one after the other before they are, of sets far away; of others it does nothing.
-pub(crate) struct RowsAhead<'a, S: ?Sized> {
+/// Asks for rows that are looked at one after the other before they are, of sets far away; of others it does nothing.
+pub struct RowsAhead<'a, S: ?Sized> {
     store: &'a S,
     fetching: Option<Fetching>,
+    /// How many are looked at.
     end: usize,
-    /// The rows whose heads, and whose pixels, are asked for next.
+    /// Which row of the store each of them is, where it is one.
+    row: Box<dyn Fn(usize) -> Option<usize> + 'a>,
+    /// Whether nobody wants their pixels.
+    are_heads: bool,
+    /// Those whose heads, and whose pixels, are asked for next.
     next: [usize; 2],
     held: Vec<(usize, Vec<Ticket>)>,
 }
 
 impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
-    /// Rows up to `end`.
+    /// Rows up to `end`, heads and pixels.
     pub(crate) fn new(store: &'a S, end: usize) -> Self {
-        Self { store, fetching: Fetching::of(store.path(), None), end, next: [0; 2], held: vec![] }
+        Self {
+            store,
+            fetching: Fetching::of(store.path(), None),
+            end,
+            row: Box::new(Some::<usize>),
+            are_heads: false,
+            next: [0; 2],
+            held: vec![],
+        }
     }
 
-    /// To be called before each row, in order.
-    pub(crate) fn before(&mut self, row: usize) {
-        let Self { store, fetching: Some(fetching), end, next, held } = self else { return };
-        held.retain(|(held, _)| *held >= row);
-        for (stage, far) in [2 * ROWS_AHEAD, ROWS_AHEAD].into_iter().enumerate() {
-            next[stage] = next[stage].max(row);
-            while next[stage] < (*end).min(row + far) && (next[stage] == row || !fetching.is_full()) {
+    /// The heads alone of `count` rows, `row(i)` each: of those whose shape is looked at. `fetching` is what asks; `None` asks nothing.
+    pub fn of_heads(
+        store: &'a S,
+        fetching: Option<Fetching>,
+        count: usize,
+        row: impl Fn(usize) -> Option<usize> + 'a,
+    ) -> Self {
+        Self { store, fetching, end: count, row: Box::new(row), are_heads: true, next: [0; 2], held: vec![] }
+    }
+
+    /// To be called before each of them, in order.
+    pub fn before(&mut self, at: usize) {
+        let Self { store, fetching: Some(fetching), end, row, are_heads, next, held } = self else { return };
+        held.retain(|(held, _)| *held >= at);
+        let (stages, together) = if *are_heads { (1, HEADS_TOGETHER) } else { (2, ROWS_TOGETHER) };
+        for (stage, far) in [2 * ROWS_AHEAD, ROWS_AHEAD].into_iter().take(stages).enumerate() {
+            next[stage] = next[stage].max(at);
+            while next[stage] < (*end).min(at + far) && (next[stage] == at || !fetching.is_full()) {
                 let mut wanted = Wanted::default();
-                let rows = next[stage]..(*end).min(next[stage] + ROWS_TOGETHER);
+                let after = (*end).min(next[stage] + together);
+                let rows: Vec<usize> = (next[stage]..after).filter_map(&**row).collect();
                 if stage == 0 {
-                    store.heads(&rows.clone().collect::<Vec<_>>(), true, &mut wanted);
+                    store.heads(&rows, !*are_heads, &mut wanted);
                 } else {
-                    let infos = rows.clone().map(|row| (row, store.row_info(row)));
-                    let whole = |(row, info): (usize, Result<RowInfo>)| {
-                        Some(Request { row, region: info.ok()?.shape.full() })
-                    };
+                    let whole =
+                        |row: usize| Some(Request { row, region: store.row_info(row).ok()?.shape.full() });
                     // What fails here fails again, and is told, where it is read.
-                    let _ = store.ranges(&infos.filter_map(whole).collect::<Vec<_>>(), &mut wanted);
+                    let _ =
+                        store.ranges(&rows.into_iter().filter_map(whole).collect::<Vec<_>>(), &mut wanted);
                 }
-                held.push((rows.end - 1, fetching.fetch(&wanted)));
-                next[stage] = rows.end;
+                if *are_heads {
+                    wanted.shorten();
+                }
+                held.push((after - 1, fetching.fetch(&wanted)));
+                next[stage] = after;
             }
         }
     }

@@ -8,6 +8,7 @@
 
 use crate::features::{self, FeatureColumns};
 use crate::profiles::{keys_beside, rows_of_keys, rows_of_names, some_keys, some_values};
+use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, FeatureTable, Hints, Renamed, Result, Store, delegate_store};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -44,7 +45,10 @@ impl WithColumns {
 fn no_row_per_image(images: &dyn Store, rows: usize) -> Error {
     let cause = format!("has {} for {}", counted(rows, "row"), counted(images.len(), "image"));
     Error::new(TABLE, cause)
-        .hint("give one row per image, in the images' order, or name the column that tells the image (on)")
+        .hint(format_args!(
+            "give one row per image, in the images' order, or name the column that tells the image ({})",
+            option("on")
+        ))
         .choice()
 }
 
@@ -109,7 +113,7 @@ pub fn joined(
         let hint = if without.len() == rows.len() {
             sides
         } else {
-            format!("{sides}; unmatched=\"null\" leaves its columns empty there")
+            format!("{sides}; {} leaves its columns empty there", option_as("unmatched", "null"))
         };
         return Err(Error::new(TABLE, cause).row(first).hint(hint).choice());
     }
@@ -131,10 +135,11 @@ fn of_several_folders(on: &[String], one: &str, other: &str) -> Error {
     let cause =
         format!("a name in column {:?} could be either of two images, {one} and {other}", on.join(", "));
     Error::new(TABLE, cause)
-        .hint(
+        .hint(format_args!(
             "write the folders of images in front of their names; or, where rows are of images in all folders, name a column that \
-             both have (on)",
-        )
+             both have ({})",
+            option("on")
+        ))
         .choice()
 }
 
@@ -186,7 +191,10 @@ fn keys_of_images(images: &dyn Store, on: &[String]) -> Result<(bool, Vec<Option
     let missing = on.iter().filter(|name| !there.contains(name)).cloned().collect::<Vec<_>>().join(", ");
     let cause = format!("the images have no column {missing} beside them");
     Err(Error::new(images.path(), cause)
-        .hint("name columns that both have (on), or one of the table that holds the images' names")
+        .hint(format_args!(
+            "name columns that both have ({}), or one of the table that holds the images' names",
+            option("on")
+        ))
         .choice())
 }
 
@@ -204,7 +212,7 @@ fn keys_of_names(images: &dyn Store) -> Result<Vec<Option<String>>> {
             let cause = format!("the images {other:?} and {name:?} have one name where numbers are compared");
             return Err(Error::new(images.path(), cause)
                 .row(image)
-                .hint("rename one, or name columns that both have (on)")
+                .hint(format_args!("rename one, or name columns that both have ({})", option("on")))
                 .choice());
         }
         first.entry(key.clone()).or_insert(name);

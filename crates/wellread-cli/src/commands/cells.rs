@@ -45,6 +45,9 @@ pub struct CellArgs {
     /// The label images of --cells-mask, told by the names of their images; those of --cells, where it is some.
     #[arg(help_heading = "Single cells", long, value_name = "PATH", requires = "cells")]
     cells_masks: Option<PathBuf>,
+    /// The label images are binary masks: number the pieces of each that touch, also at a corner, as scikit-image's label does.
+    #[arg(help_heading = "Single cells", long, requires = "cells")]
+    cells_label_masks: bool,
     /// Column of the cell's number in its label image; unless given, ObjectNumber and the like.
     #[arg(help_heading = "Single cells", long, value_name = "COLUMN", requires = "cells")]
     cells_label: Option<String>,
@@ -67,6 +70,7 @@ impl CellArgs {
             unmatched: self.cells_unmatched.unwrap_or_default(),
             mask: self.cells_mask.unwrap_or_default(),
             masks: self.cells_masks.clone(),
+            label_masks: self.cells_label_masks,
             label: self.cells_label.clone(),
         };
         self.cells.as_deref().map(|table| (table, options))

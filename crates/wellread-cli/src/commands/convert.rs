@@ -11,7 +11,7 @@ use super::write_options::WriteArgs;
 use super::{OpenArgs, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
-use complete::{Finding, size};
+use complete::{Finding, SameImages, size};
 use features::{Features, Joining, features_of};
 use layouts::LayoutArg;
 use std::hash::{DefaultHasher, Hasher as _};
@@ -156,16 +156,22 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let is_of_cells = args.open.cells.cells.is_some();
     if args.resume
         && !args.write.overwrite
-        && let Some(Finding { bytes: total, differences, untold }) =
-            complete::of(&*source, &args.target, format, &options, is_of_cells)?
+        && let Some(found) = complete::of(&*source, &args.target, format, &options, is_of_cells)?
     {
-        if !differences.is_empty() {
-            let cause = format!(
-                "is complete, but not what this command would write: {}; nothing was written",
-                differences.join("; ")
-            );
+        let refused = |cause: String| {
+            let cause = format!("{cause}; nothing was written");
             let hint = "--overwrite writes it anew, or choose another name";
-            return Err(Error::new(&args.target, cause).hint(hint).into());
+            Failure::from(Error::new(&args.target, cause).hint(hint))
+        };
+        let SameImages { bytes: total, differences, untold } = match found {
+            Finding::Same(same) => same,
+            Finding::Others(how) => {
+                return Err(refused(format!("already exists, with other images than the source: {how}")));
+            }
+        };
+        if !differences.is_empty() {
+            let how = differences.join("; ");
+            return Err(refused(format!("is complete, but not what this command would write: {how}")));
         }
         let compared = if is_of_cells {
             "their pixels are the same"

@@ -95,6 +95,10 @@ fn cells_that_cannot_be_cut_out_are_counted() {
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("1 of 13 cells cannot be cut out"), "{}", refused.stderr);
     assert!(refused.stderr.contains("row 12 (ImageName nowhere)"), "{}", refused.stderr);
+    // Options are called as this program calls them.
+    let hint = "leave them out: --cells-unmatched skip; or check the columns that tell the image (--cells-by) and the position \
+                (--cells-x, --cells-y)";
+    assert!(refused.stderr.contains(hint), "{}", refused.stderr);
     let skipped = wellread(&[&cells[..], &["--cells-unmatched", "skip", "--json"]].concat());
     assert_eq!(skipped.code, 0, "{}", skipped.stderr);
     assert!(skipped.stderr.contains("note: 1 cell of no image of this set"), "{}", skipped.stderr);

@@ -7,6 +7,7 @@ mod cells;
 mod column_names;
 mod columns;
 mod compare;
+mod convert;
 mod data;
 mod deep_folders;
 mod everywhere;
@@ -22,6 +23,7 @@ mod odd_paths;
 mod plate;
 mod processes;
 mod recipe;
+mod resume;
 mod sites;
 #[cfg(target_os = "linux")]
 mod streams;

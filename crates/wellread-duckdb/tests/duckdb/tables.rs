@@ -35,7 +35,7 @@ fn tables_are_found_by_name() {
     assert_eq!(features.schema().field(0).name(), "well");
     assert_eq!(read_image(&*second, 2).unwrap().1, [2, 0, 0xea, 3]);
     assert!(
-        fails(None).contains("choose one with --table: first, b.second")
+        fails(None).contains("choose one (table): first, b.second")
             || fails(None).contains("b.second, first")
     );
     let missing = fails(Some("third"));

@@ -1,7 +1,7 @@
 //! Columns of one value, told by the metadata of their pages: Lance stores such pages as that value alone.
 
 use super::input::Input;
-use super::page::null_level;
+use super::levels::null_level;
 use lance_encoding::decoder::{ColumnInfo, PageEncoding};
 use lance_encoding::format::metadata::page_layout::Layout;
 

@@ -11,8 +11,8 @@ use lance_bitpacking::BitPacking;
 use lance_encoding::buffer::LanceBuffer;
 use lance_encoding::compression::{BlockDecompressor, DecompressionStrategy, DefaultDecompressionStrategy};
 use lance_encoding::data::DataBlock;
-use lance_encoding::format::metadata::CompressiveEncoding;
 use lance_encoding::format::metadata::compressive_encoding::Compression;
+use lance_encoding::format::metadata::{CompressiveEncoding, RepDefLayer};
 use std::ops::Range;
 use std::sync::Arc;
 use wellread_store::direct::Fault::{self, Irregular};
@@ -314,6 +314,24 @@ impl Wanted {
         }
         Ok(from.unwrap_or(position)..position)
     }
+}
+
+/// The definition level of rows below `depth` lists that are null as a whole, 0 where none is, by the layers from the
+/// values outwards: nulls are of the outermost struct, and of the outermost list, which Lance makes null with it. `None`
+/// where anything else may be null or empty.
+pub(super) fn null_level(layers: &[i32], depth: usize) -> Option<u16> {
+    use RepDefLayer::{
+        RepdefAllValidItem as Item, RepdefAllValidList as List, RepdefNullableItem as NullItem,
+        RepdefNullableList as NullList,
+    };
+    let layers = layers.iter().map(|&layer| RepDefLayer::try_from(layer).ok()).collect::<Option<Vec<_>>>()?;
+    let (inner, level) = match layers.as_slice() {
+        [inner @ .., NullList, NullItem] => (inner, 2),
+        [inner @ .., List, NullItem] => (inner, 1),
+        all => (all, 0),
+    };
+    let lists = inner.iter().filter(|&&layer| layer == List).count() + usize::from(level > 0);
+    (lists == depth && inner.iter().all(|&layer| layer == List || layer == Item)).then_some(level)
 }
 
 #[cfg(test)]

@@ -17,14 +17,17 @@
 mod ahead;
 mod chunk;
 mod constant;
+mod constant_page;
 mod encoding;
 mod general;
 mod input;
 mod levels;
+mod mini_blocks;
 mod packing;
 mod page;
 mod pieces;
 mod reader;
+mod room;
 mod tree;
 mod values;
 

@@ -2,8 +2,9 @@
 
 use super::ahead::Ahead;
 use super::input::Input;
-use super::page::{Page, Room};
+use super::page::Page;
 use super::pieces::PieceLeaves;
+use super::room::Room;
 use super::tree::{Leaf, Node, Output, WIDTHS, narrowed, node};
 use crate::runtime::catch_panic;
 use arrow_array::cast::AsArray;

@@ -8,7 +8,8 @@
 use super::ahead::Ahead;
 use super::input::Input;
 use super::levels::Starts;
-use super::page::{LeafWidths, Page, Room};
+use super::page::Page;
+use super::room::{LeafWidths, Room};
 use arrow_buffer::MutableBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 use lance_core::datatypes::Field as LanceField;
@@ -120,7 +121,7 @@ impl Leaf {
         out.values.clear();
         out.starts.reset(self.depth);
         self.each_part(positions, |page, rows| {
-            page.read(&self.input, rows, widths, room, &mut out.values, &mut out.starts)
+            page.read(&self.input, &rows, widths, room, &mut out.values, &mut out.starts)
         })
     }
 

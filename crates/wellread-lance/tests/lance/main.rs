@@ -222,7 +222,7 @@ fn a_lancedb_folder_has_tables() {
     std::fs::create_dir(folder.join("none.lance")).unwrap();
     let error = open(&folder).err().unwrap().to_string();
     assert!(
-        error.contains("2 tables") && error.contains("--table") && error.contains("images, other"),
+        error.contains("2 tables") && error.contains("choose one (table)") && error.contains("images, other"),
         "{error}"
     );
     for (name, k) in [("images", 0), ("other", 1), ("other.lance", 1)] {

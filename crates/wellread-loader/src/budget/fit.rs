@@ -8,10 +8,9 @@ use crate::order::Rows;
 use crate::pool::BatchBuffer;
 use crate::row_fields::RowFields;
 use crate::targets::Pairs;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use wellread_store::ahead::Fetching;
-use wellread_store::place::Wanted;
+use wellread_store::store::RowsAhead;
 use wellread_store::words::counted;
 use wellread_store::{Error, Result, RowCut, RowHints, RowInfo};
 
@@ -19,8 +18,6 @@ use wellread_store::{Error, Result, RowCut, RowHints, RowInfo};
 const SAMPLED_ROWS: usize = 1 << 16;
 /// The same where each row's header is asked of a file far away.
 const FAR_SAMPLED_ROWS: usize = 512;
-/// Rows whose headers are asked for together, while those before are looked at.
-const HEADS_TOGETHER: usize = 64;
 
 /// What was asked for, and what is to be bounded.
 pub(crate) struct FitRequest<'a> {
@@ -254,30 +251,14 @@ fn sizes(request: &FitRequest<'_>, estimate: &MemoryEstimate<'_>, pairs: Option<
     let FitRequest { rows, crops, slice, .. } = request;
     let dataset = estimate.dataset;
     let paired = |row: usize| pairs.map_or(Ok(row), |pairs| pairs.row(request.estimate.dataset, row));
-    let mut fetching = paired(rows.get(0)).ok().and_then(|row| of_headers(dataset, row));
+    let fetching = paired(rows.get(0)).ok().and_then(|row| of_headers(dataset, row));
     let n = rows.len().min(if fetching.is_some() { FAR_SAMPLED_ROWS } else { SAMPLED_ROWS });
     let sampled = |i: usize| paired(rows.get((i as u128 * rows.len() as u128 / n as u128) as usize));
     let mut found = Vec::with_capacity(n);
     let (mut bytes, mut error) = (0u128, None);
-    // Of those that are looked at, and of those after them.
-    let (mut asked, mut held) = (0, VecDeque::new());
+    let mut ahead = RowsAhead::of_heads(dataset.store(), fetching, n, |i| sampled(i).ok());
     for i in 0..n {
-        if let Some(fetching) = &mut fetching
-            && i.is_multiple_of(HEADS_TOGETHER)
-        {
-            while asked < n.min(i + 2 * HEADS_TOGETHER) {
-                let next = asked..n.min(asked + HEADS_TOGETHER);
-                asked = next.end;
-                let rows: Vec<usize> = next.filter_map(|i| sampled(i).ok()).collect();
-                let mut wanted = Wanted::default();
-                dataset.store().heads(&rows, false, &mut wanted);
-                wanted.shorten();
-                held.push_back(fetching.fetch(&wanted));
-            }
-            if held.len() > 2 {
-                held.pop_front();
-            }
-        }
+        ahead.before(i);
         let like = sampled(i).and_then(|row| {
             let info = dataset.row_info(row)?;
             let kept = dataset.kept_info(row)?;

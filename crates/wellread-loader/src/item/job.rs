@@ -5,6 +5,7 @@ use crate::compiled_transform::ArrayPlan;
 use crate::dataset::Dataset;
 use crate::targets::Pairs;
 use std::sync::atomic::AtomicBool;
+use wellread_store::surface::option;
 use wellread_store::{Error, Result, RowInfo};
 
 /// The row that all others of a batch must agree with.
@@ -80,7 +81,10 @@ impl Job<'_> {
             )
             .row(row)
             .choice()
-            .hint("load the rows of each pixel type by a loader of their own (rows), or convert the set to one type"));
+            .hint(format_args!(
+                "load the rows of each pixel type by a loader of their own ({}), or convert the set to one type",
+                option("rows")
+            )));
         }
         if fits {
             return Ok(());
@@ -102,9 +106,10 @@ impl Job<'_> {
                 a.x().min(b.x())
             ))
         } else {
-            error.hint(
-                "crop and resize change Y and X only: select channels that all images have, or load these rows by a loader of their own (rows)",
-            )
+            error.hint(format_args!(
+                "crop and resize change Y and X only: select channels that all images have, or load these rows by a loader of their own ({})",
+                option("rows")
+            ))
         })
     }
 }

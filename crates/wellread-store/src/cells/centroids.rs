@@ -1,9 +1,11 @@
 //! A label image as a table of cells: number, centroid and area of each label, in one pass over the pixels.
 
+use super::components::labelled;
 use super::keys::ImageOf;
 use super::pairs::pair;
-use super::pieces::{OneValue, pieces};
+use super::pieces::{FewValues, pieces};
 use super::table::CellTable;
+use crate::surface::option_as;
 use crate::{Error, Result, Store, read_region};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use std::collections::BTreeMap;
@@ -54,17 +56,23 @@ fn sums(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<BTreeMap<i64, S
     Ok(found)
 }
 
-/// The cells of a set of label images as a table, and the image that each is of. Images without a label image have none.
+/// The cells of a set of label images as a table, and the image that each is of. Images without a label image have none. Of binary
+/// masks, where `are_masks`, the connected components are the cells.
 ///
 /// # Errors
 /// Label images that cannot be read, have several channels, or hold no whole numbers; no label in any of them; binary masks, in
 /// which one value stands for all cells.
-pub(super) fn table(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<(CellTable, ImageOf)> {
+pub(super) fn table(
+    images: &dyn Store,
+    labels: &dyn Store,
+    by: &[String],
+    are_masks: bool,
+) -> Result<(CellTable, ImageOf)> {
     let pairs = pair(images, labels, by)?;
     let (mut of_image, mut names) = (vec![], vec![]);
     let (mut numbers, mut areas, mut ys, mut xs) = (vec![], vec![], vec![], vec![]);
     let (mut scratch, mut pixels) = (crate::Scratch::default(), vec![]);
-    let mut values = OneValue::default();
+    let mut values = FewValues::default();
     for (image, label) in pairs.into_iter().enumerate() {
         let Some(label) = label else { continue };
         let info = labels.row_info(label)?;
@@ -74,8 +82,14 @@ pub(super) fn table(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Re
             return Err(refuse(cause).hint("give a set of label images"));
         }
         read_region(labels, label, &info.shape.full(), &mut scratch, &mut pixels)?;
-        let found = sums(info.shape, info.dtype, &pixels).map_err(refuse)?;
-        values.see(label, found.keys().copied(), || pieces(info.shape, info.dtype, &pixels));
+        let found = if are_masks {
+            let numbered = labelled(info.shape, info.dtype, &pixels).map_err(refuse)?;
+            sums(info.shape, PixelType::U32, &numbered).map_err(refuse)?
+        } else {
+            let found = sums(info.shape, info.dtype, &pixels).map_err(refuse)?;
+            values.see(label, found.keys().copied(), || pieces(info.shape, info.dtype, &pixels));
+            found
+        };
         let name = images.name(image)?;
         for (number, Sums { pixels, y, x }) in found {
             of_image.push(Some(image));
@@ -91,13 +105,16 @@ pub(super) fn table(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Re
             .hint("label images are told by the names of their images, which theirs begin with"));
     }
     if let Some(apart) = values.binary() {
+        let values = apart.values.iter().map(i64::to_string).collect::<Vec<_>>().join(" or ");
         let cause = format!(
-            "all pixels but 0 are {}, here in {} pieces apart: it is a binary mask, whose cells have no numbers",
-            apart.value, apart.pieces
+            "all pixels but 0 are {values}, here in {} pieces apart: it is a binary mask, whose cells have no numbers",
+            apart.pieces
         );
-        return Err(Error::new(labels.path(), cause).row(apart.row).choice().hint(
-            "number the cells first and give these label images: scipy.ndimage.label(mask)[0] or skimage.measure.label(mask)",
-        ));
+        return Err(Error::new(labels.path(), cause).row(apart.row).choice().hint(format_args!(
+            "{} numbers the pieces that touch, as skimage.measure.label(mask) does; or give label images, numbered by that. Of label \
+             images whose cells are cut up, give their positions as a table",
+            option_as("cells.label_masks", "true")
+        )));
     }
     let columns: [(&str, ArrayRef); 5] = [
         ("ImageName", Arc::new(StringArray::from(names))),

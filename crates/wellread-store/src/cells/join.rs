@@ -10,6 +10,7 @@ use super::placement::Placement;
 use super::table::{self, CellTable, TableFile};
 use crate::ahead::Fetching;
 use crate::place::Wanted;
+use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, Result, RowInfo, Store, threads, with_columns};
 use arrow_array::RecordBatch;
@@ -126,7 +127,7 @@ impl Cells {
         options: &CellOptions,
         masks: Option<&dyn Store>,
     ) -> Result<Self> {
-        let (table, image) = centroids::table(images, labels.0, &options.by)?;
+        let (table, image) = centroids::table(images, labels.0, &options.by, options.label_masks)?;
         let placement = Placement::of(&table, image, None, &CellOptions::default())?;
         let sets = LabelSets { masks, labels: Some(labels) };
         Self::masked(images, table, &placement, options, &sets)
@@ -138,6 +139,14 @@ impl Cells {
         options: &CellOptions,
         masks: Option<&dyn Store>,
     ) -> Result<Self> {
+        if options.label_masks && options.masks.is_none() && masks.is_none() {
+            let cause = "is a table of cells, and no binary masks were given whose pieces could be numbered";
+            return Err(Error::new(&table.path, cause).choice().hint(format_args!(
+                "give the masks ({}), or leave {} out",
+                option("cells.masks"),
+                option_as("cells.label_masks", "true")
+            )));
+        }
         let by = By::of(images, &table, options)?;
         let keys = (!by.columns().is_empty()).then(|| table.read(by.columns())).transpose()?;
         let none = || RecordBatch::new_empty(std::sync::Arc::new(arrow_schema::Schema::empty()));
@@ -249,10 +258,10 @@ impl Cells {
                         "the image has {} x {} pixels, and a crop of {height} x {width} does not fit into it",
                         size[0], size[1]
                     );
-                    return Err(Error::new(images.path(), cause)
-                        .row(of)
-                        .choice()
-                        .hint("take smaller crops, or fill what lies outside with zeros: edge pad"));
+                    return Err(Error::new(images.path(), cause).row(of).choice().hint(format_args!(
+                        "take smaller crops, or fill what lies outside with zeros: {}",
+                        option_as("cells.edge", "pad")
+                    )));
                 }
             }
         }
@@ -278,10 +287,12 @@ impl Cells {
             let of = counted(report.rows, "cell");
             let cause = format_args!("{left_out} of {of} cannot be cut out");
             let problems = report.problems().join("; ");
+            let [by, x, y] = ["cells.by", "cells.x", "cells.y"].map(option);
+            let columns = format!("check the columns that tell the image ({by}) and the position ({x}, {y})");
             let hint = if report.cells == 0 {
-                "check the columns that tell the image (by) and the position (x, y), and its unit"
+                format!("{columns}, and its unit ({})", option("cells.unit"))
             } else {
-                "leave them out: unmatched skip; or check the columns that tell the image (by) and the position (x, y)"
+                format!("leave them out: {}; or {columns}", option_as("cells.unmatched", "skip"))
             };
             return Err(Error::new(&self.table.path, format_args!("{cause}: {problems}"))
                 .choice()
@@ -293,9 +304,10 @@ impl Cells {
                 format_args!("no cell is left: {}", report.dropped.named()),
             )
             .choice()
-            .hint(
-                "the boxes of all cells reach beyond their images: take smaller crops, or edge shift or pad",
-            ));
+            .hint(format_args!(
+                "the boxes of all cells reach beyond their images: take smaller crops, or {} or pad",
+                option_as("cells.edge", "shift")
+            )));
         }
         Ok(())
     }
@@ -314,9 +326,10 @@ impl Cells {
                     "rows {other} and {row} are both cell {id} (column {name:?}) of the image {}",
                     images.name(cell.image)?
                 );
-                return Err(Error::new(&self.table.path, cause).row(*row).hint(
-                    "leave rows out that are there twice, or name the column that numbers the cells of an image (label)",
-                ));
+                return Err(Error::new(&self.table.path, cause).row(*row).hint(format_args!(
+                    "leave rows out that are there twice, or name the column that numbers the cells of an image ({})",
+                    option("cells.label")
+                )));
             }
         }
         Ok(())
@@ -333,9 +346,9 @@ fn check_choices(path: &Path, options: &CellOptions, has_masks: bool) -> Result<
             .hint(format_args!("give 1 to {MAX_SIDE} rows and columns")));
     }
     if options.mask == Mask::None && (options.masks.is_some() || has_masks) {
-        return Err(Error::new(path, "label images were given, and nothing to do with them")
-            .choice()
-            .hint("choose what a mask is for: zero or channel"));
+        return Err(Error::new(path, "label images were given, and nothing to do with them").choice().hint(
+            format_args!("choose what a mask is for: {} or channel", option_as("cells.mask", "zero")),
+        ));
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use super::options::CellOptions;
 use super::table::CellTable;
 use crate::features::{Index, as_written, joint_key, key_at};
 use crate::profiles::{Profiles, files_of_sites, folders_of, parts};
+use crate::surface::option;
 use crate::{Error, Result, Store, threads};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
@@ -113,8 +114,10 @@ impl By {
             [] if images.len() == 1 => return Ok(Self::Only),
             _ => {}
         }
-        let cause =
-            "which image a cell is of is not told by the names of columns: name those that tell it (by)";
+        let cause = format!(
+            "which image a cell is of is not told by the names of columns: name those that tell it ({})",
+            option("cells.by")
+        );
         Err(table.no_choice(cause, &["plate", "well", "site", "image", "file"]))
     }
 
@@ -196,8 +199,9 @@ fn by_columns(
             let alike = theirs.join(", ");
             let cause = format_args!("could be of either of two images, {names}, which are alike in {alike}");
             Err(Error::new(&table.path, cause).row(row).hint(format_args!(
-                "name more columns than {} (by); images of one channel each have to be put together first",
-                own.join(", ")
+                "name more columns than {} ({}); images of one channel each have to be put together first",
+                own.join(", "),
+                option("cells.by")
             )))
         }
         Ok(image) => Ok(image),

@@ -4,6 +4,7 @@ use super::edge::CellBox;
 use super::options::{CellOptions, Mask, Unmatched};
 use super::pairs::pair;
 use super::table::CellTable;
+use crate::surface::{option, option_as};
 use crate::{Error, OpenOptions, Result, Store, concat};
 use std::path::{Path, PathBuf};
 use wellread_image::Shape;
@@ -25,6 +26,8 @@ pub(super) struct MaskRows {
     pub path: PathBuf,
     /// For each image the row of its label image, where there is one.
     pub rows: Vec<Option<usize>>,
+    /// Whether they are binary masks, whose components are their labels.
+    pub are_binary: bool,
     /// Whether a crop without a pixel of its cell is an error. Of cells that are the labels themselves none can be missing.
     pub has_to_be_seen: bool,
 }
@@ -44,11 +47,13 @@ impl MaskRows {
         let cause = format_args!(
             "the label image {label} has no pixel of label {number} in the box of the cell {name}, row {cell} of the cells"
         );
-        Error::new(&self.path, cause).row(row).hint(
-            "where another column has the numbers of the labels, name it (label); where the cell is larger than its box, take \
-             larger crops; where it is a binary mask, number its cells first (skimage.measure.label); unmatched skip takes such \
-             crops as they are",
-        )
+        Error::new(&self.path, cause).row(row).hint(format_args!(
+            "where another column has the numbers of the labels, name it ({}); where the cell is larger than its box, take \
+             larger crops; where it is a binary mask, have its pieces numbered ({}); {} takes such crops as they are",
+            option("cells.label"),
+            option_as("cells.label_masks", "true"),
+            option_as("cells.unmatched", "skip")
+        ))
     }
 
     /// The label images of the images that have a cell: those that are open, those that `options` name, or those whose labels the
@@ -70,14 +75,17 @@ impl MaskRows {
         let none = || {
             Error::new(&table.path, "a mask needs label images")
                 .choice()
-                .hint("give the set that has one for each image (masks)")
+                .hint(format_args!("give the set that has one for each image ({})", option("cells.masks")))
         };
         if open.is_none() && options.masks.is_none() {
             return Err(none());
         }
         if !has_labels {
             return Err(table.no_choice(
-                "a mask needs the number of each cell in its label image: name its column (label)",
+                format_args!(
+                    "a mask needs the number of each cell in its label image: name its column ({})",
+                    option("cells.label")
+                ),
                 &["number", "label"],
             ));
         }
@@ -105,7 +113,8 @@ impl MaskRows {
             }
         }
         let has_to_be_seen = options.unmatched == Unmatched::Error && !are_labels;
-        Ok(Self { mask: options.mask, path: path.to_owned(), rows, has_to_be_seen })
+        let are_binary = options.label_masks;
+        Ok(Self { mask: options.mask, path: path.to_owned(), rows, are_binary, has_to_be_seen })
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `table` | the table of cells, read from a file |
 //! | `sqlite`, `sqlite_column` | databases of CellProfiler: objects with the columns of their images (feature `sqlite`) |
 //! | `centroids`, `pieces` | a label image as a table of cells; binary masks, which are none |
+//! | `components`, `labelled` | connected components; binary masks as label images of theirs |
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
 //! | `placement` | what a table says of each cell: image, position in pixels, number |
 //! | `keys` | which image a cell is of |
@@ -32,12 +33,14 @@
 
 mod centroids;
 mod columns;
+mod components;
 mod cut;
 mod edge;
 mod found;
 mod hints;
 mod join;
 mod keys;
+mod labelled;
 mod mask_rows;
 mod numbers;
 mod options;

@@ -101,6 +101,9 @@ pub struct CellOptions {
     /// The label images: a set that has one for each image, told by names or by `by`. Where the table of cells is a set of
     /// label images, that one unless said otherwise.
     pub masks: Option<PathBuf>,
+    /// Whether label images, those that are the table and those of [`Self::masks`], are binary masks, whose connected components are to
+    /// be numbered: pixels that are not 0 and touch, also at a corner. The numbers are those of scikit-image's `label(mask > 0)`.
+    pub label_masks: bool,
     /// Column of the cell's number in its label image; `None` takes `ObjectNumber` and the like.
     pub label: Option<String>,
 }
@@ -118,6 +121,7 @@ impl Default for CellOptions {
             unmatched: Unmatched::default(),
             mask: Mask::default(),
             masks: None,
+            label_masks: false,
             label: None,
         }
     }

@@ -9,6 +9,7 @@
 use crate::features::{Index, joint_key};
 use crate::masks::beginnings;
 use crate::profiles;
+use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::RecordBatch;
 use std::collections::HashMap;
@@ -49,9 +50,8 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
                 Err([first, second]) => {
                     let names = format!("{} and {}", images.name(first)?, images.name(second)?);
                     let cause = format!("{names} are alike in {}", by.join(", "));
-                    let error =
-                        Error::new(images.path(), cause).hint("name more columns that tell images (by)");
-                    return Err(error);
+                    return Err(Error::new(images.path(), cause)
+                        .hint(format_args!("name more columns that tell images ({})", option("cells.by"))));
                 }
             }
         }

@@ -3,6 +3,7 @@
 use super::options::CellOptions;
 use super::table::CellTable;
 use crate::features::key_at;
+use crate::surface::option;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -65,7 +66,11 @@ pub(super) fn position_columns(table: &CellTable, options: &CellOptions) -> Resu
     };
     POSITIONS.iter().find(fits).map(|pair| pair.map(str::to_owned)).ok_or_else(|| {
         table.no_choice(
-            "which columns hold the positions of cells is not told by their names: name both, x and y",
+            format_args!(
+                "which columns hold the positions of cells is not told by their names: name both, {} and {}",
+                option("cells.x"),
+                option("cells.y")
+            ),
             &["center", "centroid"],
         )
     })
@@ -120,7 +125,9 @@ pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Resul
                 Some(text) => format!(
                     "{text} has a decimal comma: write numbers with points, in pandas read_csv(…, sep=\";\", decimal=\",\").to_csv(…)"
                 ),
-                None => "name the columns of numbers, x and y".to_owned(),
+                None => {
+                    format!("name the columns of numbers, {} and {}", option("cells.x"), option("cells.y"))
+                }
             };
             Err(Error::new(&table.path, cause).choice().hint(hint))
         }
@@ -140,7 +147,10 @@ pub(super) fn labels(table: &CellTable, name: &str, column: &ArrayRef) -> Result
         }
         Err(Error::new(&table.path, format_args!("column {name:?} is {value:?}, no whole number"))
             .row(row)
-            .hint("the number of a cell in its label image is a whole one: name its column (label)"))
+            .hint(format_args!(
+                "the number of a cell in its label image is a whole one: name its column ({})",
+                option("cells.label")
+            )))
     };
     values.into_iter().enumerate().map(whole).collect()
 }

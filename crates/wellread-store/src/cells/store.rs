@@ -11,6 +11,7 @@
 use super::cut::{Cutter, Wanted};
 use super::edge::{CellBox, bands, inside, moved};
 use super::join::Cells;
+use super::labelled::LabelledMasks;
 use super::options::{CellOptions, Mask};
 use super::own_pixels::OwnPixels;
 use crate::outer_rows::TakerError;
@@ -69,10 +70,15 @@ impl CellsStore {
     pub fn of(images: Arc<dyn Store>, cells: Arc<Cells>, masks: Option<Arc<dyn Store>>) -> Result<Self> {
         let masks = match &cells.masks {
             None => None,
-            Some(named) => Some(match masks {
-                Some(open) => open,
-                None => Arc::from(concat::open(&named.path, &OpenOptions::default())?),
-            }),
+            Some(named) => {
+                let open: Arc<dyn Store> = match masks {
+                    Some(open) => open,
+                    None => Arc::from(concat::open(&named.path, &OpenOptions::default())?),
+                };
+                let labels: Arc<dyn Store> =
+                    if named.are_binary { Arc::new(LabelledMasks::new(open)) } else { open };
+                Some(labels)
+            }
         };
         Ok(Self { images, cells, masks, most: usize::MAX })
     }

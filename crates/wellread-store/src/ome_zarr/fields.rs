@@ -3,6 +3,7 @@
 
 use crate::file_rows::ImageLocation;
 use crate::format::Missing;
+use crate::surface::option_as;
 use crate::words::{counted, counted_with};
 use std::collections::BTreeSet;
 
@@ -25,9 +26,9 @@ pub(super) fn lacks(
     }
     if !absent.is_empty() {
         let what = match missing {
-            Missing::Error => "--missing skip|zero",
-            Missing::Skip => "left out",
-            Missing::Zero => "read as 0",
+            Missing::Error => option_as("missing", "skip|zero").to_string(),
+            Missing::Skip => "left out".to_owned(),
+            Missing::Zero => "read as 0".to_owned(),
         };
         let (fields, are) = (counted(absent.len(), "field"), if absent.len() == 1 { "is" } else { "are" });
         let names = some(absent.iter().map(|&row| listed[row].name.clone()));
@@ -82,7 +83,7 @@ mod tests {
         assert_eq!(
             lacks(&uneven, &BTreeSet::from([1]), &[], Missing::Error),
             [
-                "1 field of 4 is not there: A/1/1 (--missing skip|zero)",
+                "1 field of 4 is not there: A/1/1 (missing skip|zero)",
                 "2 wells of 3 have fewer fields than others: B/2 has 1 of 2; C/3 has 1 of 2"
             ]
         );

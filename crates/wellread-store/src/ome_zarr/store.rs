@@ -23,6 +23,7 @@ use crate::format::Missing;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::place::{self, Wanted};
 use crate::room;
+use crate::surface::option_as;
 use crate::{
     Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
     Scratch, Store, StoreLayout,
@@ -162,7 +163,11 @@ impl OmeZarrStore {
                 "the field is not there, though the metadata name it",
             )
             .row(*row)
-            .hint("--missing skip leaves such fields out, --missing zero reads them as 0"));
+            .hint(format_args!(
+                "{} leaves such fields out, {} reads them as 0",
+                option_as("missing", "skip"),
+                option_as("missing", "zero")
+            )));
         }
         let (first, last) = covering(region, &plan.chunk);
         let array_dir = || self.rows.path_of(entry).join(&plan.dataset);

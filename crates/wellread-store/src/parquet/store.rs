@@ -17,6 +17,7 @@ use crate::features::RowId;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
 use crate::place::Wanted;
+use crate::surface::option_as;
 use crate::words::counted;
 use crate::{
     Error, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
@@ -217,11 +218,12 @@ impl ParquetStore {
             Err(cause) => {
                 let error = Error::new(self.path(), cause).row(row);
                 let hint = if error.is_null_image() {
-                    "leave out rows without an image (--skip-null; in Python skip_null=True)"
+                    format!("leave out rows without an image ({})", option_as("skip_null", "true"))
                 } else {
                     "other rows can still be read; if the file was not written like this, copy it again"
+                        .to_owned()
                 };
-                Err(error.hint(self.column.note.as_deref().unwrap_or(hint)))
+                Err(error.hint(self.column.note.as_deref().unwrap_or(&hint)))
             }
         }
     }

@@ -11,6 +11,7 @@ use super::name_rows::{ProfileMatch, Profiles};
 use super::names::{Namesakes, files_of_sites, folders_of, full_name, full_parts, parts};
 use super::spread::Spread;
 use crate::features::{FeatureColumns, Index, joint_key, key_at, key_in_words};
+use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use std::path::Path;
@@ -47,7 +48,8 @@ pub(crate) fn rows_of_keys(
         Err([first, second]) => {
             let (named, name) = (on.join(", "), images.name(image)?);
             let cause = format!("rows {first} and {second} are alike in {named}, and both are of {name}");
-            Err(Error::new(path, cause).hint("name more columns (on), or keep one row of each").choice())
+            let hint = format!("name more columns ({}), or keep one row of each", option("on"));
+            Err(Error::new(path, cause).hint(hint).choice())
         }
         Ok(row) => Ok(row.map(|row| row as u64)),
     };

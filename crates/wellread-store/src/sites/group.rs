@@ -12,6 +12,7 @@ use super::names::{FileText, Matcher, Named};
 use super::natural;
 use super::pattern::Memory;
 use crate::features::{PLATE, SITE, WELL};
+use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, Result, threads};
 use std::cmp::Ordering;
@@ -101,9 +102,10 @@ pub(super) fn group(files: &[FileText], matcher: &Matcher) -> Result<Grouped, Fa
     if found.is_empty() {
         return Err(Fault {
             cause: format!("none of {} fits: {}", counted(files.len(), "file"), some(&unmatched)),
-            hint: "a field is {name}, * stands for anything, and a pattern fits the whole name: \
-                   --pattern 'r{row}c{col}f{site}p{z}-ch{channel}sk{time}*.tiff'"
-                .to_owned(),
+            hint: format!(
+                "a field is {{name}}, * stands for anything, and a pattern fits the whole name: {}",
+                option_as("pattern", "r{row}c{col}f{site}p{z}-ch{channel}sk{time}*.tiff")
+            ),
         });
     }
     let (axes, channels) = axes_of(&found);
@@ -134,8 +136,11 @@ pub(super) fn group(files: &[FileText], matcher: &Matcher) -> Result<Grouped, Fa
             let second = files[*row as usize].below();
             return Err(Fault {
                 cause: format!("{first} and {second} are the same plane by their names"),
-                hint: "name the field that tells them apart in --pattern, or read single files with --layout files"
-                    .to_owned(),
+                hint: format!(
+                    "name the field that tells them apart in the pattern ({}), or read single files: {}",
+                    option("pattern"),
+                    option_as("layout", "files")
+                ),
             });
         }
         planes[place] = *row;

@@ -18,6 +18,7 @@ use crate::features::{PLATE, WELL};
 use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Missing, OpenOptions};
 use crate::hints::SiteTable;
+use crate::surface::option_as;
 use crate::{Error, Result, Store, place};
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -145,11 +146,16 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
             Error::new(absent, "is not there, as are the other files of the table's first rows").choice();
         return Err(match options.path_map.iter().find(fits_none) {
             Some((from, to)) => {
-                error.hint(format_args!("no path in the table begins as --path-map {from}={to} says"))
+                let pair = format!("{from}={to}");
+                error.hint(format_args!(
+                    "no path in the table begins as {} says",
+                    option_as("path_map", &pair)
+                ))
             }
-            None => error.hint(
-                "say where they lie: --path-map FROM=TO, where FROM is what paths in the table begin with",
-            ),
+            None => error.hint(format_args!(
+                "say where they lie: {}, where FROM is what paths in the table begin with",
+                option_as("path_map", "FROM=TO")
+            )),
         });
     }
     let unnamed = folder.map_or_else(Vec::new, |folder| {
@@ -184,7 +190,10 @@ pub(super) fn open_folder(folder: &Path, options: &OpenOptions) -> Result<Option
     let store = match open_of(&table, options, Some(folder)) {
         Ok(store) => store,
         Err(error) if error.is_choice() => return Ok(None),
-        Err(error) => return Err(error.hint("--layout files reads the folder without the table")),
+        Err(error) => {
+            return Err(error
+                .hint(format_args!("{} reads the folder without the table", option_as("layout", "files"))));
+        }
     };
     let whole = |path: &Path| place::absolute(path).unwrap_or_else(|_| path.to_owned());
     let root = whole(folder);

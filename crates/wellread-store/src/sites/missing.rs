@@ -2,6 +2,7 @@
 
 use super::group::{Grouped, NO_FILE};
 use crate::format::Missing;
+use crate::surface::option_as;
 use crate::words::counted;
 
 /// Most sites that are named.
@@ -36,9 +37,9 @@ impl Incomplete {
     /// In a sentence; `None` where all sites are whole.
     pub fn sentence(&self, missing: Missing) -> Option<String> {
         let what = match missing {
-            Missing::Error => "(--missing skip|zero)",
-            Missing::Skip => "(left out)",
-            Missing::Zero => "(read as 0)",
+            Missing::Error => format!("({})", option_as("missing", "skip|zero")),
+            Missing::Skip => "(left out)".to_owned(),
+            Missing::Zero => "(read as 0)".to_owned(),
         };
         let more = if self.count > self.first.len() { "; …" } else { "" };
         (self.count > 0).then(|| {
@@ -120,7 +121,7 @@ mod tests {
         let one = grouped(vec![0, 1, 2, NO_FILE], &[""]);
         assert_eq!(
             Incomplete::of(&one).sentence(Missing::Error).as_deref(),
-            Some("1 site of 2 lacks files: s1 has no ch3 (--missing skip|zero)")
+            Some("1 site of 2 lacks files: s1 has no ch3 (missing skip|zero)")
         );
         assert_eq!(whole_sites(&one), [0]);
         let planes = grouped(vec![0, 1, NO_FILE, NO_FILE, 4, 5, NO_FILE, 6], &["1", "2"]);

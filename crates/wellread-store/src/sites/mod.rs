@@ -58,6 +58,7 @@ pub use options::SiteOptions;
 pub use recognise::{Strays, strays};
 
 use crate::format::{Missing, OpenOptions, Unmatched};
+use crate::surface::option;
 use crate::words::counted;
 use crate::{Error, Result, Store, place};
 use group::{Grouped, some};
@@ -110,11 +111,11 @@ fn refuse_names(path: &Path, options: &OpenOptions, what: &str) -> Result<()> {
     let own = [CELLPROFILER, "ome-companion", FILES];
     match (&options.layout, &options.pattern) {
         (_, Some(_)) => Err(Error::new(path, format_args!("is {what}, which a pattern does not speak of"))
-            .hint("leave --pattern out, or give the folder of the images")
+            .hint(format_args!("leave {} out, or give the folder of the images", option("pattern")))
             .choice()),
         (Some(layout), _) if !own.contains(&layout.as_str()) => {
             Err(Error::new(path, format_args!("is {what}, which has no layout {layout}"))
-                .hint("leave --layout out, or give the folder of the images")
+                .hint(format_args!("leave {} out, or give the folder of the images", option("layout")))
                 .choice())
         }
         _ => Ok(()),
@@ -142,7 +143,7 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
                 &path,
                 format_args!("both a pattern and the layout {name} were asked for"),
             )
-            .hint("give --pattern or --layout")
+            .hint(format_args!("give {} or {}", option("pattern"), option("layout")))
             .choice());
         }
     };

@@ -22,6 +22,7 @@ use crate::format::Missing;
 use crate::hints::{SiteSummary, SiteTable};
 use crate::place::Wanted;
 use crate::store::checked;
+use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{
     Block, Error, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
@@ -136,9 +137,11 @@ impl SitesStore {
                     "holds {n} {} of its own, which its name gives as well",
                     ["time points", "channels", "planes of a stack"][axis]
                 );
-                return Err(Error::new(self.file(file), cause)
-                    .row(row)
-                    .hint("read single files with --layout files, or give a --pattern without that field"));
+                return Err(Error::new(self.file(file), cause).row(row).hint(format_args!(
+                    "read single files: {}; or give a pattern without that field ({})",
+                    option_as("layout", "files"),
+                    option("pattern")
+                )));
             }
         }
         Ok(info)
@@ -162,7 +165,9 @@ impl SitesStore {
             "is {} {}, and {name}, of the same site, {} {} (TCZYX): files of a site must be alike",
             info.shape, info.dtype, expected.shape, expected.dtype
         );
-        Err(Error::new(self.file(file), cause).row(row).hint("read single files with --layout files"))
+        Err(Error::new(self.file(file), cause)
+            .row(row)
+            .hint(format_args!("read single files: {}", option_as("layout", "files"))))
     }
 
     /// What is known of a site beside its files: of the folder that its first file is in.
@@ -184,7 +189,11 @@ impl SitesStore {
         let lacks = lacking(&self.grouped, planes);
         Error::new(self.path(), format_args!("{name} has no {lacks}"))
             .row(row)
-            .hint("--missing skip leaves such sites out, --missing zero reads what is missing as 0")
+            .hint(format_args!(
+                "{} leaves such sites out, {} reads what is missing as 0",
+                option_as("missing", "skip"),
+                option_as("missing", "zero")
+            ))
             .choice()
     }
 

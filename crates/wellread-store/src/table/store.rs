@@ -12,6 +12,7 @@ use crate::ome_arrow::{
 };
 use crate::place::Wanted;
 use crate::store::checked;
+use crate::surface::option_as;
 use crate::words::counted_with;
 use crate::{
     Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, OpenOptions, PixelSink, Request,
@@ -124,9 +125,10 @@ impl TableStore {
         declared.map_err(|cause| {
             let error = Error::new(self.path(), cause).row(row);
             let hint = if error.is_null_image() {
-                "leave out rows without an image (--skip-null; in Python skip_null=True)"
+                format!("leave out rows without an image ({})", option_as("skip_null", "true"))
             } else {
                 "other rows can still be read; if the table was not written like this, write it again"
+                    .to_owned()
             };
             error.hint(hint)
         })
@@ -316,9 +318,9 @@ impl TableStore {
 
     /// The error of a row that is not as it should be.
     fn refused(&self, row: usize, cause: String) -> Error {
-        Error::new(self.path(), cause)
-            .row(row)
-            .hint("other rows can still be read; if the table was not written like this, write it again")
+        Error::new(self.path(), cause).row(row).hint(
+            "other rows can still be read; if the table was not written like this, write it again".to_owned(),
+        )
     }
 
     /// The list that is read first.

@@ -24,7 +24,8 @@
 //! | `companion` | OME-XML in a file of its own, and the files that it describes |
 //! | `index` | pages → images by whichever of them the file has, or none; all that is kept of a file |
 //! | `codec`, `lzw`, `predictor`, `samples` | bytes → samples |
-//! | `read`, `pieces`, `decode` | planes of a region; the strips and tiles that hold it; these → blocks |
+//! | `planes` | the planes of a region, in order |
+//! | `read`, `pieces`, `decode`, `ranges` | a region read; the strips and tiles that hold it; these → blocks; where they lie |
 //! | `restarts` | where long LZW strips can be entered, for reads of a few rows |
 //! | `store` | the [`Store`](crate::Store) |
 //! | `writer`, `encode` | the [`StoreWriter`](crate::StoreWriter) |
@@ -55,6 +56,7 @@ mod ome;
 mod own;
 mod pages;
 mod pieces;
+mod planes;
 mod predictor;
 mod ranges;
 mod read;

@@ -11,6 +11,7 @@ use super::decode::Work;
 use super::image::Page;
 use super::index::FileIndex;
 use super::pieces::{GROUP, Piece, plan};
+use super::planes::{Plane, Planes};
 use super::restarts::{FileKey, Restarts};
 use super::series::{CONVERT, PlaneRef, Series};
 use crate::mapping::Mapping;
@@ -83,66 +84,59 @@ impl Job<'_> {
     pub(super) fn run(&self, scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
         let Scratch { raw, decoded, pixels, context, .. } = scratch;
         let context = context.get::<Context>();
-        let [t0, c0, z0, y0, x0] = self.region.start;
-        let [nt, nc, nz, ny, nx] = self.region.size;
+        let Region { start: [_, c0, _, y0, x0], size: [.., ny, nx] } = *self.region;
         let shape = self.info.shape;
-        for t in t0..t0 + nt {
-            for c in c0..c0 + nc {
-                let mut z = z0;
-                while z < z0 + nz {
-                    let at = (t * shape.c() + c) * shape.z() + z;
-                    let plane = self.series.planes[at];
-                    let source = self.source(plane, [t, c, z], context, raw)?;
-                    let page = self.page(&source, plane)?;
-                    let format = &*page.format;
-                    let samples = format.interleaved();
-                    if samples > 1 && plane.sample > 0 && c > c0 {
-                        // Delivered with the first sample of its page.
-                        z += 1;
-                        continue;
-                    }
-                    if let Some(refusal) = format.refusal.clone().or_else(|| format.codec.refusal()) {
-                        return Err(refusal.error(source.path, "", CONVERT));
-                    }
-                    let run = if ny == shape.y() && nx == shape.x() {
-                        self.run_of_planes(&self.series.planes[at..at + (z0 + nz - z)], source.pages)
-                    } else {
-                        1
-                    };
-                    let Context { pieces, sums, .. } = &mut *context;
-                    pieces.clear();
-                    sums.clear();
-                    plan(page, plane.sample as usize, [y0, x0], [ny, nx], run, pieces, sums);
-                    for plane in &self.series.planes[at + 1..at + run] {
-                        let of_plane = source.pages[plane.page as usize].sums.as_deref().unwrap_or_default();
-                        sums.extend(of_plane.get(plane.sample as usize));
-                    }
-                    let opened = context.handle.get(self.files, (self.id, plane.source), source.path)?;
-                    let mut work = Work {
-                        format,
-                        path: source.path,
-                        len: source.len,
-                        file: &opened.file,
-                        map: self.map(opened, page),
-                        key: (self.id, plane.source),
-                        restarts: self.restarts,
-                        tools: &mut context.tools,
-                        raw,
-                        decoded,
-                        pixels,
-                        spare: &mut context.spare,
-                    };
-                    let c = c - if samples > 1 { plane.sample as usize } else { 0 };
-                    work.pieces(&context.pieces, &context.sums, &mut |piece, data| {
-                        let region = Region {
-                            start: [t, c, z, piece.y, piece.x],
-                            size: [1, samples, piece.depth, piece.rows, piece.width],
-                        };
-                        sink.put(self.request, &Block { region, data, dtype: self.info.dtype })
-                    })?;
-                    z += run;
-                }
+        let mut planes = Planes::of(self.region, shape);
+        while let Some(Plane { at: [t, c, z], index: at, left }) = planes.next() {
+            let plane = self.series.planes[at];
+            let source = self.source(plane, [t, c, z], context, raw)?;
+            let page = self.page(&source, plane)?;
+            let format = &*page.format;
+            let samples = format.interleaved();
+            if samples > 1 && plane.sample > 0 && c > c0 {
+                // Delivered with the first sample of its page.
+                continue;
             }
+            if let Some(refusal) = format.refusal.clone().or_else(|| format.codec.refusal()) {
+                return Err(refusal.error(source.path, "", CONVERT));
+            }
+            let run = if ny == shape.y() && nx == shape.x() {
+                self.run_of_planes(&self.series.planes[at..at + left], source.pages)
+            } else {
+                1
+            };
+            let Context { pieces, sums, .. } = &mut *context;
+            pieces.clear();
+            sums.clear();
+            plan(page, plane.sample as usize, [y0, x0], [ny, nx], run, pieces, sums);
+            for plane in &self.series.planes[at + 1..at + run] {
+                let of_plane = source.pages[plane.page as usize].sums.as_deref().unwrap_or_default();
+                sums.extend(of_plane.get(plane.sample as usize));
+            }
+            let opened = context.handle.get(self.files, (self.id, plane.source), source.path)?;
+            let mut work = Work {
+                format,
+                path: source.path,
+                len: source.len,
+                file: &opened.file,
+                map: self.map(opened, page),
+                key: (self.id, plane.source),
+                restarts: self.restarts,
+                tools: &mut context.tools,
+                raw,
+                decoded,
+                pixels,
+                spare: &mut context.spare,
+            };
+            let c = c - if samples > 1 { plane.sample as usize } else { 0 };
+            work.pieces(&context.pieces, &context.sums, &mut |piece, data| {
+                let region = Region {
+                    start: [t, c, z, piece.y, piece.x],
+                    size: [1, samples, piece.depth, piece.rows, piece.width],
+                };
+                sink.put(self.request, &Block { region, data, dtype: self.info.dtype })
+            })?;
+            planes.pass_over(run - 1);
         }
         Ok(())
     }

@@ -1,15 +1,17 @@
 //! Whether the target of `convert --resume` is complete, and what this command would write.
 //!
 //! ```text
-//!  target ──images by name, shape, type──▶ others: none of it (what is there is kept, by an error)
+//!  target ──images by name, shape, type──▶ others: what differs (what is there is kept, by an error)
 //!             └──all──▶ columns and their values, codec, chunks, variant; of cells the pixels ──▶ Finding
 //! ```
 //!
 //! No set records which command has written it. So what is compared is what can be seen, and of options those that are given.
 
 use crate::output::Outcome;
+use std::collections::HashMap;
 use std::path::Path;
 use wellread_store::read_back::{self, Digests};
+use wellread_store::words::{counted, counted_with};
 use wellread_store::{
     Compression, Error, Format, OpenOptions, RowHints, RowInfo, Store, StoreLayout, Tune, WriteOptions,
     features, staged,
@@ -18,8 +20,19 @@ use wellread_store::{
 /// Parts of a codec's name that pack nothing.
 const UNPACKED: [&str; 4] = ["none", "uncompressed", "crc32c", "constant"];
 
+/// Names of images that a sentence lists.
+const MAX_LISTED: usize = 3;
+
+/// A target that can be read, and of which no part is waiting.
+pub(super) enum Finding {
+    /// It has other images than the source: in what they differ.
+    Others(String),
+    /// It has those of the source.
+    Same(SameImages),
+}
+
 /// A target that has the images of the source.
-pub(super) struct Finding {
+pub(super) struct SameImages {
     /// The bytes of all pixels.
     pub bytes: u64,
     /// In what else it is not what would be written, in words.
@@ -28,8 +41,8 @@ pub(super) struct Finding {
     pub untold: Vec<String>,
 }
 
-/// Looks at the target at `path`: `None` where a part of it is waiting to be gone on with, or where it has not the images of the
-/// source, in their order, by name, shape and type. `is_of_cells` compares pixels.
+/// Looks at the target at `path`: `None` where a part of it is waiting to be gone on with, or where it is no set. The images of the
+/// source are told by name, shape and type, in their order. `is_of_cells` compares pixels.
 ///
 /// # Errors
 /// Columns of the target, or pixels of the source, that cannot be read.
@@ -46,16 +59,10 @@ pub(super) fn of(
     let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
     let Ok(target) = wellread_store::open(path, &open) else { return Ok(None) };
     let target = &*target;
-    if target.len() != source.len() {
-        return Ok(None);
+    if let Some(difference) = other_images(source, target) {
+        return Ok(Some(Finding::Others(difference)));
     }
-    let image =
-        |store: &dyn Store, row| store.row_info(row).and_then(|info| Ok((store.name(row)?, info))).ok();
-    let same = |row| {
-        let (name, info) = image(source, row)?;
-        (image(target, row)? == (name, info)).then(|| size(info))
-    };
-    let Some(bytes) = (0..source.len()).map(same).sum::<Option<u64>>() else { return Ok(None) };
+    let bytes = (0..source.len()).map(|row| source.row_info(row).map(size)).sum::<Result<u64, Error>>()?;
     let mut differences = columns(target, format.keeps_features_in(path, target.len()), options)?;
     differences.extend(layout(target, format, options));
     // A table of cells may be another one since, of the same names: what was cut out tells.
@@ -71,7 +78,77 @@ pub(super) fn of(
             }
         }
     }
-    Ok(Some(Finding { bytes, differences, untold: untold(target, format, options) }))
+    let untold = untold(target, format, options);
+    Ok(Some(Finding::Same(SameImages { bytes, differences, untold })))
+}
+
+/// In what the images of the target are not those of the source: how many, which names, their order, shape and type.
+fn other_images(source: &dyn Store, target: &dyn Store) -> Option<String> {
+    let [ours, theirs] = [source, target].map(|store| {
+        let name = |row| store.name(row).unwrap_or_else(|_| format!("row {row}"));
+        (0..store.len()).map(name).collect::<Vec<String>>()
+    });
+    let mut differences = vec![];
+    if ours.len() != theirs.len() {
+        differences.push(format!("it has {}, and the source {}", counted(theirs.len(), "image"), ours.len()));
+    }
+    for (names, others, [which, not]) in
+        [(&ours, &theirs, ["of the source", "in it"]), (&theirs, &ours, ["in it", "of the source"])]
+    {
+        let lone = beyond(names, others);
+        if !lone.is_empty() {
+            let more = if lone.len() > MAX_LISTED { " …" } else { "" };
+            let listed = lone[..lone.len().min(MAX_LISTED)].join(", ");
+            let images = counted(lone.len(), "image");
+            let are = if lone.len() == 1 { "is" } else { "are" };
+            differences.push(format!("{images} {which} {are} not {not}: {listed}{more}"));
+        }
+    }
+    if differences.is_empty() {
+        let row = (0..ours.len()).find(|&row| ours[row] != theirs[row]);
+        differences.extend(row.map(|row| {
+            format!(
+                "its images are in another order: row {row} is {}, and {} in the source",
+                theirs[row], ours[row]
+            )
+        }));
+    }
+    if differences.is_empty() {
+        let other = |row: usize| other_info(source, target, row);
+        let mut others = (0..ours.len()).filter_map(|row| Some((row, other(row)?)));
+        let (row, how) = others.next()?;
+        let of = counted_with(1 + others.count(), "image", ["is", "are"]);
+        differences.push(format!("{of} of another shape or pixel type: {} {how}", ours[row]));
+    }
+    Some(differences.join("; "))
+}
+
+/// Names that there are more of here than among the others.
+fn beyond<'a>(names: &'a [String], others: &[String]) -> Vec<&'a str> {
+    let mut counts: HashMap<&str, usize> = HashMap::with_capacity(others.len());
+    for name in others {
+        *counts.entry(name).or_default() += 1;
+    }
+    let is_lone = |name: &&str| match counts.get_mut(*name).filter(|count| **count > 0) {
+        Some(count) => {
+            *count -= 1;
+            false
+        }
+        None => true,
+    };
+    names.iter().map(String::as_str).filter(is_lone).collect()
+}
+
+/// What an image is in the target and in the source, where shape or type differ or cannot be read.
+fn other_info(source: &dyn Store, target: &dyn Store, row: usize) -> Option<String> {
+    let of = |store: &dyn Store| store.row_info(row).map_err(|error| error.cause().to_owned());
+    let words = |info: Result<RowInfo, String>| match info {
+        Ok(RowInfo { shape, dtype }) => format!("{shape} {dtype}"),
+        Err(cause) => format!("not to be read ({cause})"),
+    };
+    let (ours, theirs) = (of(source), of(target));
+    let differs = ours.is_err() || ours != theirs;
+    differs.then(|| format!("is {} in it, and {} in the source (TCZYX)", words(theirs), words(ours)))
 }
 
 /// Bytes of the pixels of an image.
@@ -199,6 +276,50 @@ fn has_other_variant(asked: &str, layout: &StoreLayout, format: &Format) -> bool
 mod tests {
     use super::super::super::known_format;
     use super::*;
+    use wellread_image::{PixelType, Shape};
+    use wellread_loader::MemoryStore;
+
+    /// Images of one pixel row, by name and width.
+    fn set(images: &[(&str, usize)]) -> MemoryStore {
+        let mut set = MemoryStore::new("set");
+        for &(name, width) in images {
+            set.push(name.to_owned(), Shape::plane(1, width), PixelType::U8, vec![0; width]).unwrap();
+        }
+        set
+    }
+
+    #[test]
+    fn other_images_are_told_by_number_name_order_and_shape() {
+        let other =
+            |source: &[(&str, usize)], target: &[(&str, usize)]| other_images(&set(source), &set(target));
+        let three = [("a", 2), ("b", 2), ("c", 2)];
+        assert_eq!(other(&three, &three), None);
+        assert_eq!(
+            other(&three, &three[..1]).as_deref(),
+            Some("it has 1 image, and the source 3; 2 images of the source are not in it: b, c")
+        );
+        assert_eq!(
+            other(&[("a", 2), ("b", 2)], &[("a", 2), ("x", 2)]).as_deref(),
+            Some("1 image of the source is not in it: b; 1 image in it is not of the source: x")
+        );
+        // Twice in one of them.
+        assert_eq!(
+            other(&[("a", 2), ("a", 2)], &[("a", 2)]).as_deref(),
+            Some("it has 1 image, and the source 2; 1 image of the source is not in it: a")
+        );
+        let many: Vec<(&str, usize)> = ["a", "b", "c", "d", "e"].map(|name| (name, 2)).into();
+        assert!(other(&many, &[]).unwrap().ends_with("5 images of the source are not in it: a, b, c …"));
+        assert_eq!(
+            other(&three, &[("a", 2), ("c", 2), ("b", 2)]).as_deref(),
+            Some("its images are in another order: row 1 is c, and b in the source")
+        );
+        assert_eq!(
+            other(&three, &[("a", 2), ("b", 3), ("c", 3)]).as_deref(),
+            Some(
+                "2 images are of another shape or pixel type: b is 1x1x1x1x3 uint8 in it, and 1x1x1x1x2 uint8 in the source (TCZYX)"
+            )
+        );
+    }
 
     #[test]
     fn codecs_that_are_not_those_asked_for_are_told() {

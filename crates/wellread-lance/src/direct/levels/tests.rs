@@ -109,3 +109,20 @@ fn levels_that_are_packed_or_not_are_runs() {
         }
     }
 }
+
+/// Nulls of whole rows have a level; those of anything within a row are of another kind of page.
+#[test]
+fn rows_that_are_null_have_a_definition_level() {
+    use RepDefLayer::{RepdefAllValidItem, RepdefAllValidList, RepdefNullableItem, RepdefNullableList};
+    let of = |layers: &[RepDefLayer], depth| {
+        null_level(&layers.iter().map(|&layer| layer as i32).collect::<Vec<_>>(), depth)
+    };
+    assert_eq!(of(&[RepdefAllValidItem], 0), Some(0));
+    assert_eq!(of(&[RepdefAllValidItem, RepdefAllValidList, RepdefAllValidItem], 1), Some(0));
+    assert_eq!(of(&[RepdefAllValidItem, RepdefAllValidList, RepdefNullableItem], 1), Some(1));
+    assert_eq!(of(&[RepdefAllValidItem, RepdefNullableList, RepdefNullableItem], 1), Some(2));
+    assert_eq!(of(&[RepdefNullableItem, RepdefAllValidList, RepdefAllValidItem], 1), None);
+    // Of another depth, and a layer that is not known.
+    assert_eq!(of(&[RepdefAllValidItem, RepdefAllValidList], 2), None);
+    assert_eq!(null_level(&[99], 0), None);
+}

@@ -1,6 +1,9 @@
 //! Round trips, damage, and starts in the middle.
 
+mod packed_codes;
+
 use super::*;
+use packed_codes::Codes;
 use proptest::prelude::*;
 
 fn round_trip(data: &[u8]) {
@@ -73,17 +76,21 @@ fn a_strip_is_entered_behind_clear_codes() {
     assert!(!is_cleared(&packed, 8) && is_cleared(&packed, 9) && !is_cleared(&[], 9));
 }
 
+#[test]
+fn codes_are_packed_from_the_most_significant_bit_on() {
+    let mut codes = Codes::default();
+    codes.push(CLEAR, 9);
+    codes.push(0b1_0000_0001, 9);
+    codes.push(0, 16);
+    assert_eq!(codes.packed, [0b1000_0000, 0b0100_0000, 0b0100_0000, 0]);
+}
+
 /// What an encoder writes that goes on with a full table, never to clear it.
 fn encode_without_clearing(data: &[u8]) -> Vec<u8> {
-    let (mut packed, mut bits, mut count) = (vec![], 0u64, 0u32);
+    let mut stored = Codes::default();
     let (mut width, mut next, mut codes) = (9u32, FIRST_FREE, 0usize);
     let mut emit = |code: usize| {
-        bits = bits << width | code as u64;
-        count += width;
-        while count >= 8 {
-            count -= 8;
-            packed.push((bits >> count) as u8);
-        }
+        stored.push(code, width);
         codes += 1;
         // The clear code and the one behind it define nothing.
         if codes > 2 && next < TABLE {
@@ -117,7 +124,7 @@ fn encode_without_clearing(data: &[u8]) -> Vec<u8> {
     }
     emit(END);
     emit(0);
-    packed
+    stored.packed
 }
 
 #[test]
@@ -207,27 +214,19 @@ proptest! {
     /// Codes that few encoders write: any that are defined, clear codes anywhere.
     #[test]
     fn any_codes_are_what_weezl_reads(picks in prop::collection::vec(any::<u16>(), 1..6000), clears in any::<bool>()) {
-        let (mut packed, mut bits, mut count, mut codes) = (vec![], 0u64, 0u32, 0usize);
-        let mut emit = |code: usize, width: u32| {
-            bits = bits << width | code as u64;
-            count += width;
-            while count >= 8 {
-                count -= 8;
-                packed.push((bits >> count) as u8);
-            }
-        };
-        let (mut next, mut width) = (FIRST_FREE, 9);
-        emit(CLEAR, 9);
+        let mut stored = Codes::default();
+        let (mut next, mut width, mut codes) = (FIRST_FREE, 9, 0usize);
+        stored.push(CLEAR, 9);
         for pick in picks {
             let pick = usize::from(pick);
             if clears && pick % 1000 == 999 || next >= TABLE - 2 {
-                emit(CLEAR, width);
+                stored.push(CLEAR, width);
                 (next, width, codes) = (FIRST_FREE, 9, 0);
                 continue;
             }
             // Behind a clear code a byte; else a byte, or any of the strings, the one that is being defined among them.
             let code = if codes == 0 || pick % 3 == 0 { pick % 256 } else { FIRST_FREE + pick % (next - FIRST_FREE + 1) };
-            emit(code, width);
+            stored.push(code, width);
             codes += 1;
             if codes > 1 {
                 next += 1;
@@ -236,8 +235,9 @@ proptest! {
                 }
             }
         }
-        emit(END, width);
-        emit(0, 16);
+        stored.push(END, width);
+        stored.push(0, 16);
+        let packed = stored.packed;
         let mut theirs = weezl::decode::Decoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8);
         let wanted = theirs.decode(&packed).unwrap();
         let mut out = vec![0; wanted.len()];

@@ -262,7 +262,10 @@ fn what_is_no_set_of_images() {
     assert!(error_of(&root.join("set/a.zarr/0")).contains("bare Zarr array"));
     std::fs::write(root.join("set/y.tif"), b"").unwrap();
     let error = error_of(&root.join("set"));
-    assert!(error.contains("a.zarr") && error.contains("y.tif") && error.contains("--read-as"), "{error}");
+    assert!(
+        error.contains("a.zarr") && error.contains("y.tif") && error.contains("only these: format "),
+        "{error}"
+    );
     let forced = OpenOptions { format: Some("ome-zarr".into()), ..OpenOptions::default() };
     assert_eq!(open(root.join("set"), &forced).unwrap().len(), 2);
     std::fs::create_dir(root.join("empty")).unwrap();

@@ -24,7 +24,7 @@ fn what_is_not_there(plate: &Path) {
     let fewer = "1 well of 2 has fewer fields than others: B/2 has 1 of 2";
     assert_eq!(whole.hints().lacks, [fewer]);
     for (missing, what) in
-        [(Missing::Error, "--missing skip|zero"), (Missing::Skip, "left out"), (Missing::Zero, "read as 0")]
+        [(Missing::Error, "missing skip|zero"), (Missing::Skip, "left out"), (Missing::Zero, "read as 0")]
     {
         assert_eq!(lacks(missing), [format!("1 field of 3 is not there: A/1/1 ({what})"), fewer.to_owned()]);
     }
@@ -34,7 +34,7 @@ fn what_is_not_there(plate: &Path) {
     assert!(lacking.files().unwrap().iter().all(|file| !file.starts_with(plate.join("A/1/1"))));
     let error = read_image(&*lacking, 1).unwrap_err();
     assert_eq!((error.path(), error.row_index()), (plate.join("A/1/1").as_path(), Some(1)));
-    assert!(error.to_string().contains("--missing skip leaves such fields out"), "{error}");
+    assert!(error.to_string().contains("missing skip leaves such fields out, missing zero"), "{error}");
     let zero = with(Missing::Zero).unwrap();
     let (found, pixels) = read_image(&*zero, 1).unwrap();
     assert_eq!((zero.len(), found), (3, info));
@@ -46,7 +46,7 @@ fn what_is_not_there(plate: &Path) {
     assert_eq!(names(Missing::Skip), ["A/1/0", "A/1/1"]);
     assert_eq!(lacks(Missing::Skip), ["1 well is not there: B/2 (left out)"]);
     let error = with(Missing::Error).err().unwrap();
-    assert!(error.hint_text().unwrap().contains("--missing skip"), "{error}");
+    assert!(error.hint_text().unwrap().contains("missing skip leaves"), "{error}");
     std::fs::rename(&away, plate.join("B/2")).unwrap();
 }
 

@@ -17,12 +17,12 @@ fn a_site_without_a_channel_is_told_and_not_read() {
     write(dir.path(), &FILES);
     let store = open(dir.path(), &options()).unwrap();
     let summary = store.hints().sites.unwrap().summary();
-    assert_eq!(summary.missing, ["1 site of 3 lacks files: r01c02f01 has no ch3 (--missing skip|zero)"]);
+    assert_eq!(summary.missing, ["1 site of 3 lacks files: r01c02f01 has no ch3 (missing skip|zero)"]);
     assert_eq!((summary.incomplete, summary.left_out, summary.files_per_site), (1, 0, 2));
     assert_eq!(store.row_info(1).unwrap(), store.row_info(0).unwrap());
     for error in [read_image(&*store, 1).unwrap_err(), store.hints().complete(0..3).unwrap_err()] {
         assert_eq!((error.row_index(), error.cause()), (Some(1), "r01c02f01 has no ch3"));
-        assert!(error.hint_text().unwrap().contains("--missing skip"), "{error}");
+        assert!(error.hint_text().unwrap().contains("missing skip leaves"), "{error}");
     }
     assert!(store.hints().complete([0, 2]).is_ok() && read_image(&*store, 2).is_ok());
 }

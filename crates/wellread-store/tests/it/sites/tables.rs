@@ -63,7 +63,7 @@ fn a_table_says_which_file_is_which_channel() {
     // Of another machine.
     table(dir.path(), r"C:\data\plate");
     let error = failure(&path, &options());
-    assert!(error.contains("--path-map FROM=TO"), "{error}");
+    assert!(error.contains(": path_map FROM=TO"), "{error}");
     let map = vec![(r"C:\data\plate".to_owned(), dir.path().join("images").display().to_string())];
     let store = open(&path, &OpenOptions { path_map: map, ..options() }).unwrap();
     assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[0, 1])));
@@ -135,7 +135,7 @@ fn paths_of_illumination_are_mapped_as_well() {
     // A map that fits nothing is named.
     std::fs::write(&path, "FileName_OrigDNA,PathName_OrigDNA\nx.tif,/there\n").unwrap();
     let error = failure(&path, &mapped);
-    assert!(error.contains(r"begins as --path-map D:\il=/fields says"), "{error}");
+    assert!(error.contains(r"begins as path_map D:\il=/fields says"), "{error}");
 }
 
 #[test]

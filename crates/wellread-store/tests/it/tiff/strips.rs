@@ -1,7 +1,11 @@
 //! A few rows of long LZW strips, which are entered where a decoder can start: see `tiff::restarts`.
 
+#[path = "../../../src/tiff/lzw/tests/packed_codes.rs"]
+mod packed_codes;
+
 use super::builder::{Page, tiff};
 use super::{folder, open};
+use packed_codes::Codes;
 use std::collections::HashMap;
 use std::path::Path;
 use wellread_image::Region;
@@ -15,25 +19,17 @@ const STRIP_AT: usize = 8;
 
 /// LZW as TIFF has it, with a clear code after so many others, if at all: a table that is full stays as it is.
 fn lzw(data: &[u8], clear_after: usize) -> Vec<u8> {
-    let (mut out, mut buffer, mut have) = (vec![], 0u64, 0);
-    let mut put = |code: usize, width: u32| {
-        buffer = buffer << width | code as u64;
-        have += width;
-        while have >= 8 {
-            have -= 8;
-            out.push((buffer >> have) as u8);
-        }
-    };
+    let mut stored = Codes::default();
     let mut table: HashMap<(usize, u8), usize> = HashMap::new();
     let (mut width, mut codes) = (9, 0);
-    put(256, width);
+    stored.push(256, width);
     let mut string = usize::from(data[0]);
     for &byte in &data[1..] {
         if let Some(&longer) = table.get(&(string, byte)) {
             string = longer;
             continue;
         }
-        put(string, width);
+        stored.push(string, width);
         if codes + 258 < 4096 {
             table.insert((string, byte), codes + 258);
         }
@@ -43,19 +39,19 @@ fn lzw(data: &[u8], clear_after: usize) -> Vec<u8> {
         codes += 1;
         string = usize::from(byte);
         if codes == clear_after {
-            put(256, width);
+            stored.push(256, width);
             table.clear();
             (width, codes) = (9, 0);
         }
     }
-    put(string, width);
+    stored.push(string, width);
     // The width of what follows is that after the last code.
     if codes + 259 >= 1 << width && width < 12 {
         width += 1;
     }
-    put(257, width);
-    put(0, 7);
-    out
+    stored.push(257, width);
+    stored.push(0, 7);
+    stored.packed
 }
 
 /// Little-endian pixels like a camera's, with a flat part in which strings are long.

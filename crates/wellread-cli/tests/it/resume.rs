@@ -1,0 +1,272 @@
+//! Conversions that are gone on with: what an interrupted one has left, what is complete, what is of another source.
+
+use crate::support::{Breakable, arg, files_below, generate, has_format, json, wellread};
+use serde_json::Value;
+
+/// What an interrupted run has left is compared with the source, also without `--no-verify`'s check of all: meanwhile
+/// its files may have been replaced.
+#[test]
+fn a_source_that_has_changed_is_not_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 12, &["--formats", "tiff"]);
+    let replaced = dir.path().join("replaced");
+    generate(&replaced, 12, &["--formats", "tiff", "--seed", "7"]);
+    let source = set.join("tiff");
+    let mut files: Vec<_> = std::fs::read_dir(&source).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let other = std::fs::read(replaced.join("tiff").join(files[0].file_name().unwrap())).unwrap();
+    let whole = std::fs::read(&files[9]).unwrap();
+    // The header of one image is wrong for a while; no file changes its size.
+    let mut broken = whole.clone();
+    broken[..8].fill(b'x');
+    for (format, more) in [("tiff", &["--no-verify"][..]), ("tiff", &[]), ("lance", &["--no-verify"])] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format!("{format}-{}", more.len()));
+        let args =
+            ["convert", arg(&source), arg(&target), "--format", format, "--read-as", "tiff", "--resume"];
+        let args = [&args[..], more].concat();
+        std::fs::write(&files[9], &broken).unwrap();
+        assert_eq!(wellread(&args).code, 1);
+        std::fs::write(&files[9], &whole).unwrap();
+        let first = std::fs::read(&files[0]).unwrap();
+        assert_eq!(other.len(), first.len(), "not compressed");
+        std::fs::write(&files[0], &other).unwrap();
+        let refused = wellread(&args);
+        assert_eq!(refused.code, 1, "{format} {more:?}: {}", refused.stderr);
+        for part in ["row 0", "the source has changed since"] {
+            assert!(refused.stderr.contains(part), "{format} {more:?}: {}", refused.stderr);
+        }
+        assert!(!target.exists());
+        let done = json(&args);
+        assert_eq!(done["images_resumed"], 0, "{format} {more:?}");
+        let verified = json(&["verify", arg(&target), "--against", arg(&source)]);
+        assert_eq!(verified["passed"], true, "{format} {more:?}");
+        std::fs::write(&files[0], &first).unwrap();
+    }
+}
+
+fn first_file(folder: &std::path::Path) -> std::path::PathBuf {
+    let mut files = std::fs::read_dir(folder).unwrap().flatten().map(|e| e.path());
+    files.find(|p| p.extension().is_some()).unwrap()
+}
+
+/// A conversion that failed half way goes on where it was, with the images that are complete left alone.
+#[test]
+fn an_interrupted_conversion_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let Breakable { source, files, whole, broken } = Breakable::in_folder(dir.path());
+    let set = dir.path().join("set");
+    for (format, target) in
+        [("tiff", "a"), ("ome-zarr", "b"), ("image-folder", "c"), ("lance", "d"), ("duckdb", "e")]
+    {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(target);
+        let args = ["convert", arg(&source), arg(&target), "--format", format, "--resume", "--jobs", "2"];
+        std::fs::write(&files[7], &broken).unwrap();
+        let failed = wellread(&[&args[..], &["--read-as", "tiff"]].concat());
+        assert_eq!(failed.code, 1, "{}", failed.stderr);
+        assert!(!target.exists());
+        let left =
+            dir.path().join(format!(".wellread-resume-{}", target.file_name().unwrap().to_str().unwrap()));
+        // A file of a complete image, for tables one of several.
+        let first = first_file(&if format == "lance" { left.join("data") } else { left.clone() });
+        let before = std::fs::metadata(&first).unwrap().modified().unwrap();
+        // Other options would make another set.
+        let other = wellread(&[&args[..], &["--read-as", "tiff", "--tune", "size"]].concat());
+        assert!(other.code == 1 && other.stderr.contains("other options"), "{}", other.stderr);
+        std::fs::write(&files[7], &whole).unwrap();
+        let done = json(&[&args[..], &["--read-as", "tiff"]].concat());
+        assert_eq!(done["images_resumed"], 7, "{format}");
+        assert_eq!(done["bytes_of_pixels"], json(&["info", arg(&target)])["bytes_of_pixels"], "{format}");
+        assert!(!left.exists());
+        if format != "duckdb" {
+            let same = target.join(first.strip_prefix(&left).unwrap());
+            assert_eq!(std::fs::metadata(same).unwrap().modified().unwrap(), before);
+        }
+        let verified = json(&["verify", arg(&target), "--against", arg(&set.join("expected.json"))]);
+        assert_eq!(verified["passed"], true, "{format}");
+    }
+    for (format, why) in [
+        ("parquet", "index at its end"),
+        ("ome-arrow-dataset", "index at its end"),
+        ("vortex", "layout at its end"),
+        ("parquet-duckdb", "one statement"),
+    ] {
+        if has_format(format) {
+            let refused = wellread(&["convert", arg(&source), "x", "--format", format, "--resume"]);
+            assert_eq!(refused.code, 2);
+            assert!(refused.stderr.contains(why) && refused.stderr.contains("tiff"), "{}", refused.stderr);
+        }
+    }
+}
+
+/// A finished file that was damaged after an interrupted run is not taken for another source: it is named, and written again by the
+/// same run.
+#[test]
+fn what_was_damaged_since_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let Breakable { source, files, whole, broken } = Breakable::in_folder(dir.path());
+    let set = dir.path().join("set");
+    for (format, ending) in [("tiff", "tiff"), ("ome-zarr", "zarr"), ("image-folder", "png")] {
+        let target = dir.path().join(format!("to-{format}"));
+        let args =
+            ["convert", arg(&source), arg(&target), "--format", format, "--resume", "--read-as", "tiff"];
+        std::fs::write(&files[7], &broken).unwrap();
+        assert_eq!(wellread(&args).code, 1);
+        std::fs::write(&files[7], &whole).unwrap();
+        let left = dir.path().join(format!(".wellread-resume-to-{format}"));
+        let mut images: Vec<_> = std::fs::read_dir(&left).unwrap().map(|e| e.unwrap().path()).collect();
+        images.retain(|path| path.extension().is_some_and(|e| e == ending || e == "tif"));
+        images.sort();
+        // The pixels of row 3: the largest file of an image that is a folder.
+        let mut of_image = if images[3].is_dir() { files_below(&images[3]) } else { vec![] };
+        of_image.sort_by_key(|(_, content)| content.len());
+        let damaged = of_image.pop().map_or_else(|| images[3].clone(), |(file, _)| file);
+        let content = std::fs::read(&damaged).unwrap();
+        std::fs::write(&damaged, &content[..content.len() / 2]).unwrap();
+        let done = wellread(&[&args[..], &["--json"]].concat());
+        assert_eq!(done.code, 0, "{format}: {}", done.stderr);
+        let name = images[3].file_name().unwrap().to_str().unwrap();
+        for words in
+            ["what an interrupted run has left is damaged", name, "row 3", "3 images before it are kept"]
+        {
+            assert!(done.stderr.contains(words), "{format}: {words}: {}", done.stderr);
+        }
+        assert!(!done.stderr.contains("source has changed"), "{format}: {}", done.stderr);
+        let document: Value = serde_json::from_str(&done.stdout).unwrap();
+        assert_eq!(document["images_resumed"], 3, "{format}");
+        assert!(!left.exists());
+        let verified = json(&["verify", arg(&target), "--against", arg(&set.join("expected.json"))]);
+        assert_eq!(verified["passed"], true, "{format}");
+    }
+}
+
+/// What is complete needs no going on: the same command says so and is done; another set at the target is kept.
+#[test]
+fn resuming_what_is_complete_does_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (set, other) = (dir.path().join("set"), dir.path().join("other"));
+    generate(&set, 4, &["--formats", "tiff"]);
+    generate(&other, 5, &["--formats", "tiff"]);
+    for format in ["tiff", "ome-zarr", "image-folder", "lance", "duckdb"] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format!("target-{format}"));
+        let resume = |source: &std::path::Path| {
+            wellread(&["convert", arg(source), arg(&target), "--format", format, "--resume"])
+        };
+        assert_eq!(resume(&set.join("tiff")).code, 0);
+        let before = json(&["checksum", arg(&target), "--read-as", format]);
+        let again = resume(&set.join("tiff"));
+        assert_eq!(again.code, 0, "{format}: {}", again.stderr);
+        assert!(
+            again.stdout.contains("is complete") && again.stdout.contains("4 images"),
+            "{}",
+            again.stdout
+        );
+        assert!(!again.stdout.contains("does not show"), "{}", again.stdout);
+        let source = set.join("tiff");
+        let document = json(&["convert", arg(&source), arg(&target), "--format", format, "--resume"]);
+        assert_eq!((&document["images"], &document["images_resumed"]), (&4.into(), &4.into()));
+        let refused = resume(&other.join("tiff"));
+        let how = "already exists, with other images than the source: it has 4 images, and the source 5; 1 image of the source is not \
+                   in it: ";
+        assert!(refused.code == 1 && refused.stderr.contains(how), "{}", refused.stderr);
+        assert!(
+            refused
+                .stderr
+                .contains("nothing was written (hint: --overwrite writes it anew, or choose another name)"),
+            "{}",
+            refused.stderr
+        );
+        // A part that waits to be gone on with is of something that is not complete.
+        let left = dir.path().join(format!(".wellread-resume-target-{format}"));
+        std::fs::create_dir(&left).unwrap();
+        assert_eq!(resume(&set.join("tiff")).code, 1);
+        std::fs::remove_dir_all(&left).unwrap();
+        assert_eq!(json(&["checksum", arg(&target), "--read-as", format]), before);
+    }
+}
+
+/// Columns that a complete target has and the source lacks are told, also of formats that keep them beside several images.
+#[test]
+fn resuming_what_is_complete_tells_columns_that_are_none_now() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let (source, plan) = (set.join("tiff"), dir.path().join("plan.csv"));
+    let names = json(&["checksum", arg(&source)]);
+    let images = names.as_array().unwrap().iter().zip(["A01,7", "B02,3"]);
+    let lines = images.map(|(image, values)| format!("{}.tiff,{values}\n", image["name"].as_str().unwrap()));
+    std::fs::write(&plan, format!("file,well,dose\n{}", lines.collect::<String>())).unwrap();
+    for target in ["folder", "series.zarr"] {
+        let target = dir.path().join(target);
+        let resume = |more: &[&str]| {
+            let args = ["convert", arg(&source), arg(&target), "--format", "ome-zarr", "--resume"];
+            wellread(&[&args[..], more].concat())
+        };
+        let join = ["--join", arg(&plan), "--on", "file", "--columns"];
+        let [both, one] = ["well,dose", "well"].map(|columns| [&join[..], &[columns]].concat());
+        let first = resume(&both);
+        assert_eq!(first.code, 0, "{}", first.stderr);
+        let again = resume(&both);
+        assert!(again.code == 0 && again.stdout.contains("is complete"), "{} {}", again.stdout, again.stderr);
+        let fewer = resume(&one);
+        assert_eq!(fewer.code, 1, "{}", fewer.stdout);
+        assert!(fewer.stderr.contains("it has a column \"dose\", which is none now"), "{}", fewer.stderr);
+        assert!(!fewer.stderr.contains("\"well\""), "{}", fewer.stderr);
+        let none = resume(&[]);
+        assert_eq!(none.code, 1, "{}", none.stdout);
+        for column in ["well", "dose"] {
+            let said = format!("it has a column {column:?}, which is none now");
+            assert!(none.stderr.contains(&said), "{}", none.stderr);
+        }
+    }
+}
+
+/// What nobody can see in a set is said, where it is asked for: a level of compression.
+#[test]
+fn resuming_what_is_complete_says_what_was_not_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let (source, target) = (set.join("tiff"), dir.path().join("a-zarr"));
+    let resume = |level: &str| {
+        let args = ["convert", arg(&source), arg(&target), "--format", "ome-zarr", "--resume"];
+        wellread(&[&args[..], &["--compression", level]].concat())
+    };
+    assert_eq!(resume("zstd:3").code, 0);
+    let again = resume("zstd:9");
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    let said = "of the level of --compression zstd:9 it does not show what it was written with";
+    assert!(again.stdout.contains("is complete") && again.stdout.contains(said), "{}", again.stdout);
+}
+
+/// Of images of the same names it is said in what they are others.
+#[test]
+fn resuming_onto_images_of_another_shape_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+    generate(&one, 3, &["--formats", "tiff", "--channels", "1"]);
+    generate(&two, 3, &["--formats", "tiff", "--channels", "2"]);
+    let target = dir.path().join("target");
+    let resume = |source: &std::path::Path| {
+        wellread(&["convert", arg(source), arg(&target), "--format", "ome-zarr", "--resume"])
+    };
+    assert_eq!(resume(&one.join("tiff")).code, 0);
+    let refused = resume(&two.join("tiff"));
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    for part in [
+        "other images than the source: 3 images are of another shape or pixel type: ",
+        " is 1x1x1x40x56 uint16 in it, and 1x2x1x40x56 uint16 in the source (TCZYX); nothing was written",
+    ] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    assert_eq!(resume(&one.join("tiff")).code, 0, "what was there is kept");
+}

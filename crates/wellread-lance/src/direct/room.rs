@@ -1,0 +1,61 @@
+//! What the layouts of pages have in common: memory that is used again, and bytes of the file that may have been fetched before.
+
+use super::ahead::Ahead;
+use super::general::Decompressed;
+use super::input::Input;
+use super::levels::Run;
+use arrow_buffer::MutableBuffer;
+use wellread_store::direct::{Fault, trim};
+
+/// Position and length of a buffer in the file.
+pub(super) type Extent = (u64, u64);
+
+/// Memory that is used again from page to page.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// Bytes of the file.
+    pub raw: Vec<u64>,
+    /// Chunks that were fetched before they are read.
+    pub ahead: Ahead,
+    /// Levels: those of repetition, those of definition, and both put together.
+    pub runs: Vec<Run>,
+    pub defined: Vec<Run>,
+    pub marked: Vec<Run>,
+    /// Places in a dictionary, and what zstd or LZ4 held.
+    pub indices: MutableBuffer,
+    pub decompressed: Decompressed,
+}
+
+impl Room {
+    /// Gives memory back that is more than is worth keeping.
+    pub fn trim(&mut self) {
+        self.ahead.clear();
+        trim(self.raw.len() * 8, &mut self.raw);
+        trim(self.indices.capacity(), &mut self.indices);
+        trim(self.decompressed.capacity(), &mut self.decompressed);
+    }
+}
+
+/// Bytes of the file: those that were fetched before, or else read into `raw`.
+pub(super) fn fetched<'a>(
+    input: &Input,
+    extent: Extent,
+    ahead: &'a Ahead,
+    raw: &'a mut Vec<u64>,
+) -> Result<&'a [u8], Fault> {
+    match ahead.get(input, extent) {
+        Some(bytes) => Ok(bytes),
+        None => input.read(extent.0, extent.1, raw),
+    }
+}
+
+/// Bytes of a leaf's values, stored and delivered, and how deep they lie.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LeafWidths {
+    /// Bytes of a value as it is stored.
+    pub size: usize,
+    /// Bytes of a value as it is delivered.
+    pub width: usize,
+    /// Lists around it.
+    pub depth: usize,
+}

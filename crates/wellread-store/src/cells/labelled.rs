@@ -1,0 +1,211 @@
+//! Binary masks seen as label images: the connected components of each are its labels.
+//!
+//! ```text
+//!  masks ─ row, whole ─▶ components ─▶ labels of the image, the latest of them kept ─▶ Block
+//! ```
+//!
+//! A component may reach beyond any region that is asked for, so that an image is read and labelled whole.
+
+use super::components::labelled;
+use crate::place::Wanted;
+use crate::{
+    Block, Error, Hints, PageCache, PixelSink, Request, Result, RowCut, RowFacts, RowHints, RowInfo, Scratch,
+    Store, delegate_store, read_region,
+};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wellread_image::PixelType;
+
+/// Bytes of labels that are kept.
+const KEPT: usize = 64 << 20;
+
+/// Bytes for a pixel, from above, that the runs of an image take while it is labelled.
+const RUNS: usize = 16;
+
+/// A set of binary masks as label images of type uint32.
+pub(super) struct LabelledMasks {
+    masks: Arc<dyn Store>,
+    kept: Mutex<Kept>,
+}
+
+/// Labels of whole images, those that were asked for last behind the others.
+#[derive(Debug)]
+struct Kept {
+    images: VecDeque<(usize, Arc<Vec<u8>>)>,
+    bytes: usize,
+    most: usize,
+}
+
+impl Kept {
+    fn get(&mut self, row: usize) -> Option<Arc<Vec<u8>>> {
+        let at = self.images.iter().position(|(kept, _)| *kept == row)?;
+        let found = self.images.remove(at)?;
+        let labels = Arc::clone(&found.1);
+        self.images.push_back(found);
+        Some(labels)
+    }
+
+    fn put(&mut self, row: usize, labels: &Arc<Vec<u8>>) {
+        // Another thread may have been as fast.
+        if self.images.iter().all(|(kept, _)| *kept != row) {
+            self.bytes += labels.len();
+            self.images.push_back((row, Arc::clone(labels)));
+        }
+        self.keep_at_most(self.most);
+    }
+
+    fn keep_at_most(&mut self, most: usize) {
+        self.most = most;
+        while self.bytes > most {
+            let Some((_, first)) = self.images.pop_front() else { return };
+            self.bytes -= first.len();
+        }
+    }
+}
+
+impl LabelledMasks {
+    pub fn new(masks: Arc<dyn Store>) -> Self {
+        Self { masks, kept: Mutex::new(Kept { images: VecDeque::new(), bytes: 0, most: KEPT }) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The labels of a whole image.
+    fn labels(&self, row: usize, scratch: &mut Scratch) -> Result<Arc<Vec<u8>>> {
+        if let Some(labels) = self.kept().get(row) {
+            return Ok(labels);
+        }
+        let info = self.masks.row_info(row)?;
+        let mut pixels = vec![];
+        read_region(&*self.masks, row, &info.shape.full(), scratch, &mut pixels)?;
+        let labels = labelled(info.shape, info.dtype, &pixels);
+        let labels = Arc::new(labels.map_err(|cause| Error::new(self.path(), cause).row(row))?);
+        self.kept().put(row, &labels);
+        Ok(labels)
+    }
+
+    /// Rows that are asked for, those that follow each other once.
+    fn rows(requests: &[Request]) -> Vec<usize> {
+        let mut rows: Vec<usize> = requests.iter().map(|request| request.row).collect();
+        rows.dedup();
+        rows
+    }
+}
+
+impl Store for LabelledMasks {
+    delegate_store!(self => self.masks; format, path, len, name, metadata, layout, files, files_of, has_checksums);
+
+    fn row_info(&self, row: usize) -> Result<RowInfo> {
+        Ok(RowInfo { dtype: PixelType::U32, ..self.masks.row_info(row)? })
+    }
+
+    fn hints(&self) -> Hints<'_> {
+        Hints { pages: Some(self), ..self.masks.hints() }
+    }
+
+    fn row_hints(&self, row: usize) -> Result<RowHints<'_>> {
+        self.masks.row_hints(row)?;
+        Ok(RowHints::new(self, row))
+    }
+
+    fn heads(&self, rows: &[usize], _: bool, wanted: &mut Wanted) {
+        self.masks.heads(rows, true, wanted);
+    }
+
+    fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
+        let whole = Self::rows(requests).into_iter().map(|row| {
+            let region = self.masks.row_info(row)?.shape.full();
+            Ok(Request { row, region })
+        });
+        self.masks.ranges(&whole.collect::<Result<Vec<_>>>()?, wanted)
+    }
+
+    /// Each block is a whole image, of which sinks take what was asked for.
+    fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        let mut last: Option<(usize, Arc<Vec<u8>>)> = None;
+        for (i, request) in requests.iter().enumerate() {
+            let info = self.check(request)?;
+            let labels = match last.take().filter(|(row, _)| *row == request.row) {
+                Some((_, labels)) => labels,
+                None => self.labels(request.row, scratch)?,
+            };
+            sink.put(i, &Block { region: info.shape.full(), data: labels.as_slice(), dtype: info.dtype })?;
+            last = Some((request.row, labels));
+        }
+        Ok(())
+    }
+}
+
+impl PageCache for LabelledMasks {
+    fn most(&self) -> usize {
+        self.masks.hints().page_cache().saturating_add(self.kept().most)
+    }
+
+    /// Labels before the pixels that they are of.
+    fn keep_at_most(&self, bytes: usize) {
+        let labels = KEPT.min(bytes);
+        self.kept().keep_at_most(labels);
+        self.masks.hints().limit_page_cache(bytes - labels);
+    }
+
+    fn forget_all(&self) {
+        let mut kept = self.kept();
+        kept.images.clear();
+        kept.bytes = 0;
+        drop(kept);
+        self.masks.hints().forget_pages();
+    }
+}
+
+impl RowFacts for LabelledMasks {
+    fn position(&self, row: usize) -> u64 {
+        self.masks.row_hints(row).map_or(u64::MAX, RowHints::position)
+    }
+
+    fn file(&self, row: usize) -> Option<PathBuf> {
+        self.masks.row_hints(row).ok().and_then(RowHints::file)
+    }
+
+    fn cut(&self, row: usize) -> Option<RowCut> {
+        self.masks.row_hints(row).ok().and_then(RowHints::cut)
+    }
+
+    fn metadata_rows(&self, row: usize) -> usize {
+        self.masks.row_hints(row).map_or(1, RowHints::metadata_rows)
+    }
+
+    fn working_bytes(&self, row: usize) -> Result<usize> {
+        let info = self.row_info(row)?;
+        let labels = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 64);
+        let runs = labels / info.dtype.size() * RUNS;
+        // The mask itself has no more bytes than twice its labels.
+        let own = labels.saturating_mul(3).saturating_add(runs);
+        Ok(self.masks.row_hints(row)?.working_bytes()?.saturating_add(own))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_were_asked_for_last_are_kept() {
+        let mut kept = Kept { images: VecDeque::new(), bytes: 0, most: 20 };
+        let labels = |row: u8| Arc::new(vec![row; 8]);
+        kept.put(0, &labels(0));
+        kept.put(1, &labels(1));
+        kept.put(1, &labels(1));
+        assert_eq!((kept.bytes, kept.get(0).map(|found| found[0])), (16, Some(0)));
+        kept.put(2, &labels(2));
+        assert!(kept.get(1).is_none() && kept.get(0).is_some() && kept.get(2).is_some());
+        // One that is larger than all that may be kept.
+        kept.put(3, &Arc::new(vec![0; 21]));
+        assert_eq!((kept.bytes, kept.images.len()), (0, 0));
+        kept.put(4, &labels(4));
+        kept.keep_at_most(7);
+        assert_eq!((kept.bytes, kept.images.len(), kept.most), (0, 0, 7));
+    }
+}

@@ -1,0 +1,198 @@
+//! Tables of cells: what is wrong with them, which image a cell is of, units.
+
+use super::{Image, sliced, table, write};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+use std::fmt::Write;
+use std::sync::Arc;
+use wellread_image::{PhysicalSize, PixelType, Shape};
+use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched};
+use wellread_store::{OpenOptions, Store, WriteOptions, open, read_image};
+
+/// What a table is refused for names the file, and the row where it is one.
+#[test]
+fn bad_tables_say_what_is_wrong() {
+    let mut random = ChaCha8Rng::seed_from_u64(1);
+    let dir = tempfile::tempdir().unwrap();
+    let images: Vec<Image> = ["a", "b", "c"]
+        .map(|name| Image::noise(name, Shape::plane(40, 40), PixelType::U8, &mut random))
+        .into();
+    let set = dir.path().join("set.parquet");
+    drop(write(&set, "parquet", &WriteOptions::default(), &images));
+    let cells = |text: &str, options: &CellOptions| {
+        let path = dir.path().join("cells.csv");
+        std::fs::write(&path, text).unwrap();
+        CellsStore::open(open(&set, &OpenOptions::default()).unwrap(), &path, options)
+    };
+    let small = CellOptions { size: [8, 8], ..CellOptions::default() };
+    let refusal = |text: &str, options: &CellOptions| match cells(text, options) {
+        Ok(store) => panic!("{} cells were found", store.len()),
+        Err(error) => error.to_string(),
+    };
+    let bad = "image,x,y,ObjectNumber\na,1,2,1\nb,,2,1\nnone,1,2,1\na,40,2,2\nc,nan,3,1\n";
+    let error = refusal(bad, &small);
+    for part in [
+        "cells.csv: 4 of 5 cells cannot be cut out",
+        "1 cell of no image of this set: row 2 (image none)",
+        "2 cells without a position (null, NaN or infinite): row 1 (image b), row 4 (image c)",
+        "1 cell outside of the image: row 3 (image a) at y 2, x 40",
+        "unmatched skip",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let far = refusal("image,x,y\na,1e300,2\n", &small);
+    assert!(far.contains("at y 2, x 1e300"), "{far}");
+    let skipping = CellOptions { unmatched: Unmatched::Skip, ..small.clone() };
+    let store = cells(bad, &skipping).unwrap();
+    assert_eq!((store.len(), store.name(0).unwrap()), (1, "a/cell-1".to_owned()));
+    let report = store.cells().report();
+    assert_eq!(report.images_without_cells.first, ["b", "c"]);
+    assert_eq!((report.cells, report.images, report.rows), (1, 1, 5));
+    assert!(refusal("image,x,y\nnone,1,1\n", &skipping).contains("1 of 1 cell cannot be cut out"));
+    let twice = refusal("image,x,y,ObjectNumber\na,1,2,7\nb,1,2,7\na,3,4,7\n", &small);
+    assert!(
+        twice.contains("row 2: rows 0 and 2 are both cell 7 (column \"ObjectNumber\") of the image a"),
+        "{twice}"
+    );
+    // A column of that name may hold classes.
+    assert_eq!(cells("image,x,y,label\na,1,2,1\na,3,4,1\n", &small).unwrap().name(1).unwrap(), "a/cell-1");
+    let whole = CellOptions { size: [41, 8], ..small.clone() };
+    let large = refusal("image,x,y\na,1,2\n", &whole);
+    assert!(large.contains("40 x 40 pixels") && large.contains("edge pad"), "{large}");
+    let padded = CellOptions { edge: Edge::Pad, ..whole };
+    assert_eq!(cells("image,x,y\na,1,2\n", &padded).unwrap().len(), 1);
+    let dropped = CellOptions { edge: Edge::Drop, ..small.clone() };
+    assert!(refusal("image,x,y\na,1,2\n", &dropped).contains("no cell is left"));
+    assert!(refusal("x,y\n1,2\n", &small).contains("which image a cell is of"));
+    assert!(refusal("image,left,top\na,1,2\n", &small).contains("name both, x and y"));
+    assert!(refusal("image,x,y\na,one,2\n", &small).contains("\"x\" holds no numbers"));
+    assert!(refusal("image,x,y\na,1\n", &small).contains("line 2: 2 fields"));
+    let um = CellOptions { unit: Unit::Um, ..small.clone() };
+    assert!(refusal("image,x,y\na,1,2\n", &um).contains("how large a pixel is"));
+    let by = |names: &[&str]| CellOptions {
+        by: names.iter().map(|&name| name.to_owned()).collect(),
+        ..small.clone()
+    };
+    assert!(refusal("Well,x,y\nA01,1,2\n", &by(&["Wells"])).contains("no column \"Wells\""));
+    let error = refusal("Plate,Well,x,y\nP,A01,1,2\n", &by(&["Plate", "Well"]));
+    assert!(error.contains("\"Plate\" beside the images"), "{error}");
+    for size in [[0, 8], [8, usize::MAX]] {
+        assert!(refusal("image,x,y\na,1,2\n", &CellOptions { size, ..small.clone() }).contains("crops of"));
+    }
+    let mask = CellOptions { mask: Mask::Zero, ..small };
+    assert!(refusal("image,x,y\na,1,2\n", &mask).contains("a mask needs label images"));
+}
+
+/// A table of the program is one like those of files.
+#[test]
+fn tables_in_memory_are_tables_of_cells() {
+    use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+    use wellread_store::cells::Cells;
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let dir = tempfile::tempdir().unwrap();
+    let image = Image::noise("a", Shape::plane(20, 20), PixelType::U8, &mut random);
+    let set = write(&dir.path().join("set.parquet"), "parquet", &WriteOptions::default(), &[image]);
+    let batch = |rows: usize| {
+        let columns: [(&str, ArrayRef); 3] = [
+            ("image", Arc::new(StringArray::from(vec!["a"; rows]))),
+            ("x", Arc::new(Float64Array::from(vec![4.0; rows]))),
+            ("y", Arc::new(Float64Array::from(vec![5.0; rows]))),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let options = CellOptions { size: [8, 8], ..CellOptions::default() };
+    let cells = Cells::find_in_memory(&*set, &[batch(2), batch(1)], &options).unwrap();
+    assert_eq!((cells.len(), cells.table_rows()), (3, &[0, 1, 2][..]));
+    let error = Cells::find_in_memory(&*set, &[batch(0)], &options).unwrap_err();
+    assert!(error.is_choice() && error.to_string().contains("no rows"), "{error}");
+}
+
+/// Keys of plate, well and site tell images; columns of both stand beside the cells.
+#[test]
+fn cells_are_joined_by_columns_and_have_them() {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, Int64Type};
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let images: Vec<Image> = ["p", "q", "r"]
+        .map(|name| Image::noise(name, Shape::plane(30, 30), PixelType::U8, &mut random))
+        .into();
+    let dir = tempfile::tempdir().unwrap();
+    let wells: ArrayRef = Arc::new(StringArray::from(vec!["A01", "A01", "B02"]));
+    let sites: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 1]));
+    let features = RecordBatch::try_from_iter([("Metadata_Well", wells), ("Metadata_Site", sites)]).unwrap();
+    let options = WriteOptions { features: Some(features), ..WriteOptions::default() };
+    let set = dir.path().join("set.parquet");
+    drop(write(&set, "parquet", &options, &images));
+    let path = dir.path().join("cells.tsv");
+    let text = "Well\tSite\tCells_Location_Center_X\tCells_Location_Center_Y\tarea\n\
+                B02\t1.0\t10\t11\t5.5\nA01\t2.0\t12\t13\t6.5\nA01\t1.0\t14\t15\t7.5\n";
+    std::fs::write(&path, text).unwrap();
+    let options = CellOptions { size: [4, 4], ..CellOptions::default() };
+    for by in [vec![], vec!["Well".to_owned(), "Site".to_owned()]] {
+        let images = open(&set, &OpenOptions::default()).unwrap();
+        let store = CellsStore::open(images, &path, &CellOptions { by, ..options.clone() }).unwrap();
+        let names: Vec<String> = (0..3).map(|row| store.name(row).unwrap()).collect();
+        assert_eq!(names, ["r/cell-0", "q/cell-1", "p/cell-2"]);
+        assert_eq!(store.metadata(1).unwrap().name, "q/cell-1");
+        let columns = wellread_store::features::all(&store).unwrap().unwrap();
+        let names = store.hints().feature_names();
+        assert_eq!(names.len(), 7);
+        assert_eq!(columns.schema().fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>(), names);
+        let areas = columns.column_by_name("area").unwrap().as_primitive::<Float64Type>();
+        assert_eq!(areas.values(), &[5.5, 6.5, 7.5]);
+        let sites = columns.column_by_name("Metadata_Site").unwrap().as_primitive::<Int64Type>();
+        assert_eq!(sites.values(), &[1, 2, 1]);
+    }
+    // A table that is long enough for several threads, sorted and not.
+    let (keys, mut long) = ([("B02", 1, 'r'), ("A01", 2, 'q'), ("A01", 1, 'p')], Vec::new());
+    for row in 0..20_000_usize {
+        long.push(if row < 10_000 { row / 4000 } else { row * 7 % 3 });
+    }
+    let mut text = "Well\tSite\tx\ty\n".to_owned();
+    for &key in &long {
+        writeln!(text, "{}\t{}\t12\t13", keys[key].0, keys[key].1).unwrap();
+    }
+    let path_of_long = dir.path().join("long.tsv");
+    std::fs::write(&path_of_long, text).unwrap();
+    let images = open(&set, &OpenOptions::default()).unwrap();
+    let store = CellsStore::open(images, &path_of_long, &options).unwrap();
+    assert_eq!(store.len(), long.len());
+    for (row, &key) in long.iter().enumerate().step_by(97) {
+        assert_eq!(store.name(row).unwrap(), format!("{}/cell-{row}", keys[key].2));
+    }
+    let images = open(&set, &OpenOptions::default()).unwrap();
+    let by = vec!["Well".to_owned()];
+    let refused = CellsStore::open(images, &path_of_long, &CellOptions { by, ..options.clone() });
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("row 4000: could be of either of two images, p and q"), "{error}");
+    // Of the well alone there are two images.
+    let images = open(&set, &OpenOptions::default()).unwrap();
+    let by = vec!["Well".to_owned()];
+    let error = CellsStore::open(images, &path, &CellOptions { by, ..options }).err().unwrap().to_string();
+    assert!(error.contains("row 1: could be of either of two images, p and q"), "{error}");
+}
+
+/// Positions in micrometres are those in pixels of each image's own size.
+#[test]
+fn micrometres_are_pixels_of_the_images_size() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let mut image = Image::noise("a", Shape::plane(50, 60), PixelType::U8, &mut random);
+    let size = |value: f64, unit: &str| Some(PhysicalSize { value, unit: unit.to_owned() });
+    image.metadata.physical_size_x = size(0.5, "µm");
+    image.metadata.physical_size_y = size(250.0, "nm");
+    let dir = tempfile::tempdir().unwrap();
+    let table = table(dir.path(), &[("a".to_owned(), 15.0, 5.0)]);
+    let set = write(
+        &dir.path().join("set.parquet"),
+        "parquet",
+        &WriteOptions::default(),
+        std::slice::from_ref(&image),
+    );
+    let options = CellOptions { size: [5, 5], unit: Unit::Um, ..CellOptions::default() };
+    let store = CellsStore::open(set, &table, &options).unwrap();
+    // Column 30, row 20.
+    let (info, pixels) = read_image(&store, 0).unwrap();
+    assert_eq!(pixels, sliced(&image, [18, 28], [5, 5], &info.shape.full()));
+    assert_eq!(store.metadata(0).unwrap().physical_size_x, size(0.5, "µm"));
+}
