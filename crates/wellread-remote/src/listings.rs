@@ -12,7 +12,7 @@
 //! this process writes is never hidden: a listing that was asked for before a change or while it was made is not kept.
 
 use crate::heads::{FRESH, KNOWN};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -30,8 +30,8 @@ pub(crate) struct Named {
     pub(crate) is_folder: bool,
 }
 
-/// Names in a folder, and what they are.
-pub(crate) type Names = HashMap<String, Named>;
+/// Names in a folder, and what they are. In order, so that what is looked at first does not change from time to time.
+pub(crate) type Names = BTreeMap<String, Named>;
 
 #[derive(Debug)]
 struct Listed {

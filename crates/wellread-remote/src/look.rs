@@ -171,7 +171,7 @@ fn keep(
     is_alone: bool,
     asked: Asked,
 ) -> Option<Arc<Names>> {
-    let mut names = Names::with_capacity(listed.common_prefixes.len() + listed.objects.len());
+    let mut names = Names::new();
     for name in listed.common_prefixes.iter().filter_map(|prefix| prefix.filename()) {
         names.entry(name.to_owned()).or_default().is_folder = true;
     }
