@@ -172,7 +172,8 @@ fn keep(
     asked: Asked,
 ) -> Option<Arc<Names>> {
     let mut names = Names::new();
-    for name in listed.common_prefixes.iter().filter_map(|prefix| prefix.filename()) {
+    for prefix in &listed.common_prefixes {
+        let Some(name) = prefix.filename() else { continue };
         names.entry(name.to_owned()).or_default().is_folder = true;
     }
     for meta in &listed.objects {

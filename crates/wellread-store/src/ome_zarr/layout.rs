@@ -43,10 +43,14 @@ fn holds_groups(probe: &Probe) -> bool {
     if !some.iter().any(|name| ends_in_zarr(name)) {
         place::list_ahead(&some.iter().map(|name| probe.path.join(name)).collect::<Vec<_>>());
     }
+    let is_listed = place::of(&probe.path).tells_names();
     some.into_iter().any(|name| {
-        // A name that is no text cannot be looked up from a probe: it is taken at its word.
+        let path = probe.path.join(name);
+        // A name that is no text cannot be looked up from a probe: it is taken at its word. So is one of a folder where a look into it
+        // is a round trip, as all of them are when the images are listed.
         let is_text = !name.contains(char::REPLACEMENT_CHARACTER);
-        ends_in_zarr(name) && !is_text || is_zarr(&probe.path.join(name))
+        let is_taken = !is_text || is_listed && place::is_folder(&path);
+        ends_in_zarr(name) && is_taken || is_zarr(&path)
     })
 }
 
@@ -207,7 +211,7 @@ fn ask(path: &Path, folders: impl Iterator<Item = PathBuf>) -> Vec<Ticket> {
     place::list_ahead(&folders);
     let names = ["zarr.json", ".zgroup", ".zattrs"];
     let files: Vec<PathBuf> =
-        folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect();
+        folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name))).collect();
     fetching.first_bytes(files.iter().map(PathBuf::as_path))
 }
 

@@ -401,6 +401,10 @@ impl Store for OmeZarrStore {
         self.rows.root()
     }
 
+    fn far(&self) -> Option<&Path> {
+        self.rows.far()
+    }
+
     fn len(&self) -> usize {
         self.rows.len()
     }
