@@ -81,6 +81,16 @@ fn assert_alike(other: &dyn Store, local: &dyn Store) {
     }
 }
 
+/// A loader over all of a set, whose images are one batch.
+fn one_batch(path: &Path) -> Loader {
+    let dataset = Dataset::from_store(opened(path));
+    Loader::builder(&dataset).batch_size(dataset.len()).workers(1).build().unwrap()
+}
+
+fn first_batch(loader: &Loader) -> Vec<f32> {
+    loader.iter().next().unwrap().unwrap().pixels().to_vec()
+}
+
 #[test]
 fn a_folder_of_tiff_files_is_listed_once_and_some_headers_are_asked_for_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -167,6 +177,11 @@ fn a_folder_of_ome_zarr_is_told_by_its_first_image_whose_metadata_come_at_once()
     let (info, asked) = Asked::by("open-zarr", || store.row_info(0).unwrap());
     assert_eq!((info.shape, asked), (SMALL, Asked { heads: 0, pages: 0, gets: 4 }));
     assert!(gate::most_at_once("open-zarr") >= 4);
+    // Of each image its group, its array and its chunk, once.
+    let loader = one_batch(&other);
+    let (batch, asked) = Asked::by("open-zarr", || first_batch(&loader));
+    assert!(asked.gets >= names.len() && asked.gets <= 3 * names.len(), "{asked:?}");
+    assert_eq!((asked.heads, asked.pages, batch), (0, 0, first_batch(&one_batch(&local))));
     assert_alike(&*store, &*opened(&local));
 }
 
@@ -192,6 +207,13 @@ fn consolidated_metadata_of_a_series_are_one_request() {
         let put = server::requests(&key(all)).len();
         let store = opened(&other);
         assert_eq!(server::requests(&key(all)).len() - put, 1, "{variant}");
+        // Of the first batch the chunks are left, which come at once.
+        let loader = one_batch(&other);
+        gate::hold(&bucket, names.len());
+        let (batch, asked) = Asked::by(&bucket, || first_batch(&loader));
+        assert_eq!(asked, Asked { heads: 0, pages: 0, gets: names.len() }, "{variant}");
+        assert!(gate::most_at_once(&bucket) >= names.len());
+        assert_eq!(batch, first_batch(&one_batch(&local)));
         assert_alike(&*store, &*opened(&local));
         let of_images =
             (0..names.len()).flat_map(|row| files.iter().map(move |file| format!("{row}/{file}")));
