@@ -187,7 +187,8 @@ fn plate(
     for entry in wells() {
         inside(&group.file, &entry.path)?;
     }
-    let _held = ask(path, wells().map(|entry| path.join(&entry.path)).filter(|folder| !known.has(folder)));
+    let folders = wells().map(|entry| path.join(&entry.path)).filter(|folder| !known.has(folder));
+    let _held = ask(path, group.zarr, folders);
     for entry in wells() {
         let folder = path.join(&entry.path);
         match known.load(&folder) {
@@ -203,13 +204,14 @@ fn plate(
     Ok(rows)
 }
 
-/// Asks for the metadata of groups in folders at once, where each would be a round trip of its own.
-fn ask(path: &Path, folders: impl Iterator<Item = PathBuf>) -> Vec<Ticket> {
+/// Asks for the metadata of groups in folders at once, of a version of Zarr, where each would be a round trip of its own.
+fn ask(path: &Path, zarr: u8, folders: impl Iterator<Item = PathBuf>) -> Vec<Ticket> {
     let Some(mut fetching) = Fetching::of(path, None) else { return vec![] };
     let folders: Vec<PathBuf> = folders.collect();
     // What these do not name is not asked for.
     place::list_ahead(&folders);
-    let names = ["zarr.json", ".zgroup", ".zattrs"];
+    // Who reads looks for the newer one first.
+    let names: &[&str] = if zarr == 3 { &["zarr.json"] } else { &["zarr.json", ".zgroup", ".zattrs"] };
     let files: Vec<PathBuf> =
         folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name))).collect();
     fetching.first_bytes(files.iter().map(PathBuf::as_path))
