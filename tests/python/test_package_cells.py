@@ -243,6 +243,12 @@ def test_cells_are_stored_in_zarr_with_their_columns(sites, tmp_path, wellread, 
         np.testing.assert_array_equal(stored[row], want)
         # As others see it.
         np.testing.assert_array_equal(np.asarray(zarr.open(str(target / str(row)), mode="r")["0"])[0, :, 0], want)
+    # All metadata in one file, which zarr takes for the images' own.
+    group = zarr.open_consolidated(str(target), mode="r")
+    assert set(group.group_keys()) == {*map(str, range(15)), "OME"}
+    for row in (0, 2, 14):
+        np.testing.assert_array_equal(np.asarray(group[f"{row}/0"])[0, :, 0], stored[row])
+        assert group[str(row)].attrs.asdict() == zarr.open_group(str(target / str(row)), mode="r").attrs.asdict()
     for batch in wr.DataLoader(stored, 4, shuffle=True, as_="batch", dtype="stored"):
         np.testing.assert_array_equal(np.asarray(batch), stored[batch.rows])
     check = ("--cells", table, "--cells-size", "21x30", "--cells-edge", "pad")

@@ -101,6 +101,10 @@ impl Session {
         let bucket = object.bucket(self.link)?;
         let name: Arc<str> = object.address.to_string().into();
         let head = self.link.heads.get(&name);
+        // Who opens it is told so without a request.
+        if head.is_none() && self.link.listings.lacks(&object.address.bucket_name(), &name) {
+            return Ok(());
+        }
         // The length of a while ago tells how much is worth asking for; where none is known, what comes in one piece.
         let length = head.as_ref().map(|head| head.length).or_else(|| self.link.heads.last_length(&name));
         // What is on disk is read from there.

@@ -5,24 +5,21 @@
 
 use crate::ahead::Session;
 use crate::attempts::attempts;
-use crate::bucket::Bucket;
 use crate::failure::{Fault, advice_on_name};
-use crate::heads::{Head, Version};
+use crate::heads::Head;
 use crate::link::{Link, link};
+use crate::look::{self, Found};
 use crate::object::{Connect, Object};
 use crate::probe;
 use crate::reader::Reader;
 use crate::rewrite::{copy, remove, rewrite};
 use crate::uploads;
 use crate::writer::Upload;
-use futures_util::{StreamExt as _, TryStreamExt as _};
-use object_store::ListResult;
+use futures_util::TryStreamExt as _;
 use object_store::path::Path as Key;
-use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 use wellread_store::place::{
     self, Entry, FetchAhead, File, FileRange, Kind, LinkAbout, Listing, Metadata, Place, Writer,
@@ -67,42 +64,33 @@ impl Place for Cloud {
         if is_lacking(link, &object) {
             return Err(not_found(link, &object));
         }
-        if let Some(head) = known(link, &object)? {
-            return Ok(Metadata { kind: Kind::File, length: head.length });
+        match look::find(link, &object)? {
+            Some(Found::Object(head)) => Ok(Metadata { kind: Kind::File, length: head.length }),
+            Some(Found::Folder) => Ok(Metadata { kind: Kind::Folder, length: 0 }),
+            None => Err(not_found(link, &object)),
         }
-        if is_folder(link, &object)? {
-            return Ok(Metadata { kind: Kind::Folder, length: 0 });
-        }
-        Err(not_found(link, &object))
     }
 
     fn list(&self, folder: &Path) -> io::Result<Listing> {
         let (link, object) = (link()?, self.object(folder)?);
-        let bucket = object.address.bucket_name();
-        let asked = link.listings.ask(&bucket);
-        let listed = list(link, &object)?;
-        let mut names = HashSet::new();
-        let mut entries = Vec::with_capacity(listed.common_prefixes.len() + listed.objects.len());
-        for prefix in &listed.common_prefixes {
-            let Some(name) = prefix.filename() else { continue };
-            names.insert(name.to_owned());
-            entries.push(Ok(Entry::new(name.into(), Kind::Folder)));
+        let Some(names) = look::names(link, &object)? else { return Err(not_found(link, &object)) };
+        let mut entries = Vec::with_capacity(names.len());
+        for (name, named) in &*names {
+            let kinds = [(named.is_folder, Kind::Folder), (named.is_object, Kind::File)];
+            let kinds = kinds.into_iter().filter(|(is_one, _)| *is_one);
+            entries.extend(kinds.map(|(_, kind)| Ok(Entry::new(name.into(), kind))));
         }
-        for meta in &listed.objects {
-            // A marker of the folder itself, as some consoles make.
-            let Some(name) = meta.location.filename().filter(|_| meta.location != object.address.key) else {
-                continue;
-            };
-            let head = Head { length: meta.size, version: Version::of(meta) };
-            link.heads.learn(object.address.with_key(meta.location.clone()).to_string(), head);
-            names.insert(name.to_owned());
-            entries.push(Ok(Entry::new(name.into(), Kind::File)));
-        }
-        if entries.is_empty() && !object.address.is_bucket() && listed.objects.is_empty() {
-            return Err(not_found(link, &object));
-        }
-        link.listings.keep(&bucket, &object.address.to_string(), names, asked);
         Ok(Box::new(entries.into_iter()))
+    }
+
+    fn tells_names(&self) -> bool {
+        true
+    }
+
+    fn list_ahead(&self, folders: &[PathBuf]) {
+        let Ok(link) = link() else { return };
+        let objects = folders.iter().filter_map(|folder| self.object(folder).ok());
+        look::list_all(link, objects.collect());
     }
 
     fn open(&self, path: &Path) -> io::Result<(File, u64)> {
@@ -265,41 +253,19 @@ fn not_found(link: &'static Link, object: &Object) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, cause)
 }
 
-/// What a listing of a folder comes to; `of` asks for it once, of the whole bucket where no key is given.
-fn listed<T, F>(
-    link: &'static Link,
-    object: &Object,
-    of: impl Fn(Arc<Bucket>, Option<Key>) -> F + Send + Sync + 'static,
-) -> io::Result<T>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T, Fault>> + Send + 'static,
-{
+/// All keys below a folder, with their bytes.
+fn below(link: &'static Link, object: &Object) -> io::Result<Vec<(Key, u64)>> {
     let bucket = object.bucket(link)?;
     let asked = object.asked("LIST", &bucket);
     let key = (!object.address.is_bucket()).then(|| object.address.key.clone());
-    link.wait(async move { attempts(link, asked, || of(bucket.clone(), key.clone())).await })
-}
-
-/// Whether anything lies below a prefix; a bucket that can be listed is a folder.
-fn is_folder(link: &'static Link, object: &Object) -> io::Result<bool> {
-    listed(link, object, |bucket, key| async move {
-        let first = bucket.store.list(key.as_ref()).next().await.transpose().map_err(|e| Fault::of(&e))?;
-        Ok(key.is_none() || first.is_some())
-    })
-}
-
-/// What lies directly in a folder.
-fn list(link: &'static Link, object: &Object) -> io::Result<ListResult> {
-    listed(link, object, |bucket, key| async move {
-        bucket.store.list_with_delimiter(key.as_ref()).await.map_err(|e| Fault::of(&e))
-    })
-}
-
-/// All keys below a folder, with their bytes.
-fn below(link: &'static Link, object: &Object) -> io::Result<Vec<(Key, u64)>> {
-    listed(link, object, |bucket, key| async move {
-        let listing = bucket.store.list(key.as_ref()).map_ok(|meta| (meta.location, meta.size));
-        listing.try_collect().await.map_err(|e| Fault::of(&e))
+    link.wait(async move {
+        attempts(link, asked, || {
+            let (bucket, key) = (bucket.clone(), key.clone());
+            async move {
+                let listing = bucket.store.list(key.as_ref()).map_ok(|meta| (meta.location, meta.size));
+                listing.try_collect().await.map_err(|e| Fault::of(&e))
+            }
+        })
+        .await
     })
 }

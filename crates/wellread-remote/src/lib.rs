@@ -49,6 +49,7 @@ mod http;
 mod index_page;
 mod link;
 mod listings;
+mod look;
 mod object;
 mod pieces;
 mod probe;

@@ -1,17 +1,19 @@
-//! Which names are in folders that were listed not long ago: what is not among them is not asked for.
+//! Which names are in folders that were listed not long ago: what is not among them is not asked for, and they are not listed again.
 //!
 //! ```text
-//!  list ─▶ keep: folder, names ─▶ metadata, open ─▶ lacks? ─ yes ─▶ not found, without a request
+//!  list ─▶ keep: folder, names ─▶ list ─────────▶ the names, without a request
+//!                               ├ metadata ─────▶ a folder, without a request
+//!                               └ metadata, open ─▶ lacks? ─ yes ─▶ not found, without a request
 //!  changing, look_anew ─▶ dropped, of the whole bucket
 //! ```
 //!
-//! A format looks for some names that are seldom there in every folder. What another process writes is hidden for a minute at most, as a
-//! replaced version is, and not from who opens or creates a set. What this process writes is never hidden: a listing that was asked for
-//! before a change or while it was made is not kept.
+//! Opening a set looks at its folder several times: each format looks whether it knows it, and for some names that are seldom there.
+//! What another process writes is hidden for a minute at most, as a replaced version is, and not from who opens or creates a set. What
+//! this process writes is never hidden: a listing that was asked for before a change or while it was made is not kept.
 
 use crate::heads::{FRESH, KNOWN};
-use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// When a listing was asked for.
@@ -21,12 +23,50 @@ pub(crate) struct Asked {
     changes: u64,
 }
 
+/// What has a name in a folder: an object, a folder, or both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) is_object: bool,
+    pub(crate) is_folder: bool,
+}
+
+/// Names in a folder, and what they are. In order, so that what is looked at first does not change from time to time.
+pub(crate) type Names = BTreeMap<String, Named>;
+
+#[derive(Debug)]
+struct Listed {
+    /// `None` of a folder with more names than are kept.
+    names: Option<Arc<Names>>,
+    /// Whether no object is called as the folder.
+    is_alone: bool,
+    at: Instant,
+}
+
+impl Listed {
+    fn is_fresh(&self) -> bool {
+        self.at.elapsed() < FRESH
+    }
+}
+
 #[derive(Debug, Default)]
 struct OfBucket {
     /// How often it was changed by this process, or is to be looked at anew.
     changes: u64,
-    /// Names by folder.
-    folders: HashMap<String, (HashSet<String>, Instant)>,
+    folders: HashMap<String, Listed>,
+}
+
+impl OfBucket {
+    /// What was said of a folder not long ago.
+    fn fresh(&self, folder: &str) -> Option<&Listed> {
+        self.folders.get(folder).filter(|listed| listed.is_fresh())
+    }
+
+    /// What the listing of the folder around an address says has its name; `None` where there is none that would tell.
+    fn named(&self, address: &str) -> Option<Named> {
+        let (folder, name) = address.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
+        let names = self.fresh(folder)?.names.as_ref()?;
+        Some(names.get(name).copied().unwrap_or_default())
+    }
 }
 
 /// Names in folders, by bucket.
@@ -56,29 +96,67 @@ impl Listings {
         Asked { changes: self.buckets().get(bucket).map_or(0, |of| of.changes), at: Instant::now() }
     }
 
-    /// Keeps the names in a folder, unless the bucket was changed since they were asked for.
-    pub(crate) fn keep(&self, bucket: &str, folder: &str, names: HashSet<String>, asked: Asked) {
+    /// Keeps the names in a folder, in which something lies, unless the bucket was changed since they were asked for. `is_alone` where
+    /// it is known that no object is called as the folder.
+    pub(crate) fn keep(&self, bucket: &str, folder: &str, names: Arc<Names>, is_alone: bool, asked: Asked) {
         let mut buckets = self.buckets();
-        let kept = |of: &OfBucket| of.folders.values().map(|(names, _)| names.len() + 1).sum::<usize>();
-        if buckets.values().map(kept).sum::<usize>() + names.len() >= KNOWN {
+        let kept = |of: &OfBucket| {
+            let names = of.folders.values().filter_map(|listed| listed.names.as_ref());
+            of.folders.len() + names.map(|names| names.len()).sum::<usize>()
+        };
+        let is_small = names.len() < KNOWN;
+        if is_small && buckets.values().map(kept).sum::<usize>() + names.len() >= KNOWN {
             for of in buckets.values_mut() {
                 of.folders.clear();
             }
         }
         let of = buckets.entry(bucket.to_owned()).or_default();
-        if of.changes == asked.changes && names.len() < KNOWN {
-            of.folders.insert(folder.trim_end_matches('/').to_owned(), (names, asked.at));
+        if of.changes == asked.changes {
+            let folder = folder.trim_end_matches('/');
+            let is_alone = is_alone || of.fresh(folder).is_some_and(|before| before.is_alone);
+            let names = is_small.then_some(names);
+            of.folders.insert(folder.to_owned(), Listed { names, is_alone, at: asked.at });
         }
     }
 
-    /// Whether a listing of the folder around an address says that nothing has its name.
-    pub(crate) fn lacks(&self, bucket: &str, address: &str) -> bool {
-        let Some((folder, name)) = address.rsplit_once('/').filter(|(_, name)| !name.is_empty()) else {
-            return false;
-        };
+    /// The names in a folder that was listed.
+    pub(crate) fn names(&self, bucket: &str, folder: &str) -> Option<Arc<Names>> {
         let buckets = self.buckets();
-        let listed = buckets.get(bucket).and_then(|of| of.folders.get(folder));
-        listed.is_some_and(|(names, at)| at.elapsed() < FRESH && !names.contains(name))
+        buckets.get(bucket)?.fresh(folder.trim_end_matches('/'))?.names.clone()
+    }
+
+    /// Whether a listing says that a folder is there, and no object of its name.
+    pub(crate) fn is_folder(&self, bucket: &str, address: &str) -> bool {
+        let buckets = self.buckets();
+        let Some(of) = buckets.get(bucket) else { return false };
+        let address = address.trim_end_matches('/');
+        of.fresh(address).is_some_and(|listed| listed.is_alone)
+            || of.named(address).is_some_and(|named| named.is_folder && !named.is_object)
+    }
+
+    /// Whether a listing says that no folder has this address.
+    pub(crate) fn is_no_folder(&self, bucket: &str, address: &str) -> bool {
+        let buckets = self.buckets();
+        let named = buckets.get(bucket).and_then(|of| of.named(address.trim_end_matches('/')));
+        named.is_some_and(|named| !named.is_folder)
+    }
+
+    /// Whether listings say that nothing has this address: its name is not in the folder around it, or that folder is not in the one
+    /// around it, and so on.
+    pub(crate) fn lacks(&self, bucket: &str, address: &str) -> bool {
+        let buckets = self.buckets();
+        let Some(of) = buckets.get(bucket) else { return false };
+        let mut rest = address;
+        while rest.len() > bucket.len() {
+            let is_itself = rest.len() == address.len();
+            let is_there = |named: Named| named.is_folder || is_itself && named.is_object;
+            if of.named(rest).is_some_and(|named| !is_there(named)) {
+                return true;
+            }
+            let Some((folder, _)) = rest.rsplit_once('/') else { break };
+            rest = folder;
+        }
+        false
     }
 
     /// Drops what is kept of a bucket, and what is on its way.
@@ -100,26 +178,61 @@ impl Listings {
 mod tests {
     use super::*;
 
-    fn names() -> HashSet<String> {
-        ["a".to_owned(), "b".to_owned()].into()
+    const OBJECT: Named = Named { is_object: true, is_folder: false };
+    const FOLDER: Named = Named { is_object: false, is_folder: true };
+
+    fn names() -> Arc<Names> {
+        let both = Named { is_object: true, is_folder: true };
+        Arc::new(
+            [("a", OBJECT), ("b", FOLDER), ("both", both)].map(|(name, is)| (name.to_owned(), is)).into(),
+        )
+    }
+
+    fn keep(listings: &Listings, folder: &str, is_alone: bool) {
+        listings.keep("s3://b", folder, names(), is_alone, listings.ask("s3://b"));
     }
 
     #[test]
     fn what_a_listing_does_not_name_is_lacking() {
         let listings = Listings::default();
         assert!(!listings.lacks("s3://b", "s3://b/k/c"));
-        listings.keep("s3://b", "s3://b/k", names(), listings.ask("s3://b"));
-        listings.keep("s3://b", "s3://b/", names(), listings.ask("s3://b"));
+        keep(&listings, "s3://b/k", true);
         let lacks = |address: &str| listings.lacks("s3://b", address);
-        assert!(lacks("s3://b/k/c") && lacks("s3://b/c"));
-        assert!(!lacks("s3://b/k/a") && !lacks("s3://b/b") && !lacks("s3://b/") && !lacks("s3://b/j/c"));
+        assert!(lacks("s3://b/k/c") && !lacks("s3://b/c"));
+        // Nothing lies in a folder that is not there, nor in an object.
+        assert!(lacks("s3://b/k/c/d/e") && lacks("s3://b/k/a/d"));
+        assert!(!lacks("s3://b/k/a") && !lacks("s3://b/k/b") && !lacks("s3://b/k/b/d"));
+        assert!(!lacks("s3://b/k/both/d") && !lacks("s3://b/") && !lacks("s3://b/j/c") && !lacks("s3://b/k"));
+        keep(&listings, "s3://b/", true);
+        assert!(lacks("s3://b/c") && lacks("s3://b/j/c") && !lacks("s3://b/b"));
+    }
+
+    #[test]
+    fn folders_are_told_by_their_listing_and_by_that_around_them() {
+        let listings = Listings::default();
+        let is_folder = |address: &str| listings.is_folder("s3://b", address);
+        keep(&listings, "s3://b/k", false);
+        assert!(!is_folder("s3://b/k"), "an object may be called so");
+        assert!(is_folder("s3://b/k/b") && !is_folder("s3://b/k/a") && !is_folder("s3://b/k/both"));
+        assert!(
+            listings.is_no_folder("s3://b", "s3://b/k/a") && listings.is_no_folder("s3://b", "s3://b/k/c")
+        );
+        assert!(
+            !listings.is_no_folder("s3://b", "s3://b/k/both")
+                && !listings.is_no_folder("s3://b", "s3://b/j/a")
+        );
+        keep(&listings, "s3://b/k/", true);
+        keep(&listings, "s3://b/k", false);
+        assert!(is_folder("s3://b/k") && is_folder("s3://b/k/"), "once known, it stays known");
+        assert_eq!(listings.names("s3://b", "s3://b/k/").unwrap(), names());
+        assert!(listings.names("s3://b", "s3://b/k/b").is_none());
     }
 
     #[test]
     fn what_was_listed_before_a_change_or_in_it_is_not_kept() {
         let listings = Listings::default();
         let lacks = || listings.lacks("s3://b", "s3://b/k/c");
-        let keep = |asked| listings.keep("s3://b", "s3://b/k", names(), asked);
+        let keep = |asked| listings.keep("s3://b", "s3://b/k", names(), true, asked);
         let before = listings.ask("s3://b");
         let changing = listings.changing("s3://b".into());
         keep(before);
@@ -139,8 +252,16 @@ mod tests {
     fn names_stay_within_their_number() {
         let listings = Listings::default();
         let asked = listings.ask("s3://b");
-        listings.keep("s3://b", "s3://b/k", names(), asked);
-        listings.keep("s3://b", "s3://b/large", (0..KNOWN).map(|i| i.to_string()).collect(), asked);
-        assert!(!listings.lacks("s3://b", "s3://b/k/c") && !listings.lacks("s3://b", "s3://b/large/c"));
+        keep(&listings, "s3://b/k", true);
+        let large: Names = (0..KNOWN).map(|i| (i.to_string(), OBJECT)).collect();
+        listings.keep("s3://b", "s3://b/large", Arc::new(large), true, asked);
+        assert!(
+            !listings.lacks("s3://b", "s3://b/large/c") && listings.names("s3://b", "s3://b/large").is_none()
+        );
+        assert!(listings.is_folder("s3://b", "s3://b/large"), "that it is there is known");
+        assert!(listings.lacks("s3://b", "s3://b/k/c"));
+        let half: Names = (0..KNOWN - 1).map(|i| (i.to_string(), OBJECT)).collect();
+        listings.keep("s3://b", "s3://b/half", Arc::new(half), true, asked);
+        assert!(!listings.lacks("s3://b", "s3://b/k/c") && listings.lacks("s3://b", "s3://b/half/c"));
     }
 }

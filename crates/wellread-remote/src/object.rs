@@ -49,11 +49,14 @@ impl Object {
         Asked { what: format!("{verb} {}", self.address), who: bucket.who.clone() }
     }
 
-    /// What it is, asked for without its bytes.
-    pub(crate) fn head(&self, link: &'static Link) -> io::Result<Head> {
-        let bucket = self.bucket(link)?;
+    /// The request for what it is, without its bytes, to be made in the threads of the link.
+    pub(crate) fn head_request(
+        &self,
+        link: &'static Link,
+        bucket: Arc<Bucket>,
+    ) -> impl Future<Output = io::Result<Head>> + Send + use<> {
         let (key, asked) = (self.address.key.clone(), self.asked("HEAD", &bucket));
-        let head = link.wait(async move {
+        async move {
             attempts(link, asked, || {
                 let (bucket, key) = (bucket.clone(), key.clone());
                 async move {
@@ -62,7 +65,12 @@ impl Object {
                 }
             })
             .await
-        })?;
+        }
+    }
+
+    /// What it is, asked for without its bytes.
+    pub(crate) fn head(&self, link: &'static Link) -> io::Result<Head> {
+        let head = link.wait(self.head_request(link, self.bucket(link)?))?;
         link.heads.learn(self.address.to_string(), head.clone());
         Ok(head)
     }

@@ -30,6 +30,11 @@ macro_rules! delegate_store {
             $inner.path()
         }
     };
+    (@far $self:ident $inner:expr) => {
+        fn far(&$self) -> Option<&::std::path::Path> {
+            $inner.far()
+        }
+    };
     (@len $self:ident $inner:expr) => {
         fn len(&$self) -> usize {
             $inner.len()

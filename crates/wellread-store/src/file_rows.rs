@@ -1,10 +1,10 @@
 //! Rows that are files or folders below an opened path, each with something that is read on first access.
 
-use crate::{Error, Result};
+use crate::{Error, Result, place};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// One image: its file or folder below the opened path (empty for the path itself) and its name.
+/// One image: its file or folder below the opened path (empty for the path itself; whole for what lies elsewhere) and its name.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ImageLocation {
     /// Name of the image.
@@ -18,6 +18,8 @@ pub(crate) struct ImageLocation {
 pub(crate) struct FileRows<T> {
     root: PathBuf,
     rows: Vec<FileRow<T>>,
+    /// A row that lies behind a network by an address of its own.
+    far: Option<PathBuf>,
 }
 
 /// One row of [`FileRows`].
@@ -31,13 +33,20 @@ pub(crate) struct FileRow<T> {
 impl<T> FileRows<T> {
     /// Rows at `places` below `root`.
     pub fn new(root: &Path, places: Vec<ImageLocation>) -> Self {
+        let far = places.iter().map(|place| &place.below).find(|below| place::is_registered(below)).cloned();
         let rows = places.into_iter().map(|place| FileRow { place, loaded: OnceLock::new() }).collect();
-        Self { root: root.to_owned(), rows }
+        Self { root: root.to_owned(), rows, far }
     }
 
     /// The opened path.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// An address of a row, or of all of them, that lies behind a network.
+    pub fn far(&self) -> Option<&Path> {
+        let root = Some(self.root.as_path()).filter(|root| place::is_registered(root));
+        root.or(self.far.as_deref())
     }
 
     /// Number of rows.
@@ -62,6 +71,9 @@ impl<T> FileRows<T> {
     pub fn path_of(&self, row: &FileRow<T>) -> PathBuf {
         if row.place.below.as_os_str().is_empty() {
             self.root.clone()
+        } else if place::is_registered(&row.place.below) {
+            // A whole address, which does not lie below the path.
+            row.place.below.clone()
         } else {
             self.root.join(&row.place.below)
         }

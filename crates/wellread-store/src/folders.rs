@@ -10,7 +10,7 @@
 #[cfg(any(feature = "tiff", feature = "image-folder"))]
 use crate::format::foreign_format;
 use crate::format::{Naming, formats};
-use crate::place::{self, Identity, Kind, Listing};
+use crate::place::{self, Entry, Identity, Kind, Listing};
 use crate::probe::DEPTH;
 use crate::{Error, Result};
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -24,9 +24,72 @@ const LOOKED_AT: usize = 1 << 16;
 /// Names of files of which a Zarr group or array has one.
 pub(crate) const ZARR_METADATA: [&str; 4] = ["zarr.json", ".zattrs", ".zgroup", ".zarray"];
 
+/// Folders of a place behind a network that are listed ahead, at most.
+const LISTED_AHEAD: usize = 1 << 14;
+
 /// Whether a folder is a Zarr group or array, whatever it is called.
 pub(crate) fn is_zarr(folder: &Path) -> bool {
+    if place::of(folder).tells_names() {
+        return place::list(folder).into_iter().flatten().flatten().any(|entry| is_zarr_metadata(&entry));
+    }
     ZARR_METADATA.iter().any(|name| place::is_file(&folder.join(name)))
+}
+
+fn is_zarr_metadata(entry: &Entry) -> bool {
+    let name = entry.name();
+    ZARR_METADATA.iter().any(|file| name == *file) && entry.kind().is_ok_and(|kind| kind == Kind::File)
+}
+
+/// Lists what lies below a folder that is going to be looked through, where each listing is a round trip: those of a level all at once,
+/// `most` at most, to the level in which there is what `ends` it. So who looks through it waits for as many round trips as it has
+/// levels. What a Zarr group holds is its own, and what is called as a set of some format is not looked into.
+fn look_ahead(root: &Path, levels: usize, most: usize, ends: impl Fn(&Path, &str, bool) -> bool) {
+    if !place::of(root).tells_names() {
+        return;
+    }
+    let (mut level, mut listed) = (vec![root.to_owned()], 0);
+    for _ in 0..=levels {
+        level.truncate(most - listed);
+        listed += level.len();
+        if level.is_empty() {
+            return;
+        }
+        place::list_ahead(&level);
+        let mut inside = vec![];
+        let mut is_end = false;
+        for folder in &level {
+            is_end |= folders_in(folder, &ends, &mut inside);
+        }
+        if is_end {
+            return;
+        }
+        level = inside;
+    }
+}
+
+/// Adds the folders in a folder that may hold images further down; whether something else in it is what `ends` looking.
+fn folders_in(folder: &Path, ends: &impl Fn(&Path, &str, bool) -> bool, inside: &mut Vec<PathBuf>) -> bool {
+    let before = inside.len();
+    let mut is_end = false;
+    for entry in place::list(folder).into_iter().flatten().flatten() {
+        if is_zarr_metadata(&entry) {
+            inside.truncate(before);
+            return is_end;
+        }
+        let name = entry.name();
+        let text = name.to_string_lossy();
+        if text.starts_with('.') {
+            continue;
+        }
+        let path = folder.join(&name);
+        let is_folder = entry.kind().is_ok_and(|kind| kind == Kind::Folder);
+        if is_folder && !formats().iter().any(|format| format.has_ending(&text)) {
+            inside.push(path);
+        } else {
+            is_end |= ends(&path, &text, is_folder);
+        }
+    }
+    is_end
 }
 
 /// A folder found in a listing.
@@ -90,6 +153,7 @@ pub(crate) struct Found {
 /// # Errors
 /// A folder that cannot be listed, or one that lies deeper than [`DEPTH`]: left out, its images would go unnoticed.
 pub(crate) fn images(root: &Path, sort: impl Fn(&Path, &str, bool) -> Sort) -> Result<Found> {
+    look_ahead(root, DEPTH, LISTED_AHEAD, |_, _, _| false);
     images_listed(root, sort, place::list)
 }
 
@@ -148,6 +212,7 @@ pub(crate) fn images_listed(
 /// Whether there is an image below `root`, to that many levels: a look into the first folders, those of one level before
 /// those of the next, by what `sort` says, as for [`images`]. What cannot be listed holds none.
 pub(crate) fn has_image(root: &Path, levels: usize, sort: impl Fn(&Path, &str, bool) -> Sort) -> bool {
+    look_ahead(root, levels, LOOKED_INTO, |path, name, is_dir| sort(path, name, is_dir) == Sort::Image);
     let mut visited = Visited::above(root);
     let mut waiting = VecDeque::from([(root.to_owned(), 0)]);
     let (mut looked_into, mut looked_at) = (0, 0);

@@ -129,6 +129,12 @@ pub trait Store: Send + Sync {
     /// What was opened.
     fn path(&self) -> &Path;
 
+    /// Where files of this set lie, as far as some do not lie in the file system of this machine: [`Self::path`], or one of them where
+    /// that names no such place, as of a table here of images in a bucket. `None` where all lie here.
+    fn far(&self) -> Option<&Path> {
+        Some(self.path()).filter(|path| crate::place::is_registered(path))
+    }
+
     /// Number of images.
     fn len(&self) -> usize;
 
@@ -303,7 +309,7 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
     pub(crate) fn new(store: &'a S, end: usize) -> Self {
         Self {
             store,
-            fetching: Fetching::of(store.path(), None),
+            fetching: fetching_of(store),
             end,
             row: Box::new(Some::<usize>),
             are_heads: false,
@@ -352,6 +358,11 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
     }
 }
 
+/// What asks for bytes of a set ahead, where some of it lies far away.
+fn fetching_of<S: Store + ?Sized>(store: &S) -> Option<Fetching> {
+    Fetching::of(store.far()?, None)
+}
+
 /// Reads a region of one row into `out` (resized to fit), native pixels in C order.
 pub fn read_region<S: Store + ?Sized>(
     store: &S,
@@ -373,7 +384,7 @@ pub fn read_region<S: Store + ?Sized>(
     let mut sink = CopySink::new(vec![(*region, info.dtype, out.as_mut_slice())]);
     // Far away, all of its pieces at once.
     let mut wanted = Wanted::default();
-    let mut fetching = Fetching::of(store.path(), None);
+    let mut fetching = fetching_of(store);
     let _held = fetching.as_mut().map(|fetching| {
         let _ = store.ranges(&[request], &mut wanted);
         fetching.fetch(&wanted)

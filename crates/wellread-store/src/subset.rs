@@ -61,7 +61,7 @@ impl Subset {
 }
 
 impl Store for Subset {
-    delegate_store!(self => self.inner; format, path, layout, files, has_checksums);
+    delegate_store!(self => self.inner; format, path, far, layout, files, has_checksums);
 
     fn len(&self) -> usize {
         self.rows.len()

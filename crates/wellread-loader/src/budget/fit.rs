@@ -243,7 +243,7 @@ impl Sizes {
 fn of_headers(dataset: &Dataset, row: usize) -> Option<Fetching> {
     let store = dataset.store();
     let is_apart = store.hints().sites.is_some() || store.row_hints(row).ok()?.file().is_some();
-    if is_apart { Fetching::of(store.path(), None) } else { None }
+    if is_apart { Fetching::of(store.far()?, None) } else { None }
 }
 
 /// Of images or, with which are whose, of targets.

@@ -21,7 +21,7 @@ use wellread_store::disk_cache::{self, DiskCache, DiskCacheReport};
 use wellread_store::features::FeatureColumns;
 use wellread_store::with_columns::WithColumns;
 use wellread_store::words::counted;
-use wellread_store::{Discard, Error, OpenOptions, Request, Result, RowInfo, Scratch, Store, place};
+use wellread_store::{Discard, Error, OpenOptions, Request, Result, RowInfo, Scratch, Store};
 
 /// Bytes of images that a cache decodes at a time for cells of them: a batch of cells of many images is small beside these.
 const CACHED_READ_BYTES: usize = 64 << 20;
@@ -266,9 +266,10 @@ impl Dataset {
         caches
     }
 
-    /// Whether it lies in a place of its own scheme, as behind a network, and not in the file system.
+    /// Whether it, or a part of it, lies in a place of its own scheme, as behind a network, and not in the file system. So does a
+    /// table here that names images in a bucket.
     pub fn is_far(&self) -> bool {
-        place::is_registered(self.store().path())
+        self.store().far().is_some()
     }
 
     /// Whether it is the same set as another, with the same caches.

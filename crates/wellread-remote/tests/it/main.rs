@@ -9,6 +9,7 @@ mod faults;
 mod formats;
 mod gate;
 mod loading;
+mod opening;
 mod replacing;
 mod request;
 mod server;

@@ -126,6 +126,14 @@ pub(crate) fn requests(path: &str) -> Vec<String> {
     ours.map(|(method, _, range)| format!("{method} {range}").trim_end().to_owned()).collect()
 }
 
+/// Method and path of all requests for a bucket: of listings, whose path is the bucket's, a line for each page.
+pub(crate) fn all_requests(bucket: &str) -> Vec<String> {
+    let state = state();
+    let is_of = |path: &str| path.split('/').next() == Some(bucket);
+    let ours = state.log.iter().filter(|(_, of, _)| is_of(of));
+    ours.map(|(method, of, _)| format!("{method} {}", of.trim_end_matches('/'))).collect()
+}
+
 /// Method and path of the requests that change something below a path, in their order.
 pub(crate) fn changes(prefix: &str) -> Vec<String> {
     let state = state();

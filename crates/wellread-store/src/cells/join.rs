@@ -361,7 +361,7 @@ fn infos(images: &dyn Store, of: &[Option<usize>]) -> Vec<Option<RowInfo>> {
         has_cells[*image] = true;
     }
     let wanted: Vec<usize> = (0..has_cells.len()).filter(|&image| has_cells[image]).collect();
-    let mut fetching = Fetching::of(images.path(), None);
+    let mut fetching = images.far().and_then(|far| Fetching::of(far, None));
     let step = if fetching.is_some() { IMAGES_TOGETHER } else { wanted.len().max(1) };
     let mut infos = vec![None; images.len()];
     for wanted in wanted.chunks(step) {

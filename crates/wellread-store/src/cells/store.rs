@@ -294,6 +294,10 @@ impl Store for CellsStore {
         self.images.path()
     }
 
+    fn far(&self) -> Option<&Path> {
+        self.images.far().or_else(|| self.masks.as_ref()?.far())
+    }
+
     fn len(&self) -> usize {
         self.cells.len()
     }

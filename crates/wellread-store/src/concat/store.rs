@@ -248,6 +248,10 @@ impl Store for Concat {
         &self.path
     }
 
+    fn far(&self) -> Option<&Path> {
+        self.parts.iter().find_map(|part| part.store.far())
+    }
+
     fn len(&self) -> usize {
         self.starts.last().copied().unwrap_or(0)
     }

@@ -86,7 +86,8 @@ pub(super) fn labels(folder: &Path) -> Result<Option<Labels>> {
     }
     let around = place::absolute(folder).ok();
     let around = around.as_deref().and_then(Path::parent).map(|around| around.join(LABELS));
-    Ok(around.filter(|file| place::is_file(file)).and_then(|file| read(&file).ok()))
+    // Mostly there is none, and behind a network each look is a request.
+    Ok(around.and_then(|file| read(&file).ok()))
 }
 
 fn read(file: &Path) -> std::result::Result<Labels, String> {

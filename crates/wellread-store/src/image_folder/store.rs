@@ -36,7 +36,10 @@ impl ImageFolder {
     pub fn of_files(path: &Path, files: Vec<PathBuf>) -> Self {
         let location = |file: PathBuf| {
             if let Ok(below) = file.strip_prefix(path) {
-                return ImageLocation { name: layout::name_of(below), below: below.to_owned() };
+                let (name, below) = (layout::name_of(below), below.to_owned());
+                // Of addresses in several buckets, what they have in common is none.
+                let is_below = place::is_registered(path) == place::is_registered(&file);
+                return ImageLocation { name, below: if is_below { below } else { file } };
             }
             // A relative path would be looked for below `path`.
             let name = layout::name_of(&file);
@@ -108,6 +111,10 @@ impl Store for ImageFolder {
 
     fn path(&self) -> &Path {
         self.rows.root()
+    }
+
+    fn far(&self) -> Option<&Path> {
+        self.rows.far()
     }
 
     fn len(&self) -> usize {

@@ -1,23 +1,27 @@
 //! Which groups below a path are the rows: one image, a folder of images, a plate, a well, or the numbered
 //! series that bioformats2raw writes.
 
+use super::consolidated::Consolidated;
 use super::fields;
 use super::group::{Group, inside};
 use super::series::FOLDER;
+use crate::ahead::Fetching;
 use crate::file_names;
 use crate::file_rows::ImageLocation;
 use crate::folders::{self, Sort, Visited, ZARR_METADATA, is_zarr, sort_quickly};
 use crate::format::{Missing, Naming, foreign_format, formats, mixed_folder};
 use crate::name_index;
-use crate::place;
+use crate::place::{self, Ticket};
 use crate::probe::Probe;
 use crate::{Error, OpenOptions, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// How many numbers without a group are named.
 const GONE: usize = 3;
+/// Subfolders that are looked into to tell whether a folder holds images.
+const LOOKED_INTO: usize = 16;
 
 /// What the format is called.
 pub(super) const NAMING: Naming = Naming { name: "ome-zarr", endings: &[".zarr"] };
@@ -27,18 +31,27 @@ pub(super) fn recognise(probe: &Probe) -> bool {
     let is_metadata = |name: &String| ZARR_METADATA.contains(&name.as_str());
     probe.is_dir
         && (probe.entries.iter().any(is_metadata)
-            // Ordinary folders are told apart by a look into the first few subfolders.
-            || probe
-                .entries
-                .iter()
-                .filter(|name| ends_in_zarr(name) || !name.contains('.'))
-                .take(16)
-                .any(|name| {
-                    // A name that is no text cannot be looked up from a probe: it is taken at its word.
-                    let is_text = !name.contains(char::REPLACEMENT_CHARACTER);
-                    ends_in_zarr(name) && !is_text || is_zarr(&probe.path.join(name))
-                })
+            || holds_groups(probe)
             || probe.levels > 1 && !holds_files(probe) && folders::has_image(&probe.path, probe.levels, sort))
+}
+
+/// Whether a folder holds groups: ordinary folders are told apart by a look into the first few subfolders.
+fn holds_groups(probe: &Probe) -> bool {
+    let may_be = |name: &&String| ends_in_zarr(name) || !name.contains('.');
+    let some: Vec<&String> = probe.entries.iter().filter(may_be).take(LOOKED_INTO).collect();
+    // Of those that are called so the first will do.
+    if !some.iter().any(|name| ends_in_zarr(name)) {
+        place::list_ahead(&some.iter().map(|name| probe.path.join(name)).collect::<Vec<_>>());
+    }
+    let is_listed = place::of(&probe.path).tells_names();
+    some.into_iter().any(|name| {
+        let path = probe.path.join(name);
+        // A name that is no text cannot be looked up from a probe: it is taken at its word. So is one of a folder where a look into it
+        // is a round trip, as all of them are when the images are listed.
+        let is_text = !name.contains(char::REPLACEMENT_CHARACTER);
+        let is_taken = !is_text || is_listed && place::is_folder(&path);
+        ends_in_zarr(name) && is_taken || is_zarr(&path)
+    })
 }
 
 /// Whether images of other formats lie in a folder: then what lies further below makes no set of OME-Zarr of it, and large
@@ -74,10 +87,18 @@ impl From<Vec<ImageLocation>> for Rows {
 /// # Errors
 /// No image there, unreadable metadata of a plate or series, or files of other image formats beside the images.
 pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Rows> {
+    rows_known(path, options, &Consolidated::default())
+}
+
+/// As [`rows`], with what is known of the groups there.
+///
+/// # Errors
+/// As [`rows`].
+pub(super) fn rows_known(path: &Path, options: &OpenOptions, known: &Consolidated) -> Result<Rows> {
     if !is_zarr(path) {
-        return folder(path, options).map(Rows::from);
+        return folder(path, options, known).map(Rows::from);
     }
-    let group = Group::load(path)?;
+    let group = known.load(path)?;
     if group.ome.multiscales.is_some() {
         let name = group.own_name().map_or_else(|| image_name(path), str::to_owned);
         return Ok(vec![ImageLocation { name, below: PathBuf::new() }].into());
@@ -85,15 +106,15 @@ pub(super) fn rows(path: &Path, options: &OpenOptions) -> Result<Rows> {
     let is_series = group.ome.plate.is_none() && group.ome.well.is_none();
     let (mut wells_gone, mut gaps) = (vec![], vec![]);
     let listed = if group.ome.plate.is_some() {
-        plate(path, &group, options.missing, &mut wells_gone)?
+        plate(path, &group, options.missing, known, &mut wells_gone)?
     } else if group.ome.well.is_some() {
         well(path, &group, "")?
     } else if group.ome.bioformats2raw.is_some() {
-        let (listed, lacking) = series_and_gaps(path)?;
+        let (listed, lacking) = series_and_gaps(path, known)?;
         gaps = lacking;
         listed
     } else {
-        return folder(path, options).map(Rows::from).map_err(|_| {
+        return folder(path, options, known).map(Rows::from).map_err(|_| {
             Error::new(&group.file, "has no OME metadata (multiscales, plate or bioformats2raw.layout)")
                 .hint("this is a Zarr group but no OME-Zarr; give the path of an OME-Zarr image")
         });
@@ -116,6 +137,9 @@ fn absent(path: &Path, rows: &[ImageLocation]) -> BTreeSet<usize> {
         let entries = place::list(folder).into_iter().flatten();
         entries.filter_map(|entry| Some(entry.ok()?.name())).collect()
     };
+    let mut parents: Vec<&Path> = rows.iter().filter_map(|row| row.below.parent()).collect();
+    parents.dedup();
+    place::list_ahead(&parents.into_iter().map(|folder| path.join(folder)).collect::<Vec<_>>());
     let mut folders: HashMap<&Path, HashSet<OsString>> = HashMap::new();
     let mut absent = BTreeSet::new();
     for (at, row) in rows.iter().enumerate() {
@@ -151,12 +175,23 @@ pub(crate) fn plates_in(folder: &Path) -> Option<Vec<PathBuf>> {
 }
 
 /// The images of a plate, named ROW/COLUMN/FIELD. Wells that are not there and are left out are put into `gone`.
-fn plate(path: &Path, group: &Group, missing: Missing, gone: &mut Vec<String>) -> Result<Vec<ImageLocation>> {
+fn plate(
+    path: &Path,
+    group: &Group,
+    missing: Missing,
+    known: &Consolidated,
+    gone: &mut Vec<String>,
+) -> Result<Vec<ImageLocation>> {
     let mut rows = vec![];
-    for entry in group.ome.plate.iter().flat_map(|p| &p.wells) {
+    let wells = || group.ome.plate.iter().flat_map(|plate| &plate.wells);
+    for entry in wells() {
         inside(&group.file, &entry.path)?;
+    }
+    let folders = wells().map(|entry| path.join(&entry.path)).filter(|folder| !known.has(folder));
+    let _held = ask(path, group.zarr, folders);
+    for entry in wells() {
         let folder = path.join(&entry.path);
-        match Group::load(&folder) {
+        match known.load(&folder) {
             Ok(group) => rows.extend(well(path, &group, &entry.path)?),
             Err(_) if missing == Missing::Skip && !is_zarr(&folder) => gone.push(entry.path.clone()),
             Err(error) if !is_zarr(&folder) => {
@@ -167,6 +202,19 @@ fn plate(path: &Path, group: &Group, missing: Missing, gone: &mut Vec<String>) -
         }
     }
     Ok(rows)
+}
+
+/// Asks for the metadata of groups in folders at once, of a version of Zarr, where each would be a round trip of its own.
+fn ask(path: &Path, zarr: u8, folders: impl Iterator<Item = PathBuf>) -> Vec<Ticket> {
+    let Some(mut fetching) = Fetching::of(path, None) else { return vec![] };
+    let folders: Vec<PathBuf> = folders.collect();
+    // What these do not name is not asked for.
+    place::list_ahead(&folders);
+    // Who reads looks for the newer one first.
+    let names: &[&str] = if zarr == 3 { &["zarr.json"] } else { &["zarr.json", ".zgroup", ".zattrs"] };
+    let files: Vec<PathBuf> =
+        folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name))).collect();
+    fetching.first_bytes(files.iter().map(PathBuf::as_path))
 }
 
 fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<ImageLocation>> {
@@ -188,13 +236,13 @@ fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<ImageLocation>> {
 ///
 /// Specification: <https://ngff.openmicroscopy.org/0.5/#bf2raw>.
 pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
-    series_and_gaps(path).map(|(listed, _)| listed)
+    series_and_gaps(path, &Consolidated::default()).map(|(listed, _)| listed)
 }
 
 /// As [`series`], and which numbers have no group, in sentences: the specification has them follow each other, so that one was lost.
-fn series_and_gaps(path: &Path) -> Result<(Vec<ImageLocation>, Vec<String>)> {
+fn series_and_gaps(path: &Path, known: &Consolidated) -> Result<(Vec<ImageLocation>, Vec<String>)> {
     let ome = path.join(FOLDER);
-    let listed = match Group::load(&ome) {
+    let listed = match known.load(&ome) {
         Ok(group) => {
             for name in group.ome.series.iter().flatten() {
                 inside(&group.file, name)?;
@@ -252,9 +300,16 @@ fn sort(path: &Path, name: &str, is_dir: bool) -> Sort {
 }
 
 /// The images of a folder and of all folders below it, by its index of names or else by file name.
-fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
+fn folder(path: &Path, options: &OpenOptions, known: &Consolidated) -> Result<Vec<ImageLocation>> {
     // Other folders of a Zarr group are its own, such as those of chunks.
     let is_group = is_zarr(path);
+    if is_group {
+        list_groups(path, known);
+    }
+    let sort = |entry: &Path, name: &str, is_dir: bool| {
+        let is_known = is_dir && !name.contains('.') && known.has(entry);
+        if is_known { Sort::Image } else { sort(entry, name, is_dir) }
+    };
     let found = folders::images(path, |entry, name, is_dir| match sort(entry, name, is_dir) {
         Sort::Below if is_group => Sort::Skip,
         Sort::Skip => foreign_format(entry, &NAMING).map_or(Sort::Skip, Sort::Other),
@@ -283,6 +338,21 @@ fn folder(path: &Path, options: &OpenOptions) -> Result<Vec<ImageLocation>> {
         .into_iter()
         .map(|(group, name)| ImageLocation { name: name.unwrap_or_else(|| name_below(&group)), below: group })
         .collect())
+}
+
+/// Lists the groups in a group ahead that are not told by their names, and of which nothing is known.
+fn list_groups(path: &Path, known: &Consolidated) {
+    if !place::of(path).tells_names() {
+        return;
+    }
+    let entries = place::list(path).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| Some(entry.name()).filter(|name| !text_has_dot(name)));
+    let groups = names.map(|name| path.join(name)).filter(|group| !known.has(group));
+    place::list_ahead(&groups.collect::<Vec<_>>());
+}
+
+fn text_has_dot(name: &OsStr) -> bool {
+    name.as_encoded_bytes().contains(&b'.')
 }
 
 /// A group's name by its path below the opened folder.

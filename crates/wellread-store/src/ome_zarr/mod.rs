@@ -21,6 +21,7 @@
 //! | [`foreign`] | what lies in a folder beside what its metadata describe |
 //! | [`group`] | OME metadata of a group: multiscales, axes, omero, plate, well |
 //! | [`labels`] | label images beside images |
+//! | [`consolidated`] | metadata of many groups in one file |
 //! | [`metadata_file`], [`units`] | files of metadata, read and parsed; names and symbols of units |
 //! | [`array`] | array metadata of Zarr v2 and v3, resolved to a plan in TCZYX order |
 //! | [`plans`] | plans by the text of metadata, each parsed once |
@@ -45,6 +46,7 @@ mod array;
 mod chain;
 mod chunk;
 mod codec;
+mod consolidated;
 mod encode;
 mod fields;
 mod foreign;

@@ -62,18 +62,17 @@ impl KeyedLevel {
 }
 
 impl Plans {
-    /// Level `level` of the group in folder `dir`.
+    /// Level `level` of the group in folder `dir`, whose metadata are `text`.
     ///
     /// # Errors
-    /// As [`GroupText::read`], [`GroupText::parse`] and [`super::group::Group::level`].
-    pub fn level(&self, dir: &Path, level: usize) -> Result<Arc<KeyedLevel>> {
-        let text = GroupText::read(dir)?;
+    /// As [`GroupText::parse`] and [`super::group::Group::level`].
+    pub fn level(&self, dir: &Path, text: &GroupText, level: usize) -> Result<Arc<KeyedLevel>> {
         let parse = || {
             #[cfg(test)]
             self.parsed[0].fetch_add(1, Ordering::Relaxed);
             Ok(KeyedLevel::new(text.parse(dir)?.level(level)?, text.zarr()))
         };
-        match key_of(&text) {
+        match key_of(text) {
             Some(key) => self.levels.get(&key, parse),
             None => parse().map(Arc::new),
         }
@@ -202,7 +201,7 @@ mod tests {
     }
 
     fn plan(plans: &Plans, dir: &Path) -> Result<Arc<ArrayPlan>> {
-        let level = plans.level(dir, 0)?;
+        let level = plans.level(dir, &GroupText::read(dir)?, 0)?;
         let file = dir.join(&level.level.dataset).join(".zarray");
         let mut key = level.key();
         key.extend(std::fs::read(&file).unwrap());

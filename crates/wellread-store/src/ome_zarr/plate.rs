@@ -5,6 +5,7 @@
 //!  A/1: well.images[0].acquisition ─▶ Metadata_Acquisition, where the plate lists acquisitions
 //! ```
 
+use super::consolidated::Consolidated;
 use super::group::Group;
 use super::layout::image_name;
 use crate::features::{ACQUISITION, PLATE, SITE, WELL};
@@ -23,8 +24,8 @@ pub(super) struct PlateColumns {
 
 impl PlateColumns {
     /// Of the group at `path`; `None` where that is no plate, or cannot be read: opening it says so.
-    pub fn of(path: &Path) -> Option<Self> {
-        let plate = Group::load(path).ok()?.ome.plate?;
+    pub fn of(path: &Path, known: &Consolidated) -> Option<Self> {
+        let plate = known.load(path).ok()?.ome.plate?;
         let name = plate.name.as_ref().and_then(text).unwrap_or_else(|| image_name(path));
         let listed = plate.acquisitions.as_ref().and_then(Value::as_array);
         Some(Self { name, has_acquisitions: listed.is_some_and(|list| !list.is_empty()) })

@@ -42,6 +42,12 @@ impl OmeZarrStore {
                 continue;
             }
             let dir = self.rows.path_of(entry);
+            if self.consolidated.has(&dir) {
+                if !whole {
+                    self.few_indices(row, known, wanted);
+                }
+                continue;
+            }
             let array = dir.join(&known.dataset);
             // Who reads looks for the newer one first.
             wanted.head(&dir.join("zarr.json"));

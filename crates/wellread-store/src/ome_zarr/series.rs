@@ -10,11 +10,15 @@
 //!
 //! A folder of images, each a group with a name of its own, has the file of columns beside these, `cells/wellread-columns.parquet`.
 //!
+//! The first file, of 0.4 `.zmetadata` beside it, has the metadata of all images as well ([`super::consolidated`]), where they are not
+//! too many: who reads from a bucket asks for one file.
+//!
 //! Other readers find images, and no more than that. The columns of an image are told by its group, so that groups that are removed
 //! are no trouble, and those that are added have nulls.
 //!
 //! Specification: <https://ngff.openmicroscopy.org/0.5/#bf2raw>.
 
+use super::consolidated::{self, Collected, ZMETADATA};
 use super::write_metadata::Version;
 use crate::features::taken;
 use crate::parquet::{plain_names, read_plain};
@@ -50,12 +54,19 @@ pub(super) struct NewSeries {
     /// Names of the images so far.
     names: Vec<String>,
     columns: RecordBatch,
+    /// Metadata of the images.
+    collected: Arc<Collected>,
 }
 
 impl NewSeries {
     /// With these columns, a row per image.
     pub fn new(columns: RecordBatch) -> Self {
-        Self { names: vec![], columns }
+        Self { names: vec![], columns, collected: Arc::default() }
+    }
+
+    /// What takes the metadata of each image as it is written.
+    pub fn collected(&self) -> Arc<Collected> {
+        Arc::clone(&self.collected)
     }
 
     /// The folder of the next image, which is called so.
@@ -69,13 +80,18 @@ impl NewSeries {
     /// # Errors
     /// Another number of images than of rows of columns; a file that cannot be written.
     pub fn finish(&self, folder: &Path, version: Version, target: &Path) -> Result<()> {
-        let Self { names, columns } = self;
+        let Self { names, columns, collected } = self;
         let cannot = |e: std::io::Error| Error::io(target, "cannot write", &e);
         let ome = folder.join(FOLDER);
         place::create_folder(&ome).map_err(cannot)?;
         let groups: Vec<String> = (0..names.len()).map(|row| row.to_string()).collect();
-        for (file, value) in metadata(version, &groups) {
-            place::write(&folder.join(file), value.to_string().as_bytes()).map_err(cannot)?;
+        let written: &[&str] = match version {
+            Version::V05 => &["zarr.json", "0/zarr.json"],
+            Version::V04 => &[".zgroup", ".zattrs", "0/.zarray"],
+        };
+        collected.add_written(folder, &groups, written);
+        for (file, text) in metadata(version, &groups, collected) {
+            place::write(&folder.join(file), text.as_bytes()).map_err(cannot)?;
         }
         name_index::write(&ome, groups.iter().cloned().zip(names.iter().cloned()), target)?;
         write_columns(&ome, groups, columns, target)
@@ -102,23 +118,39 @@ pub(super) fn write_columns(
     place::write(&folder.join(COLUMNS), &bytes).map_err(|e| Error::io(target, "cannot write", &e))
 }
 
-/// Files of metadata, by their paths in the series.
-fn metadata(version: Version, groups: &[String]) -> Vec<(String, Value)> {
+/// Files of metadata, by their paths in the series. With those of all images in one of them, unless these are too many.
+fn metadata(version: Version, groups: &[String], collected: &Collected) -> Vec<(String, String)> {
+    let images = collected.all(groups);
     match version {
         Version::V05 => {
             let group =
                 |ome: Value| json!({"zarr_format": 3, "node_type": "group", "attributes": {"ome": ome}});
-            vec![
-                ("zarr.json".to_owned(), group(json!({"version": "0.5", "bioformats2raw.layout": 3}))),
-                (format!("{FOLDER}/zarr.json"), group(json!({"version": "0.5", "series": groups}))),
-            ]
+            let own = group(json!({"version": "0.5", "bioformats2raw.layout": 3}));
+            let names = group(json!({"version": "0.5", "series": groups})).to_string();
+            let names = (format!("{FOLDER}/zarr.json"), names);
+            let own = match images {
+                Some(mut below) => {
+                    below.push(names.clone());
+                    consolidated::v3(&own, &below)
+                }
+                None => own.to_string(),
+            };
+            vec![("zarr.json".to_owned(), own), names]
         }
-        Version::V04 => vec![
-            (".zgroup".to_owned(), json!({"zarr_format": 2})),
-            (".zattrs".to_owned(), json!({"bioformats2raw.layout": 3})),
-            (format!("{FOLDER}/.zgroup"), json!({"zarr_format": 2})),
-            (format!("{FOLDER}/.zattrs"), json!({"series": groups})),
-        ],
+        Version::V04 => {
+            let group = json!({"zarr_format": 2}).to_string();
+            let mut files = vec![
+                (".zgroup".to_owned(), group.clone()),
+                (".zattrs".to_owned(), json!({"bioformats2raw.layout": 3}).to_string()),
+                (format!("{FOLDER}/.zgroup"), group),
+                (format!("{FOLDER}/.zattrs"), json!({"series": groups}).to_string()),
+            ];
+            if let Some(images) = images {
+                let all: Vec<_> = files.iter().cloned().chain(images).collect();
+                files.push((ZMETADATA.to_owned(), consolidated::v2(&all)));
+            }
+            files
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 use super::array::ArrayPlan;
 use super::chain::Kind;
 use super::codec::ChunkCodec;
+use super::consolidated::Consolidated;
 use super::grid::{block_region, covering, for_each_index, part_inside};
-use super::group::Group;
 use super::layout::{self, NAMING};
 use super::metadata_file::read_after_if_exists;
 use super::native::Decoders;
@@ -16,12 +16,13 @@ use super::plate::PlateColumns;
 use super::plausible;
 use super::series::SeriesColumns;
 use super::shard::{IndexCache, Piece, ShardCodec, at_once, fetch, joint_reads};
+use crate::ahead::Fetching;
 use crate::fd_table;
 use crate::file_names::path_text;
 use crate::file_rows::{FileRow, FileRows};
 use crate::format::Missing;
 use crate::open_files::{OpenFile, OpenFiles};
-use crate::place::{self, Wanted};
+use crate::place::{self, Ticket, Wanted};
 use crate::room;
 use crate::surface::option_as;
 use crate::{
@@ -33,6 +34,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use wellread_image::{ImageMetadata, Region};
 
 /// OME-Zarr images, open for reading at one resolution level.
@@ -52,6 +54,10 @@ pub(super) struct OmeZarrStore {
     /// Where they are a series with columns.
     series: Option<SeriesColumns>,
     plans: Plans,
+    /// What the group of all images says of theirs, where it lies far away.
+    pub(super) consolidated: Consolidated,
+    /// Whether metadata of an image were asked for.
+    is_asked: AtomicBool,
     pub(super) shard_indices: IndexCache,
     /// Chunk and shard files that stay open, by row and number of the chunk.
     pub(super) files: OpenFiles<(usize, usize)>,
@@ -79,16 +85,19 @@ impl OmeZarrStore {
     /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         fd_table::reserve_descriptors();
-        let layout::Rows { places, absent, lacks } = layout::rows(path, options)?;
+        let consolidated = Consolidated::of(path);
+        let layout::Rows { places, absent, lacks } = layout::rows_known(path, options, &consolidated)?;
         let store = Self {
             level: options.level,
             absent,
             is_zero: options.missing == Missing::Zero,
             lacks,
             rows: FileRows::new(path, places),
-            plate: PlateColumns::of(path),
+            plate: PlateColumns::of(path, &consolidated),
             series: SeriesColumns::of(path)?,
             plans: Plans::default(),
+            consolidated,
+            is_asked: AtomicBool::new(false),
             shard_indices: IndexCache::default(),
             files: OpenFiles::default(),
         };
@@ -133,17 +142,34 @@ impl OmeZarrStore {
     }
 
     fn load_plan(&self, dir: &Path) -> Result<Arc<ArrayPlan>> {
-        let level = self.plans.level(dir, self.level)?;
+        let _held = self.ask_for_first(dir);
+        let text = self.consolidated.read(dir)?;
+        let level = self.plans.level(dir, &text, self.level)?;
         let array_dir = dir.join(&level.level.dataset);
         let file = array_dir.join(if level.zarr == 3 { "zarr.json" } else { ".zarray" });
         let mut key = level.key();
-        if !read_after_if_exists(&file, &mut key)? {
+        if let Some(text) = self.consolidated.text(&file) {
+            key.extend_from_slice(text);
+        } else if !read_after_if_exists(&file, &mut key)? {
             return Err(Error::new(&file, "the array that the group's metadata names is not there")
                 .hint("the image is incomplete; copy or write it again"));
         }
         let plan = self.plans.array(&file, &level, &key)?;
         plausible::check(&array_dir, &plan)?;
         Ok(plan)
+    }
+
+    /// Asks for all metadata of the image that is looked into first, in folder `dir`, at once, where each file is a round trip: which
+    /// there are is not known, and the array is most likely called as its level. Those of others are asked for as [`Store::heads`] says.
+    fn ask_for_first(&self, dir: &Path) -> Vec<Ticket> {
+        if self.is_asked.swap(true, Ordering::Relaxed) || self.consolidated.has(dir) {
+            return vec![];
+        }
+        let Some(mut fetching) = Fetching::of(dir, None) else { return vec![] };
+        let array = dir.join(self.level.to_string());
+        let groups = ["zarr.json", ".zgroup", ".zattrs"].map(|name| dir.join(name));
+        let arrays = ["zarr.json", ".zarray"].map(|name| array.join(name));
+        fetching.first_bytes(groups.iter().chain(&arrays).map(PathBuf::as_path))
     }
 
     /// Reads what one request needs of one row.
@@ -380,6 +406,10 @@ impl Store for OmeZarrStore {
         self.rows.root()
     }
 
+    fn far(&self) -> Option<&Path> {
+        self.rows.far()
+    }
+
     fn len(&self) -> usize {
         self.rows.len()
     }
@@ -395,7 +425,7 @@ impl Store for OmeZarrStore {
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {
         let entry = self.rows.row(row)?;
         let model = self.rows.row(self.model(row))?;
-        let group = Group::load(&self.rows.path_of(model)).map_err(|e| e.row(row))?;
+        let group = self.consolidated.load(&self.rows.path_of(model)).map_err(|e| e.row(row))?;
         group.metadata(&entry.place.name, self.level).map_err(|e| e.row(row))
     }
 
@@ -405,7 +435,8 @@ impl Store for OmeZarrStore {
 
     fn layout(&self) -> Result<StoreLayout> {
         let plan = self.plan(0)?;
-        let group = Group::load(&self.rows.path_of(self.rows.row(self.model(0))?))?;
+        let dir = self.rows.path_of(self.rows.row(self.model(0))?);
+        let group = self.consolidated.load(&dir)?;
         let pieces = match &plan.chain.kind {
             Kind::Chunk(_) => format!("chunk {}", wellread_image::Shape(plan.chunk)),
             Kind::Shard(shard) => format!(

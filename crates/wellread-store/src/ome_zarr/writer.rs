@@ -2,6 +2,7 @@
 //!
 //! With several jobs, images are copied to a bounded queue and compressed by as many threads.
 
+use super::consolidated::{Collected, Texts};
 use super::encode::{Compressor, Encoder, check_view, failed};
 use super::layout::image_name;
 use super::series::{NewSeries, is_target, write_columns};
@@ -50,6 +51,8 @@ struct Recipe {
     checksums: bool,
     chunk: Option<[usize; 5]>,
     shard: Option<[usize; 5]>,
+    /// What takes the metadata of each image, where one file is to have those of all.
+    collected: Option<Arc<Collected>>,
 }
 
 enum Workers {
@@ -92,11 +95,12 @@ impl OmeZarrWriter {
         }
         let compressor = Compressor::new(options.compression).map_err(wrong)?;
         let (checksums, chunk, shard) = (options.checksums, options.chunk, options.shard);
-        let recipe = Recipe { version, compressor, checksums, chunk, shard };
         let columns = options.features.clone().filter(|columns| columns.num_rows() > 1);
         let (columns, beside) = if is_target(path) { (columns, None) } else { (None, columns) };
         let single = is_target(path) && columns.is_none();
         let series = columns.map(NewSeries::new);
+        let collected = series.as_ref().map(NewSeries::collected);
+        let recipe = Recipe { version, compressor, checksums, chunk, shard, collected };
         let staged = Staged::folder(path, options, single)?;
         staged.create_dir()?;
         let journal = staged.journal().cloned();
@@ -147,7 +151,7 @@ impl StoreWriter for OmeZarrWriter {
         check_view(&self.target, image).map_err(|e| e.row(row))?;
         match &mut self.workers {
             Workers::Inline(encoder) => {
-                self.recipe.write(image, &dir, encoder, &self.target).map_err(|e| e.row(row))?;
+                self.recipe.write(row, image, &dir, encoder, &self.target).map_err(|e| e.row(row))?;
                 self.staged()?.completed(row)
             }
             Workers::Threads { queue, failure, .. } => {
@@ -243,7 +247,7 @@ fn work(
     for job in jobs {
         let image =
             ImageView { metadata: &job.metadata, shape: job.shape, dtype: job.dtype, pixels: &job.pixels };
-        let written = recipe.write(&image, &job.dir, &mut encoder, target);
+        let written = recipe.write(job.row, &image, &job.dir, &mut encoder, target);
         let noted = written.and_then(|()| journal.map_or(Ok(()), |journal| journal.add(job.row)));
         if let Err(error) = noted {
             keep(error.row(job.row));
@@ -256,13 +260,25 @@ impl Recipe {
         Encoder::new(self.compressor, self.version == Version::V04, self.checksums)
     }
 
-    /// Writes one image group into `dir`; errors speak of `target`.
-    fn write(&self, image: &ImageView<'_>, dir: &Path, encoder: &mut Encoder, target: &Path) -> Result<()> {
+    /// Writes image `row` as a group into `dir`; errors speak of `target`.
+    fn write(
+        &self,
+        row: usize,
+        image: &ImageView<'_>,
+        dir: &Path,
+        encoder: &mut Encoder,
+        target: &Path,
+    ) -> Result<()> {
         let chunking = self.chunking(image, target)?;
         let array = dir.join(DATASET);
         make_dir(&array, target)?;
-        for (name, value) in files(self.version, image, &chunking, self.compressor, self.checksums) {
-            write_file(&dir.join(name), value.to_string().as_bytes(), target)?;
+        let metadata = files(self.version, image, &chunking, self.compressor, self.checksums);
+        let texts: Texts = metadata.into_iter().map(|(name, value)| (name, value.to_string())).collect();
+        for (name, text) in &texts {
+            write_file(&dir.join(name), text.as_bytes(), target)?;
+        }
+        if let Some(collected) = &self.collected {
+            collected.add(row, &texts);
         }
         let piece = chunking.shard.unwrap_or(chunking.chunk);
         let counts: [usize; 5] = std::array::from_fn(|a| image.shape.0[a].div_ceil(piece[a]));

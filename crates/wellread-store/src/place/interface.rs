@@ -119,6 +119,17 @@ pub trait Place: Send + Sync + Debug {
     /// What is in a folder, in no order; no more is asked for an entry than the listing gives.
     fn list(&self, folder: &Path) -> io::Result<Listing>;
 
+    /// Whether listing a folder costs about what looking for one name in it does, and leaves none out. Then names are looked for in
+    /// listings.
+    fn tells_names(&self) -> bool {
+        false
+    }
+
+    /// Lists folders that are going to be looked into, many at once, where that saves waiting. What fails fails again when they are.
+    fn list_ahead(&self, folders: &[PathBuf]) {
+        let _ = folders;
+    }
+
     /// Opens a regular file for reading, without waiting; also its length in bytes. What is no file is an error.
     fn open(&self, path: &Path) -> io::Result<(File, u64)>;
 

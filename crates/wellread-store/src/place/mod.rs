@@ -177,6 +177,13 @@ pub fn list(folder: &Path) -> io::Result<Listing> {
     of(folder).list(folder)
 }
 
+/// Lists folders of one place that are going to be looked into, many at once, where that saves waiting ([`Place::list_ahead`]).
+pub(crate) fn list_ahead(folders: &[PathBuf]) {
+    if let Some(place) = folders.first().and_then(|first| registered(first)) {
+        place.list_ahead(folders);
+    }
+}
+
 /// Opens a regular file for reading; also its length in bytes.
 ///
 /// # Errors

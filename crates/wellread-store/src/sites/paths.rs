@@ -87,7 +87,9 @@ pub(super) fn place(
     let mapped = of_map(&whole, map);
     let is_mapped = mapped.is_some();
     let beside = table.parent().unwrap_or(Path::new(""));
-    let given = beside.join(mapped.as_deref().unwrap_or(&whole));
+    let named = Path::new(mapped.as_deref().unwrap_or(&whole));
+    // An address is whole, and lies beside nothing.
+    let given = if place::is_registered(named) { named.to_owned() } else { beside.join(named) };
     // What was mapped is where it was mapped to, there or not.
     if is_mapped || folders.has(&given) {
         return given;

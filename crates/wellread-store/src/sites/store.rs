@@ -251,6 +251,10 @@ impl Store for SitesStore {
         &self.origin.path
     }
 
+    fn far(&self) -> Option<&Path> {
+        self.inner.far()
+    }
+
     fn len(&self) -> usize {
         self.grouped.names.len()
     }

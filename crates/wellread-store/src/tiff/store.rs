@@ -60,6 +60,8 @@ thread_local! {
 /// A TIFF file or folder, open for reading.
 pub(super) struct TiffStore {
     path: PathBuf,
+    /// A file behind a network, where `path` is none that tells of it.
+    far: Option<PathBuf>,
     is_folder: bool,
     /// Whether only some files of the folder were looked into, all of which held one image.
     sampled: bool,
@@ -130,12 +132,17 @@ impl TiffStore {
         companions: Companions,
     ) -> Result<Self> {
         fd_table::reserve_descriptors();
+        let mut paths = files.iter().map(|(file, _)| file);
+        let far =
+            if place::is_registered(path) { None } else { paths.find(|file| place::is_registered(file)) };
+        let far = far.cloned();
         let first_id = NEXT_ID.fetch_add(files.len() as u64, Ordering::Relaxed);
         let slot = |(path, name)| FileSlot { path, name, index: OnceLock::new() };
         let files = files.into_iter().map(slot).collect();
         let kept = AtomicUsize::new(0);
         let mut store = Self {
             path: path.to_owned(),
+            far,
             is_folder,
             sampled: false,
             files,
@@ -164,8 +171,10 @@ impl TiffStore {
         let n = self.files.len();
         let sample: Vec<usize> =
             (0..SAMPLE.min(n)).map(|i| i * (n - 1) / (SAMPLE.min(n) - 1).max(1)).collect();
-        let mut fetching = Fetching::of(&self.path, None);
-        let tickets = self.ask(fetching.as_mut(), sample.iter().copied());
+        let mut fetching = self.far().and_then(|far| Fetching::of(far, None));
+        // Of few files all are looked into, most likely: their heads are on their way together.
+        let first = if n > SCAN { sample.clone() } else { (0..n).collect() };
+        let tickets = self.ask(fetching.as_mut(), first.into_iter());
         let looked_into = threads::in_runs(sample.len(), FILES_PER_THREAD, |run| {
             sample[run].iter().map(|&file| self.index(file).ok()).collect::<Vec<_>>()
         });
@@ -175,7 +184,6 @@ impl TiffStore {
         let related = !self.companions.is_empty() || looked_into.iter().flatten().any(is_related);
         let single = looked_into.iter().all(|i| i.as_ref().is_some_and(|i| i.series.len() == 1));
         drop(looked_into);
-        drop(tickets);
         if n > SCAN && single && !related {
             self.sampled = true;
             self.rows = (0..n as u32).map(|file| Row { file, series: 0 }).collect();
@@ -201,6 +209,7 @@ impl TiffStore {
                 Err(_) => rows[i] = vec![Row { file: i as u32, series: 0 }],
             }
         }
+        drop(tickets);
         let own = rows.into_iter().zip(&self.files).filter(|(_, file)| !claimed.contains(&file.path));
         self.rows = own.flat_map(|(rows, _)| rows).collect();
     }
@@ -281,17 +290,37 @@ impl TiffStore {
 
     /// The image of a row.
     fn series<'i>(&self, row: Row, path: &Path, index: &'i FileIndex) -> Result<&'i Series> {
-        if self.sampled && index.series.len() > 1 {
-            return Err(Error::new(
-                path,
-                format_args!("holds {} images, where one was expected", index.series.len()),
-            )
-            .hint("in folders of many files only some are looked into: open this one by itself"));
+        if self.sampled {
+            self.agrees(path, index)?;
         }
         index
             .series
             .get(row.series as usize)
             .ok_or_else(|| Error::new(path, "has changed since it was opened"))
+    }
+
+    /// Checks that a file is what opening has taken all files for, of which it has looked into some: one image, whose planes are no
+    /// other row's.
+    ///
+    /// # Errors
+    /// It is not.
+    fn agrees(&self, path: &Path, index: &FileIndex) -> Result<()> {
+        let said = if index.series.len() > 1 {
+            format!("holds {} images, where one was expected", index.series.len())
+        } else if let Some(other) =
+            index.others().find(|other| *other != path && self.files.iter().any(|file| file.path == *other))
+        {
+            format!(
+                "says that planes of its image lie in {}, which was taken for another image",
+                other.display()
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(path, said).hint(
+            "in folders of many files only some are looked into when they are opened: open this one by itself, or move it and those \
+             like it into a folder of their own",
+        ))
     }
 
     /// Calls `f` with the row's image.
@@ -370,6 +399,10 @@ impl Store for TiffStore {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn far(&self) -> Option<&Path> {
+        self.far.as_deref().or_else(|| Some(&*self.path).filter(|path| place::is_registered(path)))
     }
 
     fn len(&self) -> usize {

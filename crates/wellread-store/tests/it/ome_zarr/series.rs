@@ -63,6 +63,17 @@ fn images_have_their_names_and_columns() {
             if variant == "0.4" { [".zattrs", "OME/.zattrs"] } else { ["zarr.json", "OME/zarr.json"] };
         let text = |file: &str| std::fs::read_to_string(path.join(file)).unwrap();
         assert!(text(files[0]).contains("\"bioformats2raw.layout\":3"), "{}", text(files[0]));
+        // One file has the metadata of all.
+        let parsed = |file: &str| serde_json::from_str::<serde_json::Value>(&text(file)).unwrap();
+        let (of_image, of_series) = if variant == "0.4" {
+            let all = parsed(".zmetadata")["metadata"].take();
+            (all["1/0/.zarray"].clone(), all["OME/.zattrs"].clone())
+        } else {
+            let all = parsed("zarr.json")["consolidated_metadata"]["metadata"].take();
+            (all["1/0"].clone(), all["OME"].clone())
+        };
+        let array = if variant == "0.4" { "1/0/.zarray" } else { "1/0/zarr.json" };
+        assert_eq!((of_image, of_series), (parsed(array), parsed(files[1])));
         let series = text(files[1]);
         std::fs::write(path.join(files[1]), series.replace("[\"0\",\"1\",\"2\"]", "[\"2\",\"1\",\"9\"]"))
             .unwrap();

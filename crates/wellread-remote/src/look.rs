@@ -1,0 +1,195 @@
+//! What lies at an address of a bucket, and what lies in a folder: by as few round trips as tell.
+//!
+//! ```text
+//!  find   known object? · known folder? ── yes ─▶ no request
+//!         └ a name without an ending ─▶ HEAD and LIST at once     most are folders, whose listing is wanted next
+//!         └ another one ──────────────▶ HEAD, then LIST           most are objects
+//!  names  listed not long ago? ── yes ─▶ no request; else LIST
+//!  list_all                     LIST of many folders at once
+//! ```
+//!
+//! A listing tells lengths and versions of objects too, so that opening them takes no request.
+
+use crate::attempts::attempts;
+use crate::bucket::Bucket;
+use crate::failure::Fault;
+use crate::heads::{Head, Version};
+use crate::link::Link;
+use crate::listings::{Asked, Names};
+use crate::object::Object;
+use futures_util::future::{Either, join_all, select};
+use object_store::ListResult;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+
+/// What lies at an address.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Object(Head),
+    Folder,
+}
+
+/// What lies at an address; `None` where nothing does. An object goes before a folder of its name.
+pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Found>> {
+    let name = object.address.to_string();
+    let bucket = object.address.bucket_name();
+    if link.listings.is_folder(&bucket, &name) {
+        return Ok(Some(Found::Folder));
+    }
+    if object.address.is_bucket() {
+        // One that can be listed is there, whatever is in it.
+        listed(link, object)?;
+        return Ok(Some(Found::Folder));
+    }
+    if let Some(head) = link.heads.get(&name) {
+        return Ok(Some(Found::Object(head)));
+    }
+    let is_likely_a_folder = object.address.key.filename().is_some_and(|name| !name.contains('.'));
+    if is_likely_a_folder && !link.listings.is_no_folder(&bucket, &name) {
+        return both(link, object);
+    }
+    match object.head(link) {
+        Ok(head) => return Ok(Some(Found::Object(head))),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) => return Err(e),
+    }
+    if link.listings.is_no_folder(&bucket, &name) {
+        return Ok(None);
+    }
+    let asked = link.listings.ask(&bucket);
+    let listed = link.wait(list_request(object, link)?)?;
+    Ok(keep(link, object, &listed, true, asked).map(|_| Found::Folder))
+}
+
+/// Asks for the object and for what lies in the folder at once.
+fn both(link: &'static Link, object: &Object) -> io::Result<Option<Found>> {
+    let asked = link.listings.ask(&object.address.bucket_name());
+    let head = object.head_request(link, object.bucket(link)?);
+    match link.wait(tell(head, list_request(object, link)?))? {
+        Answer::Object(head) => {
+            link.heads.learn(object.address.to_string(), head.clone());
+            Ok(Some(Found::Object(head)))
+        }
+        Answer::Inside(listed) => Ok(keep(link, object, &listed, true, asked).map(|_| Found::Folder)),
+    }
+}
+
+/// What was found by who asks for both.
+enum Answer {
+    Object(Head),
+    Inside(ListResult),
+}
+
+/// The object, if there is one: then the listing is not waited for.
+async fn tell(
+    head: impl Future<Output = io::Result<Head>> + Send,
+    listing: impl Future<Output = io::Result<ListResult>> + Send,
+) -> io::Result<Answer> {
+    let is_none = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    let (head, listing) = match select(pin!(head), pin!(listing)).await {
+        Either::Left((Err(e), listing)) if is_none(&e) => return listing.await.map(Answer::Inside),
+        Either::Left((head, _)) => return head.map(Answer::Object),
+        Either::Right((listing, head)) => (head.await, listing),
+    };
+    match head {
+        Err(e) if is_none(&e) => listing.map(Answer::Inside),
+        head => head.map(Answer::Object),
+    }
+}
+
+/// The names in a folder; `None` where there is no such folder.
+pub(crate) fn names(link: &'static Link, object: &Object) -> io::Result<Option<Arc<Names>>> {
+    let (bucket, name) = (object.address.bucket_name(), object.address.to_string());
+    if let Some(names) = link.listings.names(&bucket, &name) {
+        return Ok(Some(names));
+    }
+    if link.listings.is_no_folder(&bucket, &name) {
+        return Ok(None);
+    }
+    listed(link, object)
+}
+
+/// Lists a folder.
+fn listed(link: &'static Link, object: &Object) -> io::Result<Option<Arc<Names>>> {
+    let asked = link.listings.ask(&object.address.bucket_name());
+    let listed = link.wait(list_request(object, link)?)?;
+    Ok(keep(link, object, &listed, object.address.is_bucket(), asked))
+}
+
+/// Lists folders, those of which nothing is known, all at once. What fails fails again where the folder is looked at.
+pub(crate) fn list_all(link: &'static Link, objects: Vec<Object>) {
+    let is_new = |object: &Object| {
+        let (bucket, name) = (object.address.bucket_name(), object.address.to_string());
+        link.listings.names(&bucket, &name).is_none() && !link.listings.is_no_folder(&bucket, &name)
+    };
+    let mut new = vec![];
+    for object in objects.into_iter().filter(is_new) {
+        let asked = link.listings.ask(&object.address.bucket_name());
+        if let Ok(request) = list_request(&object, link) {
+            new.push((object, asked, request));
+        }
+    }
+    if new.is_empty() {
+        return;
+    }
+    let (mut of, mut requests) = (vec![], vec![]);
+    for (object, asked, request) in new {
+        of.push((object, asked));
+        requests.push(request);
+    }
+    let answers = link.wait(async move { Ok(join_all(requests).await) });
+    for ((object, asked), answer) in of.into_iter().zip(answers.into_iter().flatten()) {
+        if let Ok(listed) = answer {
+            keep(link, &object, &listed, object.address.is_bucket(), asked);
+        }
+    }
+}
+
+/// The request for what lies directly in a folder, of the whole bucket where no key is given.
+fn list_request(
+    object: &Object,
+    link: &'static Link,
+) -> io::Result<impl Future<Output = io::Result<ListResult>> + Send + use<>> {
+    let bucket: Arc<Bucket> = object.bucket(link)?;
+    let asked = object.asked("LIST", &bucket);
+    let key = (!object.address.is_bucket()).then(|| object.address.key.clone());
+    Ok(async move {
+        attempts(link, asked, || {
+            let (bucket, key) = (bucket.clone(), key.clone());
+            async move { bucket.store.list_with_delimiter(key.as_ref()).await.map_err(|e| Fault::of(&e)) }
+        })
+        .await
+    })
+}
+
+/// Keeps what a listing said; `None` where nothing lies there.
+fn keep(
+    link: &Link,
+    object: &Object,
+    listed: &ListResult,
+    is_alone: bool,
+    asked: Asked,
+) -> Option<Arc<Names>> {
+    let mut names = Names::new();
+    for prefix in &listed.common_prefixes {
+        let Some(name) = prefix.filename() else { continue };
+        names.entry(name.to_owned()).or_default().is_folder = true;
+    }
+    for meta in &listed.objects {
+        // A marker of the folder itself, as some consoles make.
+        let Some(name) = meta.location.filename().filter(|_| meta.location != object.address.key) else {
+            continue;
+        };
+        let head = Head { length: meta.size, version: Version::of(meta) };
+        link.heads.learn(object.address.with_key(meta.location.clone()).to_string(), head);
+        names.entry(name.to_owned()).or_default().is_object = true;
+    }
+    if names.is_empty() && !object.address.is_bucket() && listed.objects.is_empty() {
+        return None;
+    }
+    let names = Arc::new(names);
+    let (bucket, name) = (object.address.bucket_name(), object.address.to_string());
+    link.listings.keep(&bucket, &name, Arc::clone(&names), is_alone, asked);
+    Some(names)
+}
