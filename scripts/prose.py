@@ -23,7 +23,26 @@ ROOT = Path(__file__).resolve().parent.parent
 # Files without a finding. Add a file here when it is clean; a pattern may name several.
 CLEAN = (
     "CONTRIBUTING.md",
+    "CODE_OF_CONDUCT.md",
+    "README.md",
+    "SECURITY.md",
+    "docs/README.md",
+    "docs/contributing/extend.md",
     "docs/contributing/style.md",
+    "docs/howto/bottleneck.md",
+    "docs/howto/buckets.md",
+    "docs/howto/cells.md",
+    "docs/howto/compare-branches.md",
+    "docs/howto/convert.md",
+    "docs/howto/guard-pull-request.md",
+    "docs/howto/plates.md",
+    "docs/howto/samples.md",
+    "docs/howto/targets-and-views.md",
+    "docs/howto/train-from-tiff.md",
+    "docs/migration.md",
+    "docs/tutorial-plate.md",
+    "docs/tutorial.md",
+    "docs/upstream.md",
     "scripts/prose.py",
 )
 # Pages that explain upstream, or whose readers know the word.
