@@ -59,7 +59,7 @@ FILLERS = (
     "of course", "powerful", "seamless", "seamlessly", "simply",
 )  # fmt: skip
 CLAUSE = re.compile(r"^(?:Who|Whoever|Whose|What|Whatever)\b")
-SAYING = r"(?:says?|said|tells?|told|shows?|names?|knows?|decides?)[.:;]?$"
+SAYING = r"(?:says?|said|tells?|told|shows?|knows?|decides?)[.:;]?$"
 INVERSION = re.compile(
     # "Of these, two …"
     r"^Of (?!course\b)"

@@ -63,6 +63,7 @@ GOOD = {
         "It opens the file, which the page names.",
         "Of course.",  # a filler, and no inversion
         "Soft limits lie above it.",
+        "It combines files into an image, by their names.",
         "The reader opens the file, then goes on.",
     ],
     "metaphor": ["The reader works in a thread.", "The imagery of a box."],
