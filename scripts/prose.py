@@ -8,7 +8,7 @@ with 1 when there is one, with 2 when a file is missing. It needs nothing but Py
 
     file -> paragraphs (Markdown, Rust docs, Python docstrings) -> sentences -> `RULES` -> findings
 
-Code blocks, tables and HTML comments are left out, and inline code counts as one word. `<!-- prose: RULE -->` on a
+Code blocks, tables, quotes and HTML comments are left out. Inline code counts as one word. `<!-- prose: RULE -->` on a
 line of a sentence allows what that rule forbids there.
 """
 
@@ -157,7 +157,7 @@ def split(paragraph: str, first: int) -> Iterator[Sentence]:
 
 
 def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
-    """Sentences of paragraphs, list items and headings; no code blocks, tables or comments."""
+    """Sentences of paragraphs, list items and headings; no code blocks, tables, quotes or comments."""
     held: list[str] = []
     start, fence, listed = first, "", False
     text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
@@ -167,7 +167,7 @@ def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
             fence = "" if stripped.startswith(fence) else fence
             continue
         opened, heading, item = FENCE.match(line), HEADING.match(line), ITEM.match(line)
-        table = stripped.startswith("|")
+        table = stripped.startswith(("|", ">"))
         # An indented block that is no part of a list or paragraph.
         code = line.startswith("    ") and not held and not listed
         if held and (not stripped or opened or heading or item or table):
@@ -179,7 +179,7 @@ def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
             yield Sentence(plain(line[heading.end() :]), number, number, heading=True)
         elif stripped and not table and not code:
             start = start if held else number
-            held.append(line[item.end() :] if item else stripped.removeprefix("> "))
+            held.append(line[item.end() :] if item else stripped)
         if stripped:
             listed = bool(item) or (listed and line[0] == " ")
 

@@ -112,10 +112,11 @@ def test_sentences_and_their_lines():
     ]
 
 
-def test_code_tables_and_comments_are_left_out():
+def test_code_tables_quotes_and_comments_are_left_out():
     assert found("```sh\nWhat it is.\n```\n") == []
     assert found("   ```sh\n   What it is.\n   ```\nWhat it is.\n") == [(4, "clause")]
     assert found("| What it is. | Who it is. |\n") == []
+    assert found("> What it is.\n\nWhat it is.\n") == [(3, "clause")]
     assert found("<!-- prepare\nWhat it is.\n-->\nWhat it is.\n") == [(4, "clause")]
     assert found("An example:\n\n    What it is.\n\nWhat it is.\n") == [(5, "clause")]
     # Indented text of a list item is no code.
