@@ -128,7 +128,10 @@ RULES: dict[str, tuple[str, Callable[[str], bool]]] = {
 # Headings are no sentences: these rules alone hold for them.
 OF_HEADINGS = ("metaphor", "filler")
 
-COMMENT = re.compile(r"^[ \t]*<!--.*?-->|<!-- prose: .*?-->", re.DOTALL | re.MULTILINE)
+# What a script writes between two comments, other comments, and those of this script.
+COMMENT = re.compile(
+    r"^<!-- (\w+):begin -->.*?<!-- \1:end -->|^[ \t]*<!--.*?-->|<!-- prose: .*?-->", re.DOTALL | re.MULTILINE
+)
 ALLOW = re.compile(r"<!-- prose: (\w+)")
 FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^#{1,6} ")

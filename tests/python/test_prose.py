@@ -118,6 +118,8 @@ def test_code_tables_quotes_and_comments_are_left_out():
     assert found("| What it is. | Who it is. |\n") == []
     assert found("> What it is.\n\nWhat it is.\n") == [(3, "clause")]
     assert found("<!-- prepare\nWhat it is.\n-->\nWhat it is.\n") == [(4, "clause")]
+    generated = "<!-- peers:begin -->\nWhat it is.\n\n<!-- more -->\nWhat it is.\n<!-- peers:end -->\n"
+    assert found(generated + "What it is.\n") == [(7, "clause")]
     assert found("An example:\n\n    What it is.\n\nWhat it is.\n") == [(5, "clause")]
     # Indented text of a list item is no code.
     assert found("* An item.\n\n    What it is.\n") == [(3, "clause")]
