@@ -8,8 +8,8 @@ with 1 when there is one, with 2 when a file is missing. It needs nothing but Py
 
     file -> paragraphs (Markdown, Rust docs, Python docstrings) -> sentences -> `RULES` -> findings
 
-Code blocks, tables, quotes and HTML comments are left out. Inline code counts as one word. `<!-- prose: RULE -->` on a
-line of a sentence allows what that rule forbids there.
+Code blocks, tables, quotes and HTML comments are left out. Inline code counts as one word. `<!-- prose: RULE -->` on
+a line of a sentence allows what that rule forbids there.
 """
 
 import ast
@@ -20,31 +20,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Files without a finding. Add a file here when it is clean; a pattern may name several.
+# Files without a finding, but for those of `NOT_YET`. Add a file or pattern when it is clean.
 CLEAN = (
-    "CONTRIBUTING.md",
     "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
     "README.md",
     "SECURITY.md",
-    "docs/README.md",
-    "docs/contributing/extend.md",
-    "docs/contributing/style.md",
-    "docs/howto/bottleneck.md",
-    "docs/howto/buckets.md",
-    "docs/howto/cells.md",
-    "docs/howto/compare-branches.md",
-    "docs/howto/convert.md",
-    "docs/howto/guard-pull-request.md",
-    "docs/howto/plates.md",
-    "docs/howto/samples.md",
-    "docs/howto/targets-and-views.md",
-    "docs/howto/train-from-tiff.md",
-    "docs/migration.md",
-    "docs/tutorial-plate.md",
-    "docs/tutorial.md",
-    "docs/upstream.md",
+    "crates/README.md",
+    "crates/*/README.md",
+    "docs/*.md",
+    "docs/contributing/*.md",
+    "docs/howto/*.md",
+    "docs/results/*.md",
+    "python/README.md",
     "scripts/prose.py",
 )
+# Help texts, which a script writes, and titles of decisions.
+NOT_YET = ("docs/commands.md", "docs/SUMMARY.md")
 # Pages that explain upstream, or whose readers know the word.
 KNOW_UPSTREAM = ("docs/upstream.md", "docs/decisions/", "docs/results/", "CHANGELOG.md")
 
@@ -237,7 +229,7 @@ def main(paths: list[str]) -> int:
     files = [Path(path).resolve() for path in paths]
     missing = [str(path) for path in files if not path.is_file()]
     for pattern in () if paths else CLEAN:
-        matched = sorted(ROOT.glob(pattern))
+        matched = [path for path in sorted(ROOT.glob(pattern)) if path.relative_to(ROOT).as_posix() not in NOT_YET]
         files += matched
         missing += [] if matched else [pattern]
     if missing:

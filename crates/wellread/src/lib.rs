@@ -1,4 +1,4 @@
-//! Read microscopy images into models at memory speed.
+//! Load microscopy images in batches of floats.
 //!
 //! Open a file or folder in any format that wellread knows (OME-Arrow in Parquet, Lance, Vortex and DuckDB, TIFF and
 //! OME-TIFF, OME-Zarr, PNG and JPEG folders), and iterate over batches of `f32`:
