@@ -112,7 +112,7 @@ class DataLoader(LoaderBase[B_co]):
         order: "sequential", "shuffle", "block" (nearly random, few places at a time), "grouped" (rows of a group
             together), "weighted" or "balanced" (classes in equal shares).
         by: for "grouped" and "balanced": a column, a tuple of columns, or a list of one key per row of the dataset.
-            For "block": the groups that are blocks, if they differ in size; for cells (:meth:`wellread.Dataset.cells`)
+            For "block": the groups that are blocks, if they differ in size; for :meth:`wellread.Dataset.cells`
             those of an image unless said otherwise.
         weights: for "weighted": one number per row of the dataset.
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
