@@ -69,6 +69,7 @@ build-light: ## the wellread binary without the storage engines: a few minutes
 # Clippy as the compiler of this workspace's crates: `cargo clippy` would check all 600 dependencies once more, which
 # takes ten minutes, beside building them.
 lint: engine-packages
+	python3 scripts/prose.py
 	cargo fmt --all --check
 	$(CLIPPY) cargo build --release --locked --workspace --all-targets
 

@@ -1,4 +1,4 @@
-"""Read microscopy images into models at memory speed.
+"""Load microscopy images into PyTorch, JAX or NumPy.
 
 >>> import wellread
 >>> ds = wellread.Dataset("plate.parquet")

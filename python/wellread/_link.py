@@ -1,4 +1,4 @@
-"""What a process chooses for its link to sets in buckets and on web servers.
+"""The choices of a process for its link to sets in buckets and on web servers.
 
 It is kept in the environment, so that processes that are started later have it too, forked and spawned ones alike.
 """
@@ -12,8 +12,8 @@ from ._native import parse_bytes
 def link(*, in_flight: int | None = None, link_bytes: int | str | None = None, anonymous: bool | None = None) -> None:
     """Choose how sets in buckets are asked for: before the first of them is opened in this process.
 
-    What is left out stays as it is, or as the environment says (``WELLREAD_IN_FLIGHT``, ``WELLREAD_LINK_BYTES``,
-    ``WELLREAD_ANONYMOUS``).
+    An argument that is left out stays as it is, or as the environment says (``WELLREAD_IN_FLIGHT``,
+    ``WELLREAD_LINK_BYTES``, ``WELLREAD_ANONYMOUS``).
 
     :param in_flight: requests at once (64).
     :param link_bytes: bytes that a loader fetches ahead and has not read yet, at most: a number or such as ``"1GiB"``

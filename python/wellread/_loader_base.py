@@ -1,4 +1,4 @@
-"""What a loader does once it is made: epochs, resuming, ranks that change, closing.
+"""The work of a loader after it is made: epochs, resuming, ranks that change, closing.
 
 ::
 
@@ -151,7 +151,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
 
     @property
     def dataset(self) -> Dataset:
-        """What is loaded."""
+        """The dataset of the loader."""
         return self._dataset
 
     @property
@@ -183,7 +183,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
 
     @property
     def targets(self) -> Dataset | None:
-        """What targets are read of; None without them."""
+        """The dataset of the targets; None without them."""
         return self._targets
 
     @property
@@ -258,13 +258,13 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         return {"read": read, "used": used, "amplification": read / used if read and used else None}
 
     def stats(self) -> dict[str, int | float | None]:
-        """What was read so far: "read" and "used" as in `traffic`, and "bytes_read_per_used", their ratio.
+        """Bytes read so far: "read" and "used" as in `traffic`, and "bytes_read_per_used", their ratio.
 
-        Of a set in a bucket or on a web server also what went over the link since this loader was made: "requests",
+        A set in a bucket or on a web server also has the traffic of the link since this loader was made: "requests",
         "bytes_received" and "link_wait_s", the seconds that threads waited for answers; the ratio is then that of the
         bytes received. They are None of sets on this machine. They are counted for all loaders of a process together.
 
-        The numbers of the dataset's ``cache_report`` stand there as "cache_bytes", "cache_images" and so on, those of
+        The numbers of the dataset's ``cache_report`` are called "cache_bytes", "cache_images" and so on, those of
         a cache on disk as "cache_disk_hits" and so on.
         """
         cache = {f"cache_{key}": number for key, number in self._dataset.cache_report.items()}

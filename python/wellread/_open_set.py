@@ -1,4 +1,4 @@
-"""What can be asked of a set that is open: images, shapes, names, columns.
+"""Reading an open set: images, shapes, names, columns.
 
 ::
 
@@ -104,7 +104,7 @@ class OpenSet:
 
     @property
     def cells_report(self) -> dict[str, Any] | None:
-        """What the table of cells came to, where rows are cells (:meth:`cells`), else None: ``rows`` of the table,
+        """Counts of the table of cells, if rows are cells (:meth:`cells`), else None: ``rows`` of the table,
         ``cells`` and ``images`` that there are; ``without_image``, ``without_position``, ``outside``, ``dropped`` (at
         the border) and ``images_without_cells``, each with ``count`` and the ``first`` few in words."""
         report = self._native.cells_report()
@@ -118,7 +118,7 @@ class OpenSet:
 
     @property
     def path(self) -> str:
-        """What was opened."""
+        """The path that was opened."""
         return self._path
 
     @property
@@ -143,8 +143,8 @@ class OpenSet:
 
     @property
     def cache_report(self) -> dict[str, int]:
-        """What the cache holds and has served: bytes, images, hits, misses. Of a set behind a network, where the
-        process has a cache on disk, also what that has done for all such sets: ranges that it had and had not,
+        """Counts of the cache: bytes, images, hits, misses. For a set behind a network, if the
+        process has a cache on disk, also its counts for all such sets: ranges that it had and had not,
         "disk_hits" and "disk_misses", bytes read from it and put there, "disk_bytes_read" and "disk_bytes_kept"."""
         return self._native.cache_report()
 
@@ -334,7 +334,7 @@ class OpenSet:
         return parts
 
     def metadata(self, index: int) -> dict[str, Any]:
-        """What is known about an image beside its pixels.
+        """The metadata of an image.
 
         Returns:
             id, name, channels (a list of id, name, emission_um, excitation_um, illumination, color_rgba), the

@@ -52,7 +52,7 @@ class BenchmarkError(RuntimeError):
 
 @dataclass
 class BenchmarkConfig:
-    """What is measured: one framework and model at several batch sizes.
+    """The settings of a measurement: one framework and model at several batch sizes.
 
     Args:
         framework: "pytorch", "jax", "onnxruntime" or "candle".

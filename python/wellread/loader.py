@@ -53,8 +53,9 @@ class DataLoader(LoaderBase[B_co]):
     """Delivers a set of images in batches, epoch after epoch.
 
     Threads decode, crop, scale and batch outside of the interpreter's lock, straight into the memory that the arrays
-    show; it goes back to the loader when the last view of it is gone. Batches may be kept, sliced, changed in place
-    and outlive the loader. The same seed gives the same batches, to the bit, whatever the number of workers.
+    show. It goes back to the loader when the last view of it is gone. You may keep batches, slice them, change them
+    in place, and use them after the loader. The same seed gives the same batches, to the bit, with any number of
+    workers.
 
     Args:
         dataset: a :class:`Dataset`, or the path of one.
@@ -95,9 +96,9 @@ class DataLoader(LoaderBase[B_co]):
             them.
         crops_per_image: so many crops of each image, one after the other in a batch, from one read.
         targets: a second set, or its path: masks, another stain. Batches are (pixels, targets). Crops, flips, turns,
-            rotations and sizes are those of the image; changes of intensity are the image's alone. Which target is of
-            which image is told by names, also by the numbers in them where both sets have the same ones, or by order
-            where the sets are as large and names agree in part (:attr:`pairing`). Numbers that contradict the order
+            rotations and sizes are those of the image; changes of intensity are the image's alone. The target of an
+            image is found by names, also by the numbers in them if both sets have the same ones, or by order
+            if the sets are as large and names agree in part (:attr:`pairing`). Numbers that contradict the order
             are an error.
         target_kind: "labels" takes the nearest pixel where targets are resized or rotated, and delivers them as
             stored; "image" treats them as images. Unless given, whole numbers are labels.
@@ -111,8 +112,8 @@ class DataLoader(LoaderBase[B_co]):
         order: "sequential", "shuffle", "block" (nearly random, few places at a time), "grouped" (rows of a group
             together), "weighted" or "balanced" (classes in equal shares).
         by: for "grouped" and "balanced": a column, a tuple of columns, or a list of one key per row of the dataset.
-            For "block": what a block is, where blocks differ in size; of cells (:meth:`wellread.Dataset.cells`) those
-            of an image unless said otherwise.
+            For "block": the groups that are blocks, if they differ in size; for :meth:`wellread.Dataset.cells`
+            those of an image unless said otherwise.
         weights: for "weighted": one number per row of the dataset.
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
         images_per_epoch: for "weighted" and "balanced", unless as many as there are rows, also of weight 0.
@@ -139,7 +140,7 @@ class DataLoader(LoaderBase[B_co]):
         on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). A batch of which none
             is left is not delivered; with several ranks, which must have equally many batches, it is an error.
         labels: a column of the dataset, or an array of one value per row, which is copied: batches are
-            (pixels, labels). Of texts labels are a list, unless ``classes`` makes numbers of them.
+            (pixels, labels). Labels of texts are a list, unless ``classes`` makes numbers of them.
         classes: True makes labels the numbers (int64) of their classes, which are the sorted different values of all
             rows of the dataset, whichever of them ``rows`` takes; a list says which classes there are, in their
             order. :attr:`classes` tells them, :attr:`class_to_idx` their numbers.
@@ -150,7 +151,7 @@ class DataLoader(LoaderBase[B_co]):
         indices: batches have the dataset's row of each image (int64).
         as_dict: batches are dictionaries of their parts, {"pixels": …, "labels": …}. Unless so, a batch of several
             parts is a tuple of those that were asked for: (pixels, targets, labels, columns, features, indices).
-        keys: what the parts are called in the dictionary that a batch is: {"pixels": "image", "labels": "class"}, or
+        keys: the names of the parts in the dictionary of a batch: {"pixels": "image", "labels": "class"}, or
             one name per part in their order, such as ("image", "mask").
         transform: a callable for each image (an array of the chosen library, without the batch's axis), whose results
             are stacked, so it must return arrays of one shape: torchvision, MONAI, your own. Runs in the thread that
@@ -158,7 +159,7 @@ class DataLoader(LoaderBase[B_co]):
             ``keys``; with views, one image of each.
         batch_transform: a callable for each batch, whose result is the batch.
         pin_memory: decodes into page-locked memory (torch with CUDA), for copies that do not wait.
-        device: where batches are moved: a torch device, the next batch under way while this one is used, or a JAX
+        device: the target of batches: a torch device, the next batch under way while this one is used, or a JAX
             one.
         epoch: the epoch that the first iteration runs.
 

@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use wellread_bench::suite::InterruptedState;
 use wellread_store::surface::{self, Surface};
 
-/// Read microscopy images into models at memory speed, and measure every step honestly.
+/// Load microscopy images into PyTorch, JAX or NumPy, and measure which format is fastest on your machine.
 #[derive(Parser)]
 #[command(name = "wellread", version, about, max_term_width = 110)]
 struct Cli {

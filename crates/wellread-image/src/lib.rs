@@ -1,4 +1,4 @@
-//! What an image is, and nothing else: no file is opened here.
+//! Images, and nothing else: no file is opened here.
 //!
 //! Every image of wellread is a dense five-dimensional array in the order **T C Z Y X** (time, channel,
 //! depth, row, column), C-contiguous, little-endian, with one [`PixelType`]. A plain grey picture is

@@ -1,4 +1,4 @@
-//! What each thread does when: spans in memory, written as a timeline in Chrome's trace format.
+//! The work of each thread over time: spans in memory, written as a timeline in Chrome's trace format.
 //!
 //! ```text
 //!  span(Kind::Read) ── off: one look at an atomic, nothing else

@@ -1,4 +1,4 @@
-//! Read microscopy images into models at memory speed.
+//! Load microscopy images in batches of floats.
 //!
 //! Open a file or folder in any format that wellread knows (OME-Arrow in Parquet, Lance, Vortex and DuckDB, TIFF and
 //! OME-TIFF, OME-Zarr, PNG and JPEG folders), and iterate over batches of `f32`:
@@ -21,8 +21,8 @@
 //!
 //! Pixels go from the file's decoded bytes to their place in the batch in one pass: widened, cropped,
 //! flipped, turned, scaled and normalised on the way. The same seed gives the same batches, to the bit,
-//! whatever the number of workers; in steady state nothing is allocated (a read of Lance, Vortex or DuckDB makes some small
-//! Arrow objects); errors name file and row, and say what to do.
+//! with any number of workers. In steady state nothing is allocated (a read of Lance, Vortex or DuckDB makes some small
+//! Arrow objects). Errors name file and row, and say what to do.
 //!
 //! Images that a program already has come in through [`MemoryStore`], so this example needs no file:
 //!

@@ -1,4 +1,4 @@
-//! What a program chooses for its link to places behind a network.
+//! The choices of a program for its link to places behind a network.
 //!
 //! ```
 //! // Before the first address is opened.

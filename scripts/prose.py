@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Fails on sentences that docs/contributing/style.md forbids.
+
+    python3 scripts/prose.py [PATH ...]
+
+Without a path it reads the files of `CLEAN`. It prints `FILE:LINE: RULE: ADVICE: SENTENCE` for each finding and ends
+with 1 when there is one, with 2 when a file is missing. It needs nothing but Python 3.10.
+
+    file -> paragraphs (Markdown, Rust docs, Python docstrings) -> sentences -> `RULES` -> findings
+
+Code blocks, tables, quotes and HTML comments are left out. Inline code counts as one word. `<!-- prose: RULE -->` on
+a line of a sentence allows what that rule forbids there.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Files without a finding, but for those of `NOT_YET`. Add a file or pattern when it is clean.
+CLEAN = (
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+    "crates/README.md",
+    "crates/*/README.md",
+    "docs/*.md",
+    "docs/contributing/*.md",
+    "docs/howto/*.md",
+    "docs/results/*.md",
+    "python/README.md",
+    "scripts/prose.py",
+)
+# Help texts, which a script writes, and titles of decisions.
+NOT_YET = ("docs/commands.md", "docs/SUMMARY.md")
+# Pages that explain upstream, or whose readers know the word.
+KNOW_UPSTREAM = ("docs/upstream.md", "docs/decisions/", "docs/results/", "CHANGELOG.md")
+
+MOST_WORDS = 32
+METAPHORS = (
+    "batteries included", "bells and whistles", "bread and butter", "front door", "game changer", "heavy lifting",
+    "in a nutshell", "low-hanging", "magic", "on steroids", "out of the box", "pave the way", "rule of thumb",
+    "secret sauce", "silver bullet", "sweet spot", "swiss army", "tip of the iceberg", "under the hood",
+)  # fmt: skip
+FILLERS = (
+    "blazing", "blazingly", "easily", "effortless", "effortlessly", "honest", "honestly", "needless to say",
+    "of course", "powerful", "seamless", "seamlessly", "simply",
+)  # fmt: skip
+CLAUSE = re.compile(r"^(?:Who|Whoever|Whose|What|Whatever)\b")
+SAYING = r"(?:says?|said|tells?|told|shows?|knows?|decides?)[.:;]?$"
+INVERSION = re.compile(
+    # "Of these, two …"
+    r"^Of (?!course\b)"
+    # "what is wrong with them, DuckDB says."
+    r"|, (?!(?:and|or|but|which|that|who|as|so|if|where|when|than|it|to)\b)"
+    rf"(?:(?!and |or )[\w'-]+ ){{1,3}}{SAYING}|\bthen {SAYING}"
+    # "beside it stands …", "Closest comes …"
+    r"|(?:^|[;:,] (?:and |but )?)(?i:beside|behind|below|above|closest)(?: [\w']+){0,2} (?:stands?|comes?|lies?) "
+    r"|^(?:There|Then|So) (?:stands?|comes?|lies?|says?) "
+)
+UPSTREAM = re.compile(r"\bupstream(?:'s)?\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence without its markup, and its lines."""
+
+    text: str
+    line: int
+    last: int
+    heading: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence that breaks a rule."""
+
+    file: str
+    line: int
+    rule: str
+    text: str
+
+    def __str__(self) -> str:
+        advice = RULES[self.rule][0] if self.rule in RULES else "link to docs/upstream.md before"
+        return f"{self.file}:{self.line}: {self.rule}: {advice}: {self.text}"
+
+
+def words(text: str) -> int:
+    """The number of its words; punctuation alone is none."""
+    return sum(any(c.isalnum() for c in word) for word in text.split())
+
+
+def bare(text: str) -> str:
+    """A sentence from its first letter on."""
+    return text.lstrip("*_\"'“([ ")
+
+
+def any_of(phrases: tuple[str, ...]) -> Callable[[str], bool]:
+    """A rule that forbids these phrases."""
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, phrases))})\b", re.IGNORECASE)
+    return lambda text: bool(pattern.search(text))
+
+
+# The advice of each rule, and the test for a sentence that breaks it.
+RULES: dict[str, tuple[str, Callable[[str], bool]]] = {
+    "long": (f"over {MOST_WORDS} words; make two sentences", lambda text: words(text) > MOST_WORDS),
+    "semicolons": ("two semicolons; make sentences or a list", lambda text: text.count(";") > 1),
+    "clause": (
+        "begin with the subject, not with a clause",
+        lambda text: bool(CLAUSE.match(bare(text))) and not text.rstrip("*_)\"'”").endswith("?"),
+    ),
+    "inversion": ("subject, verb, object", lambda text: bool(INVERSION.search(bare(text)))),
+    "metaphor": ("say what happens", any_of(METAPHORS)),
+    "filler": ("leave the word out, or give a figure", any_of(FILLERS)),
+}
+# Headings are no sentences: these rules alone hold for them.
+OF_HEADINGS = ("metaphor", "filler")
+
+# What a script writes between two comments, other comments, and those of this script.
+COMMENT = re.compile(
+    r"^<!-- (\w+):begin -->.*?<!-- \1:end -->|^[ \t]*<!--.*?-->|<!-- prose: .*?-->", re.DOTALL | re.MULTILINE
+)
+ALLOW = re.compile(r"<!-- prose: (\w+)")
+FENCE = re.compile(r"^\s*(```|~~~)")
+HEADING = re.compile(r"^#{1,6} ")
+ITEM = re.compile(r"^\s*(?:[*+-]|\d+[.)])\s+")
+ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|et al|etc|vs|cf|Fig|No|approx)\.$")
+END = re.compile(r"[.?!][\"'”’)*_\]]*(?=\s)")
+
+
+def plain(text: str) -> str:
+    """A paragraph without the targets of links; inline code becomes one word. Line breaks stay."""
+    text = re.sub(r"`[^`]*`", lambda match: "CODE" + "\n" * match[0].count("\n"), text)
+    text = re.sub(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])", r"\1", text)
+    return re.sub(r"<https?://[^>]*>", "LINK", text)
+
+
+def split(paragraph: str, first: int) -> Iterator[Sentence]:
+    """The sentences of a paragraph that begins at this line."""
+    text, begin = plain(paragraph), 0
+    ends = [match.end() for match in END.finditer(text) if not ABBREVIATION.search(text[: match.start() + 1])]
+    for end in [*ends, len(text)]:
+        piece = text[begin:end]
+        if words(piece):
+            line = first + text[: end - len(piece.lstrip())].count("\n")
+            yield Sentence(" ".join(piece.split()), line, first + text[:end].count("\n"))
+        begin = end
+
+
+def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
+    """Sentences of paragraphs, list items and headings; no code blocks, tables, quotes or comments."""
+    held: list[str] = []
+    start, fence, listed = first, "", False
+    text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+    for number, line in enumerate([*text.split("\n"), ""], first):
+        stripped = line.strip()
+        if fence:
+            fence = "" if stripped.startswith(fence) else fence
+            continue
+        opened, heading, item = FENCE.match(line), HEADING.match(line), ITEM.match(line)
+        table = stripped.startswith(("|", ">"))
+        # An indented block that is no part of a list or paragraph.
+        code = line.startswith("    ") and not held and not listed
+        if held and (not stripped or opened or heading or item or table):
+            yield from split("\n".join(held), start)
+            held = []
+        if opened:
+            fence = opened[1]
+        elif heading:
+            yield Sentence(plain(line[heading.end() :]), number, number, heading=True)
+        elif stripped and not table and not code:
+            start = start if held else number
+            held.append(line[item.end() :] if item else stripped)
+        if stripped:
+            listed = bool(item) or (listed and line[0] == " ")
+
+
+def of_rust(text: str) -> Iterator[Sentence]:
+    """Sentences of `///` and `//!` docs."""
+    held: list[str] = []
+    for number, line in enumerate([*text.split("\n"), ""], 1):
+        match = re.match(r"\s*//[/!](?!/) ?(.*)", line)
+        if match:
+            held.append(match[1])
+        elif held:
+            yield from of_markdown("\n".join(held), number - len(held))
+            held = []
+
+
+def of_python(text: str) -> Iterator[Sentence]:
+    """Sentences of docstrings."""
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        said = ast.get_docstring(node, clean=False)
+        if said is not None:
+            head, *rest = said.split("\n")
+            margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
+            yield from of_markdown("\n".join([head, *(line[margin:] for line in rest)]), node.body[0].lineno)
+
+
+READERS: dict[str, Callable[[str], Iterator[Sentence]]] = {".md": of_markdown, ".rs": of_rust, ".py": of_python}
+
+
+def findings(text: str, file: str) -> list[Finding]:
+    """The sentences of a text that break a rule; `file` is its path from the root."""
+    allowed = [set(ALLOW.findall(line)) for line in text.split("\n")]
+    found: list[Finding] = []
+    said = not file.endswith(".md") or file.startswith(KNOW_UPSTREAM)
+    # The first "upstream" of a page for users is in a sentence with a link to upstream.md, or after one.
+    link = re.search(r"\]\([^)]*upstream\.md", text)
+    introduced = text[: link.start()].count("\n") + 1 if link else sys.maxsize
+    for sentence in READERS[Path(file).suffix](text):
+        broken = [name for name in (OF_HEADINGS if sentence.heading else RULES) if RULES[name][1](sentence.text)]
+        if not said and UPSTREAM.search(sentence.text):
+            said = True
+            broken += ["upstream"] if introduced > sentence.last else []
+        skip = set[str]().union(*allowed[sentence.line - 1 : sentence.last])
+        found += [Finding(file, sentence.line, name, sentence.text) for name in broken if name not in skip]
+    return found
+
+
+def main(paths: list[str]) -> int:
+    """Print the findings of these files, or of `CLEAN`; 1 when there is one, 2 when a file is missing."""
+    files = [Path(path).resolve() for path in paths]
+    missing = [str(path) for path in files if not path.is_file()]
+    for pattern in () if paths else CLEAN:
+        matched = [path for path in sorted(ROOT.glob(pattern)) if path.relative_to(ROOT).as_posix() not in NOT_YET]
+        files += matched
+        missing += [] if matched else [pattern]
+    if missing:
+        print(f"no such file: {', '.join(missing)}", file=sys.stderr)
+        return 2
+    found: list[Finding] = []
+    for path in files:
+        name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.as_posix()
+        found += findings(path.read_text(encoding="utf-8"), name)
+    for finding in found:
+        print(finding)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

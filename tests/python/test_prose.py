@@ -1,0 +1,167 @@
+"""The check of prose: what each rule finds and leaves alone, where it looks, and that the listed files are clean."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("prose", ROOT / "scripts" / "prose.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["prose"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+prose = load()
+
+
+def found(text, file="page.md"):
+    """The rules that a text breaks, with the line of each."""
+    return [(finding.line, finding.rule) for finding in prose.findings(text, file)]
+
+
+BAD = {
+    "long": ["The loader " + "reads one more image and " * 6 + "ends.", "- " + "word " * 33],
+    "semicolons": ["It reads; it decodes; it ends.", "One (a; b; c)."],
+    "clause": [
+        "What is slow is found by `doctor`.",
+        "Who keeps batches waits less.",
+        "Whoever opens a set closes it.",
+        "**What no interval can.** It covers nothing.",
+        "Whatever it reads is checked.",
+    ],
+    "inversion": [
+        "What? The rest is wrong, DuckDB says.",
+        "A page that is full, the reader then tells.",
+        "Of your own you need two things.",
+        "Closest comes tensorstore, in both.",
+        "It reads a batch; beside it stands the limit.",
+        "Beside each figure stand two limits.",
+        "So says the page.",
+    ],
+    "metaphor": ["The reader works under the hood.", "It works out of the box."],
+    "filler": ["Simply call it.", "This is easily done.", "It measures every step honestly."],
+}
+GOOD = {
+    "long": ["The loader " + "reads one more image and " * 5 + "ends.", "- " + "word " * 32, "`a b c d e f` " * 32],
+    "semicolons": ["It reads; it ends.", "`a; b; c` is a list."],
+    "clause": [
+        "What is slow?",
+        "Read what is slow.",
+        "Whole images are read.",
+        "*What limits it?*",
+        "# What is slow",
+    ],
+    "inversion": [
+        "The report shows what is slow, and DuckDB says why.",
+        "It is slow, as the report says.",
+        "It opens the file, which the page names.",
+        "Of course.",  # a filler, and no inversion
+        "Soft limits lie above it.",
+        "It combines files into an image, by their names.",
+        "The reader opens the file, then goes on.",
+    ],
+    "metaphor": ["The reader works in a thread.", "The imagery of a box."],
+    "filler": ["It measures every step.", "The complexity is simple.", "The power is measured."],
+}
+
+
+def test_every_rule_has_examples():
+    assert set(BAD) == set(GOOD) == set(prose.RULES)
+
+
+@pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in BAD.items() for text in texts])
+def test_a_rule_finds(rule, text):
+    assert rule in [name for _, name in found(text)]
+
+
+@pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in GOOD.items() for text in texts])
+def test_a_rule_leaves_alone(rule, text):
+    assert rule not in [name for _, name in found(text)]
+
+
+def test_upstream_is_introduced_by_a_link():
+    introduced = "It grew from [upstream](docs/upstream.md).\n\nIts code is upstream's.\n"
+    assert found(introduced) == []
+    assert found("Its code is upstream's.\n\nUpstream is [here](docs/upstream.md).\n") == [(1, "upstream")]
+    # The first use alone: one link mends the page.
+    assert found("A file of Upstream.\n\nAnother of upstream.\n") == [(1, "upstream")]
+    assert found("# From upstream\n") == [(1, "upstream")]
+    assert found("Run `recipes/upstream-tracks.toml`. It streams up; upstreaming is a verb.\n") == []
+    for known in ("docs/upstream.md", "docs/decisions/0005.md", "CHANGELOG.md"):
+        assert found("Upstream's file.\n", known) == []
+
+
+def test_sentences_and_their_lines():
+    text = (
+        "# A title\n\nOne sentence. Another, by Kalibera et al. in 2013,\nof 1.5 lines.\n"
+        "* An item of `code. With a stop`\n  that goes on.\n* [A link. Of two](x.md)\n"
+    )
+    assert [(s.text, s.line, s.last, s.heading) for s in prose.of_markdown(text)] == [
+        ("A title", 1, 1, True),
+        ("One sentence.", 3, 3, False),
+        ("Another, by Kalibera et al. in 2013, of 1.5 lines.", 3, 4, False),
+        ("An item of CODE that goes on.", 5, 6, False),
+        ("A link.", 7, 7, False),
+        ("Of two", 7, 7, False),
+    ]
+
+
+def test_code_tables_quotes_and_comments_are_left_out():
+    assert found("```sh\nWhat it is.\n```\n") == []
+    assert found("   ```sh\n   What it is.\n   ```\nWhat it is.\n") == [(4, "clause")]
+    assert found("| What it is. | Who it is. |\n") == []
+    assert found("> What it is.\n\nWhat it is.\n") == [(3, "clause")]
+    assert found("<!-- prepare\nWhat it is.\n-->\nWhat it is.\n") == [(4, "clause")]
+    generated = "<!-- peers:begin -->\nWhat it is.\n\n<!-- more -->\nWhat it is.\n<!-- peers:end -->\n"
+    assert found(generated + "What it is.\n") == [(7, "clause")]
+    assert found("An example:\n\n    What it is.\n\nWhat it is.\n") == [(5, "clause")]
+    # Indented text of a list item is no code.
+    assert found("* An item.\n\n    What it is.\n") == [(3, "clause")]
+
+
+def test_a_line_may_be_allowed():
+    assert found("What it is. <!-- prose: clause -->\n") == []
+    assert found("What it\nis. <!-- prose: clause -->\n") == []
+    assert found("What it is. <!-- prose: long -->\n") == [(1, "clause")]
+    assert found("What it is. <!-- prose: clause -->\n\nWhat it is.\n") == [(3, "clause")]
+
+
+def test_rust_docs_are_read():
+    text = (
+        "//! What it is.\n//! ```\n//! What it is.\n//! ```\n\n// What it is.\nfn f() {}\n"
+        "    /// Who it is.\n    ///\n    /// It is.\n"
+    )
+    assert found(text, "crates/a/src/lib.rs") == [(1, "clause"), (8, "clause")]
+
+
+def test_docstrings_are_read():
+    text = (
+        '"""Reads.\n\nWhat it is.\n"""\n\n# What it is.\nX = "What it is."\n\n\n'
+        'class A:\n    """What it is.\n\n    It is:\n\n        What it is.\n    """\n\n'
+        '    async def f(self):\n        """Who it is."""\n'
+    )
+    assert sorted(found(text, "python/a.py")) == [(3, "clause"), (11, "clause"), (19, "clause")]
+
+
+def test_what_the_program_says(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("Good.\n\nWhat it is.\n")
+    assert prose.main([str(page)]) == 1
+    advice = "begin with the subject, not with a clause"
+    assert capsys.readouterr().out == f"{page.resolve().as_posix()}:3: clause: {advice}: What it is.\n"
+    page.write_text("Good.\n")
+    assert prose.main([str(page)]) == 0
+    assert prose.main([str(page), str(tmp_path / "none.md")]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"no such file: {(tmp_path / 'none.md').resolve()}\n")
+
+
+def test_the_listed_files_are_clean(capsys):
+    code = prose.main([])
+    assert code == 0, capsys.readouterr().out
