@@ -9,6 +9,7 @@ mod columns;
 mod compare;
 mod data;
 mod deep_folders;
+mod embed;
 mod everywhere;
 mod false_alarms;
 mod infer;

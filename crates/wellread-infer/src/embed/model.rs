@@ -26,10 +26,10 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Finds it; weights of an architecture are drawn where none are given.
+    /// Finds it.
     ///
     /// # Errors
-    /// A file that is not there or is no model; weights that cannot be written.
+    /// A file that is not there or is no model.
     pub fn find(options: &EmbedOptions) -> Result<Self> {
         let open = Axes { batch: None, image: [None; 3] };
         let (axes, file) = match &options.model {
@@ -38,17 +38,11 @@ impl Chosen {
                 (axes_of(path.clone(), options)?, Some(path.clone()))
             }
             ModelName::BuiltIn(name) => {
-                let config = &options.frameworks;
-                let architecture = infer::architecture(name)?;
-                let file = match &options.weights {
-                    Some(file) => {
-                        ensure!(file.is_file(), "--weights {}: there is no such file", file.display());
-                        file.clone()
-                    }
-                    None => infer::weights_file(architecture, config.seed, &config.model_dir)
-                        .context("--model-dir PATH names another folder for weights")?,
-                };
-                (Axes { image: [Some(architecture.input[0]), None, None], ..open }, Some(file))
+                let channels = infer::architecture(name)?.input[0];
+                if let Some(file) = &options.weights {
+                    ensure!(file.is_file(), "--weights {}: there is no such file", file.display());
+                }
+                (Axes { image: [Some(channels), None, None], ..open }, options.weights.clone())
             }
             ModelName::Python(_) => (open, None),
         };
@@ -89,7 +83,23 @@ impl Chosen {
         Ok(())
     }
 
+    /// Draws weights of an architecture where none are given.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn draw_weights(&mut self, options: &EmbedOptions) -> Result<()> {
+        if let (ModelName::BuiltIn(name), None) = (&self.name, &self.file) {
+            let Config { seed, model_dir, .. } = &options.frameworks;
+            let drawn = infer::weights_file(infer::architecture(name)?, *seed, model_dir);
+            self.file = Some(drawn.context("--model-dir PATH names another folder for weights")?);
+        }
+        Ok(())
+    }
+
     /// Starts its process and opens it there.
+    ///
+    /// # Errors
+    /// What the process says; that it cannot be started.
     pub fn start(&self, images: [usize; 3], options: &EmbedOptions) -> Result<FrameworkRunner> {
         let config = &options.frameworks;
         let open = Open {

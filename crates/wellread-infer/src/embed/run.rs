@@ -10,7 +10,7 @@ use super::parts::{self, PartWriter};
 use super::table::{check_columns, metadata};
 use crate::colors::Colors;
 use crate::source::{PREFETCH_BATCHES, Unreadable};
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use parquet::file::metadata::KeyValue;
 use std::path::{Path, PathBuf};
 use wellread_loader::{Batch, Batches, Dataset, Loader, OnError};
@@ -76,7 +76,7 @@ pub fn run(store: Box<dyn Store>, options: &EmbedOptions, tell: &dyn Fn(&Event<'
         check_columns(&*store, &store.hints().feature_names(), columns)?;
     }
     let dataset = Dataset::from_store(store);
-    let chosen = Chosen::find(options)?;
+    let mut chosen = Chosen::find(options)?;
     let batch = chosen.batch().unwrap_or_else(|| options.batch_size.min(dataset.len().max(1)));
     let loader = Loader::builder(&dataset)
         .batch_size(batch)
@@ -84,9 +84,11 @@ pub fn run(store: Box<dyn Store>, options: &EmbedOptions, tell: &dyn Fn(&Event<'
         .workers(options.workers)
         .prefetch(PREFETCH_BATCHES.max(options.workers))
         .on_error(if options.skip { OnError::Skip } else { OnError::Raise })
-        .build()?;
+        .build()
+        .map_err(|error| with_hint(error, options.skip))?;
     let input = planes(&dataset, &loader)?;
     chosen.fit(&dataset.store().path().display().to_string(), input)?;
+    chosen.draw_weights(options)?;
     let mut extractor = Extractor::start(&chosen, input, options)?;
     let opened = extractor.opened()?;
     tell(&Event::Opened(&opened.backend, &opened.notes));
@@ -335,8 +337,8 @@ impl Work<'_> {
 
 /// The error of an image that cannot be read, with what else can be done.
 fn with_hint(error: Error, skip: bool) -> anyhow::Error {
-    if skip {
+    if skip || error.row_index().is_none() {
         return error.into();
     }
-    error.hint("--on-error skip leaves out images that cannot be read").into()
+    anyhow!("{error}; --on-error skip leaves out images that cannot be read")
 }
