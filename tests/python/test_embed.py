@@ -1,4 +1,4 @@
-"""`wellread embed`: features of ONNX files and of models in Python, as a table; what is refused, left out and gone on with."""
+"""`wellread embed`: ONNX files and models in Python to a table of features; what is refused, left out, gone on with."""
 
 import json
 import os
@@ -24,10 +24,17 @@ import time
 import numpy as np
 
 
+calls = 0
+
+
 def means(batch):
-    """A model: any function of a batch."""
+    """A model: any function of a batch. It may be told to wait behind some batches until its program is gone."""
+    global calls
+    calls += 1
     assert type(batch) is np.ndarray and batch.dtype == np.float32
-    time.sleep(float(os.environ.get("EMBED_SLEEP", "0")))
+    program = os.getppid()
+    while calls > int(os.environ.get("EMBED_BATCHES", "1000")) and os.getppid() == program:
+        time.sleep(0.05)
     return batch.mean((2, 3), dtype=np.float64)
 
 
@@ -157,7 +164,8 @@ def features(table):
 def test_an_onnx_file_gives_its_features_beside_the_columns(embed, images, wanted, tmp_path):
     model = means_file(tmp_path / "means.onnx")
     table, said = embed(model)
-    assert list(table.columns) == ["Metadata_name", "embedding_0000", "embedding_0001"]
+    assert list(table.columns)[-2:] == ["embedding_0000", "embedding_0001"]
+    assert all(name.startswith("Metadata_") for name in table.columns[:-2])
     assert table["embedding_0000"].dtype == np.float32
     assert [name.split(".")[0] for name in table["Metadata_name"]] == images[1]
     np.testing.assert_allclose(features(table), wanted, atol=1e-5)
@@ -270,20 +278,24 @@ def test_a_killed_run_is_gone_on_with(embed, models, images, tmp_path):
     args = ["--batch-size", 4, "--part-rows", 8, "--workers", 1]
     command = [binary, "embed", images[0], "--model", "python:own_models:means", "--out", out]
     command += ["--python", sys.executable, "--threads", 1, *args]
-    # In a group of its own: the worker of a killed program ends by itself.
+    # The model waits in the middle of the second part.
     process = subprocess.Popen(
-        [str(word) for word in command], env={**os.environ, "EMBED_SLEEP": "0.3"}, stderr=subprocess.DEVNULL
+        [str(word) for word in command],
+        env={**os.environ, "EMBED_BATCHES": "3"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 300
-    while not (parts / "part-000000.parquet").exists():
+    journal, deadline = parts / ".wellread-journal", time.monotonic() + 300
+    while not (journal.exists() and journal.read_text().endswith("\n0\n")):
         assert process.poll() is None and time.monotonic() < deadline, "it never wrote a part"
         time.sleep(0.01)
+    assert (parts / "part-000000.parquet").exists()
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not out.exists()
     whole, _ = embed("python:own_models:means", *args, out="whole.parquet")
     table, said = embed("python:own_models:means", *args, "--resume")
-    assert said["images_resumed"] % 8 == 0 and said["images"] == 40
+    assert (said["images_resumed"], said["images"]) == (8, 40)
     pd.testing.assert_frame_equal(table, whole)
     assert not parts.exists() and not list(tmp_path.glob(".wellread-partial*"))
     # A table that is there is done.
@@ -303,7 +315,9 @@ from pycytominer.cyto_utils import load_profiles
 profiles = load_profiles(sys.argv[1])
 features = [name for name in profiles.columns if name.startswith("embedding_")]
 done = normalize(profiles, features=features, samples="all", method="standardize")
-print(list(done.columns), float(done[features].mean().abs().max()) < 1e-4, len(done))
+print(features, "Metadata_name" in done, float(done[features].mean().abs().max()) < 1e-4, len(done))
 """
-    done = subprocess.run([python, "-c", code, said["out"]], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[-2] == "['Metadata_name', 'embedding_0000', 'embedding_0001'] True 40"
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run([python, "-c", code, said["out"]], env=clean, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[-2] == "['embedding_0000', 'embedding_0001'] True True 40"

@@ -6,7 +6,7 @@
 
 A `torch.nn.Module` is put into evaluation mode, on the best device there is, and called with a tensor in inference
 mode. Anything else is called with a NumPy array, which is its own to keep. Both are float32, N x C x H x W, and
-return one array or tensor with a row per image; of several (a tuple, a list) the first counts.
+return one array or tensor with a row per image; of several (a tuple) the first counts.
 """
 
 import inspect
@@ -107,7 +107,7 @@ class Callable(base.Session):
                 f"--model {self.name} raised {type(error).__name__}: {text} (it was called with a batch of "
                 f"{' x '.join(map(str, self.inputs.shape))})"
             ) from error
-        self.output = found[0] if isinstance(found, (tuple, list)) and found else found
+        self.output = found[0] if isinstance(found, tuple) and found else found
 
     def wait(self):
         if self.torch and self.device.type == "cuda":
