@@ -1,4 +1,4 @@
-"""`wellread embed`: ONNX files and models in Python to a table of features; what is refused, left out, gone on with."""
+"""`wellread embed`: ONNX files and models in Python to tables; what is refused, left out and gone on with."""
 
 import json
 import os

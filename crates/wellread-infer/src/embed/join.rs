@@ -48,18 +48,18 @@ pub(super) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Writes the table to `path`, with these words beside it.
+    /// Writes the table to `path`, of what [`Self::look`] has found, with these words beside it.
     ///
     /// # Errors
-    /// Parts that do not fit together; a disk that is full; no image at all.
+    /// Parts that are damaged; a disk that is full.
     pub fn join(
         &self,
+        mut joined: Joined,
         path: &Path,
         metadata: RecordBatch,
         layout: FeatureLayout,
         words: Vec<KeyValue>,
     ) -> Result<Joined> {
-        let mut joined = self.look()?;
         let table = Table::new(metadata, layout, joined.width);
         let out = create(path, self.target)?;
         let failed = |e: &parquet::errors::ParquetError| write_error(self.target, e);
@@ -93,7 +93,10 @@ impl Parts<'_> {
     }
 
     /// What the parts hold together: each image once, in it or left out.
-    fn look(&self) -> Result<Joined> {
+    ///
+    /// # Errors
+    /// Parts that do not fit together; no image at all.
+    pub fn look(&self) -> Result<Joined> {
         let mut all = Joined { rows: 0, width: 0, left_out: Vec::new() };
         for number in 0..self.number {
             let part = PartReader::open(self.folder, number)?;
@@ -175,7 +178,7 @@ mod tests {
         for layout in FeatureLayout::ALL {
             let path = dir.path().join(layout.name());
             let words = vec![KeyValue::new(MADE_OF.to_owned(), "a line".to_owned())];
-            let joined = all.join(&path, names(), layout, words).unwrap();
+            let joined = all.join(all.look().unwrap(), &path, names(), layout, words).unwrap();
             assert_eq!((joined.rows, joined.width, joined.left_out[0].row), (3, 2, 2));
             let (made_of, found) = look_at(&path).unwrap();
             assert_eq!((made_of.as_str(), found.rows, found.width), ("a line", 3, 2));
@@ -203,8 +206,7 @@ mod tests {
         parts(dir.path());
         let said = |number, images| {
             let all = Parts { folder: dir.path(), number, images, target: Path::new("out.parquet") };
-            let done = all.join(&dir.path().join("t"), names(), FeatureLayout::List, vec![]);
-            done.unwrap_err().to_string()
+            all.look().unwrap_err().to_string()
         };
         assert!(said(2, 5).contains("4 of 5 images"), "{}", said(2, 5));
         assert!(said(3, 4).contains("part-000002"), "{}", said(3, 4));

@@ -132,11 +132,14 @@ pub fn run(store: Box<dyn Store>, options: &EmbedOptions, tell: &dyn Fn(&Event<'
     drop(extractor);
     let joined = done.and_then(|()| {
         let all = Parts { folder: &folder, number: of_parts, images, target: &options.out };
-        let (columns, renamed) = metadata(dataset.store(), options.columns.as_deref())?;
+        let found = all.look()?;
+        let left_out = found.left_out.iter().map(|image| image.row).collect();
+        let (columns, renamed) = metadata(dataset.store(), options.columns.as_deref(), &left_out)?;
         if !renamed.is_empty() {
             tell(&Event::Renamed(&renamed));
         }
-        all.join(&folder.join(JOINED), columns, options.layout, words(options, &dataset, &model, &made_of))
+        let words = words(options, &dataset, &model, &made_of);
+        all.join(found, &folder.join(JOINED), columns, options.layout, words)
     });
     let joined = match joined {
         Ok(joined) => joined,

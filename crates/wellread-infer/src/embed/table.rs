@@ -78,7 +78,7 @@ impl FromStr for FeatureLayout {
     }
 }
 
-/// The columns of a set as metadata: the names of all images, then the others; and which of these have another name than
+/// The columns of a set as metadata: the names of all images but those `left_out`, then the others; and which of these have another name than
 /// their own, with [`METADATA`] before it.
 ///
 /// # Errors
@@ -86,6 +86,7 @@ impl FromStr for FeatureLayout {
 pub(super) fn metadata(
     store: &dyn Store,
     wanted: Option<&[String]>,
+    left_out: &HashSet<usize>,
 ) -> wellread_store::Result<(RecordBatch, Vec<Renamed>)> {
     let failed =
         |e: &dyn std::fmt::Display| Error::new(store.path(), format_args!("cannot take the columns: {e}"));
@@ -93,9 +94,10 @@ pub(super) fn metadata(
     let there = hints.feature_names();
     let names = wanted.map_or_else(|| there.clone(), <[String]>::to_vec);
     check_columns(store, &there, &names)?;
-    let images: StringArray =
-        (0..store.len()).map(|row| store.name(row).map(Some)).collect::<wellread_store::Result<_>>()?;
-    let mut fields = vec![Field::new(NAME, DataType::Utf8, false)];
+    // One that cannot be read need not have a name that can.
+    let name = |row| if left_out.contains(&row) { Ok(None) } else { store.name(row).map(Some) };
+    let images: StringArray = (0..store.len()).map(name).collect::<wellread_store::Result<_>>()?;
+    let mut fields = vec![Field::new(NAME, DataType::Utf8, true)];
     let mut columns: Vec<ArrayRef> = vec![Arc::new(images)];
     let mut renamed = Vec::new();
     if let Some(beside) = hints.features(&names)? {
@@ -282,6 +284,10 @@ mod tests {
         Dataset::from_store(Box::new(store)).with_columns(columns.unwrap()).unwrap()
     }
 
+    fn none_left_out() -> HashSet<usize> {
+        HashSet::new()
+    }
+
     fn names(schema: &Schema) -> Vec<&str> {
         schema.fields().iter().map(|field| field.name().as_str()).collect()
     }
@@ -289,7 +295,7 @@ mod tests {
     #[test]
     fn columns_of_the_set_are_metadata_and_none_is_lost() {
         let set = set();
-        let (columns, renamed) = metadata(set.store(), None).unwrap();
+        let (columns, renamed) = metadata(set.store(), None, &none_left_out()).unwrap();
         assert_eq!(
             names(columns.schema_ref()),
             ["Metadata_name", "Metadata_Well", "Metadata_dose_y", "Metadata_name_y", "Metadata_dose"]
@@ -298,17 +304,18 @@ mod tests {
         assert_eq!(renamed, [("dose", "Metadata_dose_y"), ("name", "Metadata_name_y")]);
         assert_eq!(columns.column(0).as_string::<i32>().value(2), "c");
         assert_eq!(columns.column(4).data_type(), &DataType::Int64);
-        let (some, _) = metadata(set.store(), Some(&["dose".to_owned()])).unwrap();
+        let (some, _) = metadata(set.store(), Some(&["dose".to_owned()]), &none_left_out()).unwrap();
         assert_eq!(names(some.schema_ref()), ["Metadata_name", "Metadata_dose"]);
-        let (none, _) = metadata(set.store(), Some(&[])).unwrap();
+        let (none, _) = metadata(set.store(), Some(&[]), &[1].into()).unwrap();
         assert_eq!((none.num_columns(), none.num_rows()), (1, 3));
-        let error = metadata(set.store(), Some(&["dosis".to_owned()])).unwrap_err();
+        assert_eq!(none.column(0).null_count(), 1, "an image that is left out needs no name");
+        let error = metadata(set.store(), Some(&["dosis".to_owned()]), &none_left_out()).unwrap_err();
         assert!(error.is_choice() && error.to_string().contains("Metadata_Well, dose"), "{error}");
     }
 
     #[test]
     fn features_stand_behind_the_metadata_of_their_image() {
-        let (columns, _) = metadata(set().store(), Some(&["dose".to_owned()])).unwrap();
+        let (columns, _) = metadata(set().store(), Some(&["dose".to_owned()]), &none_left_out()).unwrap();
         let rows = UInt64Array::from(vec![2, 0]);
         let features = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let table = Table::new(columns.clone(), FeatureLayout::Columns, 3);
