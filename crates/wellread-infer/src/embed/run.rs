@@ -268,7 +268,8 @@ impl Work<'_> {
         let part = self.leave_out_until(first, &[], part, batches)?;
         let part = self.advance(first / self.part, part)?;
         let part = self.put(rows, &features, part)?;
-        self.leave_out_until(end, rows, part, batches)
+        let part = self.leave_out_until(end, rows, part, batches)?;
+        self.advance(end / self.part, part)
     }
 
     /// Writes features of images, of which those must be numbers.
