@@ -57,7 +57,9 @@ enum Command {
     Bench(Box<commands::bench::Args>),
     /// Measure inference: latency, throughput and memory of PyTorch, JAX, ONNX Runtime and candle.
     Infer(Box<commands::infer::Args>),
-    /// The worker of infer for backends in Rust.
+    /// Compute the features of every image, or of every cell, by a model: a table of profiles.
+    Embed(Box<commands::embed::Args>),
+    /// The worker of infer and embed for models that this program runs.
     #[command(hide = true)]
     InferWorker,
     /// Measure training or inference across git branches, phase by phase, each branch in a worktree of its own.
@@ -145,6 +147,7 @@ fn execute(command: Command, program: Vec<OsString>, ui: output::Ui) -> output::
             args.trace.record(ui, || commands::bench::run(&args, &this_program(program), ui))
         }
         Command::Infer(args) => args.trace.record(ui, || commands::infer::run(&args, program, ui)),
+        Command::Embed(args) => args.trace.record(ui, || commands::embed::run(&args, program, ui)),
         Command::InferWorker => {
             wellread_infer::serve::main();
             Ok(())
@@ -173,8 +176,11 @@ pub fn out_of_memory(bytes: Option<usize>) -> String {
         |bytes| format!("a request for {} failed", output::bytes(bytes as u64)),
     );
     let kept = wellread_store::staged::try_remove_unfinished();
-    let kept =
-        if kept == Some(true) { "; what is complete is kept: the same command goes on with it" } else { "" };
+    let kept = if kept == Some(true) {
+        "; what is complete is kept: the same command, with --resume, goes on with it"
+    } else {
+        ""
+    };
     format!(
         "error: not enough memory: {what}{kept} (hint: use smaller batches, fewer threads (--jobs, --workers) or \
          --memory, or raise the limit: ulimit -v)"
@@ -235,7 +241,7 @@ pub fn run() -> u8 {
         } else if tasks {
             "interrupted; the task's processes were ended and its worktrees removed; --resume goes on with the results"
         } else if resumable {
-            "interrupted; what is complete is kept: the same command goes on with it"
+            "interrupted; what is complete is kept: the same command, with --resume, goes on with it"
         } else if writing {
             "interrupted; unfinished output was removed"
         } else {

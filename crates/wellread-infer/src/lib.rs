@@ -16,6 +16,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`config`] | [`Config`], what can be asked for, with upstream's defaults |
+//! | [`embed`] | features of every image of a set by a model, as a table: `wellread embed` |
 //! | `launch` | the process of a framework |
 //! | [`backend`] | the [`Backend`](backend::Backend) trait, one file per framework, the list of them |
 //! | `check_config` | whether there is what a [`Config`] asks for |
@@ -41,6 +42,7 @@ pub mod check;
 mod check_config;
 mod colors;
 pub mod config;
+pub mod embed;
 mod launch;
 pub mod measure;
 pub mod models;

@@ -120,6 +120,7 @@ fn input_of(path: &Path, config: &Config) -> Result<Option<[usize; 3]>> {
     let asked = Inspect {
         file: path.to_owned(),
         wanted: config.input_shape,
+        output: None,
         library: config.onnxruntime.clone(),
         python: wellread_worker::python(config.python.as_deref()),
     };

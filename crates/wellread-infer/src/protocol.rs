@@ -26,6 +26,8 @@ pub enum Request {
     Rest,
     /// Say what images an ONNX file takes: [`Inspected`].
     Inspect(Inspect),
+    /// Say what an ONNX file leaves open: [`Axes`].
+    Axes(Inspect),
 }
 
 /// An ONNX file, and whom to ask about it.
@@ -35,6 +37,8 @@ pub struct Inspect {
     pub file: PathBuf,
     /// Channels, rows, columns where the file leaves them open.
     pub wanted: Option<[usize; 3]>,
+    /// The output that is wanted; `None` for the first.
+    pub output: Option<String>,
     /// Library of ONNX Runtime; `None` for that of the Python.
     pub library: Option<PathBuf>,
     /// The Python.
@@ -46,6 +50,15 @@ pub struct Inspect {
 pub struct Inspected {
     /// Channels, rows, columns; `None` where there is no ONNX Runtime to be asked.
     pub input: Option<[usize; 3]>,
+}
+
+/// The axes that an ONNX file takes; `None` where any length will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Axes {
+    /// Images of a batch.
+    pub batch: Option<usize>,
+    /// Channels, rows, columns.
+    pub image: [Option<usize>; 3],
 }
 
 /// What to open.
@@ -67,6 +80,8 @@ pub struct Open {
     pub weights: Option<PathBuf>,
     /// ONNX file of an architecture, or the user's.
     pub onnx: Option<PathBuf>,
+    /// Its output that is wanted; `None` for the first.
+    pub output: Option<String>,
     /// Options of the framework.
     pub variant: Vec<String>,
     /// Provider of ONNX Runtime.
@@ -96,6 +111,9 @@ pub struct Opened {
     /// What a reader of the figures must know.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// File of the model's code, where it is a user's.
+    #[serde(default)]
+    pub source: Option<PathBuf>,
     /// Time to import the framework.
     pub import_ms: f64,
     /// Time to choose the device and load the model.

@@ -46,16 +46,20 @@ pub(crate) fn name(framework: &str, variant: &str) -> String {
 impl FrameworkRunner {
     /// Starts the process and opens the model. A failure is kept, and told by [`Self::opened`].
     pub fn start(backend: &'static dyn Backend, variant: String, model: &Model, config: &Config) -> Self {
-        let mut this = Self {
-            backend,
-            launch: backend.launch(config),
-            opened: Err(String::new()),
-            open: None,
-            worker: None,
-            pass: None,
-            variant,
-        };
-        let opened = backend.open(model, &this.variant, config).and_then(|open| {
+        let open = backend.open(model, &variant, config);
+        Self::start_with(backend, backend.launch(config), variant, open)
+    }
+
+    /// As [`Self::start`], with what is opened there.
+    pub(crate) fn start_with(
+        backend: &'static dyn Backend,
+        launch: Launch,
+        variant: String,
+        open: Result<Open>,
+    ) -> Self {
+        let opened = Err(String::new());
+        let mut this = Self { backend, launch, opened, open: None, worker: None, pass: None, variant };
+        let opened = open.and_then(|open| {
             this.open = Some(open);
             this.restart()
         });
@@ -150,8 +154,17 @@ impl FrameworkRunner {
     /// # Errors
     /// As [`Self::passes`].
     pub(crate) fn logits(&mut self, shared: &mut Shared) -> Result<Vec<f32>> {
-        let outputs: Outputs = self.ask(&Request::Logits)?;
-        shared.logits(&outputs.shape)
+        Ok(self.outputs(shared)?.1)
+    }
+
+    /// As [`Self::logits`], with their axes.
+    ///
+    /// # Errors
+    /// As [`Self::passes`].
+    pub(crate) fn outputs(&mut self, shared: &mut Shared) -> Result<(Vec<usize>, Vec<f32>)> {
+        let Outputs { shape } = self.ask(&Request::Logits)?;
+        let values = shared.logits(&shape)?;
+        Ok((shape, values))
     }
 
     /// One pass over what is in shared memory now.

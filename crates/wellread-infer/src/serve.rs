@@ -18,6 +18,7 @@ use wellread_measure::clock::{Clock, Stopwatch};
 use wellread_measure::memory::release_free_heap;
 use wellread_measure::to_stderr;
 use wellread_model::infer::Session;
+use wellread_store::words::counted;
 
 /// Answers requests until there are none. When the program that asks is gone, so is this, whatever it is doing.
 pub fn main() {
@@ -107,13 +108,18 @@ impl Server {
             }
             Request::Run { passes } => serde_json::to_value(self.run(passes)?)?,
             Request::Logits => {
-                let logits = self.session()?.logits()?;
+                let session = self.session()?;
+                let (logits, shape) = (session.logits()?, session.output_shape()?);
                 let batch = self.batch.as_ref().context("there is no batch")?;
                 let n = batch.shape[0];
-                ensure!(logits.len().is_multiple_of(n), "{} outputs for {n} images", logits.len());
+                ensure!(
+                    logits.len().is_multiple_of(n),
+                    "the model gave outputs of shape {shape:?} for {}",
+                    counted(n, "image")
+                );
                 let mut file = File::options().write(true).open(&batch.logits)?;
                 file.write_all(bytemuck::cast_slice(&logits))?;
-                serde_json::to_value(Outputs { shape: vec![n, logits.len() / n] })?
+                serde_json::to_value(Outputs { shape })?
             }
             Request::Step => {
                 let begin = Stopwatch::start();
@@ -132,6 +138,7 @@ impl Server {
                 json!({})
             }
             Request::Inspect(asked) => serde_json::to_value(backend::onnxruntime::inspect(&asked)?)?,
+            Request::Axes(asked) => serde_json::to_value(backend::onnxruntime::axes(&asked)?)?,
         })
     }
 

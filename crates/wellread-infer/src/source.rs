@@ -18,9 +18,9 @@ use wellread_store::{OpenOptions, RowInfo};
 /// What is left of the shorter side.
 const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
 /// Means and deviations of ImageNet, red, green and blue.
-const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
+pub const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 /// See [`MEAN`].
-const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
+pub const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
 /// Batches that are read ahead.
 pub(crate) const PREFETCH_BATCHES: usize = 4;
 /// Copies of a batch that are there at once at least: here, in shared memory, and in the framework.

@@ -25,7 +25,7 @@ fn models_run_or_the_reason_is_given() {
     let text = folder.path().join("libonnxruntime.so");
     fs::write(&text, "not a library").unwrap();
     for library in [folder.path().join("none.so"), text] {
-        let error = inspect(&model, Some(&library)).unwrap_err();
+        let error = inspect(&model, Some(&library), None).unwrap_err();
         let name = library.to_string_lossy();
         assert!(error.to_string().contains(&*name) && error.hint_text().is_some(), "{error}");
     }
@@ -38,7 +38,13 @@ fn models_run_or_the_reason_is_given() {
         Ok(library) => library,
         Err(error) => return eprintln!("skipped: {error}"),
     };
-    let file = inspect(&model, Some(&library)).unwrap();
+    let none = inspect(&model, Some(&library), Some("features")).unwrap_err();
+    assert!(
+        none.to_string().contains("has no output \"features\"") && none.to_string().contains("logits"),
+        "{none}"
+    );
+    let file = inspect(&model, Some(&library), Some("logits")).unwrap();
+    assert_eq!(file, inspect(&model, Some(&library), None).unwrap());
     assert_eq!((file.input.as_str(), file.output.as_str(), file.dtype), ("images", "logits", Dtype::Float32));
     assert_eq!(file.shape, [None, Some(3), Some(45), Some(70)]);
     assert_eq!(file.images(None).unwrap(), RESNET.input);
@@ -55,6 +61,7 @@ fn models_run_or_the_reason_is_given() {
         session.load(&images, 2).unwrap();
         session.run().unwrap();
         assert!(session.backend().contains("2 threads"), "{}", session.backend());
+        assert_eq!(session.output_shape().unwrap(), [2, RESNET.classes]);
         session.logits().unwrap()
     });
     let scale = ours.iter().fold(0.0f32, |m, v| m.max(v.abs()));

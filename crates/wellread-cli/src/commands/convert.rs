@@ -8,14 +8,12 @@ mod target;
 
 use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
-use super::{OpenArgs, note_leftovers_beside};
+use super::{OpenArgs, identity, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::{Finding, SameImages, size};
 use features::{Features, Joining, features_of};
 use layouts::LayoutArg;
-use std::hash::{DefaultHasher, Hasher as _};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_places, refuse_ignored, target_format};
 use wellread_image::PixelType;
@@ -314,19 +312,11 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
             can.collect::<Vec<_>>().join(", ")
         )));
     }
-    // To the byte, also where it is no text: two sources must not look alike.
-    let path = |path: &Path| {
-        let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let bytes = whole.as_os_str().as_encoded_bytes();
-        whole.to_str().map_or_else(|| bytes.escape_ascii().to_string(), str::to_owned)
-    };
     let WriteArgs { compression, chunk, shard, variant, .. } = &args.write;
-    // A table that says something else since is another one, also under the same name.
-    let table = |table: &Path| (path(table), digest(table));
-    let cells: Vec<_> = args.open.cells.paths().map(table).collect();
-    let profiles = args.join.as_deref().map(table);
+    let cells: Vec<_> = args.open.cells.paths().map(identity::file).collect();
+    let profiles = args.join.as_deref().map(identity::file);
     Ok(serde_json::json!({
-        "source": path(&args.source), "images": source.len(), "bytes": source.bytes_on_disk()?,
+        "source": identity::place(&args.source), "images": source.len(), "bytes": source.bytes_on_disk()?,
         "opened": format!("{:?}", args.open), "format": format.name, "types": types,
         "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
         "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on,
@@ -335,18 +325,6 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
         "wellread": env!("CARGO_PKG_VERSION"),
     })
     .to_string())
-}
-
-/// What a file holds, as one number; `None` of a folder, and of what cannot be read.
-fn digest(path: &Path) -> Option<u64> {
-    let mut file = std::fs::File::open(path).ok()?;
-    let (mut hasher, mut buffer) = (DefaultHasher::new(), vec![0; 1 << 20]);
-    loop {
-        match file.read(&mut buffer).ok()? {
-            0 => return Some(hasher.finish()),
-            n => hasher.write(&buffer[..n]),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -188,7 +188,9 @@ fn doctor_names_every_format_and_says_what_is_missing() {
 
 #[test]
 fn help_has_examples() {
-    for command in ["info", "checksum", "verify", "stats", "convert", "generate", "view", "bench", "report"] {
+    let commands =
+        ["info", "checksum", "verify", "stats", "convert", "generate", "view", "embed", "bench", "report"];
+    for command in commands {
         let done = wellread(&[command, "--help"]);
         assert_eq!(done.code, 0);
         assert!(done.stdout.contains("Example"), "{command}: {}", done.stdout);

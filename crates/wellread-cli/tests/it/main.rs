@@ -10,6 +10,7 @@ mod compare;
 mod convert;
 mod data;
 mod deep_folders;
+mod embed;
 mod everywhere;
 mod false_alarms;
 mod infer;

@@ -43,7 +43,7 @@ impl Backend for Candle {
         let weights = open.weights.as_deref().context("no weights are named")?;
         let dtype = open.dtype.parse()?;
         let on = |device| {
-            let options = SessionOptions { threads: open.threads, device, dtype };
+            let options = SessionOptions { threads: open.threads, device, dtype, ..Default::default() };
             infer::candle::open(&architecture, weights, &options)
         };
         let (session, device) = match open.device.as_deref() {

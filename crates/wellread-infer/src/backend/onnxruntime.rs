@@ -4,7 +4,7 @@ use super::interface::{Backend, asked};
 use crate::config::Config;
 use crate::launch::in_rust;
 use crate::models::Model;
-use crate::protocol::{Inspect, Inspected, Open, Opened};
+use crate::protocol::{Axes, Inspect, Inspected, Open, Opened};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use wellread_model::infer::{Dtype, Session};
@@ -58,11 +58,13 @@ pub fn find(given: Option<&Path>, python: Option<&Path>) -> Result<PathBuf> {
 
 #[cfg(feature = "onnxruntime")]
 mod built {
-    use super::{Inspect, Inspected, Open, Opened, Path, PathBuf, Result, Session, bail};
+    use super::{Axes, Inspect, Inspected, Open, Opened, Path, PathBuf, Result, Session, bail};
     use anyhow::Context as _;
     use wellread_model::Device;
     use wellread_model::infer::SessionOptions;
-    use wellread_model::infer::onnxruntime::{Provider, find_library, open as open_session};
+    use wellread_model::infer::onnxruntime::{
+        ModelFile, Provider, find_library, inspect as inspect_file, open as open_session,
+    };
 
     pub(super) fn library(given: Option<&Path>, python: Option<&Path>) -> Result<PathBuf> {
         match given {
@@ -93,8 +95,24 @@ mod built {
         let Ok(library) = library(asked.library.as_deref(), Some(&asked.python)) else {
             return Ok(Inspected { input: None });
         };
-        let file = wellread_model::infer::onnxruntime::inspect(&asked.file, Some(&library))?;
+        let file = inspected(asked, &library)?;
         Ok(Inspected { input: Some(file.images(asked.wanted)?) })
+    }
+
+    /// What an ONNX file leaves open.
+    ///
+    /// # Errors
+    /// No ONNX Runtime; a file that is no ONNX model, or that images cannot be fed to.
+    pub(crate) fn axes(asked: &Inspect) -> Result<Axes> {
+        let library = library(asked.library.as_deref(), Some(&asked.python))?;
+        let shape = inspected(asked, &library)?.shape;
+        let [batch, image @ ..] = <[Option<usize>; 4]>::try_from(shape)
+            .map_err(|shape| anyhow::anyhow!("{} has {} axes", asked.file.display(), shape.len()))?;
+        Ok(Axes { batch, image })
+    }
+
+    fn inspected(asked: &Inspect, library: &Path) -> Result<ModelFile> {
+        Ok(inspect_file(&asked.file, Some(library), asked.output.as_deref())?)
     }
 
     pub(super) fn session(open: &Open) -> Result<(Box<dyn Session>, Opened)> {
@@ -106,7 +124,8 @@ mod built {
         while let Some(provider) = providers.next() {
             let on_cpu = matches!(provider, Provider::Cpu);
             let device = if on_cpu { Device::Cpu } else { Device::Cuda(0) };
-            let options = SessionOptions { threads: open.threads, device, dtype };
+            let output = open.output.clone();
+            let options = SessionOptions { threads: open.threads, device, dtype, output };
             let session = match open_session(file, Some(&library), provider, open.input, &options) {
                 Ok(session) => session,
                 Err(error) if providers.peek().is_some() => {
@@ -130,7 +149,7 @@ mod built {
 }
 
 #[cfg(feature = "onnxruntime")]
-pub(crate) use built::inspect;
+pub(crate) use built::{axes, inspect};
 #[cfg(feature = "onnxruntime")]
 use built::{library, session};
 
@@ -146,6 +165,11 @@ fn library(_: Option<&Path>, _: Option<&Path>) -> Result<PathBuf> {
 #[expect(clippy::unnecessary_wraps, reason = "with ONNX Runtime it may fail")]
 pub(crate) fn inspect(_: &Inspect) -> Result<Inspected> {
     Ok(Inspected { input: None })
+}
+
+#[cfg(not(feature = "onnxruntime"))]
+pub(crate) fn axes(_: &Inspect) -> Result<Axes> {
+    bail!(MISSING)
 }
 
 #[cfg(not(feature = "onnxruntime"))]

@@ -31,7 +31,7 @@ impl CandleOpsSession {
         if options.device == Device::Cpu {
             options.dtype.check("candle on the CPU", &[Dtype::Float32])?;
         }
-        let &SessionOptions { threads, device, dtype } = options;
+        let &SessionOptions { threads, device, dtype, .. } = options;
         let runtime = Runtime::new(&ModelOptions { threads, device, ..Default::default() })?;
         let dtype = match dtype {
             Dtype::Float32 => DType::F32,
@@ -98,6 +98,10 @@ impl Session for CandleOpsSession {
     fn logits(&self) -> Result<Vec<f32>> {
         let output = self.output.as_ref().ok_or_else(nothing_loaded)?;
         Ok(output.to_dtype(DType::F32)?.flatten_all()?.to_vec1()?)
+    }
+
+    fn output_shape(&self) -> Result<Vec<usize>> {
+        Ok(self.output.as_ref().ok_or_else(nothing_loaded)?.dims().to_vec())
     }
 
     fn forget(&mut self) {

@@ -73,7 +73,7 @@ pub struct ModelFile {
     pub shape: Vec<Option<usize>>,
     /// Its type.
     pub dtype: Dtype,
-    /// Name of the first output, which counts as the logits.
+    /// Name of the output that counts as the logits: the first, or the one that was asked for.
     pub output: String,
 }
 
@@ -115,7 +115,7 @@ impl ModelFile {
         axes.join(" x ")
     }
 
-    fn of(path: &Path, session: &ort::session::Session) -> Result<Self> {
+    fn of(path: &Path, session: &ort::session::Session, wanted: Option<&str>) -> Result<Self> {
         let refused = |what: &dyn Display| {
             Error::new(format_args!("{} cannot be fed with images: {what}", path.display()))
                 .hint("the model needs one input, float32 or float16, N x C x H x W")
@@ -136,12 +136,20 @@ impl ModelFile {
         if shape.len() != 4 {
             return Err(refused(&format_args!("its input {} has {} axes", input.name(), shape.len())));
         }
-        let output = session.outputs().first().ok_or_else(|| refused(&"it has no output"))?;
+        let outputs = session.outputs();
+        let output = match wanted {
+            None => outputs.first().ok_or_else(|| refused(&"it has no output"))?,
+            Some(name) => outputs.iter().find(|output| output.name() == name).ok_or_else(|| {
+                let names: Vec<_> = outputs.iter().map(|output| output.name().to_owned()).collect();
+                Error::new(format_args!("{} has no output {name:?}", path.display()))
+                    .hint(format_args!("it has {}", names.join(", ")))
+            })?,
+        };
         match output.dtype() {
             ValueType::Tensor { ty: TensorElementType::Float32 | TensorElementType::Float16, .. } => (),
             other => {
                 return Err(Error::new(format_args!(
-                    "{} delivers {} as {other}, and outputs are compared as floats",
+                    "{} delivers {} as {other}, and outputs are taken as floats",
                     path.display(),
                     output.name()
                 ))
@@ -153,14 +161,15 @@ impl ModelFile {
     }
 }
 
-/// Reads what an ONNX model takes, with the library at `library` or where [`find_library`] finds it.
+/// Reads what an ONNX model takes, with the library at `library` or where [`find_library`] finds it. `output` names the output that is
+/// wanted, where that is not the first.
 ///
 /// # Errors
-/// A library that cannot be loaded, a file that is no ONNX model, a model that images cannot be fed to.
-pub fn inspect(file: &Path, library: Option<&Path>) -> Result<ModelFile> {
+/// A library that cannot be loaded, a file that is no ONNX model, a model that images cannot be fed to or that lacks the output.
+pub fn inspect(file: &Path, library: Option<&Path>, output: Option<&str>) -> Result<ModelFile> {
     load_library(library)?;
     let session = build(file, Provider::Cpu, 0, &SessionOptions::default(), GraphOptimizationLevel::Disable)?;
-    ModelFile::of(file, &session)
+    ModelFile::of(file, &session, output)
 }
 
 /// Opens an ONNX model for images of `[C, H, W]`.
@@ -190,7 +199,7 @@ pub fn open(
         options.dtype.check("ONNX Runtime on the CPU", &[Dtype::Float32])?;
     }
     let session = build(file, provider, device, options, GraphOptimizationLevel::Level3)?;
-    let model = ModelFile::of(file, &session)?;
+    let model = ModelFile::of(file, &session, options.output.as_deref())?;
     let mut supported = vec![model.dtype];
     if provider == Provider::TensorRt {
         supported.push(Dtype::Float16);
@@ -359,6 +368,15 @@ impl Session for OrtSession {
     fn logits(&self) -> Result<Vec<f32>> {
         let output = self.output.as_ref().ok_or_else(nothing_loaded)?;
         self.floats(output).map_err(|e| self.failed(&e))
+    }
+
+    fn output_shape(&self) -> Result<Vec<usize>> {
+        match self.output.as_ref().ok_or_else(nothing_loaded)?.dtype() {
+            ValueType::Tensor { shape, .. } => {
+                Ok(shape.iter().map(|&axis| usize::try_from(axis).unwrap_or(0)).collect())
+            }
+            other => Err(self.failed(&format_args!("it gave {other}, which is no tensor"))),
+        }
     }
 
     fn forget(&mut self) {

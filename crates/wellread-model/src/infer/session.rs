@@ -23,11 +23,17 @@ pub trait Session: Send {
     /// Nothing was loaded; a failure of the backend.
     fn run(&mut self) -> Result<()>;
 
-    /// What the last run gave: `batch x classes` floats in C order.
+    /// What the last run gave: floats in C order, `batch x classes` of the architectures.
     ///
     /// # Errors
     /// Nothing was run; a failure of the backend.
     fn logits(&self) -> Result<Vec<f32>>;
+
+    /// The axes of [`Self::logits`]: what comes out of a user's file may have any.
+    ///
+    /// # Errors
+    /// Nothing was run.
+    fn output_shape(&self) -> Result<Vec<usize>>;
 
     /// Lets go of the batch and of what was computed from it, so that their memory is free for another one.
     fn forget(&mut self);
@@ -42,11 +48,13 @@ pub struct SessionOptions {
     pub device: Device,
     /// What to compute in.
     pub dtype: Dtype,
+    /// The output of an ONNX file that is wanted; `None` for the first. Architectures have one.
+    pub output: Option<String>,
 }
 
 impl Default for SessionOptions {
     fn default() -> Self {
-        Self { threads: 0, device: Device::Cpu, dtype: Dtype::Float32 }
+        Self { threads: 0, device: Device::Cpu, dtype: Dtype::Float32, output: None }
     }
 }
 

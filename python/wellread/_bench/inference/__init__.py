@@ -1,4 +1,4 @@
-"""Inference in a framework: what `wellread infer` asks of a worker, one file per framework.
+"""Inference in a framework: what `wellread infer` and `wellread embed` ask of a worker, one file per framework.
 
     open    import the framework, choose a device, load the weights      ─▶ what it is, in words
     batch   take the images of a batch from shared memory, compile       ─▶ compilation_time_ms
@@ -21,7 +21,7 @@ from ..frameworks import FRAMEWORKS
 from . import shared
 from .timing import passes
 
-SESSIONS = {"pytorch": "pytorch:PyTorch", "jax": "jax:Jax"}
+SESSIONS = {"pytorch": "pytorch:PyTorch", "jax": "jax:Jax", "python": "callable:Callable"}
 
 
 class Inference:
@@ -40,6 +40,8 @@ class Inference:
         try:
             kind = getattr(importlib.import_module(f".{module}", __name__), class_name)
         except ImportError as error:
+            if name not in FRAMEWORKS:
+                raise
             entry = FRAMEWORKS[name]
             raise Unusable(f"{entry.package} cannot be imported ({error}); {entry.hint}") from error
         imported = now()

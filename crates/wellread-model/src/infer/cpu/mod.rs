@@ -113,6 +113,10 @@ impl Session for CpuSession {
         Ok(logits)
     }
 
+    fn output_shape(&self) -> Result<Vec<usize>> {
+        if self.was_run { Ok(vec![self.batch, self.classes]) } else { Err(nothing_loaded()) }
+    }
+
     fn forget(&mut self) {
         (self.arrays, self.batch, self.was_run) = (Vec::new(), 0, false);
     }

@@ -1,0 +1,271 @@
+//! `wellread embed PATH --model MODEL --out profiles.parquet`
+
+mod input;
+
+use super::trace::TraceArgs;
+use super::{
+    OpenArgs, default_jobs, identity, outside_of, parse_positive, parse_seconds, parse_threads, same_place,
+};
+use crate::output::{Failure, Outcome, Ui};
+use input::InputArgs;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use wellread_infer::config::{Config, DEVICES, PROVIDERS};
+use wellread_infer::embed::{self, EmbedOptions, Event, FeatureLayout, ModelName, Pool, Summary};
+use wellread_measure::path_text::text;
+use wellread_store::words::counted;
+use wellread_store::{Store, staged};
+
+/// Images of a batch.
+const BATCH_SIZE: usize = 64;
+/// Images of a part, about.
+const PART_ROWS: usize = 4096;
+/// Images that were left out and are named.
+const MAX_NAMED: usize = 5;
+
+/// Computes the features of every image, or of every cell, by a model, and writes them beside the columns of the set: a table that
+/// pycytominer and pandas read.
+#[derive(clap::Args)]
+#[command(after_help = "\
+The table has the columns of the set, their names with Metadata_ before them, and the features as embedding_0000,
+embedding_0001 …. It appears when it is complete; what an interrupted run has done is kept, and gone on with by the same
+command with --resume.
+
+Examples:
+  wellread embed plate.parquet --model dino.onnx --out profiles.parquet --resize 224x224 --channels DNA,ER,AGP
+  wellread embed plate-tiff --cells cells.csv --cells-size 96x96 --model cells.onnx --out cells-profiles.parquet
+  wellread embed plate.parquet --model resnet.onnx --output layer4 --pool mean --normalize imagenet --out profiles.parquet
+  wellread embed plate.parquet --model python:mypackage.models:Encoder --out profiles.parquet --resume
+  wellread embed pictures --model resnet50 --weights resnet50.safetensors --resize 224x224 --normalize imagenet --out p.parquet")]
+pub struct Args {
+    /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
+    path: PathBuf,
+    /// Model: FILE.onnx, run by ONNX Runtime; python:package.module:Class, a torch.nn.Module or anything that is called with a
+    /// float32 batch N x C x H x W and returns a row of features per image; resnet50 or vit_b_16, run by this program.
+    #[arg(long, value_name = "MODEL")]
+    model: ModelName,
+    /// Table to write (Parquet).
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    #[command(flatten)]
+    open: OpenArgs,
+    /// Columns of the set to keep; by default all.
+    #[arg(long, value_name = "COLUMN[,COLUMN…]", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
+    /// How features lie in the table: columns, one for each, as pycytominer takes them; list, one column of lists.
+    #[arg(long, default_value = "columns", value_name = "columns|list")]
+    features: FeatureLayout,
+    #[command(flatten)]
+    input: InputArgs,
+    /// Output of an ONNX file that is taken; by default the first.
+    #[arg(help_heading = "Model", long, value_name = "NAME")]
+    output: Option<String>,
+    /// What becomes of feature maps (N x C x H x W) and tokens (N x T x F): none refuses them, mean takes their mean.
+    #[arg(help_heading = "Model", long, default_value = "none", value_name = "none|mean")]
+    pool: Pool,
+    /// Safetensors file with the weights of resnet50 or vit_b_16, named as torchvision's; else they are drawn from the seed 0, which
+    /// tells images apart but nothing of what is in them.
+    #[arg(help_heading = "Model", long, value_name = "FILE.safetensors")]
+    weights: Option<PathBuf>,
+    /// Images of a batch; that of the model where it takes no other.
+    #[arg(long, default_value_t = BATCH_SIZE, value_parser = parse_positive)]
+    batch_size: usize,
+    /// Threads that read images.
+    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
+    workers: usize,
+    /// Images that cannot be read, and those whose features are NaN or infinite: raise is a failure, skip leaves them out and lists
+    /// them.
+    #[arg(long, default_value = "raise", value_parser = ["raise", "skip"])]
+    on_error: String,
+    /// Keep features that are NaN or infinite.
+    #[arg(long)]
+    allow_nan: bool,
+    /// Replace a table that is there.
+    #[arg(long)]
+    overwrite: bool,
+    /// Go on with what an interrupted run of the same command has left.
+    #[arg(long)]
+    resume: bool,
+    /// Images of a part, about: what an interrupted run has to do again at most.
+    #[arg(long, default_value_t = PART_ROWS, value_parser = parse_positive)]
+    part_rows: usize,
+    /// Device: cuda, mps or cpu; by default the best there is. A device named here that is missing is a failure.
+    #[arg(help_heading = "Model", long, value_parser = DEVICES)]
+    device_prefer: Option<String>,
+    /// Provider of ONNX Runtime; by default that of the device.
+    #[arg(help_heading = "Model", long, value_parser = PROVIDERS)]
+    provider: Option<String>,
+    /// Library of ONNX Runtime; by default that of the Python's onnxruntime package.
+    #[arg(help_heading = "Model", long, value_name = "LIBRARY")]
+    onnxruntime: Option<PathBuf>,
+    /// Python >= 3.10 that has the model, or ONNX Runtime; else that of WELLREAD_PYTHON, of the environment that wellread lies
+    /// in, or python3. wellread need not be installed there.
+    #[arg(help_heading = "Model", long)]
+    python: Option<PathBuf>,
+    /// Threads of the model; by default all processors.
+    #[arg(help_heading = "Model", long, default_value_t = Config::default().threads, value_parser = parse_positive)]
+    threads: usize,
+    /// Seconds after which a model that does not answer is ended.
+    #[arg(help_heading = "Model", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = parse_seconds)]
+    turn_limit: f64,
+    /// Folder of weights that are drawn, which are made once.
+    #[arg(help_heading = "Model", long, default_value_os_t = Config::default().model_dir)]
+    model_dir: PathBuf,
+    #[command(flatten)]
+    pub trace: TraceArgs,
+}
+
+impl Args {
+    fn options(&self, store: &dyn Store, program: Vec<OsString>) -> Outcome<EmbedOptions> {
+        let mut server = program;
+        server.push("infer-worker".into());
+        let cells: Vec<_> = self.open.cells.paths().map(identity::file).collect();
+        let source = serde_json::json!({
+            "path": identity::place(&self.path), "opened": format!("{:?}", self.open), "cells": cells,
+            "bytes": store.bytes_on_disk()?,
+        });
+        Ok(EmbedOptions {
+            model: self.model.clone(),
+            weights: self.weights.clone(),
+            output: self.output.clone(),
+            pool: self.pool,
+            transform: self.input.transform(store)?,
+            batch_size: self.batch_size,
+            workers: self.workers,
+            skip: self.on_error == "skip",
+            allow_nan: self.allow_nan,
+            columns: self.columns.clone(),
+            layout: self.features,
+            out: self.out.clone(),
+            overwrite: self.overwrite,
+            resume: self.resume,
+            part_rows: self.part_rows,
+            source,
+            frameworks: Config {
+                device: self.device_prefer.clone(),
+                provider: self.provider.clone(),
+                onnxruntime: self.onnxruntime.clone(),
+                threads: self.threads,
+                python: self.python.clone(),
+                turn_limit: Duration::from_secs_f64(self.turn_limit),
+                model_dir: self.model_dir.clone(),
+                server,
+                command: super::command_line::command_line(),
+                ..Config::default()
+            },
+        })
+    }
+
+    /// Refuses to write into the images, or over what is read.
+    fn check_places(&self) -> Outcome {
+        outside_of(&self.path, "--out", &self.out)?;
+        let model = match &self.model {
+            ModelName::Onnx(path) => Some(path.as_path()),
+            _ => self.weights.as_deref(),
+        };
+        let mut read = std::iter::once(self.path.as_path()).chain(model).chain(self.open.cells.paths());
+        match read.find(|path| same_place(path, &self.out)) {
+            None => Ok(()),
+            Some(path) => Err(Failure::Usage(format!(
+                "--out {}: is what is read, {}; choose another name",
+                self.out.display(),
+                path.display()
+            ))),
+        }
+    }
+}
+
+pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
+    args.check_places()?;
+    let store = args.open.open(&args.path)?;
+    let options = args.options(&*store, program)?;
+    options.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;
+    if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
+        ui.hint("note: the weights are drawn at random; --weights FILE.safetensors takes trained ones");
+    }
+    let bar = ui.progress(store.len() as u64, "embedding");
+    let tell = |event: &Event<'_>| match event {
+        Event::Opened(backend, notes) => bar.suspend(|| {
+            ui.hint(format!("model: {backend}"));
+            for note in *notes {
+                ui.hint(format!("note: {note}"));
+            }
+        }),
+        Event::Discarded(folder) => bar.suspend(|| {
+            let folder = folder.display();
+            ui.hint(format!(
+                "note: {folder}, which an interrupted run had left, was removed: this run begins anew"
+            ));
+        }),
+        Event::Resumed(images) => {
+            bar.inc(*images as u64);
+            bar.suspend(|| {
+                let images = counted(*images, "image");
+                ui.say(format!("going on after {images} that an interrupted run has left complete"));
+            });
+        }
+        Event::Renamed(columns) => bar.suspend(|| {
+            for column in *columns {
+                ui.warn(format!("note: the column {:?} is {:?} in the table", column.from, column.to));
+            }
+        }),
+        Event::Images(images) => bar.inc(*images as u64),
+    };
+    let done = embed::run(store, &options, &tell);
+    bar.finish_and_clear();
+    let summary = done.map_err(|error| failed(&error, args))?;
+    report(&summary, ui)
+}
+
+/// What is said where it failed: why, and what is kept.
+fn failed(error: &anyhow::Error, args: &Args) -> Failure {
+    if let Some(error) = error.downcast_ref::<wellread_store::Error>()
+        && error.is_choice()
+    {
+        return Failure::Usage(error.to_string());
+    }
+    let kept = staged::part(&args.out).map_or_else(String::new, |folder| {
+        format!(
+            "\nwhat is complete is kept in {}: the same command with --resume goes on with it",
+            folder.display()
+        )
+    });
+    Failure::Failed(format!("{error:#}{kept}"))
+}
+
+/// Says what came of it.
+fn report(summary: &Summary, ui: Ui) -> Outcome {
+    let done = (summary.images + summary.left_out.len()).saturating_sub(summary.resumed);
+    let rate = (summary.seconds > 0.0).then(|| done as f64 / summary.seconds);
+    ui.document(&serde_json::json!({
+        "out": text(&summary.out), "images": summary.images, "features": summary.features,
+        "images_skipped": summary.left_out.len(), "skipped": summary.left_out,
+        "images_resumed": summary.resumed, "complete_before": summary.complete,
+        "seconds": summary.seconds, "images_per_second": rate,
+        "backend": summary.backend, "model_sha256": summary.sha256,
+    }))?;
+    for image in summary.left_out.iter().take(MAX_NAMED) {
+        ui.warn(format!("left out: row {}: {}: {}", image.row, image.name.escape_debug(), image.reason));
+    }
+    let more = summary.left_out.len().saturating_sub(MAX_NAMED);
+    if more > 0 {
+        ui.warn(format!("… and {more} more; --json lists all"));
+    }
+    if ui.json {
+        return Ok(());
+    }
+    let out = summary.out.display();
+    if summary.complete {
+        ui.say(format!("{out} is complete: it is what this command would write, and nothing is left to do"));
+        return Ok(());
+    }
+    let speed = rate.map_or_else(String::new, |rate| format!(" ({rate:.1} images/s)"));
+    ui.say(format!(
+        "{} features of {} in {:.2} s{speed}: {out}",
+        summary.features,
+        counted(summary.images, "image"),
+        summary.seconds
+    ));
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! From stored images to what a model takes: options of `wellread embed`.
+
+use crate::commands::parse_size;
+use crate::output::{Failure, Outcome};
+use std::path::PathBuf;
+use std::str::FromStr;
+use wellread_infer::source::{DEVIATION, MEAN};
+use wellread_loader::{Normalize, Scale, Transform};
+use wellread_store::Store;
+
+/// What is done to images first, in this order.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct InputArgs {
+    /// Take the maximum over depth: images of one plane per channel.
+    #[arg(help_heading = "Images", long)]
+    max_projection: bool,
+    /// Channels to take, by number or by name, such as 0,1,1 or DNA,ER; by default all. Images of a folder of pictures have red,
+    /// green and blue.
+    #[arg(help_heading = "Images", long, value_name = "CHANNEL[,CHANNEL…]", value_delimiter = ',')]
+    channels: Option<Vec<String>>,
+    /// Take the centre.
+    #[arg(help_heading = "Images", long, value_name = "HxW", value_parser = parse_size)]
+    crop: Option<(usize, usize)>,
+    /// Resize, averaging where it shrinks.
+    #[arg(help_heading = "Images", long, value_name = "HxW", value_parser = parse_size)]
+    resize: Option<(usize, usize)>,
+    /// unit scales to [0, 1] by the range of the pixel type; percentiles:LOW:HIGH, such as percentiles:1:99, by those of each
+    /// channel of each image; none takes values as they are; a number multiplies them.
+    #[arg(help_heading = "Images", long, value_name = "SCALE", default_value = "unit")]
+    scale: ScaleArg,
+    /// Then normalise: imagenet by the means and deviations of ImageNet (three channels); FILE by those of a file of `wellread stats
+    /// --out`, which are of values as stored, so that --scale is left out.
+    #[arg(help_heading = "Images", long, value_name = "imagenet|FILE.json")]
+    normalize: Option<PathBuf>,
+}
+
+/// How values are scaled.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum ScaleArg {
+    #[default]
+    Unit,
+    None,
+    By(f32),
+    Percentiles(f32, f32),
+}
+
+impl FromStr for ScaleArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let percent = |text: &str| text.parse::<f32>().ok().filter(|p| (0.0..=100.0).contains(p));
+        let unknown = || {
+            format!(
+                "{text:?} is no way to scale; write unit, none, a factor such as 0.001, or percentiles:1:99"
+            )
+        };
+        match text {
+            "unit" => Ok(Self::Unit),
+            "none" => Ok(Self::None),
+            _ => match text.strip_prefix("percentiles:").and_then(|rest| rest.split_once(':')) {
+                Some((low, high)) => match (percent(low), percent(high)) {
+                    (Some(low), Some(high)) if low < high => Ok(Self::Percentiles(low, high)),
+                    _ => Err(unknown()),
+                },
+                None => match text.parse::<f32>() {
+                    Ok(factor) if factor.is_finite() && factor != 0.0 => Ok(Self::By(factor)),
+                    _ => Err(unknown()),
+                },
+            },
+        }
+    }
+}
+
+impl InputArgs {
+    /// As the loader's transform, for the images of this set.
+    ///
+    /// # Errors
+    /// Channels that the first image does not have; a file of statistics that cannot be read.
+    pub fn transform(&self, store: &dyn Store) -> Outcome<Transform> {
+        let mut transform = Transform::default();
+        if self.max_projection {
+            transform = transform.max_projection();
+        }
+        if let Some(channels) = &self.channels {
+            transform = self.chosen(transform, channels, store)?;
+        }
+        if let Some((height, width)) = self.crop {
+            transform = transform.crop(height, width);
+        }
+        if let Some((height, width)) = self.resize {
+            transform = transform.resize(height, width);
+        }
+        let is_of_stats = self.normalize.as_ref().is_some_and(|file| file.as_os_str() != "imagenet");
+        transform = match &self.scale {
+            // Statistics are of values as stored.
+            ScaleArg::Unit if is_of_stats => transform,
+            ScaleArg::Unit => transform.scale_to_unit(),
+            ScaleArg::None => transform,
+            ScaleArg::By(factor) => transform.scale(*factor),
+            ScaleArg::Percentiles(low, high) => {
+                transform.scale_with(Scale::Percentiles { low: *low, high: *high })
+            }
+        };
+        match &self.normalize {
+            None => Ok(transform),
+            Some(name) if name.as_os_str() == "imagenet" => Ok(transform.normalize(MEAN, DEVIATION)),
+            Some(_) if self.scale != ScaleArg::Unit => Err(Failure::Usage(
+                "--normalize FILE is of values as they are stored; leave --scale out".to_owned(),
+            )),
+            Some(file) => Ok(transform.normalize_with(Normalize::from_stats(file)?)),
+        }
+    }
+
+    /// Takes these channels: by number where all are numbers, by name where all are names.
+    fn chosen(&self, transform: Transform, wanted: &[String], store: &dyn Store) -> Outcome<Transform> {
+        let numbers: Option<Vec<usize>> = wanted.iter().map(|text| text.trim().parse().ok()).collect();
+        if let Some(numbers) = numbers {
+            return Ok(transform.channels(numbers));
+        }
+        let there = store.metadata(0)?.channels;
+        let named: Option<Vec<(&str, usize)>> = wanted
+            .iter()
+            .map(|name| {
+                let name = name.trim();
+                Some((name, there.iter().position(|channel| channel.name == name)?))
+            })
+            .collect();
+        named.map(|named| transform.named_channels(named)).ok_or_else(|| {
+            let names: Vec<_> = there.iter().map(|channel| channel.name.as_str()).collect();
+            let has = if names.is_empty() {
+                "its channels have no names; give their numbers".to_owned()
+            } else {
+                format!("it has {}", names.join(", "))
+            };
+            Failure::Usage(format!(
+                "--channels {}: {} has no such channels: {has}",
+                wanted.join(","),
+                store.path().display()
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_to_scale_are_told_apart() {
+        let parse = str::parse::<ScaleArg>;
+        assert_eq!(parse("unit"), Ok(ScaleArg::Unit));
+        assert_eq!(parse("none"), Ok(ScaleArg::None));
+        assert_eq!(parse("0.5"), Ok(ScaleArg::By(0.5)));
+        assert_eq!(parse("percentiles:1:99.5"), Ok(ScaleArg::Percentiles(1.0, 99.5)));
+        for wrong in ["percentiles:99:1", "percentiles:1", "0", "inf", "big"] {
+            assert!(parse(wrong).unwrap_err().contains("percentiles:1:99"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What tells files from others that may have their name, for who goes on with what an interrupted run was making of them.
+
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io::Read as _;
+use std::path::Path;
+
+/// A path without links, to the byte, also where it is no text: two places do not look alike.
+pub fn place(path: &Path) -> String {
+    let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let bytes = whole.as_os_str().as_encoded_bytes();
+    whole.to_str().map_or_else(|| bytes.escape_ascii().to_string(), str::to_owned)
+}
+
+/// A place, and what the file there holds: one that says something else since is another one.
+pub fn file(path: &Path) -> (String, Option<u64>) {
+    (place(path), digest(path))
+}
+
+/// What a file holds, as one number; `None` of a folder, and of what cannot be read.
+fn digest(path: &Path) -> Option<u64> {
+    let mut file = std::fs::File::open(path).ok()?;
+    let (mut hasher, mut buffer) = (DefaultHasher::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut buffer).ok()? {
+            0 => return Some(hasher.finish()),
+            n => hasher.write(&buffer[..n]),
+        }
+    }
+}
