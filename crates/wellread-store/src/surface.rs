@@ -57,7 +57,7 @@ pub fn option(path: &'static str) -> NamedOption<'static> {
 /// use wellread_store::surface::option_as;
 /// assert_eq!(option_as("cells.unmatched", "skip").to_string(), "unmatched skip");
 /// ```
-pub fn option_as(path: &'static str, value: &str) -> NamedOption<'_> {
+pub fn option_as<'a>(path: &'static str, value: &'a str) -> NamedOption<'a> {
     NamedOption { path, value: Some(value) }
 }
 
@@ -86,13 +86,13 @@ impl NamedOption<'_> {
             }
             (Surface::Python, None) => write!(f, "{name}="),
             (Surface::Python, Some("true")) => write!(f, "{name}=True"),
-            (Surface::Python, Some(value)) => match value.split_once('=') {
-                Some((from, to)) => write!(f, "{name}={{{from:?}: {to:?}}}"),
-                None => {
-                    let words: Vec<String> = value.split('|').map(|word| format!("{word:?}")).collect();
-                    write!(f, "{name}={}", words.join("|"))
+            (Surface::Python, Some(value)) => {
+                if let Some((from, to)) = value.split_once('=') {
+                    return write!(f, "{name}={{{from:?}: {to:?}}}");
                 }
-            },
+                let words: Vec<String> = value.split('|').map(|word| format!("{word:?}")).collect();
+                write!(f, "{name}={}", words.join("|"))
+            }
             (_, None) => f.write_str(name),
             (_, Some(value)) => write!(f, "{name} {value}"),
         }

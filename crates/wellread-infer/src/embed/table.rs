@@ -8,7 +8,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use arrow_array::{
-    Array as _, ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, StringArray, UInt64Array,
+    ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, StringArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use parquet::basic::{Compression, Encoding, ZstdLevel};

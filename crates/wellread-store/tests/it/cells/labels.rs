@@ -220,7 +220,7 @@ fn pieces_of_binary_masks_are_cells_where_that_is_asked_for() {
     // Of a table of cells the masks are numbered; without masks there is nothing to number.
     let table = dir.path().join("cells.csv");
     std::fs::write(&table, "ImageName,x,y,ObjectNumber\nf1,12,2,2\nf2,32,32,16\n").unwrap();
-    let images = || open(&dir.path().join("set"), &OpenOptions::default()).unwrap();
+    let images = || open(dir.path().join("set"), &OpenOptions::default()).unwrap();
     let masks = dir.path().join("binary-zero");
     let options = CellOptions { size: [9, 9], mask: Mask::Zero, label_masks: true, ..CellOptions::default() };
     let with = CellOptions { masks: Some(masks), ..options.clone() };
