@@ -75,18 +75,30 @@ fn of(store: &dyn Store, row: usize, info: RowInfo, pixels: &[u8]) -> Result<Ima
 ///
 /// Failing rows stay in the list as errors, so that a caller can name every corrupt row.
 pub fn all(store: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Result<ImageChecksum>> {
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::with_capacity(store.len()));
+    of_rows(store, (0, store.len()), jobs, done)
+}
+
+/// As [`all`], of the rows from the first of two up to, and without, the second: those of all ranges one after the other are those of the set.
+pub fn of_rows(
+    store: &dyn Store,
+    (first_row, end_row): (usize, usize),
+    jobs: usize,
+    done: &(dyn Fn() + Sync),
+) -> Vec<Result<ImageChecksum>> {
+    let end_row = end_row.min(store.len());
+    let count = end_row.saturating_sub(first_row);
+    let next = AtomicUsize::new(first_row);
+    let results = Mutex::new(Vec::with_capacity(count));
     // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
     let group = store.hints().rows_per_read.max(16);
-    crate::threads::share(jobs.clamp(1, store.len().max(1)), || {
+    crate::threads::share(jobs.clamp(1, count.max(1)), || {
         let (mut scratch, mut pixels) = (Scratch::default(), Vec::new());
         loop {
             let start = next.fetch_add(group, Ordering::Relaxed);
-            if start >= store.len() {
+            if start >= end_row {
                 return;
             }
-            let end = (start + group).min(store.len());
+            let end = (start + group).min(end_row);
             let mut first = start;
             if store.hints().rows_per_read > 1 {
                 // Ends at the first row that fails; from there on each is read by itself.
