@@ -94,10 +94,7 @@ fn tables_of_parts_are_one_set_whose_images_are_called_as_before() {
     let parts = ["first", "second"].map(str::to_owned);
     assert_eq!(set.commit(&parts, &WriteOptions::default(), false).unwrap(), 23);
     let names: Vec<_> = files(&target).into_keys().collect();
-    assert_eq!(
-        names,
-        ["part-00000.parquet", "part-00001.parquet", "wellread-parts.json"].map(PathBuf::from)
-    );
+    assert_eq!(names, ["part-00000.parquet", "part-00001.parquet", "wellread-parts.json"].map(PathBuf::from));
     for format in [None, Some("parquet".to_owned())] {
         let options = OpenOptions { format, ..OpenOptions::default() };
         assert_eq!(sums(&*open(&target, &options).unwrap()), sums(&*source));
