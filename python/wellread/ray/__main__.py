@@ -1,7 +1,7 @@
-"""``python -m wellread.ray``: what ``wellread … --on ray`` starts. Reads one JSON document on stdin, writes lines of JSON to stdout.
+"""``python -m wellread.ray``: what ``wellread … --on ray`` starts, which asks by JSON on stdin and reads JSON lines.
 
-    {"command": "checksum", "path": …, "options": {…}, "skip_null": …, "address": …, …}
-    ──▶ {"total": images} … {"done": images} … {"result": …, "cluster": {…}} or {"error": …, "usage": …}
+{"command": "checksum", "path": …, "options": {…}, "address": …, …}
+──▶ {"total": images} … {"done": images} … {"result": …, "cluster": {…}} or {"error": …, "usage": …}
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from typing import Any, TextIO
 
 from ..dataset import Dataset
@@ -29,7 +30,9 @@ def result_of(request: dict[str, Any], job: Job) -> Any:
     if command == "convert":
         how = request["how"]
         choices = _write.options(**request["write"])
-        return _convert.converted(job, dataset, request["target"], request["format"], choices, **how, rows_per_part=None)
+        return _convert.converted(
+            job, dataset, request["target"], request["format"], choices, **how, rows_per_part=None
+        )
     raise ValueError(f"unknown command {command!r}")
 
 
@@ -41,9 +44,7 @@ def answer(request: dict[str, Any], out: TextIO) -> int:
         out.flush()
 
     try:
-        job = Job(
-            request["address"], done=lambda images: say(done=images), total=lambda images: say(total=images)
-        )
+        job = Job(request["address"], done=lambda images: say(done=images), total=lambda images: say(total=images))
         result = result_of(request, job)
     except (Error, ImportError, OSError, TypeError, ValueError, KeyError, RuntimeError) as error:
         said = error.args[0] if isinstance(error, KeyError) and error.args else error
@@ -57,6 +58,8 @@ def main() -> int:
     """Answers the request on stdin."""
     if sys.stdin.isatty():
         sys.exit("python -m wellread.ray is started by `wellread convert|verify|stats|checksum --on ray`")
+    # The command has opened the set as well, and said what is to be said of it.
+    warnings.simplefilter("ignore")
     # Whatever libraries print to stdout goes to stderr.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

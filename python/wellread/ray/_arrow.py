@@ -13,7 +13,10 @@ TENSORS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "fl
 
 def tensors(pixels: numpy.ndarray[Any, Any]) -> Any:
     """Images (N, …) as a column of tensors."""
-    from ray.data.extensions import ArrowTensorArray
+    try:
+        from ray.data.extensions import ArrowTensorArray
+    except ImportError:
+        from ray.air.util.tensor_extensions.arrow import ArrowTensorArray
 
     return ArrowTensorArray.from_numpy(pixels)
 
@@ -29,6 +32,13 @@ def column(values: Any) -> Any:
     if kind == "date32":
         return pyarrow.array(numpy.frombuffer(data, "int32"), mask=missing).cast(pyarrow.date32())
     return pyarrow.array(numpy.frombuffer(data, kind), mask=missing)
+
+
+def taken(values: Any, rows: Any) -> Any:
+    """Some values of a column."""
+    import pyarrow
+
+    return values.take(pyarrow.array(rows))
 
 
 def block(

@@ -1,7 +1,7 @@
 """The cluster: how it is found, and how tasks of ours run on it.
 
-    jobs ──submit, a few more than there are processors──▶ Ray ──▶ task: opens the set once per process, works, answers
-                                                             └──▶ in the order of jobs: answers; who was slow
+jobs ──submit, a few more than processors──▶ Ray ──▶ task: opens the set once per process, works, answers
+                                               └──▶ in the order of jobs: answers; who was slow
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def data() -> Any:
 
 
 def connected(address: str | None) -> Any:
-    """Ray, connected to the cluster at `address`; to the one that this process is connected to, where there is one; else to
-    what ``RAY_ADDRESS`` names, or to one that is started on this machine."""
+    """Ray, connected to the cluster at `address`; to the one that this process is connected to, where there is one;
+    else to what ``RAY_ADDRESS`` names, or to one that is started on this machine."""
     ray = modules()
     if not ray.is_initialized():
         choices: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
@@ -129,8 +129,8 @@ class Answer:
 
 
 def answer(work: Callable[[Any], tuple[Any, int]], job: Any) -> Answer:
-    """Does a job, in a task: what it found, how many images it read, where and how long. Errors of wellread are answers, so that Ray
-    neither tries again what fails each time nor wraps what they say."""
+    """Does a job, in a task: what it found, how many images it read, where and how long. Errors of wellread are
+    answers, so that Ray neither tries again what fails each time nor wraps what they say."""
     import ray
 
     start = time.monotonic()
@@ -152,8 +152,8 @@ def run(
     done: Callable[[int], None] | None = None,
     num_cpus: float = 1,
 ) -> Iterator[Any]:
-    """The result of each job, in their order. `work` is a function of this package that returns a result and the number of images that it
-    read; `done` is called with that number as tasks end, in any order.
+    """The result of each job, in their order. `work` is a function of this package that returns a result and the
+    number of images that it read; `done` is called with that number as tasks end, in any order.
 
     Raises:
         wellread.Error: what the first task raised that failed; the others are given up.

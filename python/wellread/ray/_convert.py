@@ -1,24 +1,28 @@
 """``convert``: a set in another format, written by all nodes at once.
 
-    ranges of rows ──tasks──▶ parts, each read back ──in order──▶ one set, moved to its place
-                                └ of an interrupted run: kept where they hold what they should
+ranges of rows ──tasks──▶ parts, each read back ──in order──▶ one set, moved to its place
+                            └ of an interrupted run: kept where they hold what they should
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
+
 from .. import __version__, _check, _native
-from .._types import Path, Size
+from .._types import Path
 from ..dataset import Dataset
+from ..errors import Error
 from . import _cluster, _sets
 from ._whole import Job
 from ._write import JOINED, format_of, options
 
-# Bytes of pixels in a part at most, and parts at least, as far as images are enough: the parts of a set are the same on any cluster, so that
-# another one can go on with them.
+# Bytes of pixels in a part at most, and parts at least, as far as images are enough: the parts of a set are the same
+# on any cluster, so that another one can go on with them.
 PART_BYTES = 256 << 20
 PARTS = 64
 LEAST_ROWS = 16
@@ -36,9 +40,7 @@ def part_task(job: tuple[Any, ...]) -> tuple[tuple[int, bool], int]:
 def rows_of_a_part(dataset: Dataset) -> int:
     """Rows of a part, whatever the cluster."""
     shape, dtype = dataset._native.info(0)
-    size = int(dtype[-2:].lstrip("t")) // 8 if dtype[-1].isdigit() else 1
-    for length in shape:
-        size *= length
+    size = math.prod(shape) * numpy.dtype(dtype).itemsize
     most = max(1, PART_BYTES // max(1, size))
     return min(most, max(LEAST_ROWS, -(-len(dataset) // PARTS)))
 
@@ -58,8 +60,6 @@ def converted(
     rows_per_part: int | None,
 ) -> dict[str, Any]:
     """Writes all of a set; what came of it."""
-    from ..errors import Error
-
     if not len(dataset):
         raise Error(f"{dataset.path}: there is no image to convert", path=dataset.path)
     if not mixed:
@@ -125,7 +125,7 @@ def convert(
     *,
     format: str | None = None,
     compression: str = "default",
-    chunk: Size | Sequence[int] | None = None,
+    chunk: Sequence[int] | None = None,
     shard: Sequence[int] | None = None,
     tune: str = "random",
     variant: str | None = None,
@@ -140,28 +140,30 @@ def convert(
 ) -> dict[str, Any]:
     """Converts a set of images into another format, as ``wellread convert --on ray`` does.
 
-    Of TIFF, OME-Zarr and PNG, whose images have files of their own, the target is that of one machine to the byte. Of tables it is a
-    folder of parts, each of which is the table that one machine writes of those rows; it is opened as one set, with the same images,
-    names and columns in the same order. Of Lance it is one dataset, which the driver makes of the parts in one pass.
+    Of TIFF, OME-Zarr and PNG, whose images have files of their own, the target is that of one machine to the byte.
+    Of tables it is a folder of parts, each of which is the table that one machine writes of those rows; it is opened
+    as one set, with the same images, names and columns in the same order. Of Lance it is one dataset, which the
+    driver makes of the parts in one pass.
 
     Args:
         source: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how.
-        target: where to write, on storage that all nodes share, or in a bucket. Nobody finds any of it before all is there.
+        target: where to write, on storage that all nodes share, or in a bucket. Nobody finds any of it before all is
+            there.
         format: the format; unless given, that of the ending of the target's name.
         compression, chunk, shard, tune, variant, checksums: as of ``wellread convert``.
         overwrite: replaces a set that is there.
-        resume: keeps what is complete when interrupted, and goes on with what an earlier call with the same arguments has left,
-            on whatever cluster. Parts that were left are compared with the source.
+        resume: keeps what is complete when interrupted, and goes on with what an earlier call with the same
+            arguments has left, on whatever cluster. Parts that were left are compared with the source.
         verify: reads back each part and compares it with the source.
         mixed: takes images of several pixel types, or images and masks, into one set.
         memory: bytes of pixels that wait in a task between reading and writing.
         rows_per_part: images of a part; unless given, a 64th of all, and 256 MiB at most.
-        address: the cluster; unless given, the one that this process is connected to, or ``RAY_ADDRESS`` names, or one that is
-            started on this machine.
+        address: the cluster; unless given, the one that this process is connected to, or ``RAY_ADDRESS`` names, or
+            one that is started on this machine.
 
     Returns:
-        What was done: images, parts, bytes, images that an interrupted run had left, and in ``cluster`` seconds and images per
-        second of each node, and the slowest.
+        What was done: images, parts, bytes, images that an interrupted run had left, and in ``cluster`` seconds and
+        images per second of each node, and the slowest.
 
     Raises:
         ImportError: Ray is not installed.

@@ -1,6 +1,6 @@
 """Sets in tasks: opened once in each process, and cut into ranges of rows.
 
-    driver: Dataset ──Recipe (pickled, with the stamp of its file)──▶ task: opened() ──▶ the set, from the last tasks if it is the same
+driver: Dataset ──Recipe (pickled, and the stamp of its file)──▶ task: opened() ──▶ the set, as earlier tasks left it
 """
 
 from __future__ import annotations
@@ -34,17 +34,30 @@ class Recipe:
 
 
 def of(path: Path | Sequence[Path] | Dataset) -> Dataset:
-    """The set at `path`, whose paths mean the same on every node; an open one, such as some rows, as it is but for its paths."""
+    """The set at `path`, whose paths mean the same on every node; an open one, such as some rows, as it is but for
+    its paths."""
     if not isinstance(path, Dataset):
         path = Dataset(path)
-    simple = path._made is None and path._joined is None and path._cut is None and path._options is not None
-    if not simple:
+    if path._made is not None:
+        call, (first, *others) = path._made
+        if isinstance(first, list):
+            return call([of(one) for one in first], *others)
+        return call(of(first), *others)
+    if path._joined is not None:
+        images, *how = path._joined
+        return _dataset._with_columns(of(images), *how)
+    if path._cut is not None:
+        images, table, choices, masks = path._cut
+        table = of(table) if isinstance(table, Dataset) else absolute(table) if isinstance(table, str) else table
+        choices = choices | {"masks": None if choices["masks"] is None else absolute(choices["masks"])}
+        return _dataset._cells_of(of(images), table, choices, None if masks is None else of(masks))
+    if path._options is None:
+        # In memory: the error of pickling it says what to do.
         return path
     paths = [path._paths] if isinstance(path._paths, str) else path._paths
     whole = [absolute(one) for one in paths]
     if whole == paths:
         return path
-    assert path._options is not None
     return _dataset._reopened(whole[0] if isinstance(path._paths, str) else whole, path._options)
 
 

@@ -1,7 +1,7 @@
 """Whole sets: checksums, verification and statistics, each as one machine finds them.
 
-    ranges of rows ──tasks──▶ digests of each row ──in order──▶ checksum, verify
-    rows of groups ──tasks──▶ counts, sums of groups of rows ──in order──▶ stats
+ranges of rows ──tasks──▶ digests of each row ──in order──▶ checksum, verify
+rows of groups ──tasks──▶ counts, sums of groups of rows ──in order──▶ stats
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def checksum(path: Path | Sequence[Path] | Dataset, *, address: str | None = Non
 
     Args:
         path: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how.
-        address: the cluster; unless given, the one that this process is connected to, or ``RAY_ADDRESS`` names, or one
-            that is started on this machine.
+        address: the cluster; unless given, the one that this process is connected to, or ``RAY_ADDRESS`` names, or
+            one that is started on this machine.
 
     Returns:
         For each image, in order: row, name, shape_tczyx, dtype and sha256.
@@ -109,8 +109,8 @@ def verify(
         address: the cluster, as for :func:`checksum`.
 
     Returns:
-        What the command says: ``passed``, ``images``, ``expected``, ``problems``, ``differences``, ``summary`` …, and in
-        ``cluster`` what the nodes did. What cannot be read or differs is a problem and no exception.
+        What the command says: ``passed``, ``images``, ``expected``, ``problems``, ``differences``, ``summary`` …,
+        and in ``cluster`` what the nodes did. What cannot be read or differs is a problem and no exception.
 
     Raises:
         ImportError: Ray is not installed.
@@ -155,7 +155,9 @@ def _listed(path: Any) -> str:
         return json.dumps(found["images"] if isinstance(found, dict) else found)
     except (ValueError, KeyError) as error:
         hint = "give what `wellread checksum --json` prints, or an expected.json of a golden set"
-        raise Error(f"{path}: is no list of expected checksums: {error} (hint: {hint})", path=path, hint=hint) from None
+        raise Error(
+            f"{path}: is no list of expected checksums: {error} (hint: {hint})", path=path, hint=hint
+        ) from None
 
 
 def names_task(job: tuple[_sets.Recipe, list[list[int]]]) -> tuple[list[str], int]:
@@ -174,7 +176,8 @@ def stats_task(job: tuple[_sets.Recipe, list[tuple[list[int], int, str]]]) -> tu
 
 
 def _packed(groups: list[list[int]], most: int, group: int) -> list[list[tuple[int, list[int]]]]:
-    """Rows of groups, cut where rows are read together, in tasks of about so many rows: (number of the group, rows) of each."""
+    """Rows of groups, cut where rows are read together, in tasks of about so many rows: (number of the group, rows)
+    of each."""
     tasks: list[list[tuple[int, list[int]]]] = []
     room = 0
     for number, rows in enumerate(groups):
@@ -228,7 +231,8 @@ def stats(
     out: Path | None = None,
     address: str | None = None,
 ) -> dict[str, Any]:
-    """Each channel's mean, deviation, extremes, percentiles and histogram, to the bit as ``wellread stats`` finds them on one machine.
+    """Each channel's mean, deviation, extremes, percentiles and histogram, to the bit as ``wellread stats`` finds
+    them on one machine.
 
     Args:
         path: the set, as for :func:`checksum`.

@@ -1,16 +1,15 @@
-"""``write``: a :class:`ray.data.Dataset` as a set of images. Every task writes its blocks as parts, and the driver makes one set of these.
+"""``write``: a :class:`ray.data.Dataset` as a set of images: tasks write parts, and the driver makes one set of them.
 
-    driver: Parts(target) ──folder──▶ write task: a part for each block, of a name that no other attempt has
-                                          │ (first row, part) in the task's result
-    driver: parts in the order of rows ◀──┘ ──Parts.commit──▶ the set; parts of attempts that failed go
+driver: Parts(target) ──folder──▶ write task: a part for each block, of a name that no other attempt has
+                                      │ (first row, part) in the task's result
+driver: parts in the order of rows ◀──┘ ──Parts.commit──▶ the set; parts of attempts that failed go
 """
 
 from __future__ import annotations
 
-import functools
 import uuid
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -71,7 +70,9 @@ def format_of(target: str, format: str | None) -> str:
     found = _native.format_of_name(target) if format is None else _check.text("format", format)
     if found is None:
         known = ", ".join(_native.formats())
-        raise ChoiceError(f"{target}: cannot tell the format from the name; pass format= with one of {known}", path=target)
+        raise ChoiceError(
+            f"{target}: cannot tell the format from the name; pass format= with one of {known}", path=target
+        )
     _native.is_table_format(found)
     return found
 
@@ -94,7 +95,7 @@ def given(name: str, image: Any) -> tuple[str, list[int], str, bytes]:
     return str(name), shape_of(array.shape), array.dtype.name, array.tobytes()
 
 
-def _block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] | None:
+def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] | None:
     """Writes a block as a part; what the driver is told of it, None of an empty one."""
     from ray.data.block import BlockAccessor
 
@@ -113,9 +114,11 @@ def _block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any]
         names = [f"image-{row:06}" for row in order]
     else:
         names = [f"image-{task:05}-{number:03}-{i:06}" for i in range(table.num_rows)]
-    native = _native.from_images(
-        [given(name, image) for name, image in zip(names, images, strict=True)], sink.channels
-    )
+    pixels = [given(name, image) for name, image in zip(names, images, strict=True)]
+    for name, shape, _, _ in pixels:
+        if sink.channels and shape[1] != len(sink.channels):
+            raise ValueError(f"channels has {len(sink.channels)} names, and {name} has {shape[1]} channels")
+    native = _native.from_images(pixels, sink.channels)
     beside = [name for name in table.column_names if name not in (sink.image, sink.name, "row")]
     left_out: list[str] = []
     columns = None
@@ -137,50 +140,16 @@ def _block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any]
     }
 
 
-@functools.cache
-def _datasink() -> Any:
-    """The class, whose base is Ray's."""
-    data = _cluster.data()
+def begin(sink: Any, overwrite: bool) -> None:
+    """Claims the target, and notes where parts are written."""
+    parts = _native.Parts(sink.target, sink.format, overwrite, None)
+    sink.ending, sink.folder = parts.ending, parts.part("")
+    _writing[sink.token] = parts
 
-    class WellreadDatasink(data.Datasink):  # type: ignore[misc, name-defined]
-        """A set of images, written in parts."""
 
-        def __init__(self, target: str, format: str, choices: dict[str, Any], **how: Any) -> None:
-            self.target, self.format, self.options = target, format, choices
-            self.image, self.name, self.channels = how["image"], how["name"], how["channels"]
-            self.verify = how["verify"]
-            # Of images in files of their own, OME-Zarr keeps columns beside them, in one file of all.
-            self.keeps_columns = format == "ome-zarr"
-            self.token = uuid.uuid4().hex
-            parts = _native.Parts(target, format, how["overwrite"], None)
-            self.ending = parts.ending
-            self.folder = parts.part("")
-            _writing[self.token] = parts
-
-        def get_name(self) -> str:
-            return "Wellread"
-
-        def place(self, part: str) -> str:
-            """Where a part is written."""
-            return self.folder.rstrip("/") + "/" + part
-
-        def on_write_start(self, *_: Any, **__: Any) -> None:
-            """The folder of parts is there: it is claimed before any task runs, wherever Ray calls this."""
-
-        def write(self, blocks: Iterable[Any], ctx: Any) -> list[dict[str, Any]]:
-            task = int(getattr(ctx, "task_idx", 0))
-            parts = (_block_part(self, block, task, number) for number, block in enumerate(blocks))
-            return [part for part in parts if part is not None]
-
-        def on_write_complete(self, write_result: Any) -> None:
-            returns = getattr(write_result, "write_returns", write_result)
-            written = [part for of_task in returns for part in of_task or []]
-            commit(self, written)
-
-        def on_write_failed(self, error: BaseException) -> None:
-            discard(self)
-
-    return WellreadDatasink
+def is_begun(sink: Any) -> bool:
+    """Whether this process writes it, and has neither finished nor given up."""
+    return sink.token in _writing
 
 
 def commit(sink: Any, written: list[dict[str, Any]]) -> None:
@@ -192,8 +161,8 @@ def commit(sink: Any, written: list[dict[str, Any]]) -> None:
     left_out = sorted({name for part in written for name in part["left_out"]})
     if left_out:
         warnings.warn(
-            f"{sink.target}: of the columns {_check.some(left_out)} cannot stand beside images and are left out: nothing but "
-            "nulls of no type, nested or binary values",
+            f"{sink.target}: of the columns {_check.some(left_out)} cannot stand beside images and are left out: "
+            "nothing but nulls of no type, nested or binary values",
             stacklevel=2,
         )
     source = None
@@ -238,16 +207,16 @@ def write(
     concurrency: int | None = None,
     ray_remote_args: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes a :class:`ray.data.Dataset` as a set of images, by all nodes at once. Nobody finds any of it before all of it is there; a
-    task that Ray runs again writes its part once more, and one of them counts.
+    """Writes a :class:`ray.data.Dataset` as a set of images, by all nodes at once. Nobody finds any of it before all
+    of it is there; a task that Ray runs again writes its part once more, and one of them counts.
 
     Args:
-        dataset: rows with an image each, (Y, X), (C, Y, X) or (T, C, Z, Y, X). With a column ``row``, as :func:`read` gives
-            it, blocks are put in the order of their first rows; else as Ray's tasks are numbered. All other columns of plain
-            values stand beside the images, where the format keeps them.
-        path: the target, on storage that all nodes share, or in a bucket. Of tables (Parquet, Vortex …) it is a folder of
-            them, which is opened as one set; of Lance one dataset, which the driver makes of the parts in one pass; of TIFF,
-            OME-Zarr and PNG a folder of images as one writer makes it.
+        dataset: rows with an image each, (Y, X), (C, Y, X) or (T, C, Z, Y, X). With a column ``row``, as
+            :func:`read` gives it, blocks are put in the order of their first rows; else as Ray's tasks are numbered.
+            All other columns of plain values stand beside the images, where the format keeps them.
+        path: the target, on storage that all nodes share, or in a bucket. Of tables (Parquet, Vortex …) it is a
+            folder of them, which is opened as one set; of Lance one dataset, which the driver makes of the parts in
+            one pass; of TIFF, OME-Zarr and PNG a folder of images as one writer makes it.
         format: the format; unless given, that of the ending of the path.
         image, name: the columns of images and of their names; with ``name=None`` images are called by their rows.
         channels: what channels are called.
@@ -261,24 +230,26 @@ def write(
         wellread.Error: what cannot be written, a target that is there; nothing is left then.
         KeyError: the dataset has no such column.
     """
-    sink_class = _datasink()
+    _cluster.data()
+    from ._datasink import WellreadDatasink
+
     target = _cluster.absolute(_check.path("path", path))
     known = format_of(target, format)
     choices = options(compression, chunk, shard, tune, variant, checksums)
-    sink = sink_class(
+    sink = WellreadDatasink(
         target,
         known,
         choices,
         image=_check.text("image", image),
         name=None if name is None else _check.text("name", name),
         channels=[_check.text("channels", channel) for channel in channels],
-        overwrite=_check.truth("overwrite", overwrite),
         verify=_check.truth("verify", verify),
     )
+    begin(sink, _check.truth("overwrite", overwrite))
     how = {"concurrency": concurrency, "ray_remote_args": dict(ray_remote_args or {}) or None}
     try:
         dataset.write_datasink(sink, **{key: value for key, value in how.items() if value is not None})
-        if sink.token in _writing:
+        if is_begun(sink):
             # Ray tells nobody of a dataset without rows.
             raise Error(f"{target}: there is no image to write", path=target)
     finally:
