@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from ..dataset import Dataset
 from ..errors import Error
-from . import _convert, _sets, _whole, _write
+from . import _cluster, _convert, _sets, _whole, _write
 from ._whole import Job
 
 
@@ -30,9 +30,8 @@ def result_of(request: dict[str, Any], job: Job) -> Any:
     if command == "convert":
         how = request["how"]
         choices = _write.options(**request["write"])
-        return _convert.converted(
-            job, dataset, request["target"], request["format"], choices, **how, rows_per_part=None
-        )
+        target = _cluster.absolute(request["target"])
+        return _convert.converted(job, dataset, target, request["format"], choices, **how, rows_per_part=None)
     raise ValueError(f"unknown command {command!r}")
 
 
@@ -63,7 +62,10 @@ def main() -> int:
     # Whatever libraries print to stdout goes to stderr.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    return answer(json.load(sys.stdin), out)
+    try:
+        return answer(json.load(sys.stdin), out)
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

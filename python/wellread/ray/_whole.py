@@ -193,10 +193,7 @@ def _packed(groups: list[list[int]], most: int, group: int) -> list[list[tuple[i
 def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles: Sequence[float]) -> str:
     """The file of statistics."""
     _native.check_one_kind(dataset._native, False)
-    if by:
-        grouped = _native.group_rows(dataset._native, list(by))
-    else:
-        grouped = [([], list(range(len(dataset))))]
+    grouped = _native.group_rows(dataset._native, list(by)) if by else [([], list(range(len(dataset))))]
     if not len(dataset):
         raise Error(f"{dataset.path}: there are no images to compute statistics of", path=dataset.path)
     if job.total is not None:

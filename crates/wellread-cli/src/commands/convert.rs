@@ -4,8 +4,10 @@ mod check;
 mod complete;
 mod features;
 mod layouts;
+mod on_cluster;
 mod target;
 
+use super::on::OnArgs;
 use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
 use super::{OpenArgs, note_leftovers_beside};
@@ -36,6 +38,7 @@ Examples:
   wellread convert tiff-folder plate.parquet
   wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256
   wellread convert 'plates/*.parquet' screen.parquet
+  wellread convert screen-tiff screen.parquet --on ray
   wellread convert images plate.duckdb --join profiles.parquet --on Image_FileName_DAPI,Image_FileName_GFP
   wellread convert images plate.parquet --join profiles.parquet --on FileName --columns Metadata_Well,Metadata_dose")]
 pub struct Args {
@@ -79,6 +82,8 @@ pub struct Args {
     #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
+    on: OnArgs,
+    #[command(flatten)]
     pub trace: TraceArgs,
 }
 
@@ -86,6 +91,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
+    on_cluster::refuse(args)?;
     args.write.say_what_is_ignored(format, ui);
     let source = layouts::of_source(&args.open).open(&args.source)?;
     source.hints().complete(0..source.len())?;
@@ -125,6 +131,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
     let Features { columns, joined, left_out, renamed, notes } =
         features_of(&*source, joining.as_ref(), (format, args.target.as_path()))?;
+    if let Some(on) = &args.on.on {
+        for note in notes {
+            note.tell(ui);
+        }
+        return on_cluster::run(args, on, format, ui);
+    }
     options.features = columns;
     if format.keeps_features {
         options.types = types;
