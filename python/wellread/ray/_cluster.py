@@ -19,6 +19,8 @@ from ..errors import Error
 MISSING = "wellread.ray needs Ray: pip install 'wellread[ray]'"
 # Times that Ray runs a task again whose node or process is gone.
 RETRIES = 8
+# So long tasks may take to end that are given up.
+END_SECONDS = 30.0
 # Tasks in flight for each processor: the next one waits at its node.
 AHEAD = 2
 
@@ -187,6 +189,9 @@ def run(
     finally:
         for reference in waiting:
             ray.cancel(reference, force=True)
+        if waiting:
+            # What they write is removed by who gave up, and they must not put it there again.
+            ray.wait(list(waiting), num_returns=len(waiting), timeout=END_SECONDS)
 
 
 def absolute(path: str) -> str:

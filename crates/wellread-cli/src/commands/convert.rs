@@ -7,7 +7,6 @@ mod layouts;
 mod on_cluster;
 mod target;
 
-use super::on::OnArgs;
 use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
 use super::{OpenArgs, note_leftovers_beside};
@@ -59,8 +58,10 @@ pub struct Args {
     #[arg(long, value_name = "PROFILES", requires = "on")]
     join: Option<PathBuf>,
     /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles
-    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well.
-    #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join")]
+    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well. Without --join: ray, or
+    /// ray:ADDRESS such as ray:10.0.0.1:6379, has the nodes of a Ray cluster convert, all of which must see source and target;
+    /// a table is a folder of parts then. Needs a Python with wellread[ray].
+    #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
     on: Option<String>,
     /// Keep what is complete when interrupted, and go on with what an earlier run of the same command left. For tiff,
     /// ome-zarr, image-folder, lance and duckdb.
@@ -82,8 +83,6 @@ pub struct Args {
     #[command(flatten)]
     open: OpenArgs,
     #[command(flatten)]
-    on: OnArgs,
-    #[command(flatten)]
     pub trace: TraceArgs,
 }
 
@@ -91,7 +90,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
-    on_cluster::refuse(args)?;
+    let on = on_cluster::of(args)?;
     args.write.say_what_is_ignored(format, ui);
     let source = layouts::of_source(&args.open).open(&args.source)?;
     source.hints().complete(0..source.len())?;
@@ -131,7 +130,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
     let Features { columns, joined, left_out, renamed, notes } =
         features_of(&*source, joining.as_ref(), (format, args.target.as_path()))?;
-    if let Some(on) = &args.on.on {
+    if let Some(on) = &on {
         for note in notes {
             note.tell(ui);
         }

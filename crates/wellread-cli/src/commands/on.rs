@@ -41,7 +41,11 @@ pub struct On {
     address: Option<String>,
 }
 
-fn parse_on(text: &str) -> Result<On, String> {
+/// A cluster by its name.
+///
+/// # Errors
+/// What is none, in words.
+pub fn parse_on(text: &str) -> Result<On, String> {
     let address = match text.strip_prefix("ray") {
         Some("") => None,
         // An address of Ray's own client.

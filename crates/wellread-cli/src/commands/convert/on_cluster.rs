@@ -8,14 +8,11 @@ use wellread_measure::path_text::text;
 use wellread_store::Format;
 use wellread_store::words::counted;
 
-/// Refuses what the nodes cannot do.
-pub(super) fn refuse(args: &Args) -> Outcome {
-    if args.on.on.is_some() && args.join.is_some() {
-        return Err(Failure::Usage(
-            "--on ray and --join exclude each other: join the profiles to the table that was written, on one machine".to_owned(),
-        ));
-    }
-    Ok(())
+/// The cluster that `--on` names where no profiles are joined, whose columns it names else.
+pub(super) fn of(args: &Args) -> Outcome<Option<On>> {
+    let named = args.on.as_deref().filter(|_| args.join.is_none());
+    let on = named.map(on::parse_on).transpose();
+    on.map_err(|why| Failure::Usage(format!("--on: {why}; columns are those of a table that --join names")))
 }
 
 /// Has the nodes of a cluster convert all images.
