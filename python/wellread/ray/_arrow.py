@@ -13,10 +13,7 @@ TENSORS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "fl
 
 def tensors(pixels: numpy.ndarray[Any, Any]) -> Any:
     """Images (N, …) as a column of tensors."""
-    try:
-        from ray.data.extensions import ArrowTensorArray
-    except ImportError:
-        from ray.air.util.tensor_extensions.arrow import ArrowTensorArray
+    from ray.data.extensions import ArrowTensorArray
 
     return ArrowTensorArray.from_numpy(pixels)
 

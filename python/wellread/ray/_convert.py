@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy
 from .. import __version__, _check, _native
 from .._types import Path
 from ..dataset import Dataset
-from ..errors import Error
+from ..errors import ChoiceError, Error
 from . import _cluster, _sets
 from ._whole import Job
 from ._write import JOINED, format_of, options
@@ -111,6 +112,20 @@ def converted(
     }
 
 
+def apart(source: str, target: str) -> None:
+    """Refuses to write into the source, or over a folder that holds it.
+
+    Raises:
+        wellread.ChoiceError: one lies in the other.
+    """
+    pair = [path if "://" in path else os.path.realpath(path) for path in (source, target)]
+    one, other = (path.rstrip("/") + "/" for path in pair)
+    if one.startswith(other) or other.startswith(one):
+        raise ChoiceError(
+            f"{target}: lies in the source, or the source in it; choose a target elsewhere", path=target
+        )
+
+
 def _discard(parts: _native.Parts) -> None:
     try:
         parts.discard()
@@ -172,9 +187,12 @@ def convert(
     place = _cluster.absolute(_check.path("target", target))
     known = format_of(place, format)
     choices = options(compression, chunk, shard, tune, variant, checksums)
+    dataset = _sets.of(source)
+    for path in [dataset.path] if dataset._options is None or isinstance(dataset._paths, str) else dataset._paths:
+        apart(path, place)
     return converted(
         Job(address),
-        _sets.of(source),
+        dataset,
         place,
         known,
         choices,

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from ray.data import Datasink
+from ray.data.datasource import Datasink
 
 from . import _write
 
@@ -30,6 +30,7 @@ class WellreadDatasink(Datasink):
         channels: list[str],
         verify: bool,
     ) -> None:
+        super().__init__()
         self.target, self.format, self.options = target, format, choices
         self.image, self.name, self.channels, self.verify = image, name, channels, verify
         # Of formats of files of images, OME-Zarr keeps columns beside them, in one file of all.

@@ -6,9 +6,8 @@ import functools
 import inspect
 from typing import Any
 
-from ray.data import Datasource
 from ray.data.block import BlockMetadata
-from ray.data.datasource import ReadTask
+from ray.data.datasource import Datasource, ReadTask
 
 from . import _read, _sets
 
@@ -17,6 +16,7 @@ class WellreadDatasource(Datasource):
     """A set of images, whose blocks loaders make."""
 
     def __init__(self, plan: _read.Plan, path: str, images: int, group: int, row_bytes: int, schema: Any) -> None:
+        super().__init__()
         self._plan, self._path, self._images, self._group = plan, path, images, group
         self._row_bytes, self._schema = row_bytes, schema
 

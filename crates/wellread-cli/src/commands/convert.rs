@@ -90,7 +90,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
-    let on = on_cluster::of(args)?;
+    let on = on_cluster::of(args.on.as_deref(), args.join.is_some())?;
     args.write.say_what_is_ignored(format, ui);
     let source = layouts::of_source(&args.open).open(&args.source)?;
     source.hints().complete(0..source.len())?;
@@ -134,7 +134,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         for note in notes {
             note.tell(ui);
         }
-        return on_cluster::run(args, on, format, ui);
+        let how = serde_json::json!({
+            "overwrite": args.write.overwrite, "resume": args.resume, "verify": !args.no_verify, "mixed": args.mixed,
+            "memory": args.memory,
+        });
+        let (open, target) = (layouts::of_source(&args.open), (args.target.as_path(), format));
+        return on_cluster::run(on, (&open, &args.source), target, [args.write.document(), how], ui);
     }
     options.features = columns;
     if format.keeps_features {
