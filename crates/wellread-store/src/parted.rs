@@ -30,7 +30,7 @@ const JOINED: &str = "joined";
 /// What a set is made of that no later run goes on with.
 const NOT_RESUMED: &str = "parts of a run that is not gone on with";
 
-/// A set being written in parts. Dropped, it stays as it is, for a later run to go on with or to remove.
+/// A set being written in parts. Dropped, it stays as it is where a later run goes on with it; else it goes.
 pub struct PartedSet {
     staged: Staged,
     format: &'static Format,
@@ -71,7 +71,8 @@ impl PartedSet {
             // What was left goes.
             drop(Staged::new(target, overwrite)?);
         }
-        let staged = Staged::resumable(target, overwrite, resume.unwrap_or(NOT_RESUMED))?;
+        let mut staged = Staged::resumable(target, overwrite, resume.unwrap_or(NOT_RESUMED))?;
+        staged.remove = resume.is_none();
         let set = Self { staged, format, name, is_resumed: resume.is_some() };
         let folder = set.staged.path().join(PARTS);
         place::create_folder(&folder)
