@@ -69,10 +69,10 @@ impl PartList {
             return Err(unusable(&"it names no part"));
         }
         let is_name = |name: &str| !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\']);
-        match list.parts.iter().find(|one| !is_name(&one.part)) {
-            Some(one) => Err(unusable(&format_args!("{:?} is no name of a part", one.part))),
-            None => Ok(Some(list)),
+        if let Some(one) = list.parts.iter().find(|one| !is_name(&one.part)) {
+            return Err(unusable(&format_args!("{:?} is no name of a part", one.part)));
         }
+        Ok(Some(list))
     }
 
     /// Writes it into `folder`; errors speak of `target`.

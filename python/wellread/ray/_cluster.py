@@ -7,6 +7,7 @@ jobs ──submit, a few more than processors──▶ Ray ──▶ task: opens
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import socket
 import time
@@ -67,6 +68,14 @@ def connected(address: str | None) -> Any:
 def processors(ray: Any) -> int:
     """Processors of the whole cluster."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def named(call: Any, remote: dict[str, Any]) -> dict[str, Any]:
+    """What each task needs, as a function of Ray Data takes it: by name where it knows the name, else in one dictionary."""
+    known = inspect.signature(call).parameters
+    found = {name: value for name, value in remote.items() if name in known}
+    others = {name: value for name, value in remote.items() if name not in known}
+    return found | ({"ray_remote_args": others} if others else {})
 
 
 @dataclass

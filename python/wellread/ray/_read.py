@@ -159,5 +159,5 @@ def read(
     group = _native.row_group(dataset._native)
     source = WellreadDatasource(plan, dataset.path, len(dataset), group, image_bytes + BESIDE_BYTES, schema)
     given: dict[str, Any] = {"override_num_blocks": override_num_blocks, "concurrency": concurrency}
-    given["ray_remote_args"] = remote or None
+    given |= _cluster.named(data.read_datasource, remote)
     return data.read_datasource(source, **{name: value for name, value in given.items() if value is not None})
