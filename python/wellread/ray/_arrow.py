@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy
 
-# Types of pixels that Arrow has, and NumPy.
-TENSORS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "float32", "float64")
-
 
 def tensors(pixels: numpy.ndarray[Any, Any]) -> Any:
     """Images (N, …) as a column of tensors."""
