@@ -71,7 +71,7 @@ def processors(ray: Any) -> int:
 
 
 def named(call: Any, remote: dict[str, Any]) -> dict[str, Any]:
-    """What each task needs, as a function of Ray Data takes it: by name where it knows the name, else in a dictionary."""
+    """What each task needs, as a function of Ray Data takes it: by the names that it knows, else in a dictionary."""
     known = inspect.signature(call).parameters
     found = {name: value for name, value in remote.items() if name in known}
     others = {name: value for name, value in remote.items() if name not in known}
