@@ -86,6 +86,8 @@ class Parts:
         """What names of parts end with."""
     def commit(self, parts: list[str], options: dict[str, Any], joined: bool, source: Dataset | None) -> int:
         """Makes a set of these parts, in this order, at its place. The number of images."""
+    def keep(self) -> None:
+        """Leaves what was written to a later run that goes on with it; where none does, it goes."""
     def discard(self) -> None:
         """Removes all that was written."""
 

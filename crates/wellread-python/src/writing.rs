@@ -221,6 +221,11 @@ impl Parts {
         })
     }
 
+    /// Leaves what was written to a later run that goes on with it; where none does, it goes.
+    fn keep(&self) -> PyResult<()> {
+        self.take().map(drop)
+    }
+
     /// Removes all that was written.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         let set = self.take()?;

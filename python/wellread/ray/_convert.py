@@ -94,8 +94,7 @@ def converted(
             resumed += end - start if was_there else 0
         images = parts.commit(names, choices, format in JOINED, dataset._native)
     except BaseException:
-        if not resume:
-            _discard(parts)
+        _give_up(parts, resume)
         raise
     return {
         "source": dataset.path,
@@ -126,11 +125,15 @@ def apart(source: str, target: str) -> None:
         )
 
 
-def _discard(parts: _native.Parts) -> None:
+def _give_up(parts: _native.Parts, resume: bool) -> None:
+    """Leaves what was written to a later call, or removes it: whoever keeps the traceback must not keep the lock."""
     try:
-        parts.discard()
+        if resume:
+            parts.keep()
+        else:
+            parts.discard()
     except ValueError:
-        # What failed was the last step, which had removed it.
+        # What failed was the last step, which had done so.
         return
 
 
