@@ -60,12 +60,13 @@ if TYPE_CHECKING:
     # What a type checker finds; it would take any name for one that the function below knows.
     from . import jax as jax
     from . import lightning as lightning
+    from . import ray as ray
     from . import torch as torch
 else:
 
     def __getattr__(name: str):
-        # `wellread.torch` without importing it first; torch, JAX and Lightning only when they are asked for.
-        if name in ("torch", "jax", "lightning"):
+        # `wellread.torch` without importing it first; torch, JAX, Lightning and Ray only when they are asked for.
+        if name in ("torch", "jax", "lightning", "ray"):
             import importlib
 
             return importlib.import_module(f"{__name__}.{name}")

@@ -12,6 +12,85 @@ def formats() -> list[str]:
 def parse_bytes(text: str) -> int:
     """Bytes of an amount of memory, such as "512MiB"."""
 
+def row_group(dataset: Dataset) -> int:
+    """Rows that are read together; ranges of rows begin at a multiple of it."""
+
+def checksums(dataset: Dataset, start: int, end: int, jobs: int) -> str:
+    """What came of the rows from one up to another, as JSON: a list with a digest or an error for each."""
+
+def check_read(sums: str) -> None:
+    """Raises the error of the first row, in a text of `checksums`, that could not be read."""
+
+def verify_sums(
+    dataset: Dataset, sums: str, expected: str | None, other: Dataset | None, any_order: bool, any_names: bool
+) -> str:
+    """What ``wellread verify --json`` says of a set whose rows were read before."""
+
+def types_of(dataset: Dataset) -> list[str]:
+    """Names of the pixel types of a set, each once."""
+
+def check_one_kind(dataset: Dataset, types: bool) -> None:
+    """Raises an error where masks are among the images; with `types`, also where images are of several types."""
+
+def group_rows(dataset: Dataset, by: list[str]) -> list[tuple[list[str | None], list[int]]]:
+    """Values of the columns and rows of each group of a set."""
+
+def row_names(dataset: Dataset, rows: list[int]) -> str:
+    """What the channels of these rows are called, as JSON."""
+
+def channel_order(first: int, names: list[str]) -> str:
+    """The order of channels of rows, as JSON, from texts of `row_names`; `first` is the first of the rows."""
+
+def partial_stats(dataset: Dataset, rows: list[int], first: int, order: str, jobs: int) -> str:
+    """What was counted of these rows, as JSON."""
+
+def finish_stats(
+    by: list[str] | None, groups: list[tuple[list[str | None], str, StatsSum]], percents: list[float]
+) -> str:
+    """The file of statistics, as JSON: of each group that the columns `by` tell, or of the one group."""
+
+def from_images(images: list[tuple[str, list[int], str, bytes]], channels: list[str]) -> Dataset:
+    """Images in memory as a set: name, shape (T, C, Z, Y, X), type and pixels of each, and their channels' names."""
+
+def format_of_name(name: str) -> str | None:
+    """The format that a target's name tells of by its ending."""
+
+def is_table_format(format: str) -> bool:
+    """Whether a format is one of tables, which hold images and columns in a file."""
+
+def write_part(dataset: Dataset, path: str, format: str, options: dict[str, Any], memory: int, check: bool) -> int:
+    """Writes all images of a set as the part at `path`; with `check` it is read back. The bytes of their pixels."""
+
+def part_holds(dataset: Dataset, path: str, format: str, jobs: int) -> bool:
+    """Whether the part at `path` holds the images of a set, pixels and all."""
+
+@final
+class StatsSum:
+    """Statistics that are being put together."""
+
+    def __new__(cls) -> StatsSum: ...
+    def add(self, text: str) -> None:
+        """Adds a text of `partial_stats`, of the rows that follow."""
+
+@final
+class Parts:
+    """A set that is being written in parts."""
+
+    def __new__(cls, target: str, format: str, overwrite: bool, resume: str | None) -> Parts: ...
+    def part(self, name: str) -> str:
+        """Where a part of this name is written."""
+    def part_name(self, number: int) -> str:
+        """The name of a part by its number."""
+    @property
+    def ending(self) -> str:
+        """What names of parts end with."""
+    def commit(self, parts: list[str], options: dict[str, Any], joined: bool, source: Dataset | None) -> int:
+        """Makes a set of these parts, in this order, at its place. The number of images."""
+    def keep(self) -> None:
+        """Leaves what was written to a later run that goes on with it; where none does, it goes."""
+    def discard(self) -> None:
+        """Removes all that was written."""
+
 def trace_start(path: str, about: str) -> None:
     """Begins to record what threads do, for `trace_finish` to write to `path`."""
 

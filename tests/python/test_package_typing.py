@@ -208,7 +208,7 @@ def test_mypy_finds_mistakes_and_nothing_else(tmp_path):
             mypy_path = {Path(wr.__file__).parents[1]}
             [mypy-wellread._bench.*,wellread._tasks.*,wellread.bench]
             follow_imports = skip
-            [mypy-torch.*,jax.*,lightning.*,pytorch_lightning.*,ml_dtypes.*]
+            [mypy-torch.*,jax.*,lightning.*,pytorch_lightning.*,ml_dtypes.*,ray.*,pyarrow.*]
             follow_imports = skip
             ignore_missing_imports = True
             """

@@ -1,7 +1,7 @@
 //! One file per subcommand: its arguments, a `run`.
 //!
 //! What several of them need stands below them: here [`OpenArgs`], places and small parsers; the command as a line of words
-//! in `command_line`; this program as a command sees it in `program`; files told from others in `identity`; flags in `trace`, `cells`, `synthetic`, `plate` and `convert`.
+//! in `command_line`; this program as a command sees it in `program`; files told from others in `identity`; flags in `trace`, `cells`, `on`, `synthetic`, `plate` and `convert`.
 
 pub mod advise;
 pub mod bench;
@@ -18,6 +18,7 @@ mod identity;
 pub mod infer;
 pub mod info;
 pub mod link;
+pub mod on;
 pub mod plate;
 pub mod processes;
 pub mod program;

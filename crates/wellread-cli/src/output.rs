@@ -104,6 +104,13 @@ impl Ui {
         }
     }
 
+    /// Prints a JSON document that is text already when `--json` was given.
+    pub fn document_text(self, text: &str) {
+        if self.json && !self.nested {
+            print_line(text);
+        }
+    }
+
     /// Prints the JSON document when `--json` was given.
     pub fn document(self, value: &impl serde::Serialize) -> Outcome {
         if self.json && !self.nested {

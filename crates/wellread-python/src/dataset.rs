@@ -24,7 +24,7 @@ pub(crate) struct Dataset {
 }
 
 impl Dataset {
-    fn new(home: wellread::Dataset) -> Self {
+    pub(crate) fn new(home: wellread::Dataset) -> Self {
         Self { opened: Opened::new(home) }
     }
 

@@ -28,6 +28,8 @@ mod pixels;
 mod reading;
 mod stream;
 mod trace;
+mod whole_set;
+mod writing;
 
 use pyo3::prelude::*;
 
@@ -47,6 +49,24 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<trace::Step>()?;
     module.add_function(wrap_pyfunction!(formats::formats, module)?)?;
     module.add_function(wrap_pyfunction!(formats::parse_bytes, module)?)?;
+    module.add_class::<whole_set::StatsSum>()?;
+    module.add_class::<writing::Parts>()?;
+    module.add_function(wrap_pyfunction!(whole_set::row_group, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::checksums, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::check_read, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::verify_sums, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::types_of, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::check_one_kind, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::group_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::row_names, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::channel_order, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::partial_stats, module)?)?;
+    module.add_function(wrap_pyfunction!(whole_set::finish_stats, module)?)?;
+    module.add_function(wrap_pyfunction!(writing::from_images, module)?)?;
+    module.add_function(wrap_pyfunction!(writing::format_of_name, module)?)?;
+    module.add_function(wrap_pyfunction!(writing::is_table_format, module)?)?;
+    module.add_function(wrap_pyfunction!(writing::write_part, module)?)?;
+    module.add_function(wrap_pyfunction!(writing::part_holds, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_start, module)?)?;
     module.add_function(wrap_pyfunction!(trace::trace_finish, module)?)?;
     Ok(())

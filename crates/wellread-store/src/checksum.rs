@@ -41,6 +41,56 @@ impl ImageChecksum {
     }
 }
 
+/// What came of a row, as text: how tasks on other machines hand it back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum SentRow {
+    /// It was read.
+    Read(ImageChecksum),
+    /// It could not be.
+    Failed {
+        /// The file.
+        path: String,
+        /// The row that the error names.
+        row: Option<usize>,
+        /// Why.
+        cause: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+impl From<Result<ImageChecksum>> for SentRow {
+    fn from(result: Result<ImageChecksum>) -> Self {
+        match result {
+            Ok(sum) => Self::Read(sum),
+            Err(error) => Self::Failed {
+                path: error.path().to_string_lossy().into_owned(),
+                row: error.row_index(),
+                cause: error.cause().to_owned(),
+                hint: error.hint_text().map(str::to_owned),
+            },
+        }
+    }
+}
+
+impl SentRow {
+    /// What came of the row.
+    ///
+    /// # Errors
+    /// That of the row, where it could not be read.
+    pub fn received(self) -> Result<ImageChecksum> {
+        match self {
+            Self::Read(sum) => Ok(sum),
+            Self::Failed { path, row, cause, hint } => {
+                let error = Error::new(path, cause);
+                let error = row.into_iter().fold(error, Error::row);
+                Err(hint.into_iter().fold(error, |error, hint| error.hint(hint)))
+            }
+        }
+    }
+}
+
 /// SHA-256 of bytes as lower-case hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
@@ -75,18 +125,30 @@ fn of(store: &dyn Store, row: usize, info: RowInfo, pixels: &[u8]) -> Result<Ima
 ///
 /// Failing rows stay in the list as errors, so that a caller can name every corrupt row.
 pub fn all(store: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Result<ImageChecksum>> {
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::with_capacity(store.len()));
+    of_rows(store, (0, store.len()), jobs, done)
+}
+
+/// As [`all`], of the rows from the first of two up to, and without, the second: those of all ranges one after the other are those of the set.
+pub fn of_rows(
+    store: &dyn Store,
+    (first_row, end_row): (usize, usize),
+    jobs: usize,
+    done: &(dyn Fn() + Sync),
+) -> Vec<Result<ImageChecksum>> {
+    let end_row = end_row.min(store.len());
+    let count = end_row.saturating_sub(first_row);
+    let next = AtomicUsize::new(first_row);
+    let results = Mutex::new(Vec::with_capacity(count));
     // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
     let group = store.hints().rows_per_read.max(16);
-    crate::threads::share(jobs.clamp(1, store.len().max(1)), || {
+    crate::threads::share(jobs.clamp(1, count.max(1)), || {
         let (mut scratch, mut pixels) = (Scratch::default(), Vec::new());
         loop {
             let start = next.fetch_add(group, Ordering::Relaxed);
-            if start >= store.len() {
+            if start >= end_row {
                 return;
             }
-            let end = (start + group).min(store.len());
+            let end = (start + group).min(end_row);
             let mut first = start;
             if store.hints().rows_per_read > 1 {
                 // Ends at the first row that fails; from there on each is read by itself.
@@ -128,5 +190,29 @@ pub fn read_expected(path: &Path) -> Result<Vec<ImageChecksum>> {
         Ok(Layout::List(images) | Layout::Object { images }) => Ok(images),
         Err(e) => Err(Error::new(path, format_args!("is no list of expected checksums: {e}"))
             .hint("give what `wellread checksum --json` prints, or an expected.json of a golden set")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_sent_arrive_as_they_were() {
+        let sum = ImageChecksum {
+            row: 3,
+            name: "a".into(),
+            shape_tczyx: [1, 1, 1, 2, 2],
+            dtype: "uint8".into(),
+            sha256: "00".into(),
+        };
+        let failed = Error::new("set/a.tif", "the strip is damaged").row(3).hint("copy it again");
+        let said = failed.to_string();
+        let sent: Vec<SentRow> = [Ok(sum.clone()), Err(failed)].map(SentRow::from).into();
+        let text = serde_json::to_string(&sent).unwrap();
+        let read: Vec<SentRow> = serde_json::from_str(&text).unwrap();
+        let [first, second] = <[SentRow; 2]>::try_from(read).unwrap().map(SentRow::received);
+        assert_eq!(first.unwrap(), sum);
+        assert_eq!(second.unwrap_err().to_string(), said);
     }
 }

@@ -16,7 +16,7 @@
 //! Imports go one way, from above to below:
 //!
 //! ```text
-//!  cells · with_columns · convert · verify · ahead …  whole sets, through the trait alone
+//!  cells · with_columns · convert · parted · verify …  whole sets, through the trait alone
 //!  concat                                          several sets as one: globs, folders of tables, hive partitions
 //!  registry                                        the list of formats; opening and creating by name and content
 //!  sites                                           images of several files each
@@ -48,6 +48,7 @@
 //! | [`place`] | where bytes lie: files opened without waiting and read by position, folders listed, wherever they are |
 //! | [`mapping`] | files mapped into memory, read without a signal when they are shortened |
 //! | `finished`, [`staged`], [`journal`] | output written beside its place and renamed when complete; what of it is complete |
+//! | [`parted`], `part_list` | a set that several processes write in parts, and the list of them |
 //! | [`spool`] | copies of files of other places, for libraries that open files themselves |
 //! | [`parquet`] | OME-Arrow columns in Parquet |
 //! | [`table`] | OME-Arrow columns in the tables of any engine |
@@ -118,6 +119,8 @@ pub mod ome_zarr;
 mod open_files;
 mod outer_rows;
 pub mod parquet;
+mod part_list;
+pub mod parted;
 pub mod place;
 pub mod planes;
 mod prefetch;

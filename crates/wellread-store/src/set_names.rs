@@ -161,6 +161,15 @@ impl SetNames {
     }
 }
 
+/// Moves an image that is written into the set that is being written to `target`.
+///
+/// # Errors
+/// It cannot be moved.
+pub(crate) fn moved(from: &Path, to: &Path, target: &Path) -> Result<()> {
+    let what = format!("cannot move {} into the set", from.display());
+    place::rename(from, to).map_err(|e| Error::io(target, &what, &e))
+}
+
 /// A path below the set's folder, with `/` between its parts.
 fn below(folder: &str, stem: &str, ending: &str) -> String {
     if folder.is_empty() { format!("{stem}{ending}") } else { format!("{folder}/{stem}{ending}") }

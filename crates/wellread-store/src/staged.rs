@@ -56,7 +56,7 @@ pub struct Staged {
     /// Whether what is at the target then is replaced.
     overwrite: bool,
     /// Whether what was written goes when this is dropped.
-    remove: bool,
+    pub(crate) remove: bool,
     /// Whether what was written stays when it is interrupted.
     resumable: bool,
     journal: Option<Journal>,

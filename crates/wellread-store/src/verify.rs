@@ -176,13 +176,23 @@ pub fn verify(
     jobs: usize,
     done: &(dyn Fn() + Sync),
 ) -> Verification {
+    verify_sums(store, checksum::all(store, jobs, done), expected)
+}
+
+/// As [`verify`], of a set whose rows were read before: with what [`checksum::all`] found, or [`checksum::of_rows`] of one range after
+/// the other.
+pub fn verify_sums(
+    store: &dyn Store,
+    sums: Vec<Result<ImageChecksum>>,
+    expected: Option<Expected<'_>>,
+) -> Verification {
     let mut outcome = Verification {
         images: store.len(),
         expected: expected.map(|expected| expected.images.len()),
         ..Verification::default()
     };
     let mut found = Vec::with_capacity(store.len());
-    for (row, result) in checksum::all(store, jobs, done).into_iter().enumerate() {
+    for (row, result) in sums.into_iter().enumerate() {
         match result {
             Ok(sum) => {
                 outcome.bytes_of_pixels += sum.bytes();

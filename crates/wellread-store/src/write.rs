@@ -7,6 +7,7 @@
 use crate::finished::Finished;
 use crate::{Error, Result};
 use arrow_array::RecordBatch;
+use std::path::Path;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 
 /// One image to be written.
@@ -40,6 +41,16 @@ pub trait StoreWriter: Send {
     /// A writer that cannot resume.
     fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
         Err(Error::new(&metadata.name, "this format cannot go on with an interrupted run"))
+    }
+
+    /// Takes the next image as another writer with the same options has written it: the file or folder at `from`, which is moved. For
+    /// formats with a file or folder for each image.
+    ///
+    /// # Errors
+    /// A format, or a target, that has several images in a file; what cannot be moved.
+    fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
+        let _ = metadata;
+        Err(Error::new(from, "this format has no file or folder of its own for each image"))
     }
 
     /// Completes the output where it was written, which is not yet its place.

@@ -1,5 +1,6 @@
 //! `wellread checksum PATH`
 
+use super::on::OnArgs;
 use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Outcome, Ui};
 use std::path::PathBuf;
@@ -9,8 +10,9 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Prints row, name, shape, pixel type and SHA-256 of the C-order little-endian pixel bytes per image.
 
-Example:
-  wellread checksum plate.parquet --json > expected.json")]
+Examples:
+  wellread checksum plate.parquet --json > expected.json
+  wellread checksum screen.parquet --json --on ray > expected.json")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
@@ -19,13 +21,20 @@ pub struct Args {
     /// Threads.
     #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
     jobs: usize,
+    #[command(flatten)]
+    on: OnArgs,
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
-    let bar = ui.progress(store.len() as u64, "reading");
-    let sums = wellread_store::checksum::all(&*store, args.jobs, &|| bar.inc(1));
-    bar.finish_and_clear();
+    let sums = if let Some(on) = &args.on.on {
+        on.sums((&args.open, &args.path), "reading", ui)?
+    } else {
+        let bar = ui.progress(store.len() as u64, "reading");
+        let sums = wellread_store::checksum::all(&*store, args.jobs, &|| bar.inc(1));
+        bar.finish_and_clear();
+        sums
+    };
     let sums = sums.into_iter().collect::<Result<Vec<_>, _>>()?;
     if ui.json {
         return ui.document(&sums);

@@ -4,6 +4,7 @@ mod check;
 mod complete;
 mod features;
 mod layouts;
+mod on_cluster;
 mod target;
 
 use super::trace::TraceArgs;
@@ -34,6 +35,7 @@ Examples:
   wellread convert tiff-folder plate.parquet
   wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256
   wellread convert 'plates/*.parquet' screen.parquet
+  wellread convert screen-tiff screen.parquet --on ray
   wellread convert images plate.duckdb --join profiles.parquet --on Image_FileName_DAPI,Image_FileName_GFP
   wellread convert images plate.parquet --join profiles.parquet --on FileName --columns Metadata_Well,Metadata_dose")]
 pub struct Args {
@@ -54,8 +56,10 @@ pub struct Args {
     #[arg(long, value_name = "PROFILES", requires = "on")]
     join: Option<PathBuf>,
     /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles
-    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well.
-    #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join")]
+    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well. Without --join: ray, or
+    /// ray:ADDRESS such as ray:10.0.0.1:6379, has the nodes of a Ray cluster convert, all of which must see source and target;
+    /// a table is a folder of parts then. Needs a Python with wellread[ray].
+    #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
     on: Option<String>,
     /// Keep what is complete when interrupted, and go on with what an earlier run of the same command left. For tiff,
     /// ome-zarr, image-folder, lance and duckdb.
@@ -84,6 +88,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
+    let on = on_cluster::of(args.on.as_deref(), args.join.is_some())?;
     args.write.say_what_is_ignored(format, ui);
     let source = layouts::of_source(&args.open).open(&args.source)?;
     source.hints().complete(0..source.len())?;
@@ -123,6 +128,17 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
     let Features { columns, joined, left_out, renamed, notes } =
         features_of(&*source, joining.as_ref(), (format, args.target.as_path()))?;
+    if let Some(on) = &on {
+        for note in notes {
+            note.tell(ui);
+        }
+        let how = serde_json::json!({
+            "overwrite": args.write.overwrite, "resume": args.resume, "verify": !args.no_verify, "mixed": args.mixed,
+            "memory": args.memory,
+        });
+        let (open, target) = (layouts::of_source(&args.open), (args.target.as_path(), format));
+        return on_cluster::run(on, (&open, &args.source), target, [args.write.document(), how], ui);
+    }
     options.features = columns;
     if format.keeps_features {
         options.types = types;

@@ -1,5 +1,6 @@
 //! `wellread stats PATH`
 
+use super::on::{self, Found, On, OnArgs};
 use super::trace::TraceArgs;
 use super::{OpenArgs, default_jobs, listed, outside_of, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
@@ -18,6 +19,7 @@ their value. NaN and infinite values are counted apart and are part of nothing e
 Examples:
   wellread stats plate.parquet --out stats.json
   wellread stats 'plates/*.parquet' --by Metadata_Plate --out plate-stats.json
+  wellread stats screen.parquet --out stats.json --on ray
 
 A loader normalises by the file: Normalize::from_stats(\"stats.json\") in Rust, normalize=\"stats.json\" in Python; with --by each
 image by the numbers of its group. Or it scales by its percentiles: Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
@@ -38,6 +40,8 @@ pub struct Args {
     /// Threads.
     #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
     jobs: usize,
+    #[command(flatten)]
+    on: OnArgs,
     #[command(flatten)]
     pub trace: TraceArgs,
 }
@@ -68,6 +72,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         outside_of(&args.path, "--out", out)?;
         check_out(out)?;
     }
+    if let Some(on) = &args.on.on {
+        return run_on(args, on, ui);
+    }
     let bar = ui.progress(store.len() as u64, "reading");
     let done = || bar.inc(1);
     if args.by.is_empty() {
@@ -87,15 +94,47 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         if ui.json {
             return ui.document(&groups);
         }
-        for Group { key, stats } in &groups.groups {
-            ui.say(format!("{}: {}", args.by.join(", "), key_in_words(&key_of(key))));
-            say(stats, ui);
-        }
+        say_groups(&groups, ui);
     }
     if let Some(out) = &args.out {
         ui.say(format!("written to {}", out.display()));
     }
     Ok(())
+}
+
+/// Has the nodes of a cluster compute them. What they come to is text, which is written and printed as it is.
+fn run_on(args: &Args, on: &On, ui: Ui) -> Outcome {
+    let mut more = serde_json::Map::new();
+    let by = if args.by.is_empty() { None } else { Some(args.by.clone()) };
+    more.insert("by".to_owned(), by.into());
+    more.insert("percentiles".to_owned(), args.percentiles.clone().into());
+    let Found { result, cluster } = on.ask("stats", (&args.open, &args.path), more, "reading", ui)?;
+    let text = result.as_str().unwrap_or_default();
+    let damaged = |e: serde_json::Error| Failure::Failed(format!("--on ray: the answer is damaged: {e}"));
+    if let Some(out) = &args.out {
+        wellread_store::staged::write(out, format!("{text}\n"))?;
+    }
+    ui.document_text(text);
+    if !ui.json {
+        if args.by.is_empty() {
+            say(&serde_json::from_str::<Stats>(text).map_err(damaged)?, ui);
+        } else {
+            say_groups(&serde_json::from_str::<GroupStats>(text).map_err(damaged)?, ui);
+        }
+        if let Some(out) = &args.out {
+            ui.say(format!("written to {}", out.display()));
+        }
+    }
+    on::say(&cluster, ui);
+    Ok(())
+}
+
+/// Statistics of each group, for people.
+fn say_groups(groups: &GroupStats, ui: Ui) {
+    for Group { key, stats } in &groups.groups {
+        ui.say(format!("{}: {}", groups.by.join(", "), key_in_words(&key_of(key))));
+        say(stats, ui);
+    }
 }
 
 /// Writes statistics where that is asked for.

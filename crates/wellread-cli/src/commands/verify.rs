@@ -2,14 +2,15 @@
 
 mod sets;
 
+use super::on::OnArgs;
 use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use wellread_measure::path_text::text;
 use wellread_measure::to_stderr;
-use wellread_store::checksum::ImageChecksum;
-use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify};
+use wellread_store::checksum::{ImageChecksum, all};
+use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify_sums};
 use wellread_store::words::counted;
 
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
@@ -28,7 +29,8 @@ Examples:
   wellread verify plate.zarr --against plate.parquet
   wellread verify plate.parquet --against expected.json
   wellread verify cells.parquet --against images --cells cells.csv --cells-size 64x64
-  wellread verify renamed-files --against plate.parquet --ignore names,order")]
+  wellread verify renamed-files --against plate.parquet --ignore names,order
+  wellread verify screen.parquet --against screen-tiff --on ray")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
@@ -53,6 +55,8 @@ pub struct Args {
     /// Threads.
     #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
     jobs: usize,
+    #[command(flatten)]
+    on: OnArgs,
 }
 
 /// What [`Args::ignore`] can name.
@@ -73,15 +77,26 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             (first, Some(other))
         }
     };
+    if args.on.on.is_some() && other.is_some() && !args.open.sites.options().is_default() {
+        return Err(Failure::Usage(
+            "--on ray compares two sets that open without options of layout: compare with checksums, --against \
+             EXPECTED.json, which `wellread checksum --json --on ray` prints"
+                .to_owned(),
+        ));
+    }
     let expected = match (&args.against, &other) {
         (None, _) => None,
         (Some(path), None) => Some(wellread_store::checksum::read_expected(path)?),
-        (Some(_), Some(set)) => {
+        (Some(path), Some(set)) => Some(if let Some(on) = &args.on.on {
+            let open = OpenArgs { skip_null: args.open.skip_null, ..OpenArgs::default() };
+            let sums = on.sums((&open, path), "reading the other set", ui)?;
+            sums.into_iter().collect::<Result<Vec<_>, _>>()?
+        } else {
             let bar = ui.progress(set.len() as u64, "reading the other set");
             let sums = expected_of(&**set, args.jobs, &|| bar.inc(1))?;
             bar.finish_and_clear();
-            Some(sums)
-        }
+            sums
+        }),
     };
     // A list of checksums tells what is in a folder of other tools, not how its files are sorted.
     let by_file_name = is_listed_by_file_name(&*store);
@@ -92,9 +107,15 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         any_names: args.ignore.contains(&Ignored::Names),
         ..Expected::new(images)
     });
-    let bar = ui.progress(store.len() as u64, "reading");
-    let outcome = verify(&*store, expected, args.jobs, &|| bar.inc(1));
-    bar.finish_and_clear();
+    let sums = if let Some(on) = &args.on.on {
+        on.sums((&args.open, &args.path), "reading", ui)?
+    } else {
+        let bar = ui.progress(store.len() as u64, "reading");
+        let sums = all(&*store, args.jobs, &|| bar.inc(1));
+        bar.finish_and_clear();
+        sums
+    };
+    let outcome = verify_sums(&*store, sums, expected);
     let differences: BTreeMap<Kind, usize> = outcome.counts().collect();
     ui.document(&serde_json::json!({
         "path": text(&args.path), "passed": outcome.passed(), "images": outcome.images, "expected": outcome.expected,

@@ -63,6 +63,16 @@ impl WriteArgs {
         ));
     }
 
+    /// As text, for another process.
+    pub fn document(&self) -> serde_json::Value {
+        let tune = self.tune.to_possible_value();
+        serde_json::json!({
+            "compression": self.compression, "chunk": self.chunk, "shard": self.shard,
+            "tune": tune.as_ref().map_or("random", |value| value.get_name()),
+            "variant": self.variant, "checksums": !self.no_checksums,
+        })
+    }
+
     /// As the store's options.
     pub fn options(&self) -> WriteOptions {
         WriteOptions {

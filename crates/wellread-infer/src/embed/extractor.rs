@@ -65,17 +65,15 @@ impl Extractor {
             }
             &self.filled
         };
-        let mut shared = match self.shared.take().filter(|(of, _)| *of == batch) {
-            Some((_, mut shared)) => {
-                shared.put(images)?;
-                self.runner.step()?;
-                shared
-            }
-            None => {
-                let shared = Shared::new(images, batch, self.outputs)?;
-                self.runner.prepare(&shared, [batch, c, h, w]).0?;
-                shared
-            }
+        let kept = self.shared.take().filter(|(of, _)| *of == batch);
+        let mut shared = if let Some((_, mut shared)) = kept {
+            shared.put(images)?;
+            self.runner.step()?;
+            shared
+        } else {
+            let shared = Shared::new(images, batch, self.outputs)?;
+            self.runner.prepare(&shared, [batch, c, h, w]).0?;
+            shared
         };
         let (axes, values) = self.runner.outputs(&mut shared)?;
         self.shared = Some((batch, shared));

@@ -115,14 +115,13 @@ impl PartWriter {
 
     /// The writer, opened when it is first asked for.
     fn writer(&mut self) -> Result<&mut Writer> {
-        let writer = match self.writer.take() {
-            Some(writer) => writer,
-            None => {
-                let out = create(&self.temporary(), &self.target)?;
-                let properties = list_properties().build();
-                ArrowWriter::try_new(out, part_schema(self.width), Some(properties))
-                    .map_err(|e| write_error(&self.target, &e))?
-            }
+        let writer = if let Some(writer) = self.writer.take() {
+            writer
+        } else {
+            let out = create(&self.temporary(), &self.target)?;
+            let properties = list_properties().build();
+            ArrowWriter::try_new(out, part_schema(self.width), Some(properties))
+                .map_err(|e| write_error(&self.target, &e))?
         };
         Ok(self.writer.insert(writer))
     }

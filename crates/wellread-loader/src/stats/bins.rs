@@ -7,6 +7,7 @@
 //! ```
 
 use super::document::{Histogram, Percentile};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use wellread_image::PixelType;
 
@@ -94,7 +95,8 @@ fn wide_middle(bin: usize) -> f64 {
 }
 
 /// Counts of one channel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Kept", try_from = "Kept")]
 pub(super) struct Counts {
     dtype: PixelType,
     /// By bin.
@@ -103,9 +105,43 @@ pub(super) struct Counts {
     far: BTreeMap<i64, u64>,
 }
 
+/// Counts as text: those of bins that hold a value.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    dtype: PixelType,
+    near: Vec<(usize, u64)>,
+    far: Vec<(i64, u64)>,
+}
+
+impl From<Counts> for Kept {
+    fn from(of: Counts) -> Self {
+        let near = of.near.iter().copied().enumerate().filter(|(_, n)| *n > 0).collect();
+        Self { dtype: of.dtype, near, far: of.far.into_iter().collect() }
+    }
+}
+
+impl TryFrom<Kept> for Counts {
+    type Error = String;
+
+    fn try_from(kept: Kept) -> Result<Self, String> {
+        let mut counts = Self::new(kept.dtype);
+        for (bin, n) in kept.near {
+            let at = counts.near.get_mut(bin).ok_or_else(|| format!("there is no bin {bin}"))?;
+            *at = n;
+        }
+        counts.far = kept.far.into_iter().collect();
+        Ok(counts)
+    }
+}
+
 impl Counts {
     pub(super) fn new(dtype: PixelType) -> Self {
         Self { dtype, near: vec![0; bins(dtype)].into(), far: BTreeMap::new() }
+    }
+
+    /// Whether they are of values of this type.
+    pub(super) fn is_of(&self, dtype: PixelType) -> bool {
+        self.dtype == dtype
     }
 
     pub(super) fn add(&mut self, other: &Self) {

@@ -5,18 +5,71 @@
 //! ```
 
 use crate::transform::ChannelNames;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use wellread_store::{Result, RowHints, Store};
 
+/// What the channels of a row are called.
+fn names_of(store: &dyn Store, row: usize) -> Result<Vec<String>> {
+    Ok(store.metadata(row)?.channels.into_iter().map(|channel| channel.name).collect())
+}
+
+fn is_known(name: &str) -> bool {
+    !name.is_empty()
+}
+
+/// What the channels of some rows are called, each list of names once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RowNames {
+    lists: Vec<Vec<String>>,
+    /// Rows and the numbers of their lists.
+    rows: Vec<(usize, usize)>,
+}
+
+impl RowNames {
+    /// Those of these rows.
+    ///
+    /// # Errors
+    /// Metadata that cannot be read.
+    pub fn of(store: &dyn Store, rows: &[usize]) -> Result<Self> {
+        // Metadata of rows that lie together may be read together.
+        let mut rows = rows.to_vec();
+        rows.sort_by_cached_key(|&row| store.row_hints(row).map_or(u64::MAX, RowHints::position));
+        let mut found = Self::default();
+        let mut numbers: HashMap<Vec<String>, usize> = HashMap::new();
+        for row in rows {
+            let names = names_of(store, row)?;
+            let number = numbers.get(&names).copied().unwrap_or_else(|| {
+                let number = found.lists.len();
+                found.lists.push(names.clone());
+                numbers.insert(names, number);
+                number
+            });
+            found.rows.push((row, number));
+        }
+        Ok(found)
+    }
+
+    /// The names of each row.
+    pub fn each(&self) -> impl Iterator<Item = (usize, &[String])> {
+        self.rows.iter().filter_map(|&(row, list)| Some((row, self.lists.get(list)?.as_slice())))
+    }
+
+    /// Those of one row.
+    pub fn row(&self, row: usize) -> Option<&[String]> {
+        self.each().find(|(known, _)| *known == row).map(|(_, names)| names)
+    }
+}
+
 /// The channels of some rows.
-#[derive(Debug, Default)]
-pub(super) struct ChannelOrder {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelOrder {
     /// The name of each channel, where it has the same one in all rows.
-    pub names: Vec<Option<String>>,
+    pub(super) names: Vec<Option<String>>,
     /// Of the rows whose channels stand elsewhere than in the first, where each is counted.
     moved: HashMap<usize, Vec<usize>>,
     /// Rows whose channels have other names than those of the first row, where channels go by number.
-    pub other_names: usize,
+    pub(super) other_names: usize,
 }
 
 impl ChannelOrder {
@@ -26,28 +79,28 @@ impl ChannelOrder {
     /// Metadata that cannot be read.
     pub(super) fn of(store: &dyn Store, rows: &[usize]) -> Result<Self> {
         let Some(&first) = rows.first() else { return Ok(Self::default()) };
-        let names_of = |row: usize| -> Result<Vec<String>> {
-            Ok(store.metadata(row)?.channels.into_iter().map(|channel| channel.name).collect())
-        };
-        let own = names_of(first)?;
-        let is_known = |name: &String| !name.is_empty();
+        let own = names_of(store, first)?;
+        if !own.iter().any(|name| is_known(name)) {
+            return Ok(Self::of_names(&own, []));
+        }
+        Ok(Self::of_names(&own, RowNames::of(store, rows)?.each()))
+    }
+
+    /// That of rows whose channels have these names: `own` are those of the first.
+    pub fn of_names<'n>(own: &[String], rows: impl IntoIterator<Item = (usize, &'n [String])>) -> Self {
         let mut names: Vec<Option<String>> =
-            own.iter().map(|name| Some(name.clone()).filter(is_known)).collect();
-        if !own.iter().any(is_known) {
-            return Ok(Self { names, ..Self::default() });
+            own.iter().map(|name| Some(name.clone()).filter(|name| is_known(name))).collect();
+        if !own.iter().any(|name| is_known(name)) {
+            return Self { names, ..Self::default() };
         }
         let known = ChannelNames::new(names.iter().cloned());
         let (mut moved, mut unlike) = (HashMap::new(), 0);
-        // Metadata of rows that lie together may be read together.
-        let mut rows = rows.to_vec();
-        rows.sort_by_cached_key(|&row| store.row_hints(row).map_or(u64::MAX, RowHints::position));
-        for row in rows {
-            let there = names_of(row)?;
+        for (row, there) in rows {
             // An image without such a channel counts for none of it.
-            if there.iter().zip(&own).all(|(name, own)| name == own) {
+            if there.iter().zip(own).all(|(name, own)| name == own) {
                 continue;
             }
-            for (name, other) in names.iter_mut().zip(&there) {
+            for (name, other) in names.iter_mut().zip(there) {
                 if name.as_ref() != Some(other) {
                     *name = None;
                 }
@@ -60,12 +113,12 @@ impl ChannelOrder {
             }
         }
         if unlike > 0 {
-            return Ok(Self { names, other_names: unlike + moved.len(), moved: HashMap::new() });
+            return Self { names, other_names: unlike + moved.len(), moved: HashMap::new() };
         }
         if !moved.is_empty() {
-            names = own.iter().map(|name| Some(name.clone()).filter(is_known)).collect();
+            names = own.iter().map(|name| Some(name.clone()).filter(|name| is_known(name))).collect();
         }
-        Ok(Self { names, moved, other_names: 0 })
+        Self { names, moved, other_names: 0 }
     }
 
     /// How many rows have their channels in another order.

@@ -1,9 +1,10 @@
 //! The pass over a set.
 
-use super::bins::{Counts, WIDE_ERROR, bins, is_exact};
+use super::bins::{Counts, bins, is_exact};
 use super::channel_order::ChannelOrder;
-use super::document::{ChannelStats, FORMAT, Stats, VERSION};
+use super::document::Stats;
 use super::moments::Moments;
+use super::partial::PartialStats;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::PixelType;
@@ -55,18 +56,53 @@ pub(super) fn of_rows(
         return Err(Error::new(store.path(), format_args!("{bad} is no percentile")).hint("give 0 to 100"));
     }
     let info = store.row_info(first_row)?;
+    let order = ChannelOrder::of(store, rows)?;
+    Ok(pass(store, rows, info, &order, jobs, done)?.finish(&order, percents))
+}
+
+impl PartialStats {
+    /// Reads every pixel of some rows of a set, with `jobs` threads, for [`PartialStats::add`]. Parts end where a group of
+    /// [`group_of`] rows does. `first` is the first row of all parts, whose pixel type is that of all, and `order` is that of
+    /// the channels of all parts. `done` is called once per row.
+    ///
+    /// # Errors
+    /// As [`Stats::of`].
+    pub fn of(
+        store: &dyn Store,
+        rows: &[usize],
+        first: usize,
+        order: &ChannelOrder,
+        jobs: usize,
+        done: &(dyn Fn() + Sync),
+    ) -> Result<Self> {
+        pass(store, rows, store.row_info(first)?, order, jobs, done)
+    }
+}
+
+/// Rows that are handed out, and whose moments are summed, together: neighbouring rows share pages and chunks, and some stores a query.
+pub fn group_of(store: &dyn Store) -> usize {
+    store.hints().rows_per_read.max(16)
+}
+
+/// Counts the values of some rows, all of the pixel type of `info`.
+fn pass(
+    store: &dyn Store,
+    rows: &[usize],
+    info: RowInfo,
+    order: &ChannelOrder,
+    jobs: usize,
+    done: &(dyn Fn() + Sync),
+) -> Result<PartialStats> {
     let dtype = info.dtype;
     let each = bins(dtype) * size_of::<u64>();
-    let jobs = jobs.clamp(1, rows.len()).min((MAX_TOTAL_COUNT_BYTES / (each * info.shape.c())).max(1));
-    let order = ChannelOrder::of(store, rows)?;
-    // Neighbouring rows share pages and chunks, and some stores a query: hand them out in groups.
-    let group = store.hints().rows_per_read.max(16);
+    let jobs = jobs.clamp(1, rows.len().max(1)).min((MAX_TOTAL_COUNT_BYTES / (each * info.shape.c())).max(1));
+    let group = group_of(store);
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let groups = Mutex::new(Vec::<Group>::new());
     let all = Mutex::new(Vec::<Counts>::new());
     let failed = Mutex::new(None::<(usize, Error)>);
     wellread_store::threads::share(jobs, || {
-        let mut pass = ThreadStats { store, order: &order, dtype, counts: vec![], moments: vec![] };
+        let mut pass = ThreadStats { store, order, dtype, counts: vec![], moments: vec![] };
         let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
         while !stop.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -98,49 +134,8 @@ pub(super) fn of_rows(
     let counts = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut groups = groups.into_inner().unwrap_or_else(PoisonError::into_inner);
     groups.sort_unstable_by_key(|(number, _)| *number);
-    let channels = counts.iter().enumerate().map(|(c, counts)| {
-        let moments = if is_exact(dtype) {
-            Moments::of_counts(counts)
-        } else {
-            groups.iter().filter_map(|(_, all)| all.get(c)).fold(Moments::NONE, |sum, m| sum.merge(*m))
-        };
-        let name = order.names.get(c).cloned().flatten();
-        of_channel(c, name, moments, counts, percents)
-    });
-    Ok(Stats {
-        format: FORMAT.into(),
-        version: VERSION,
-        images: rows.len() as u64,
-        dtype: dtype.name().into(),
-        percentile_error: if is_exact(dtype) { 0.0 } else { WIDE_ERROR },
-        reordered: order.reordered() as u64,
-        other_names: order.other_names as u64,
-        channels: channels.collect(),
-    })
-}
-
-fn of_channel(
-    channel: usize,
-    name: Option<String>,
-    moments: Moments,
-    counts: &Counts,
-    percents: &[f64],
-) -> ChannelStats {
-    let Moments { count, min, max, nan, infinite, .. } = moments;
-    let there = |value: f64| (count > 0).then_some(value);
-    ChannelStats {
-        channel,
-        name,
-        count,
-        nan,
-        infinite,
-        mean: there(moments.mean()),
-        std: there(moments.std()),
-        min: there(min),
-        max: there(max),
-        percentiles: counts.percentiles(percents, (min, max)),
-        histogram: (count > 0).then(|| counts.histogram((min, max))),
-    }
+    let groups = groups.into_iter().map(|(_, moments)| moments).collect();
+    Ok(PartialStats::new(dtype, rows.len() as u64, counts, groups))
 }
 
 impl ThreadStats<'_> {

@@ -46,25 +46,17 @@ impl GroupStats {
         jobs: usize,
         done: &(dyn Fn() + Sync),
     ) -> Result<Self> {
-        let keys = features::keys(store, by)?;
-        let mut rows: Vec<(&str, Vec<usize>)> = vec![];
-        let mut number: HashMap<&str, usize> = HashMap::new();
-        for (row, key) in keys.iter().map(String::as_str).enumerate() {
-            let group = *number.entry(key).or_insert_with(|| {
-                rows.push((key, vec![]));
-                rows.len() - 1
-            });
-            rows[group].1.push(row);
-        }
-        if rows.is_empty() {
-            return Err(Error::new(store.path(), "there are no images to compute statistics of"));
-        }
-        let group = |(key, rows): (&str, Vec<usize>)| {
+        let group = |(key, rows): GroupRows| {
             let stats = collect::of_rows(store, &rows, percents, jobs, done)?;
-            Ok(Group { key: features::key_values(key), stats })
+            Ok(Group { key, stats })
         };
-        let groups = rows.into_iter().map(group).collect::<Result<Vec<_>>>()?;
-        Ok(Self { format: FORMAT.into(), version: GROUPS_VERSION, by: by.to_vec(), groups })
+        let groups = grouped(store, by)?.into_iter().map(group).collect::<Result<Vec<_>>>()?;
+        Ok(Self::new(by.to_vec(), groups))
+    }
+
+    /// Those of these groups, which the columns `by` tell.
+    pub fn new(by: Vec<String>, groups: Vec<Group>) -> Self {
+        Self { format: FORMAT.into(), version: GROUPS_VERSION, by, groups }
     }
 
     /// Reads a file of such statistics; `None` where it is one of a whole set.
@@ -87,4 +79,28 @@ impl GroupStats {
             .map(Some)
             .map_err(|e| Error::new(path, format_args!("is no file of statistics: {e}")).hint(HINT))
     }
+}
+
+/// The values of a group's columns, and its rows.
+pub type GroupRows = (Vec<Option<String>>, Vec<usize>);
+
+/// The values of the columns `by` and the rows of each group, in the order in which groups appear.
+///
+/// # Errors
+/// Columns that there are not; a set without images.
+pub fn grouped(store: &dyn Store, by: &[String]) -> Result<Vec<GroupRows>> {
+    let keys = features::keys(store, by)?;
+    let mut rows: Vec<(&str, Vec<usize>)> = vec![];
+    let mut number: HashMap<&str, usize> = HashMap::new();
+    for (row, key) in keys.iter().map(String::as_str).enumerate() {
+        let group = *number.entry(key).or_insert_with(|| {
+            rows.push((key, vec![]));
+            rows.len() - 1
+        });
+        rows[group].1.push(row);
+    }
+    if rows.is_empty() {
+        return Err(Error::new(store.path(), "there are no images to compute statistics of"));
+    }
+    Ok(rows.into_iter().map(|(key, rows)| (features::key_values(key), rows)).collect())
 }

@@ -5,6 +5,8 @@
 //!                            └──▶ sums of each group (32-bit and wider types) ──in order──▶ mean, deviation
 //! ```
 //!
+//! Parts of a set may be counted by themselves, on several machines, and added ([`PartialStats`]): the groups are the same then.
+//!
 //! Of 8- and 16-bit types every value is counted, so all is exact. Of wider types values are counted in bins whose
 //! width is 2^-9 of the value: percentiles are off by at most 0.1 % of the value; mean, deviation, minimum and maximum
 //! are those of all values in `f64`, also of values beyond the range of `f32` or whose squares are beyond that of `f64`. The result is the same whatever the number of threads.
@@ -15,10 +17,14 @@ mod collect;
 mod document;
 mod groups;
 mod moments;
+mod partial;
 mod steps;
 
+pub use channel_order::{ChannelOrder, RowNames};
+pub use collect::group_of;
 pub use document::{ChannelStats, Histogram, Percentile, Stats};
-pub use groups::{Group, GroupStats};
+pub use groups::{Group, GroupRows, GroupStats, grouped};
+pub use partial::PartialStats;
 
 /// Percentiles that are computed unless others are asked for.
 pub const PERCENTILES: [f64; 9] = [0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9];

@@ -1,6 +1,7 @@
 //! Number, mean and spread of values, plane by plane, merged in a fixed order.
 
 use super::bins::Counts;
+use serde::{Deserialize, Serialize};
 use wellread_image::PixelType;
 
 /// Largest value whose square, of many values, is summed as it is.
@@ -10,7 +11,8 @@ const SMALL: f64 = 1e-140;
 
 /// Number, mean, sum of squared distances from it, extremes, and what is no finite number. Mean and squares are those of the
 /// values divided by `scale`: 1, but where squares would be too large or too small for `f64`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "[u64; 8]", from = "[u64; 8]")]
 pub(super) struct Moments {
     pub(super) count: u64,
     mean: f64,
@@ -21,6 +23,22 @@ pub(super) struct Moments {
     pub(super) max: f64,
     pub(super) nan: u64,
     pub(super) infinite: u64,
+}
+
+impl From<Moments> for [u64; 8] {
+    /// All bits of each number: text of numbers has no infinity.
+    fn from(of: Moments) -> Self {
+        let Moments { count, mean, squares, scale, min, max, nan, infinite } = of;
+        let [mean, squares, scale, min, max] = [mean, squares, scale, min, max].map(f64::to_bits);
+        [count, mean, squares, scale, min, max, nan, infinite]
+    }
+}
+
+impl From<[u64; 8]> for Moments {
+    fn from([count, mean, squares, scale, min, max, nan, infinite]: [u64; 8]) -> Self {
+        let [mean, squares, scale, min, max] = [mean, squares, scale, min, max].map(f64::from_bits);
+        Self { count, mean, squares, scale, min, max, nan, infinite }
+    }
 }
 
 impl Moments {

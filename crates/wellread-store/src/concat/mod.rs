@@ -32,5 +32,6 @@ mod sites;
 mod store;
 mod tables;
 
+pub(crate) use open::open_listed;
 pub use open::{open, open_all};
 pub use store::{Concat, Part};

@@ -6,7 +6,9 @@ use super::store::{Concat, Part};
 use super::tables;
 use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Format, OpenOptions, format_named};
+use crate::part_list::PartList;
 use crate::probe::Probe;
+use crate::words::counted;
 use crate::{Error, Result, Store, fd_table, place, registry, threads};
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -34,6 +36,7 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
         return open_parts(&glob::root(path), paths, &files, options);
     }
     match in_folder(path, options)? {
+        Inside::Listed(list) => open_listed(path, &list, options),
         Inside::Parts(paths) => open_parts(path, paths, &HashSet::new(), options),
         Inside::Set(format) => registry::open_known(path, options, format),
     }
@@ -113,6 +116,8 @@ fn plates(_: &Path, _: &Format) -> Option<Vec<PathBuf>> {
 enum Inside {
     /// These, each a set: the tables in a folder that is no set itself, or its OME-Zarr plates.
     Parts(Vec<PathBuf>),
+    /// The parts of one set, which was written in parts.
+    Listed(PartList),
     /// One set, of this format where it was recognised.
     Set(Option<&'static Format>),
 }
@@ -132,12 +137,20 @@ fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
     match &options.format {
         None => match registry::recognise(path) {
             Ok(format) => Ok(plates(path, format).map_or(Inside::Set(Some(format)), Inside::Parts)),
-            Err(_) => tables::below(path, None).map(Inside::parts_of),
+            Err(_) => match PartList::read(path)? {
+                Some(list) => Ok(Inside::Listed(list)),
+                None => tables::below(path, None).map(Inside::parts_of),
+            },
         },
         Some(name) => {
             let format = format_named(name)?;
             if let Some(plates) = plates(path, format) {
                 return Ok(Inside::Parts(plates));
+            }
+            if format.keeps_features
+                && let Some(list) = PartList::read(path)?
+            {
+                return Ok(Inside::Listed(list));
             }
             if !tables::has_tables(format) || (format.recognise)(&Probe::new(path)?) {
                 return Ok(Inside::Set(None));
@@ -145,6 +158,26 @@ fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
             tables::below(path, Some(format)).map(Inside::parts_of)
         }
     }
+}
+
+/// Opens the parts of a set that was written in parts. Tables that somebody has put beside them are not its own.
+///
+/// # Errors
+/// A part that is not there, or has more or fewer images than were written.
+pub(crate) fn open_listed(root: &Path, list: &PartList, options: &OpenOptions) -> Result<Box<dyn Store>> {
+    const HINT: &str = "copy the folder again from where it came from, or write the set anew";
+    let listed = list.parts(root);
+    if let Some((gone, _)) = listed.iter().find(|(part, _)| !place::exists(part)) {
+        return Err(Error::new(gone, "is a part of the set, and is not there").hint(HINT));
+    }
+    let parts = opened(&parts::found(root, listed.iter().map(|(part, _)| part.clone()).collect()), options)?;
+    for (part, (path, images)) in parts.iter().zip(&listed) {
+        if part.store.len() != *images {
+            let found = counted(part.store.len(), "image");
+            return Err(Error::new(path, format_args!("has {found}, {images} were written")).hint(HINT));
+        }
+    }
+    Ok(Box::new(Concat::new(root.to_owned(), parts).with_own_names()))
 }
 
 /// Opens parts, those that are folders of tables as these, below `root`. `files` are known to be regular files.
@@ -162,6 +195,7 @@ fn open_parts(
     for path in paths {
         match in_folder(&path, options)? {
             Inside::Parts(tables) => all.extend(tables),
+            Inside::Listed(list) => all.extend(list.parts(&path).into_iter().map(|(part, _)| part)),
             Inside::Set(_) => all.push(path),
         }
     }

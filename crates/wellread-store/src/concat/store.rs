@@ -119,6 +119,13 @@ impl Concat {
         Self::whole(folder, parts)
     }
 
+    /// The same with images called as in their part: parts of a set that was written in parts share no names but those that the whole had
+    /// twice.
+    pub(super) fn with_own_names(self) -> Self {
+        let _ = self.shares_names.set(false);
+        self
+    }
+
     /// The parts.
     pub fn parts(&self) -> &[Part] {
         &self.parts

@@ -6,7 +6,7 @@ use crate::file_names::safe;
 use crate::finished::Finished;
 use crate::format::is_name_of_a_format;
 use crate::place;
-use crate::set_names::{Listing, SetNames};
+use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, WriteOptions, room};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
@@ -201,6 +201,21 @@ impl StoreWriter for PngWriter {
         let root = self.staged.as_ref().map(|s| s.path().to_owned()).unwrap_or_default();
         self.count += 1;
         self.file(&root, &metadata.name).map(drop)
+    }
+
+    fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
+        if self.single {
+            return Err(Error::new(&self.target, "a target ending in .png holds one image")
+                .hint("give a folder name to write several images"));
+        }
+        let Some(root) = self.staged.as_ref().map(|s| s.path().to_owned()) else {
+            return Err(Error::new(&self.target, "the writer is finished"));
+        };
+        let to = self.file(&root, &metadata.name)?;
+        moved(from, &to, &self.target)?;
+        let row = self.count;
+        self.count += 1;
+        self.staged.as_ref().map_or(Ok(()), |staged| staged.completed(row))
     }
 
     fn complete_output(mut self: Box<Self>) -> Result<Finished> {

@@ -9,7 +9,7 @@ use super::series::{NewSeries, is_target, write_columns};
 use super::write_metadata::{Chunking, DATASET, Version, files};
 use crate::finished::Finished;
 use crate::journal::Journal;
-use crate::set_names::{Listing, SetNames};
+use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
 use crate::{Error, ImageView, Result, StoreWriter, WriteOptions, place, room, threads};
 use arrow_array::RecordBatch;
@@ -188,6 +188,22 @@ impl StoreWriter for OmeZarrWriter {
             return Ok(());
         }
         self.names.next(&folder, "", &metadata.name, &metadata.name).map(drop)
+    }
+
+    fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
+        if self.single {
+            return Err(Error::new(&self.target, "a target ending in .zarr holds one image")
+                .hint("give a folder name without .zarr to write several images, each in its own group"));
+        }
+        let folder = self.staged()?.path().to_owned();
+        let to = match &mut self.series {
+            Some(series) => folder.join(series.next(&metadata.name)),
+            None => self.names.next(&folder, "", &metadata.name, &metadata.name)?,
+        };
+        moved(from, &to, &self.target)?;
+        let row = self.count;
+        self.count += 1;
+        self.staged()?.completed(row)
     }
 
     fn complete_output(mut self: Box<Self>) -> Result<Finished> {

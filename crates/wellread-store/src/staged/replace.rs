@@ -9,7 +9,7 @@ use super::remove::LOOKS;
 use crate::entries::{self, Entry};
 use crate::format::formats;
 use crate::probe::Probe;
-use crate::{Error, Result};
+use crate::{Error, Result, part_list};
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -61,6 +61,9 @@ fn foreign_entry(folder: &Path) -> Result<Option<String>> {
     // Far below a folder of other things there may be an image: that does not make a set of it that may go.
     let probe = Probe { levels: 1, ..Probe::new(folder)? };
     let Some(format) = formats().iter().find(|f| (f.recognise)(&probe)) else {
+        if let Some(foreign) = part_list::foreign_entries(folder)? {
+            return Ok(foreign.into_iter().next());
+        }
         // Images may lie deeper than that: what is no set by itself may go only where there is nothing in it.
         let is_hidden = |entry: &Entry| entry.name.starts_with('.');
         let foreign = |entry: &Entry| !entry.is_folder || is_hidden(entry) || !is_empty(&entry.path);

@@ -11,7 +11,7 @@ use super::encode::{Encoder, Layout};
 use super::endian::Endian;
 use super::{listing, store};
 use crate::finished::Finished;
-use crate::set_names::{Listing, SetNames};
+use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use std::path::Path;
@@ -200,6 +200,22 @@ impl StoreWriter for TiffWriter {
         if let Output::Folder(names) = &mut self.output {
             names.next(self.staged.path(), "", &metadata.name, &metadata.name)?;
         }
+        self.written += 1;
+        Ok(())
+    }
+
+    fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
+        let target = self.staged.target();
+        let Output::Folder(names) = &mut self.output else {
+            return Err(Error::new(
+                target,
+                "is one file of all images, which no other file can become a part of",
+            )
+            .hint("write a folder of images: a name without an ending"));
+        };
+        let to = names.next(self.staged.path(), "", &metadata.name, &metadata.name)?;
+        moved(from, &to, target)?;
+        self.staged.completed(self.written)?;
         self.written += 1;
         Ok(())
     }

@@ -10,6 +10,7 @@ mod not_files;
 mod ome_arrow_dataset;
 mod ome_zarr;
 mod parquet;
+mod parted;
 mod place_sets;
 mod places;
 mod read_back;

@@ -1,0 +1,277 @@
+//! `--on ray[:ADDRESS]`: what a command does to a whole set, done by the nodes of a Ray cluster.
+//!
+//! ```text
+//!  the command ──a request, JSON on stdin──▶ python: wellread.ray ──tasks──▶ the nodes, each over the same crates
+//!      ▲                                        │
+//!      └── total, done, done …, the result ◀────┘  lines of JSON
+//! ```
+//!
+//! The Python is that of [`wellread_worker::python`]. What comes back is what this program finds itself, so that it is printed and written
+//! by the same code.
+
+use super::OpenArgs;
+use crate::output::{Failure, Outcome, Ui};
+use indicatif::ProgressBar;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use wellread_store::checksum::{ImageChecksum, SentRow};
+use wellread_store::{Missing, Unmatched};
+use wellread_worker::{python, python_command, question};
+
+/// What the Python runs.
+const CODE: &str = "from wellread.ray.__main__ import main; sys.exit(main())";
+/// How what is missing can be had.
+const HINT: &str = "pip install 'wellread[ray]'; the variable WELLREAD_PYTHON names the Python that has it, if it is not that of this program";
+
+/// Where a whole-set command is done.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct OnArgs {
+    /// Have the nodes of a Ray cluster do it: ray for the one that RAY_ADDRESS names, or else one on this machine; ray:ADDRESS, such as
+    /// ray:10.0.0.1:6379, names it. All nodes must see the paths. Needs a Python with wellread[ray].
+    #[arg(long, value_name = "ray[:ADDRESS]", value_parser = parse_on, conflicts_with = "jobs")]
+    pub on: Option<On>,
+}
+
+/// A cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct On {
+    address: Option<String>,
+}
+
+/// A cluster by its name.
+///
+/// # Errors
+/// What is none, in words.
+pub fn parse_on(text: &str) -> Result<On, String> {
+    let address = match text.strip_prefix("ray") {
+        Some("") => None,
+        // An address of Ray's own client.
+        Some(rest) if rest.starts_with("://") && rest.len() > 3 => Some(text.to_owned()),
+        Some(rest) if rest.len() > 1 && rest.starts_with(':') && !rest.starts_with("://") => {
+            Some(rest[1..].to_owned())
+        }
+        _ => return Err(format!("{text:?} is neither ray nor ray:ADDRESS")),
+    };
+    Ok(On { address })
+}
+
+/// What a cluster has found, and what its nodes did.
+pub struct Found {
+    pub result: Value,
+    pub cluster: Value,
+}
+
+/// A line of the Python.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Line {
+    total: Option<u64>,
+    done: Option<u64>,
+    error: Option<String>,
+    usage: bool,
+    result: Option<Value>,
+    cluster: Value,
+}
+
+/// A path as text, which requests are.
+fn text(path: &Path) -> Outcome<&str> {
+    path.to_str().ok_or_else(|| {
+        Failure::Failed(format!(
+            "{}: is no text, which a path must be that goes to a cluster (hint: rename it)",
+            path.display()
+        ))
+    })
+}
+
+/// Options of opening as Python's Dataset takes them.
+fn options(open: &OpenArgs) -> Outcome<Map<String, Value>> {
+    if open.cells.cells.is_some() {
+        return Err(Failure::Usage(
+            "--on ray reads whole images: leave --on out for --cells, or write the cells first (convert --cells)"
+                .to_owned(),
+        ));
+    }
+    let mut options = Map::new();
+    let sites = &open.sites;
+    let texts = [
+        ("format", &open.read_as),
+        ("table", &open.table),
+        ("column", &open.column),
+        ("layout", &sites.layout),
+        ("pattern", &sites.pattern),
+    ];
+    for (name, value) in texts {
+        if let Some(value) = value {
+            options.insert(name.to_owned(), value.clone().into());
+        }
+    }
+    if open.level > 0 {
+        options.insert("level".to_owned(), open.level.into());
+    }
+    if sites.missing != Missing::default() {
+        options.insert("missing".to_owned(), json!(sites.missing));
+    }
+    if sites.unmatched != Unmatched::default() {
+        options.insert("unmatched".to_owned(), json!(sites.unmatched));
+    }
+    if !sites.path_map.is_empty() {
+        let pairs = sites.path_map.iter().map(|(from, to)| (from.clone(), to.clone().into()));
+        options.insert("path_map".to_owned(), Value::Object(pairs.collect()));
+    }
+    if open.skip_null {
+        options.insert("skip_null".to_owned(), true.into());
+    }
+    Ok(options)
+}
+
+/// A process that ends when this is dropped.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl On {
+    /// Has the cluster do `command` to the set at `path`. `more` are further fields of the request. Progress over its images is shown
+    /// under the name `what`.
+    ///
+    /// # Errors
+    /// No Python with Ray; what the command says itself.
+    pub fn ask(
+        &self,
+        command: &str,
+        (open, path): (&OpenArgs, &Path),
+        more: Map<String, Value>,
+        what: &str,
+        ui: Ui,
+    ) -> Outcome<Found> {
+        let mut request = more;
+        request.insert("command".to_owned(), command.into());
+        request.insert("path".to_owned(), text(path)?.into());
+        request.insert("options".to_owned(), options(open)?.into());
+        request.insert("address".to_owned(), self.address.clone().into());
+        let python = python(None);
+        for module in ["ray", "wellread"] {
+            if let Some(why) = question::lacks(&python, module) {
+                return Err(Failure::Failed(format!("--on ray needs Ray: {why} (hint: {HINT})")));
+            }
+        }
+        let failed = |doing: &str, why: &dyn std::fmt::Display| {
+            Failure::Failed(format!("--on ray: {doing} {}: {why}", python.display()))
+        };
+        let child = python_command(&python, CODE).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = Ended(child.map_err(|e| failed("cannot start", &e))?);
+        if let Some(mut stdin) = child.0.stdin.take() {
+            let request = Value::Object(request).to_string();
+            stdin.write_all(request.as_bytes()).map_err(|e| failed("cannot ask", &e))?;
+        }
+        let bar = ui.progress(0, what);
+        let answer = child.0.stdout.take().map(|stdout| answer(BufReader::new(stdout), &bar));
+        bar.finish_and_clear();
+        let status = child.0.wait().map_err(|e| failed("cannot wait for", &e))?;
+        let line = answer.transpose().map_err(|e| failed("cannot read the answer of", &e))?.flatten();
+        match line {
+            Some(Line { error: Some(error), usage: true, .. }) => Err(Failure::Usage(error)),
+            Some(Line { error: Some(error), .. }) => Err(Failure::Failed(error)),
+            Some(Line { result: Some(result), cluster, .. }) => Ok(Found { result, cluster }),
+            _ => Err(failed("no answer from", &status)),
+        }
+    }
+
+    /// What came of each row of a set, and what the nodes did.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn sums(
+        &self,
+        set: (&OpenArgs, &Path),
+        what: &str,
+        ui: Ui,
+    ) -> Outcome<Vec<Result<ImageChecksum, wellread_store::Error>>> {
+        let Found { result, cluster } = self.ask("checksum", set, Map::new(), what, ui)?;
+        let rows: Vec<SentRow> = serde_json::from_str(result.as_str().unwrap_or_default())
+            .map_err(|e| Failure::Failed(format!("--on ray: the answer is damaged: {e}")))?;
+        say(&cluster, ui);
+        Ok(rows.into_iter().map(SentRow::received).collect())
+    }
+}
+
+/// Reads lines until there are no more; the last, which says what came of it.
+fn answer(lines: impl std::io::BufRead, bar: &ProgressBar) -> std::io::Result<Option<Line>> {
+    let mut last = None;
+    for line in lines.lines() {
+        let line: Line = serde_json::from_str(&line?)?;
+        if let Some(total) = line.total {
+            bar.inc_length(total);
+        }
+        bar.inc(line.done.unwrap_or(0));
+        last = Some(line);
+    }
+    Ok(last)
+}
+
+/// Says what the nodes did, and which was slow.
+pub fn say(cluster: &Value, ui: Ui) {
+    let number = |value: &Value| value.as_f64().map_or("?".to_owned(), |n| format!("{n:.1}"));
+    let empty = Map::new();
+    let nodes = cluster["nodes"].as_object().unwrap_or(&empty);
+    let slowest = cluster["slowest_node"].as_str();
+    for (name, node) in nodes {
+        let mark = if nodes.len() > 1 && slowest == Some(name.as_str()) { ", the slowest" } else { "" };
+        ui.hint(format!(
+            "node {} ({}): {} images in {} tasks, {} images/s a task, slowest task {} s{mark}",
+            name.get(..8).unwrap_or(name),
+            node["host"].as_str().unwrap_or("?"),
+            node["images"],
+            node["tasks"],
+            number(&node["images_per_s_per_task"]),
+            number(&node["slowest_task_seconds"]),
+        ));
+    }
+    ui.hint(format!(
+        "on ray: {} images/s in {} s on {}",
+        number(&cluster["images_per_s"]),
+        number(&cluster["seconds"]),
+        wellread_store::words::counted(nodes.len(), "node"),
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use indicatif::ProgressDrawTarget;
+
+    #[test]
+    fn a_cluster_is_named_by_its_address() {
+        let address = |text: &str| parse_on(text).map(|on| on.address);
+        assert_eq!(address("ray"), Ok(None));
+        assert_eq!(address("ray:auto"), Ok(Some("auto".to_owned())));
+        assert_eq!(address("ray:10.0.0.1:6379"), Ok(Some("10.0.0.1:6379".to_owned())));
+        assert_eq!(address("ray://head:10001"), Ok(Some("ray://head:10001".to_owned())));
+        for wrong in ["", "slurm", "ray:", "ray://", "rays"] {
+            assert!(address(wrong).unwrap_err().contains("neither ray nor ray:ADDRESS"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_last_line_says_what_came_of_it() {
+        let lines = "{\"total\": 5}\n{\"done\": 3}\n{\"done\": 2}\n{\"result\": \"[]\", \"cluster\": {}}\n";
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        let line = answer(lines.as_bytes(), &bar).unwrap().unwrap();
+        assert_eq!((line.result, bar.position(), bar.length()), (Some("[]".into()), 5, Some(5)));
+        assert!(answer("Traceback".as_bytes(), &ProgressBar::hidden()).is_err());
+    }
+
+    #[test]
+    fn options_of_opening_are_those_of_python() {
+        let open = OpenArgs { read_as: Some("tiff".to_owned()), skip_null: true, ..OpenArgs::default() };
+        let said = options(&open).map(Value::Object).map_err(|_| "refused");
+        assert_eq!(said, Ok(json!({ "format": "tiff", "skip_null": true })));
+    }
+}

@@ -1,0 +1,229 @@
+//! Whole sets read by several processes: what each of them does with its rows, and how what they found is put together.
+//!
+//! ```text
+//!  each task, some rows      checksums ──text──▶ verify_sums        row_names, partial_stats ──text──▶ StatsSum.add … ──▶ finish_stats
+//! ```
+//!
+//! What is handed from process to process is text (JSON), which any build of the same version reads.
+
+use crate::dataset::Dataset;
+use crate::errors::{Activity, detached, exception};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use wellread::loader::stats::{ChannelOrder, Group, PartialStats, RowNames, group_of, grouped};
+use wellread::store::checksum::{self, ImageChecksum, SentRow};
+use wellread::store::convert::{one_pixel_type, pixel_types};
+use wellread::store::masks;
+use wellread::store::verify::{Expected, Kind, is_listed_by_file_name, verify_sums as verified};
+use wellread::{Error, GroupStats, Result};
+
+/// A value as text; errors speak of `path`.
+fn text(path: &Path, value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::new(path, format_args!("cannot be written as JSON: {e}")))
+}
+
+/// The value of a text that another process has made.
+fn read<T: DeserializeOwned>(text: &str) -> PyResult<T> {
+    serde_json::from_str(text)
+        .map_err(|e| PyValueError::new_err(format!("what a task handed back is damaged: {e}")))
+}
+
+/// Rows that are read together; ranges of rows begin at a multiple of it.
+#[pyfunction]
+pub(crate) fn row_group(py: Python<'_>, dataset: PyRef<'_, Dataset>) -> PyResult<usize> {
+    dataset.opened().with(py, Activity::Opening, |dataset| Ok(group_of(dataset.store())))
+}
+
+/// What came of the rows from one up to another, as text: a list with a digest or an error for each.
+#[pyfunction]
+pub(crate) fn checksums(
+    py: Python<'_>,
+    dataset: PyRef<'_, Dataset>,
+    start: usize,
+    end: usize,
+    jobs: usize,
+) -> PyResult<String> {
+    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+        let sums = checksum::of_rows(dataset.store(), (start, end), jobs, &|| ());
+        let sent: Vec<SentRow> = sums.into_iter().map(SentRow::from).collect();
+        text(dataset.store().path(), &sent)
+    })
+}
+
+/// Digests of rows from text; the first row that could not be read is an error.
+fn all_read(py: Python<'_>, rows: Vec<SentRow>) -> PyResult<Vec<ImageChecksum>> {
+    let sums: Result<Vec<ImageChecksum>> = rows.into_iter().map(SentRow::received).collect();
+    sums.map_err(|error| exception(py, &error, Activity::Reading))
+}
+
+/// Raises the error of the first row, in texts of `checksums`, that could not be read.
+#[pyfunction]
+pub(crate) fn check_read(py: Python<'_>, sums: &str) -> PyResult<()> {
+    all_read(py, read(sums)?).map(drop)
+}
+
+/// What `wellread verify --json` says of a set whose rows were read before, as text: `sums` are those of all rows, `expected` those of
+/// what it is compared with, which is the set `other` if that is open.
+#[pyfunction]
+#[pyo3(signature = (dataset, sums, expected, other, any_order, any_names))]
+pub(crate) fn verify_sums(
+    py: Python<'_>,
+    dataset: PyRef<'_, Dataset>,
+    sums: &str,
+    expected: Option<&str>,
+    other: Option<PyRef<'_, Dataset>>,
+    any_order: bool,
+    any_names: bool,
+) -> PyResult<String> {
+    let sums: Vec<SentRow> = read(sums)?;
+    let expected = expected.map(|text| all_read(py, read(text)?)).transpose()?;
+    let other = other.map(|other| other.opened().here()).transpose();
+    let other = other.map_err(|error| exception(py, &error, Activity::Opening))?;
+    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+        let store = dataset.store();
+        // As the command: a list of checksums tells what is in a folder of other tools, not how its files are sorted.
+        let by_file_name = other.is_none() && is_listed_by_file_name(store);
+        let expected = expected.as_deref().map(|images| Expected {
+            store: other.as_ref().map(wellread::Dataset::store),
+            any_order: any_order || by_file_name && has_unique_names(images),
+            any_names,
+            ..Expected::new(images)
+        });
+        let outcome = verified(store, sums.into_iter().map(SentRow::received).collect(), expected);
+        let differences: BTreeMap<Kind, usize> = outcome.counts().collect();
+        let document = serde_json::json!({
+            "path": store.path().to_string_lossy(), "passed": outcome.passed(), "images": outcome.images,
+            "expected": outcome.expected, "bytes_of_pixels": outcome.bytes_of_pixels, "problems": outcome.problems,
+            "differences": differences, "summary": outcome.summary(),
+        });
+        text(store.path(), &document)
+    })
+}
+
+/// Whether each image can be told by its name.
+fn has_unique_names(images: &[ImageChecksum]) -> bool {
+    let mut seen = HashSet::new();
+    images.iter().all(|image| seen.insert(&image.name))
+}
+
+/// Names of the pixel types of a set, each once.
+#[pyfunction]
+pub(crate) fn types_of(py: Python<'_>, dataset: PyRef<'_, Dataset>) -> PyResult<Vec<&'static str>> {
+    dataset.opened().long(py, Activity::Opening, |dataset, _| {
+        Ok(pixel_types(dataset.store()).into_iter().map(wellread::PixelType::name).collect())
+    })
+}
+
+/// Raises an error where masks are among the images; with `types`, also where images are of several pixel types.
+#[pyfunction]
+pub(crate) fn check_one_kind(py: Python<'_>, dataset: PyRef<'_, Dataset>, types: bool) -> PyResult<()> {
+    dataset.opened().long(py, Activity::Opening, move |dataset, _| {
+        if types {
+            one_pixel_type(dataset.store())?;
+        }
+        masks::none_beside_images(dataset.store())
+    })
+}
+
+/// Values of the columns and rows of each group of a set.
+#[pyfunction]
+pub(crate) fn group_rows(
+    py: Python<'_>,
+    dataset: PyRef<'_, Dataset>,
+    by: Vec<String>,
+) -> PyResult<Vec<wellread::loader::stats::GroupRows>> {
+    dataset.opened().long(py, Activity::Choosing, move |dataset, _| grouped(dataset.store(), &by))
+}
+
+/// What the channels of these rows are called, as text.
+#[pyfunction]
+pub(crate) fn row_names(py: Python<'_>, dataset: PyRef<'_, Dataset>, rows: Vec<usize>) -> PyResult<String> {
+    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+        text(dataset.store().path(), &RowNames::of(dataset.store(), &rows)?)
+    })
+}
+
+/// The order of channels of rows, as text, from texts of `row_names`; `first` is the first of the rows.
+#[pyfunction]
+pub(crate) fn channel_order(first: usize, names: Vec<String>) -> PyResult<String> {
+    let names = names.iter().map(|text| read(text)).collect::<PyResult<Vec<RowNames>>>()?;
+    let own = names.iter().find_map(|names| names.row(first)).unwrap_or_default();
+    let order = ChannelOrder::of_names(own, names.iter().flat_map(RowNames::each));
+    serde_json::to_string(&order).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// What was counted of these rows, as text.
+#[pyfunction]
+pub(crate) fn partial_stats(
+    py: Python<'_>,
+    dataset: PyRef<'_, Dataset>,
+    rows: Vec<usize>,
+    first: usize,
+    order: &str,
+    jobs: usize,
+) -> PyResult<String> {
+    let order: ChannelOrder = read(order)?;
+    dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+        let counted = PartialStats::of(dataset.store(), &rows, first, &order, jobs, &|| ())?;
+        text(dataset.store().path(), &counted)
+    })
+}
+
+/// Statistics that are being put together.
+#[pyclass(frozen, module = "wellread._native")]
+pub(crate) struct StatsSum {
+    sum: Mutex<Option<PartialStats>>,
+}
+
+#[pymethods]
+impl StatsSum {
+    #[new]
+    fn new() -> Self {
+        Self { sum: Mutex::new(None) }
+    }
+
+    /// Adds a text of `partial_stats`, of the rows that follow.
+    fn add(&self, text: &str) -> PyResult<()> {
+        let next: PartialStats = read(text)?;
+        let mut sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *sum {
+            Some(sum) => sum.add(&next).map_err(PyValueError::new_err),
+            none => {
+                *none = Some(next);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The values of a group's columns, the order of its channels, and what was counted.
+type CountedGroup<'py> = (Vec<Option<String>>, String, PyRef<'py, StatsSum>);
+
+/// The file of statistics, as text: of each group that the columns `by` tell, or of the one group.
+#[pyfunction]
+#[pyo3(signature = (by, groups, percents))]
+pub(crate) fn finish_stats(
+    py: Python<'_>,
+    by: Option<Vec<String>>,
+    groups: Vec<CountedGroup<'_>>,
+    percents: Vec<f64>,
+) -> PyResult<String> {
+    let mut found = Vec::with_capacity(groups.len());
+    for (key, order, counted) in groups {
+        let order: ChannelOrder = read(&order)?;
+        let counted = counted.sum.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let counted = counted.ok_or_else(|| PyValueError::new_err("nothing was counted"))?;
+        let stats = detached(py, Activity::Choosing, || Ok(counted.finish(&order, &percents)))?;
+        found.push(Group { key, stats });
+    }
+    let text = match by {
+        Some(by) => serde_json::to_string_pretty(&GroupStats::new(by, found)),
+        None => serde_json::to_string_pretty(&found.pop().map(|group| group.stats)),
+    };
+    text.map_err(|e| PyValueError::new_err(e.to_string()))
+}

@@ -1,0 +1,260 @@
+//! A set that several processes write at once, on one machine or many: each writes parts, and one of them makes a set of these.
+//!
+//! ```text
+//!  one process      PartedSet::begin ─▶ .wellread-resume-NAME/parts/
+//!  each process     write_part(some rows) ─▶ parts/part-00003…     whole or not at all, read back
+//!  one process      PartedSet::commit ─▶ NAME
+//!                     tables: a folder of them and the list of the parts, or one table (a pass over all)
+//!                     images in files of their own: each file moved to where one writer would have put it
+//! ```
+//!
+//! Nobody finds a part before the set is at its place. A part that is written twice, by a task that was taken for dead and the one that
+//! came after it, is the same both times, and which of them count is said at the end. What a run has left is gone on with where that is
+//! asked for: a part that is there and holds what it should is not written again.
+
+use crate::concat::open_listed;
+use crate::convert::{ConvertOptions, convert};
+use crate::finished::Output as _;
+use crate::format::{Format, OpenOptions, format_named};
+use crate::part_list::{ListedPart, PartList};
+use crate::staged::Staged;
+use crate::verify::{Expected, expected_of, verify};
+use crate::{Error, Result, Store, WriteOptions, entries, features, place, registry};
+use std::path::{Path, PathBuf};
+use wellread_image::ImageMetadata;
+
+/// The folder of parts in that of the set being written.
+const PARTS: &str = "parts";
+/// The folder in which one table is made of all parts.
+const JOINED: &str = "joined";
+/// What a set is made of that no later run goes on with.
+const NOT_RESUMED: &str = "parts of a run that is not gone on with";
+
+/// A set being written in parts. Dropped, it stays as it is where a later run goes on with it; else it goes.
+pub struct PartedSet {
+    staged: Staged,
+    format: &'static Format,
+    /// Name of the target.
+    name: String,
+    is_resumed: bool,
+}
+
+/// Whether each image of a format has a file or folder of its own.
+fn is_by_image(format: &Format) -> bool {
+    !format.keeps_features
+}
+
+/// The options by which a part is opened.
+fn as_written(format: &Format) -> OpenOptions {
+    OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() }
+}
+
+impl PartedSet {
+    /// Begins to write a set of a format to `target`. With `resume`, which says in one line what it is made of, what an earlier run has
+    /// left is kept; else it goes.
+    ///
+    /// # Errors
+    /// A target that is there and may not be replaced, or that one file is to be at which has all images; what is left is of something
+    /// else; another process writes it.
+    pub fn begin(target: &Path, format: &str, overwrite: bool, resume: Option<&str>) -> Result<Self> {
+        let format = format_named(format)?;
+        place::look_anew(target);
+        let name = target.file_name().ok_or_else(|| Error::new(target, "is no file name to write to"))?;
+        let name = name.to_string_lossy().into_owned();
+        if is_by_image(format) && format.has_ending(&name) {
+            let cause =
+                format_args!("is the name of one {} image, which no two processes can write", format.name);
+            let hint = "name a folder, without an ending, and the format";
+            return Err(Error::new(target, cause).hint(hint).choice());
+        }
+        if resume.is_none() {
+            // What was left goes.
+            drop(Staged::new(target, overwrite)?);
+        }
+        let mut staged = Staged::resumable(target, overwrite, resume.unwrap_or(NOT_RESUMED))?;
+        staged.remove = resume.is_none();
+        let set = Self { staged, format, name, is_resumed: resume.is_some() };
+        let folder = set.staged.path().join(PARTS);
+        place::create_folder(&folder)
+            .map_err(|e| Error::io(target, "cannot make the folder of parts", &e))?;
+        set.take_back()?;
+        Ok(set)
+    }
+
+    /// Moves the tables that an interrupted [`Self::commit`] has put into the set back to the parts.
+    fn take_back(&self) -> Result<()> {
+        let set = self.set();
+        if is_by_image(self.format) || !place::is_folder(&set) {
+            return Ok(());
+        }
+        let of_part = |entry: &entries::Entry| self.format.has_ending(&entry.name);
+        for entry in entries::list(&set)?.into_iter().filter(of_part) {
+            self.rename(&entry.path, &self.part(&entry.name))?;
+        }
+        Ok(())
+    }
+
+    /// Where the set is put together.
+    fn set(&self) -> PathBuf {
+        self.staged.path().join(&self.name)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        place::rename(from, to).map_err(|e| Error::io(self.staged.target(), "cannot move a part", &e))
+    }
+
+    /// Where a part of this name is written.
+    pub fn part(&self, name: &str) -> PathBuf {
+        self.staged.path().join(PARTS).join(name)
+    }
+
+    /// What names of parts end with.
+    pub fn ending(&self) -> &'static str {
+        if is_by_image(self.format) { "" } else { self.format.set_ending }
+    }
+
+    /// The name of a part by its number.
+    pub fn part_name(&self, number: usize) -> String {
+        format!("part-{number:05}{}", self.ending())
+    }
+
+    /// Makes a set of the parts of these names, whose images follow one another in this order, and moves it to its place. What other
+    /// parts were written goes. `options` are those of the parts; `options.features` are columns of all images, for a format that keeps
+    /// them beside files of images. With `joined`, parts of a table become one table. Returns the number of images.
+    ///
+    /// # Errors
+    /// A part that is not there or cannot be read; what cannot be moved. Where no later run goes on with it, nothing is left then.
+    pub fn commit(self, parts: &[String], options: &WriteOptions, joined: bool) -> Result<usize> {
+        match self.put_together(parts, options, joined) {
+            Ok((images, place)) => self.staged.commit_file(&place).map(|()| images),
+            Err(error) => {
+                if !self.is_resumed {
+                    self.discard();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes all that was written.
+    pub fn discard(self) {
+        self.staged.remove();
+    }
+
+    /// Puts the set together; the number of its images, and where it is in the folder of the set being written.
+    fn put_together(
+        &self,
+        parts: &[String],
+        options: &WriteOptions,
+        joined: bool,
+    ) -> Result<(usize, String)> {
+        if parts.is_empty() {
+            return Err(Error::new(self.staged.target(), "there is no image to write"));
+        }
+        if is_by_image(self.format) {
+            return Ok((self.take_images(parts, options)?, self.name.clone()));
+        }
+        let list = self.take_tables(parts)?;
+        let images = list.parts(&self.set()).iter().map(|(_, images)| images).sum();
+        if joined {
+            self.join(&list, options)?;
+            return Ok((images, format!("{JOINED}/{}", self.name)));
+        }
+        list.write(&self.set(), self.staged.target())?;
+        Ok((images, self.name.clone()))
+    }
+
+    /// Moves the tables of the parts into the set.
+    fn take_tables(&self, parts: &[String]) -> Result<PartList> {
+        let (set, target) = (self.set(), self.staged.target());
+        place::create_folder(&set).map_err(|e| Error::io(target, "cannot make the folder", &e))?;
+        let mut listed = Vec::with_capacity(parts.len());
+        for (number, part) in parts.iter().enumerate() {
+            let from = self.part(part);
+            let images = registry::open(&from, &as_written(self.format))?.len();
+            let name = self.part_name(number);
+            self.rename(&from, &set.join(&name))?;
+            listed.push(ListedPart { part: name, images });
+        }
+        Ok(PartList::new(listed))
+    }
+
+    /// Writes one table of those of the parts.
+    fn join(&self, list: &PartList, options: &WriteOptions) -> Result<()> {
+        let folder = self.staged.path().join(JOINED);
+        let target = self.staged.target();
+        place::create_folder(&folder).map_err(|e| Error::io(target, "cannot make the folder", &e))?;
+        let source = open_listed(&self.set(), list, &as_written(self.format))?;
+        let features = features::all(&*source)?;
+        let options = WriteOptions { features, overwrite: true, resume: None, ..options.clone() };
+        let writer = registry::create(folder.join(&self.name), self.format.name, &options)?;
+        let written = convert(&*source, writer, ConvertOptions::default(), &mut |_| ())?;
+        written.check(&*source, self.format.name, source.len(), options.jobs, &|| ())?;
+        written.commit()
+    }
+
+    /// Moves the images of the parts to where one writer would have put them.
+    fn take_images(&self, parts: &[String], options: &WriteOptions) -> Result<usize> {
+        let options = WriteOptions { overwrite: true, resume: None, jobs: 1, ..options.clone() };
+        let mut writer = registry::create(self.set(), self.format.name, &options)?;
+        let mut images = 0;
+        for part in parts {
+            for (name, file) in files_of(&self.part(part), self.format)? {
+                writer.adopt(&ImageMetadata::named(name), &file)?;
+                images += 1;
+            }
+        }
+        writer.complete_output()?.commit()?;
+        Ok(images)
+    }
+}
+
+/// The name of each image of a part, and its file or folder.
+fn files_of(part: &Path, format: &Format) -> Result<Vec<(String, PathBuf)>> {
+    let store = registry::open(part, &as_written(format))?;
+    let of_row = |row: usize| {
+        let file = store.row_hints(row)?.file();
+        let file = file.ok_or_else(|| Error::new(part, "the image has no file of its own").row(row))?;
+        Ok((store.name(row)?, file))
+    };
+    (0..store.len()).map(of_row).collect()
+}
+
+/// Writes all images of `source` as the part at `path`, with the columns beside them where the format is one of tables; with `is_checked`
+/// it is read back and compared. A part that is there is replaced. `done` is called with the bytes of each image.
+///
+/// # Errors
+/// The first row that cannot be read or written, or that does not read back as it was; nothing is left then.
+pub fn write_part(
+    source: &dyn Store,
+    path: &Path,
+    format: &str,
+    options: &WriteOptions,
+    how: ConvertOptions,
+    is_checked: bool,
+    done: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let known = format_named(format)?;
+    let features = if known.keeps_features { features::all(source)? } else { None };
+    let options = WriteOptions { features, overwrite: true, resume: None, ..options.clone() };
+    let writer = registry::create(path, format, &options)?;
+    let written = convert(source, writer, how, done)?;
+    if is_checked {
+        written.check(source, format, source.len(), options.jobs, &|| ())?;
+    }
+    written.commit()
+}
+
+/// Whether the part at `path` holds the images of `source`, pixels and all: a run that goes on need not write it again.
+pub fn holds(source: &dyn Store, path: &Path, format: &str, jobs: usize) -> bool {
+    let Ok(format) = format_named(format) else { return false };
+    if !place::exists(path) {
+        return false;
+    }
+    let Ok(part) = registry::open(path, &as_written(format)) else { return false };
+    if part.len() != source.len() {
+        return false;
+    }
+    let Ok(expected) = expected_of(source, jobs, &|| ()) else { return false };
+    verify(&*part, Some(Expected::new(&expected)), jobs, &|| ()).passed()
+}

@@ -1,0 +1,160 @@
+//! Sets that are written in parts: what comes of them is what one writer writes, and nobody sees less.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::convert::{ConvertOptions, convert};
+use wellread_store::parted::{PartedSet, holds, write_part};
+use wellread_store::subset::Subset;
+use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, checksum, create, open};
+
+/// Twenty-three images, whose names are in no order and of which two are called the same.
+fn source(folder: &Path) -> Arc<dyn Store> {
+    let path = folder.join("source.parquet");
+    let mut writer = create(&path, "parquet", &WriteOptions::default()).unwrap();
+    for i in 0..23usize {
+        let shape = Shape::plane(5, 7);
+        let pixels: Vec<u8> = (0..shape.pixels() * 2).map(|p| (p * 31 + i * 7) as u8).collect();
+        let metadata = ImageMetadata::named(format!("well {}", i * 5 % 22));
+        writer
+            .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U16, pixels: &pixels })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    open(&path, &OpenOptions::default()).unwrap().into()
+}
+
+/// The rows from one to another, as a set.
+fn rows(source: &Arc<dyn Store>, from: usize, to: usize) -> Subset {
+    Subset::of(Arc::clone(source), (from..to).collect())
+}
+
+fn part(set: &PartedSet, source: &dyn Store, format: &str, name: &str) {
+    let (options, how) = (WriteOptions::default(), ConvertOptions::default());
+    write_part(source, &set.part(name), format, &options, how, true, &mut |_| ()).unwrap();
+}
+
+/// All files below a folder, with what is in them.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(inner) = folders.pop() {
+        for entry in std::fs::read_dir(inner).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+fn sums(store: &dyn Store) -> Vec<(String, String)> {
+    let all = checksum::all(store, 2, &|| ()).into_iter().map(Result::unwrap);
+    all.map(|sum| (sum.name, sum.sha256)).collect()
+}
+
+#[test]
+fn images_in_files_of_their_own_lie_where_one_writer_puts_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    for format in ["tiff", "ome-zarr", "image-folder"] {
+        let whole = dir.path().join(format!("{format}-whole"));
+        let writer = create(&whole, format, &WriteOptions::default()).unwrap();
+        convert(&*source, writer, ConvertOptions::default(), &mut |_| ()).unwrap().commit().unwrap();
+        let target = dir.path().join(format!("{format}-parts"));
+        let set = PartedSet::begin(&target, format, false, None).unwrap();
+        // In any order; one of them is written twice.
+        for (name, from, to) in [("b", 9, 20), ("c", 20, 23), ("a", 0, 9), ("b", 9, 20)] {
+            part(&set, &rows(&source, from, to), format, name);
+        }
+        part(&set, &rows(&source, 0, 3), format, "of a task that was taken for dead");
+        assert!(!target.exists(), "{format}");
+        let parts = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(set.commit(&parts, &WriteOptions::default(), false).unwrap(), 23);
+        assert!(files(&target) == files(&whole), "{format}");
+        assert_eq!(sums(&*open(&target, &OpenOptions::default()).unwrap()), sums(&*source), "{format}");
+        let left = std::fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name());
+        assert_eq!(left.filter(|name| name.to_string_lossy().starts_with('.')).count(), 0, "{format}");
+    }
+}
+
+#[test]
+fn tables_of_parts_are_one_set_whose_images_are_called_as_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    let target = dir.path().join("set.parquet");
+    let set = PartedSet::begin(&target, "parquet", false, None).unwrap();
+    for (name, from, to) in [("second", 10, 23), ("first", 0, 10)] {
+        part(&set, &rows(&source, from, to), "parquet", name);
+    }
+    let parts = ["first", "second"].map(str::to_owned);
+    assert_eq!(set.commit(&parts, &WriteOptions::default(), false).unwrap(), 23);
+    let names: Vec<_> = files(&target).into_keys().collect();
+    assert_eq!(names, ["part-00000.parquet", "part-00001.parquet", "wellread-parts.json"].map(PathBuf::from));
+    for format in [None, Some("parquet".to_owned())] {
+        let options = OpenOptions { format, ..OpenOptions::default() };
+        assert_eq!(sums(&*open(&target, &options).unwrap()), sums(&*source));
+    }
+    // It may be replaced as a set that was written at once.
+    let again = PartedSet::begin(&target, "parquet", true, None).unwrap();
+    part(&again, &rows(&source, 4, 6), "parquet", "all");
+    assert_eq!(again.commit(&["all".to_owned()], &WriteOptions::default(), false).unwrap(), 2);
+    assert_eq!(sums(&*open(&target, &OpenOptions::default()).unwrap()), sums(&*source)[4..6]);
+    // A part that is gone is missed.
+    std::fs::remove_file(target.join("part-00000.parquet")).unwrap();
+    let error = open(&target, &OpenOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("part-00000.parquet: is a part of the set, and is not there"), "{error}");
+}
+
+#[test]
+fn parts_become_one_table_where_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    let target = dir.path().join("set.parquet");
+    let set = PartedSet::begin(&target, "parquet", false, None).unwrap();
+    part(&set, &rows(&source, 0, 10), "parquet", "first");
+    part(&set, &rows(&source, 10, 23), "parquet", "second");
+    let parts = ["first", "second"].map(str::to_owned);
+    assert_eq!(set.commit(&parts, &WriteOptions::default(), true).unwrap(), 23);
+    assert!(target.is_file());
+    assert_eq!(sums(&*open(&target, &OpenOptions::default()).unwrap()), sums(&*source));
+}
+
+#[test]
+fn what_a_run_has_left_is_gone_on_with_where_it_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    let target = dir.path().join("set.parquet");
+    let begin = |resume| PartedSet::begin(&target, "parquet", false, resume).unwrap();
+    let first = rows(&source, 0, 10);
+    let set = begin(Some("rows 0 to 23"));
+    let name = set.part_name(0);
+    let path = set.part(&name);
+    part(&set, &first, "parquet", &name);
+    drop(set);
+    let set = begin(Some("rows 0 to 23"));
+    assert!(holds(&first, &path, "parquet", 1));
+    assert!(!holds(&rows(&source, 1, 11), &path, "parquet", 1), "of other rows");
+    drop(set);
+    let other = PartedSet::begin(&target, "parquet", false, Some("of something else")).err().unwrap();
+    assert!(other.to_string().contains("repeat the same command"), "{other}");
+    // A run that does not go on removes it.
+    let set = begin(None);
+    assert!(!holds(&first, &path, "parquet", 1));
+    let error = set.commit(&[name], &WriteOptions::default(), false).unwrap_err().to_string();
+    assert!(error.contains("part-00000.parquet"), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the source alone");
+}
+
+#[test]
+fn one_file_of_all_images_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for (format, name) in [("tiff", "a.tif"), ("ome-zarr", "a.zarr"), ("image-folder", "a.png")] {
+        let error = PartedSet::begin(&dir.path().join(name), format, false, None).err().unwrap();
+        assert!(error.is_choice() && error.to_string().contains("name a folder"), "{error}");
+    }
+}

@@ -1,0 +1,208 @@
+"""The cluster: how it is found, and how tasks of ours run on it.
+
+jobs ──submit, a few more than processors──▶ Ray ──▶ task: opens the set once per process, works, answers
+                                               └──▶ in the order of jobs: answers; who was slow
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Error
+
+MISSING = "wellread.ray needs Ray: pip install 'wellread[ray]'"
+# Times that Ray runs a task again whose node or process is gone.
+RETRIES = 8
+# So long tasks may take to end that are given up.
+END_SECONDS = 30.0
+# Tasks in flight for each processor: the next one waits at its node.
+AHEAD = 2
+
+
+def modules() -> Any:
+    """Ray.
+
+    Raises:
+        ImportError: it is not installed; the message says how to get it.
+    """
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        if error.name not in ("ray", None):
+            raise
+        raise ImportError(MISSING, name="ray") from None
+
+
+def data() -> Any:
+    """Ray Data, which needs more packages than Ray itself.
+
+    Raises:
+        ImportError: it is not installed; the message says how to get it.
+    """
+    modules()
+    try:
+        return importlib.import_module("ray.data")
+    except ImportError as error:
+        raise ImportError(f"{MISSING} ({error})", name=error.name) from error
+
+
+def connected(address: str | None) -> Any:
+    """Ray, connected to the cluster at `address`; to the one that this process is connected to, where there is one;
+    else to what ``RAY_ADDRESS`` names, or to one that is started on this machine."""
+    ray = modules()
+    if not ray.is_initialized():
+        choices: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        if address:
+            choices["address"] = address
+        ray.init(**choices)
+    return ray
+
+
+def processors(ray: Any) -> int:
+    """Processors of the whole cluster."""
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def named(call: Any, remote: dict[str, Any]) -> dict[str, Any]:
+    """What each task needs, as a function of Ray Data takes it: by the names that it knows, else in a dictionary."""
+    known = inspect.signature(call).parameters
+    found = {name: value for name, value in remote.items() if name in known}
+    others = {name: value for name, value in remote.items() if name not in known}
+    return found | ({"ray_remote_args": others} if others else {})
+
+
+@dataclass
+class Node:
+    """What a node did."""
+
+    host: str
+    images: int = 0
+    seconds: float = 0.0
+    tasks: int = 0
+    slowest_task_seconds: float = 0.0
+
+    def document(self) -> dict[str, Any]:
+        """As a summary shows it. Images per second are those of one task at a time."""
+        rate = self.images / self.seconds if self.seconds > 0 else None
+        return {
+            "host": self.host,
+            "images": self.images,
+            "tasks": self.tasks,
+            "images_per_s_per_task": rate,
+            "slowest_task_seconds": self.slowest_task_seconds,
+        }
+
+
+@dataclass
+class Summary:
+    """What all nodes did, by their names in the cluster."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+
+    def note(self, answer: Answer) -> None:
+        """Counts a task."""
+        node = self.nodes.setdefault(answer.node, Node(answer.host))
+        node.images += answer.images
+        node.seconds += answer.seconds
+        node.tasks += 1
+        node.slowest_task_seconds = max(node.slowest_task_seconds, answer.seconds)
+
+    def document(self, seconds: float) -> dict[str, Any]:
+        """One summary: seconds of the whole, images per second of all and of each node, and the slowest node."""
+        nodes = {name: node.document() for name, node in sorted(self.nodes.items())}
+        images = sum(node.images for node in self.nodes.values())
+        rates = {name: node["images_per_s_per_task"] for name, node in nodes.items() if node["images_per_s_per_task"]}
+        return {
+            "seconds": seconds,
+            "images_per_s": images / seconds if seconds > 0 else None,
+            "nodes": nodes,
+            "slowest_node": min(rates, key=lambda name: rates[name]) if rates else None,
+        }
+
+
+@dataclass
+class Answer:
+    """What a task hands back."""
+
+    result: Any
+    error: BaseException | None
+    node: str
+    host: str
+    images: int
+    seconds: float
+
+
+def answer(work: Callable[[Any], tuple[Any, int]], job: Any) -> Answer:
+    """Does a job, in a task: what it found, how many images it read, where and how long. Errors of wellread are
+    answers, so that Ray neither tries again what fails each time nor wraps what they say."""
+    import ray
+
+    start = time.monotonic()
+    result, images, error = None, 0, None
+    try:
+        result, images = work(job)
+    except (Error, TypeError, ValueError, KeyError) as raised:
+        error = raised
+    node = ray.get_runtime_context().get_node_id()
+    return Answer(result, error, node, socket.gethostname(), images, time.monotonic() - start)
+
+
+def run(
+    ray: Any,
+    work: Callable[[Any], tuple[Any, int]],
+    jobs: Sequence[Any],
+    *,
+    summary: Summary,
+    done: Callable[[int], None] | None = None,
+    num_cpus: float = 1,
+) -> Iterator[Any]:
+    """The result of each job, in their order. `work` is a function of this package that returns a result and the
+    number of images that it read; `done` is called with that number as tasks end, in any order.
+
+    Raises:
+        wellread.Error: what the first task raised that failed; the others are given up.
+    """
+    # Who starts it may have a package that is not installed on the nodes, but in the same place.
+    task = ray.remote(answer).options(
+        num_cpus=num_cpus, max_retries=RETRIES, scheduling_strategy="SPREAD", name=f"wellread.{work.__name__}"
+    )
+    most = AHEAD * max(1, int(processors(ray) / max(num_cpus, 0.01)))
+    waiting: dict[Any, int] = {}
+    arrived: dict[int, Any] = {}
+    given, next_one = 0, 0
+    try:
+        while next_one < len(jobs):
+            while given < len(jobs) and len(waiting) < most and given - next_one < 4 * most:
+                waiting[task.remote(work, jobs[given])] = given
+                given += 1
+            ready, _ = ray.wait(list(waiting), num_returns=1, timeout=1.0)
+            for reference in ready:
+                number = waiting.pop(reference)
+                one: Answer = ray.get(reference)
+                if one.error is not None:
+                    raise one.error
+                summary.note(one)
+                if done is not None:
+                    done(one.images)
+                arrived[number] = one.result
+            while next_one in arrived:
+                yield arrived.pop(next_one)
+                next_one += 1
+    finally:
+        for reference in waiting:
+            ray.cancel(reference, force=True)
+        if waiting:
+            # What they write is removed by who gave up, and they must not put it there again.
+            ray.wait(list(waiting), num_returns=len(waiting), timeout=END_SECONDS)
+
+
+def absolute(path: str) -> str:
+    """A path that means the same in a process of another working folder; an address as it is."""
+    return path if "://" in path else os.path.abspath(path)

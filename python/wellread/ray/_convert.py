@@ -1,0 +1,208 @@
+"""``convert``: a set in another format, written by all nodes at once.
+
+ranges of rows ──tasks──▶ parts, each read back ──in order──▶ one set, moved to its place
+                            └ of an interrupted run: kept where they hold what they should
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from .. import __version__, _check, _native
+from .._types import Path
+from ..dataset import Dataset
+from ..errors import ChoiceError, Error
+from . import _cluster, _sets
+from ._whole import Job
+from ._write import JOINED, format_of, options
+
+# Bytes of pixels in a part at most, and parts at least, as far as images are enough: the parts of a set are the same
+# on any cluster, so that another one can go on with them.
+PART_BYTES = 256 << 20
+PARTS = 64
+LEAST_ROWS = 16
+
+
+def part_task(job: tuple[Any, ...]) -> tuple[tuple[int, bool], int]:
+    """Writes a range of rows as a part: bytes of pixels, and whether an interrupted run had left it."""
+    how, start, end, path, format, choices, memory, check, resume = job
+    images = _sets.opened(how)._native.select(list(range(start, end)))
+    if resume and _native.part_holds(images, path, format, 1):
+        return (0, True), end - start
+    return (_native.write_part(images, path, format, choices, memory, check), False), end - start
+
+
+def rows_of_a_part(dataset: Dataset) -> int:
+    """Rows of a part, whatever the cluster."""
+    shape, dtype = dataset._native.info(0)
+    size = math.prod(shape) * numpy.dtype(dtype).itemsize
+    most = max(1, PART_BYTES // max(1, size))
+    return min(most, max(LEAST_ROWS, -(-len(dataset) // PARTS)))
+
+
+def converted(
+    job: Job,
+    dataset: Dataset,
+    target: str,
+    format: str,
+    choices: dict[str, Any],
+    *,
+    overwrite: bool,
+    resume: bool,
+    verify: bool,
+    mixed: bool,
+    memory: int,
+    rows_per_part: int | None,
+) -> dict[str, Any]:
+    """Writes all of a set; what came of it."""
+    if not len(dataset):
+        raise Error(f"{dataset.path}: there is no image to convert", path=dataset.path)
+    if not mixed:
+        _native.check_one_kind(dataset._native, True)
+    choices = choices | {"types": _native.types_of(dataset._native) if _native.is_table_format(format) else []}
+    rows = rows_of_a_part(dataset) if rows_per_part is None else rows_per_part
+    ranges = list(_sets.ranges(len(dataset), rows, 1))
+    how = _sets.recipe(dataset)
+    note = {
+        "source": dataset.path,
+        "images": len(dataset),
+        "stamp": how.stamp,
+        "format": format,
+        "options": choices,
+        "rows_per_part": rows,
+        "wellread": __version__,
+        "on": "ray",
+    }
+    parts = _native.Parts(target, format, overwrite, json.dumps(note) if resume else None)
+    try:
+        names = [parts.part_name(number) for number in range(len(ranges))]
+        jobs = [
+            (how, start, end, parts.part(name), format, choices, memory, verify, resume)
+            for name, (start, end) in zip(names, ranges, strict=True)
+        ]
+        if job.total is not None:
+            job.total(len(dataset))
+        written, resumed = 0, 0
+        for (start, end), (size, was_there) in zip(ranges, job.run(part_task, jobs), strict=True):
+            written += size
+            resumed += end - start if was_there else 0
+        images = parts.commit(names, choices, format in JOINED, dataset._native)
+    except BaseException:
+        _give_up(parts, resume)
+        raise
+    return {
+        "source": dataset.path,
+        "source_format": dataset.format,
+        "target": target,
+        "format": format,
+        "images": images,
+        "parts": len(ranges),
+        "bytes_of_pixels_written": written,
+        "images_resumed": resumed,
+        "verified": verify,
+        "joined_in_one_pass": format in JOINED,
+        "cluster": job.summary(),
+    }
+
+
+def apart(source: str, target: str) -> None:
+    """Refuses to write into the source, or over a folder that holds it.
+
+    Raises:
+        wellread.ChoiceError: one lies in the other.
+    """
+    pair = [path if "://" in path else os.path.realpath(path) for path in (source, target)]
+    one, other = (path.rstrip("/") + "/" for path in pair)
+    if one.startswith(other) or other.startswith(one):
+        raise ChoiceError(
+            f"{target}: lies in the source, or the source in it; choose a target elsewhere", path=target
+        )
+
+
+def _give_up(parts: _native.Parts, resume: bool) -> None:
+    """Leaves what was written to a later call, or removes it: whoever keeps the traceback must not keep the lock."""
+    try:
+        if resume:
+            parts.keep()
+        else:
+            parts.discard()
+    except ValueError:
+        # What failed was the last step, which had done so.
+        return
+
+
+def convert(
+    source: Path | Sequence[Path] | Dataset,
+    target: Path,
+    *,
+    format: str | None = None,
+    compression: str = "default",
+    chunk: Sequence[int] | None = None,
+    shard: Sequence[int] | None = None,
+    tune: str = "random",
+    variant: str | None = None,
+    checksums: bool = True,
+    overwrite: bool = False,
+    resume: bool = False,
+    verify: bool = True,
+    mixed: bool = False,
+    memory: int = 1 << 30,
+    rows_per_part: int | None = None,
+    address: str | None = None,
+) -> dict[str, Any]:
+    """Converts a set of images into another format, as ``wellread convert --on ray`` does.
+
+    Of TIFF, OME-Zarr and PNG, whose images have files of their own, the target is that of one machine to the byte.
+    Of tables it is a folder of parts, each of which is the table that one machine writes of those rows; it is opened
+    as one set, with the same images, names and columns in the same order. Of Lance it is one dataset, which the
+    driver makes of the parts in one pass.
+
+    Args:
+        source: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how.
+        target: where to write, on storage that all nodes share, or in a bucket. Nobody finds any of it before all is
+            there.
+        format: the format; unless given, that of the ending of the target's name.
+        compression, chunk, shard, tune, variant, checksums: as of ``wellread convert``.
+        overwrite: replaces a set that is there.
+        resume: keeps what is complete when interrupted, and goes on with what an earlier call with the same
+            arguments has left, on whatever cluster. Parts that were left are compared with the source.
+        verify: reads back each part and compares it with the source.
+        mixed: takes images of several pixel types, or images and masks, into one set.
+        memory: bytes of pixels that wait in a task between reading and writing.
+        rows_per_part: images of a part; unless given, a 64th of all, and 256 MiB at most.
+        address: the cluster; unless given, the one that this process is connected to, or ``RAY_ADDRESS`` names, or
+            one that is started on this machine.
+
+    Returns:
+        What was done: images, parts, bytes, images that an interrupted run had left, and in ``cluster`` seconds and
+        images per second of each node, and the slowest.
+
+    Raises:
+        ImportError: Ray is not installed.
+        wellread.Error: the first row that cannot be read or written. Nothing is left then, unless ``resume``.
+    """
+    place = _cluster.absolute(_check.path("target", target))
+    known = format_of(place, format)
+    choices = options(compression, chunk, shard, tune, variant, checksums)
+    dataset = _sets.of(source)
+    for path in [dataset.path] if dataset._options is None or isinstance(dataset._paths, str) else dataset._paths:
+        apart(path, place)
+    return converted(
+        Job(address),
+        dataset,
+        place,
+        known,
+        choices,
+        overwrite=_check.truth("overwrite", overwrite),
+        resume=_check.truth("resume", resume),
+        verify=_check.truth("verify", verify),
+        mixed=_check.truth("mixed", mixed),
+        memory=_check.whole("memory", memory, 1),
+        rows_per_part=None if rows_per_part is None else _check.whole("rows_per_part", rows_per_part, 1),
+    )

@@ -1,0 +1,65 @@
+"""The datasink of :func:`wellread.ray.write`. Imports Ray Data, which the package itself does not."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from ray.data.datasource import Datasink
+
+from . import _write
+
+
+class WellreadDatasink(Datasink):
+    """A set of images, of which every task writes parts. It is pickled to the tasks: what is open stays with the
+    driver, by its token."""
+
+    # Where parts are written, and what their names end with.
+    folder: str
+    ending: str
+
+    def __init__(
+        self,
+        target: str,
+        format: str,
+        choices: dict[str, Any],
+        *,
+        image: str,
+        name: str | None,
+        channels: list[str],
+        verify: bool,
+    ) -> None:
+        super().__init__()
+        self.target, self.format, self.options = target, format, choices
+        self.image, self.name, self.channels, self.verify = image, name, channels, verify
+        # Of formats of files of images, OME-Zarr keeps columns beside them, in one file of all.
+        self.keeps_columns = format == "ome-zarr"
+        self.token = uuid.uuid4().hex
+
+    def get_name(self) -> str:
+        """What Ray calls the write tasks."""
+        return "Wellread"
+
+    def place(self, part: str) -> str:
+        """Where a part is written."""
+        return self.folder.rstrip("/") + "/" + part
+
+    def on_write_start(self, *_: Any, **__: Any) -> None:
+        """Nothing is left to do: the target is claimed before any task can run, wherever a release of Ray calls
+        this."""
+
+    def write(self, blocks: Iterable[Any], ctx: Any) -> list[dict[str, Any]]:
+        """Writes a part for each block, in a task: what the driver is told of them."""
+        task = int(getattr(ctx, "task_idx", 0))
+        parts = (_write.block_part(self, block, task, number) for number, block in enumerate(blocks))
+        return [part for part in parts if part is not None]
+
+    def on_write_complete(self, write_result: Any) -> None:
+        """Makes one set of the parts that tasks have told of."""
+        returns = getattr(write_result, "write_returns", write_result)
+        _write.commit(self, [part for of_task in returns for part in of_task or []])
+
+    def on_write_failed(self, error: BaseException) -> None:
+        """Removes what tasks have written."""
+        _write.discard(self)

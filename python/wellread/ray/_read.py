@@ -1,0 +1,163 @@
+"""``read``: a set as a :class:`ray.data.Dataset`, whose blocks a loader of ours makes in each task.
+
+driver: ranges of rows, sizes of blocks ──▶ read task: the set, opened once per process
+                                               └─ DataLoader(rows) ──▶ blocks: tensors, names, columns
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from .. import _check, _native
+from .._types import Path
+from ..dataset import Dataset
+from ..loader import DataLoader
+from . import _arrow, _cluster, _sets
+
+if TYPE_CHECKING:
+    import ray.data
+
+# Bytes of pixels in a block, unless rows are asked for.
+BLOCK_BYTES = 64 << 20
+# About what a name and a row number take.
+BESIDE_BYTES = 64
+# Choices of a loader that this has its own of, or that a block has no place for.
+REFUSED = (
+    *("as_", "batch_size", "shuffle", "order", "by", "weights", "block", "images_per_epoch", "rows", "sampler"),
+    *("shard", "rank", "world_size", "uneven", "drop_last", "prefetch", "labels", "classes", "features", "indices"),
+    *("as_dict", "keys", "targets", "target_kind", "target_channels", "target_dtype", "target_scale", "pairing"),
+    *("views", "crops_per_image", "batch_transform", "pin_memory", "device"),
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every read task is given."""
+
+    how: _sets.Recipe
+    choices: dict[str, Any]
+    columns: list[str]
+    rows_per_block: int
+
+
+def _loader(dataset: Dataset, plan: Plan, rows: range) -> Any:
+    return DataLoader(
+        dataset,
+        batch_size=plan.rows_per_block,
+        rows=list(rows),
+        shard=False,
+        prefetch=1,
+        indices=True,
+        **plan.choices,
+    )
+
+
+def _columns(dataset: Dataset, names: Sequence[str], rows: range) -> dict[str, Any]:
+    """Columns of some rows, in Arrow."""
+    if not names:
+        return {}
+    native = dataset._native.select(list(rows))
+    return {name: _arrow.column(values) for name, values in zip(names, native.columns(list(names)), strict=True)}
+
+
+def blocks(plan: Plan, start: int, end: int) -> Iterator[Any]:
+    """The blocks of a range of rows, in order."""
+    dataset = _sets.opened(plan.how)
+    beside = _columns(dataset, plan.columns, range(start, end))
+    with _loader(dataset, plan, range(start, end)) as loader:
+        for pixels, rows in loader:
+            rows = numpy.asarray(rows)
+            names = [dataset.name(int(row)) for row in rows]
+            columns = {name: _arrow.taken(column, rows - start) for name, column in beside.items()}
+            # The tensors are over the loader's memory, which goes back with the last view of it.
+            yield _arrow.block(numpy.asarray(pixels), names, rows, columns)
+
+
+def _first(plan: Plan, dataset: Dataset) -> tuple[int, Any]:
+    """Bytes of an image as it is delivered, and the schema of blocks; None where only a callable of the caller
+    knows."""
+    if plan.choices.get("dtype") == "bfloat16":
+        raise ValueError("dtype: Arrow has no tensors of bfloat16; choose float16, float32 or stored")
+    with _loader(dataset, plan, range(1)) as loader:
+        shape, dtype = loader.image_shape, str(loader._built.dtype)
+    size = math.prod(shape) * numpy.dtype(dtype).itemsize
+    if plan.choices.get("transform") is not None:
+        return size, None
+    pixels = numpy.zeros((1, *shape), dtype)
+    columns = _columns(dataset, plan.columns, range(1))
+    return size, _arrow.block(pixels, [""], numpy.zeros(1, "int64"), columns).schema
+
+
+def read(
+    path: Path | Sequence[Path] | Dataset,
+    *,
+    columns: str | Sequence[str] = (),
+    rows_per_block: int | None = None,
+    override_num_blocks: int | None = None,
+    concurrency: int | None = None,
+    ray_remote_args: Mapping[str, Any] | None = None,
+    num_workers: int | None = None,
+    **choices: Any,
+) -> ray.data.Dataset:
+    """A set of images as a :class:`ray.data.Dataset`: columns ``image`` (a tensor (C, Y, X), or (T, C, Z, Y, X)),
+    ``name``, ``row``, and those asked for.
+
+    Args:
+        path: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how, or some rows
+            of one, or its cells.
+        columns: columns beside the images; they keep their types.
+        rows_per_block: images in a block; unless given, as many as 64 MiB hold.
+        override_num_blocks, concurrency, ray_remote_args: as of :func:`ray.data.read_datasource`: into how many
+            tasks the rows are cut, how many run at once, and what each needs.
+        num_workers: threads of a task that decode; unless given, as many as it has processors (``num_cpus`` in
+            ``ray_remote_args``, 1 unless given).
+        **choices: what a :class:`wellread.DataLoader` makes of images: ``dtype``, ``scale``, ``channels``, ``crop``,
+            ``resize``, ``normalize``, ``transform``, ``on_error`` … As there, images are float32 from 0 to 1 unless
+            ``dtype="stored"``.
+
+    Raises:
+        ImportError: Ray Data is not installed.
+        TypeError, ValueError: a choice that makes no sense here or does not fit the images.
+        KeyError: there is no such column.
+        wellread.Error: a set that cannot be opened.
+
+    Rows of a task follow one another, so that each piece of a file is read by one. Ray hands out blocks as they
+    come, unless its ``DataContext`` has ``execution_options.preserve_order``: ``row`` tells where an image stands.
+    """
+    data = _cluster.data()
+    from ._datasource import WellreadDatasource
+
+    for name in choices:
+        if name in REFUSED:
+            raise TypeError(f"{name} is no choice of wellread.ray.read(): Ray shuffles, joins and batches blocks")
+    names = [columns] if isinstance(columns, str) else [_check.text("columns", name) for name in columns]
+    for name in names:
+        if name in ("image", "name", "row"):
+            raise ValueError(f"columns must not have {name!r}, which every block has")
+    dataset = _sets.of(path)
+    for name in names:
+        if name not in dataset.columns:
+            there = _check.some(dataset.columns) if dataset.columns else "none"
+            raise KeyError(f"no column {name!r} stands beside the images; there are: {there}")
+    remote = dict(ray_remote_args or {})
+    threads = max(1, int(remote.get("num_cpus", 1)))
+    if num_workers is not None:
+        threads = _check.whole("num_workers", num_workers)
+    how = _sets.recipe(dataset)
+    plan = Plan(how, {**choices, "num_workers": threads}, names, 1)
+    if not len(dataset):
+        raise ValueError(f"{dataset.path}: there are no images to read")
+    image_bytes, schema = _first(plan, dataset)
+    rows = rows_per_block
+    rows = max(1, BLOCK_BYTES // max(1, image_bytes)) if rows is None else _check.whole("rows_per_block", rows, 1)
+    plan = Plan(how, plan.choices, names, min(rows, len(dataset)))
+    group = _native.row_group(dataset._native)
+    source = WellreadDatasource(plan, dataset.path, len(dataset), group, image_bytes + BESIDE_BYTES, schema)
+    given: dict[str, Any] = {"override_num_blocks": override_num_blocks, "concurrency": concurrency}
+    given |= _cluster.named(data.read_datasource, remote)
+    return data.read_datasource(source, **{name: value for name, value in given.items() if value is not None})

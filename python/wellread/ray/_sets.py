@@ -1,0 +1,108 @@
+"""Sets in tasks: opened once in each process, and cut into ranges of rows.
+
+driver: Dataset ──Recipe (pickled, and the stamp of its file)──▶ task: opened() ──▶ the set, as earlier tasks left it
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .. import _native
+from .. import dataset as _dataset
+from .._types import Path
+from ..dataset import Dataset
+from ._cluster import absolute
+
+# Sets that a process keeps open.
+KEPT = 4
+
+_opened: OrderedDict[tuple[bytes, str], Dataset] = OrderedDict()
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a task opens the set, and what it was like when the job began."""
+
+    pickled: bytes
+    stamp: str
+
+
+def of(path: Path | Sequence[Path] | Dataset) -> Dataset:
+    """The set at `path`, whose paths mean the same on every node; an open one, such as some rows, as it is but for
+    its paths."""
+    if not isinstance(path, Dataset):
+        path = Dataset(path)
+    if path._made is not None:
+        call, (first, *others) = path._made
+        if isinstance(first, list):
+            return call([of(one) for one in first], *others)
+        return call(of(first), *others)
+    if path._joined is not None:
+        images, *how = path._joined
+        return _dataset._with_columns(of(images), *how)
+    if path._cut is not None:
+        images, table, choices, masks = path._cut
+        table = of(table) if isinstance(table, Dataset) else absolute(table) if isinstance(table, str) else table
+        choices = choices | {"masks": None if choices["masks"] is None else absolute(choices["masks"])}
+        return _dataset._cells_of(of(images), table, choices, None if masks is None else of(masks))
+    if path._options is None:
+        # In memory: the error of pickling it says what to do.
+        return path
+    paths = [path._paths] if isinstance(path._paths, str) else path._paths
+    whole = [absolute(one) for one in paths]
+    if whole == paths:
+        return path
+    return _dataset._reopened(whole[0] if isinstance(path._paths, str) else whole, path._options)
+
+
+def recipe(dataset: Dataset) -> Recipe:
+    """How tasks open a set.
+
+    Raises:
+        TypeError: a set in memory, which no other process can open.
+    """
+    return Recipe(pickle.dumps(dataset), f"{len(dataset)}:{_stamp(dataset.path)}")
+
+
+def _stamp(path: str) -> str:
+    # Of what a bucket holds, whoever opens it anew looks again; of a folder it tells what was put into it or removed.
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ""
+    return f"{found.st_mtime_ns}:{found.st_size}:{found.st_ino}"
+
+
+def opened(how: Recipe) -> Dataset:
+    """The set, which this process opens once."""
+    key = (how.pickled, how.stamp)
+    with _lock:
+        known = _opened.get(key)
+        if known is not None:
+            _opened.move_to_end(key)
+            return known
+        dataset: Dataset = pickle.loads(how.pickled)
+        _opened[key] = dataset
+        while len(_opened) > KEPT:
+            # Who still reads of it keeps it open.
+            _opened.popitem(last=False)
+        return dataset
+
+
+def ranges(rows: int, most: int, group: int) -> Iterator[tuple[int, int]]:
+    """Ranges of at most `most` rows, each of which begins at a multiple of `group`."""
+    step = max(group, most // group * group)
+    for start in range(0, rows, step):
+        yield start, min(start + step, rows)
+
+
+def rows_of_a_task(dataset: Dataset, tasks: int) -> tuple[int, int]:
+    """Rows for each of so many tasks, and the rows that are read together."""
+    group = _native.row_group(dataset._native)
+    return -(-len(dataset) // max(1, tasks)), group

@@ -1,0 +1,272 @@
+"""Whole sets: checksums, verification and statistics, each as one machine finds them.
+
+ranges of rows ──tasks──▶ digests of each row ──in order──▶ checksum, verify
+rows of groups ──tasks──▶ counts, sums of groups of rows ──in order──▶ stats
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .. import _check, _native
+from .._types import Path
+from ..dataset import Dataset
+from ..errors import Error
+from . import _cluster, _sets
+from ._cluster import Summary
+
+# Percentiles that are computed unless others are asked for, as by `wellread stats`.
+PERCENTILES = (0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9)
+# Tasks for each processor: nodes that are faster do more of them.
+TASKS_PER_PROCESSOR = 4
+# Rows of a task at most: what is lost with a node is not much.
+MOST_ROWS = 20_000
+IGNORED = ("order", "names")
+
+Done = Callable[[int], None]
+
+
+class Job:
+    """Something that is done to sets on a cluster: how far it is, and what the nodes did."""
+
+    def __init__(self, address: str | None, done: Done | None = None, total: Done | None = None) -> None:
+        self.ray = _cluster.connected(address)
+        self.done = done
+        self.total = total
+        self.nodes = Summary()
+        self.start = time.monotonic()
+
+    def run(self, work: Callable[[Any], tuple[Any, int]], jobs: Sequence[Any]) -> Iterable[Any]:
+        """Results of jobs, in order."""
+        return _cluster.run(self.ray, work, jobs, summary=self.nodes, done=self.done)
+
+    def rows_per_task(self, dataset: Dataset) -> tuple[int, int]:
+        """Rows of a task, and rows that are read together."""
+        rows, group = _sets.rows_of_a_task(dataset, TASKS_PER_PROCESSOR * _cluster.processors(self.ray))
+        return min(rows, MOST_ROWS), group
+
+    def summary(self) -> dict[str, Any]:
+        """What the nodes did."""
+        return self.nodes.document(time.monotonic() - self.start)
+
+
+def checksum_task(job: tuple[_sets.Recipe, int, int]) -> tuple[str, int]:
+    """Digests of a range of rows."""
+    how, start, end = job
+    return _native.checksums(_sets.opened(how)._native, start, end, 1), end - start
+
+
+def sums_of(job: Job, dataset: Dataset) -> str:
+    """What came of each row, as JSON."""
+    how = _sets.recipe(dataset)
+    if job.total is not None:
+        job.total(len(dataset))
+    ranges = _sets.ranges(len(dataset), *job.rows_per_task(dataset))
+    texts = job.run(checksum_task, [(how, start, end) for start, end in ranges])
+    # Each is a list: what is between the brackets of all of them is one.
+    inner = (text.strip()[1:-1] for text in texts)
+    return "[" + ",".join(text for text in inner if text) + "]"
+
+
+def checksum(path: Path | Sequence[Path] | Dataset, *, address: str | None = None) -> list[dict[str, Any]]:
+    """The SHA-256 of every image's pixels, as ``wellread checksum --json`` prints it.
+
+    Args:
+        path: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how.
+        address: the cluster; unless given, the one that this process is connected to, or ``RAY_ADDRESS`` names, or
+            one that is started on this machine.
+
+    Returns:
+        For each image, in order: row, name, shape_tczyx, dtype and sha256.
+
+    Raises:
+        ImportError: Ray is not installed.
+        wellread.Error: the first row that cannot be read.
+    """
+    text = sums_of(Job(address), _sets.of(path))
+    _native.check_read(text)
+    return json.loads(text)
+
+
+def verify(
+    path: Path | Sequence[Path] | Dataset,
+    against: Path | Sequence[Path] | Dataset | None = None,
+    *,
+    ignore: str | Sequence[str] = (),
+    address: str | None = None,
+) -> dict[str, Any]:
+    """Reads every pixel of a set, and compares it, as ``wellread verify --json`` does.
+
+    Args:
+        path: the set, as for :func:`checksum`.
+        against: expected checksums (a JSON file), or another set of the same images in any format.
+        ignore: "order", "names" or both: what may differ.
+        address: the cluster, as for :func:`checksum`.
+
+    Returns:
+        What the command says: ``passed``, ``images``, ``expected``, ``problems``, ``differences``, ``summary`` …,
+        and in ``cluster`` what the nodes did. What cannot be read or differs is a problem and no exception.
+
+    Raises:
+        ImportError: Ray is not installed.
+        wellread.Error: a set that cannot be opened; a row of `against` that cannot be read.
+    """
+    ignored = [ignore] if isinstance(ignore, str) else list(ignore)
+    for word in ignored:
+        _check.word("ignore", word, IGNORED)
+    job = Job(address)
+    dataset = _sets.of(path)
+    other: Dataset | None = None
+    expected: str | None = None
+    if _is_list(against):
+        expected = _listed(against)
+    elif against is not None:
+        other = _sets.of(against)
+        expected = sums_of(job, other)
+    sums = sums_of(job, dataset)
+    text = _native.verify_sums(
+        dataset._native,
+        sums,
+        expected,
+        None if other is None else other._native,
+        "order" in ignored,
+        "names" in ignored,
+    )
+    return json.loads(text) | {"cluster": job.summary()}
+
+
+def _is_list(against: Any) -> bool:
+    """Whether what is compared with is a list of checksums."""
+    if not isinstance(against, (str, os.PathLike)):
+        return False
+    return os.fspath(against).lower().endswith(".json") and os.path.isfile(against)
+
+
+def _listed(path: Any) -> str:
+    """The checksums in a file, as JSON."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        return json.dumps(found["images"] if isinstance(found, dict) else found)
+    except (ValueError, KeyError) as error:
+        hint = "give what `wellread checksum --json` prints, or an expected.json of a golden set"
+        raise Error(
+            f"{path}: is no list of expected checksums: {error} (hint: {hint})", path=path, hint=hint
+        ) from None
+
+
+def names_task(job: tuple[_sets.Recipe, list[list[int]]]) -> tuple[list[str], int]:
+    """What the channels of some rows are called, of one group after the other."""
+    how, units = job
+    native = _sets.opened(how)._native
+    return [_native.row_names(native, rows) for rows in units], 0
+
+
+def stats_task(job: tuple[_sets.Recipe, list[tuple[list[int], int, str]]]) -> tuple[list[str], int]:
+    """What was counted of some rows, of one group after the other."""
+    how, units = job
+    native = _sets.opened(how)._native
+    texts = [_native.partial_stats(native, rows, first, order, 1) for rows, first, order in units]
+    return texts, sum(len(rows) for rows, _, _ in units)
+
+
+def _packed(groups: list[list[int]], most: int, group: int) -> list[list[tuple[int, list[int]]]]:
+    """Rows of groups, cut where rows are read together, in tasks of about so many rows: (number of the group, rows)
+    of each."""
+    tasks: list[list[tuple[int, list[int]]]] = []
+    room = 0
+    for number, rows in enumerate(groups):
+        for start, end in _sets.ranges(len(rows), most, group):
+            if end - start > room or not tasks:
+                tasks.append([])
+                room = max(group, most)
+            tasks[-1].append((number, rows[start:end]))
+            room -= end - start
+    return tasks
+
+
+def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles: Sequence[float]) -> str:
+    """The file of statistics."""
+    _native.check_one_kind(dataset._native, False)
+    grouped = _native.group_rows(dataset._native, list(by)) if by else [([], list(range(len(dataset))))]
+    if not len(dataset):
+        raise Error(f"{dataset.path}: there are no images to compute statistics of", path=dataset.path)
+    if job.total is not None:
+        job.total(len(dataset))
+    how = _sets.recipe(dataset)
+    tasks = _packed([rows for _, rows in grouped], *job.rows_per_task(dataset))
+    named: list[list[str]] = [[_native.row_names(dataset._native, rows[:1])] for _, rows in grouped]
+    if any(name for texts in named for names in json.loads(texts[0])["lists"] for name in names):
+        # In which order channels stand may differ from image to image, and decides which are counted together.
+        answers = job.run(names_task, [(how, [rows for _, rows in units]) for units in tasks])
+        for units, texts in zip(tasks, answers, strict=True):
+            for (number, _), text in zip(units, texts, strict=True):
+                named[number].append(text)
+        # The first row is among the others.
+        named = [texts[1:] for texts in named]
+    firsts = [rows[0] for _, rows in grouped]
+    orders = [_native.channel_order(first, texts) for first, texts in zip(firsts, named, strict=True)]
+    sums = [_native.StatsSum() for _ in grouped]
+    jobs = [(how, [(rows, firsts[number], orders[number]) for number, rows in units]) for units in tasks]
+    for units, texts in zip(tasks, job.run(stats_task, jobs), strict=True):
+        for (number, _), text in zip(units, texts, strict=True):
+            sums[number].add(text)
+    found = [(key, order, counted) for (key, _), order, counted in zip(grouped, orders, sums, strict=True)]
+    return _native.finish_stats(list(by) if by else None, found, list(percentiles))
+
+
+def stats(
+    path: Path | Sequence[Path] | Dataset,
+    *,
+    by: str | Sequence[str] | None = None,
+    percentiles: Sequence[float] = PERCENTILES,
+    out: Path | None = None,
+    address: str | None = None,
+) -> dict[str, Any]:
+    """Each channel's mean, deviation, extremes, percentiles and histogram, to the bit as ``wellread stats`` finds
+    them on one machine.
+
+    Args:
+        path: the set, as for :func:`checksum`.
+        by: columns beside the images, such as "Metadata_Plate": statistics of each group that agrees in them.
+        percentiles: which, from 0 to 100.
+        out: a file to write them to, which loaders normalise by: ``normalize="stats.json"``.
+        address: the cluster, as for :func:`checksum`.
+
+    Returns:
+        What the command prints with ``--json``.
+
+    Raises:
+        ImportError: Ray is not installed.
+        wellread.Error: the first row that cannot be read; images of several pixel types; columns that there are not.
+    """
+    columns = [by] if isinstance(by, str) else None if by is None else [_check.text("by", one) for one in by]
+    percents = [_check.real(f"percentiles[{i}]", one, 0, 100) for i, one in enumerate(percentiles)]
+    target = None if out is None else _check.path("out", out)
+    text = stats_text(Job(address), _sets.of(path), columns, percents)
+    if target is not None:
+        _write(target, text + "\n")
+    return json.loads(text)
+
+
+def _write(path: str, text: str) -> None:
+    """Writes a file, whole or not at all."""
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".wellread-partial-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # What mkstemp makes nobody else may read.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

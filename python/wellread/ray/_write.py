@@ -1,0 +1,256 @@
+"""``write``: a :class:`ray.data.Dataset` as a set of images: tasks write parts, and the driver makes one set of them.
+
+driver: Parts(target) ──folder──▶ write task: a part for each block, of a name that no other attempt has
+                                      │ (first row, part) in the task's result
+driver: parts in the order of rows ◀──┘ ──Parts.commit──▶ the set; parts of attempts that failed go
+"""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from .. import _check, _native
+from .._types import Path
+from ..errors import ChoiceError, Error
+from . import _cluster
+
+if TYPE_CHECKING:
+    import ray.data
+
+TUNES = ("random", "scan", "size", "reference")
+# Formats of tables whose parts are put together into one, since a folder of such tables is something else.
+JOINED = ("lance",)
+MEMORY = 1 << 30
+
+# Sets that this process writes, by their tokens: what Ray copies of a datasink has the token alone.
+_writing: dict[str, _native.Parts] = {}
+
+
+def options(
+    compression: str = "default",
+    chunk: Sequence[int] | None = None,
+    shard: Sequence[int] | None = None,
+    tune: str = "random",
+    variant: str | None = None,
+    checksums: bool = True,
+) -> dict[str, Any]:
+    """Choices of writing for the native module."""
+
+    def sizes(name: str, value: Sequence[int] | None) -> list[int] | None:
+        if value is None:
+            return None
+        found = [_check.whole(f"{name}[{i}]", one) for i, one in enumerate(value)]
+        if len(found) != 5:
+            raise ValueError(f"{name} must be 5 numbers (T, C, Z, Y, X), not {len(found)}")
+        return found
+
+    return {
+        "compression": _check.text("compression", compression),
+        "chunk": sizes("chunk", chunk),
+        "shard": sizes("shard", shard),
+        "tune": _check.word("tune", tune, TUNES),
+        "variant": None if variant is None else _check.text("variant", variant),
+        "checksums": _check.truth("checksums", checksums),
+        "jobs": 1,
+        "types": [],
+    }
+
+
+def format_of(target: str, format: str | None) -> str:
+    """The format to write: as it is named, or by the ending of the target's name.
+
+    Raises:
+        wellread.ChoiceError: the name tells none.
+    """
+    found = _native.format_of_name(target) if format is None else _check.text("format", format)
+    if found is None:
+        known = ", ".join(_native.formats())
+        raise ChoiceError(
+            f"{target}: cannot tell the format from the name; pass format= with one of {known}", path=target
+        )
+    _native.is_table_format(found)
+    return found
+
+
+def shape_of(shape: Sequence[int]) -> list[int]:
+    """Size along T, C, Z, Y, X of an image of (Y, X), (C, Y, X) or all axes."""
+    if len(shape) == 5:
+        return list(shape)
+    if len(shape) in (2, 3):
+        return [1, *([1] if len(shape) == 2 else [shape[0]]), 1, *shape[-2:]]
+    raise ValueError(f"an image must be (Y, X), (C, Y, X) or (T, C, Z, Y, X), not of shape {tuple(shape)}")
+
+
+def given(name: str, image: Any) -> tuple[str, list[int], str, bytes]:
+    """An image for the native module."""
+    array = numpy.asarray(image)
+    if array.dtype.name not in ("uint8", "int8", "uint16", "int16", "uint32", "int32", "float32", "float64"):
+        raise TypeError(f"images of {array.dtype} cannot be stored: take .astype of uint8, uint16, float32 … first")
+    array = numpy.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return str(name), shape_of(array.shape), array.dtype.name, array.tobytes()
+
+
+def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] | None:
+    """Writes a block as a part; what the driver is told of it, None of an empty one."""
+    from ray.data.block import BlockAccessor
+
+    table = BlockAccessor.for_block(block).to_arrow()
+    if not table.num_rows:
+        return None
+    for name in (sink.image, *([sink.name] if sink.name is not None else [])):
+        if name not in table.column_names:
+            raise KeyError(f"the dataset has no column {name!r}; it has {', '.join(table.column_names)}")
+    images = BlockAccessor.for_block(table.select([sink.image])).to_numpy(sink.image)
+    rows = table.column("row").to_pylist() if "row" in table.column_names else None
+    order = None if rows is None or any(row is None for row in rows) else [int(row) for row in rows]
+    if sink.name is not None:
+        names = [str(name) for name in table.column(sink.name).to_pylist()]
+    elif order is not None:
+        names = [f"image-{row:06}" for row in order]
+    else:
+        names = [f"image-{task:05}-{number:03}-{i:06}" for i in range(table.num_rows)]
+    pixels = [given(name, image) for name, image in zip(names, images, strict=True)]
+    for name, shape, _, _ in pixels:
+        if sink.channels and shape[1] != len(sink.channels):
+            raise ValueError(f"channels has {len(sink.channels)} names, and {name} has {shape[1]} channels")
+    native = _native.from_images(pixels, sink.channels)
+    beside = [name for name in table.column_names if name not in (sink.image, sink.name, "row")]
+    left_out: list[str] = []
+    columns = None
+    if beside:
+        columns = table.select(beside).combine_chunks()
+        native, left_out, _ = native.with_columns(columns.__arrow_c_stream__(), [], False)
+    # A task that is tried again writes other parts: which of them count is said by what Ray keeps of it.
+    part = f"attempt-{uuid.uuid4().hex}{sink.ending}"
+    _native.write_part(native, sink.place(part), sink.format, sink.options, MEMORY, sink.verify)
+    return {
+        "part": part,
+        "images": table.num_rows,
+        "first": None if order is None else order[0],
+        "task": task,
+        "number": number,
+        "names": names if sink.keeps_columns else None,
+        "columns": columns if sink.keeps_columns else None,
+        "left_out": left_out,
+    }
+
+
+def begin(sink: Any, overwrite: bool) -> None:
+    """Claims the target, and notes where parts are written."""
+    parts = _native.Parts(sink.target, sink.format, overwrite, None)
+    sink.ending, sink.folder = parts.ending, parts.part("")
+    _writing[sink.token] = parts
+
+
+def is_begun(sink: Any) -> bool:
+    """Whether this process writes it, and has neither finished nor given up."""
+    return sink.token in _writing
+
+
+def commit(sink: Any, written: list[dict[str, Any]]) -> None:
+    """Makes one set of the parts, in the order of their rows."""
+    if any(part["first"] is None for part in written):
+        written = sorted(written, key=lambda part: (part["task"], part["number"]))
+    else:
+        written = sorted(written, key=lambda part: (part["first"], part["task"], part["number"]))
+    left_out = sorted({name for part in written for name in part["left_out"]})
+    if left_out:
+        warnings.warn(
+            f"{sink.target}: of the columns {_check.some(left_out)} cannot stand beside images and are left out: "
+            "nothing but nulls of no type, nested or binary values",
+            stacklevel=2,
+        )
+    source = None
+    if sink.keeps_columns and any(part["columns"] is not None for part in written):
+        import pyarrow
+
+        # Of the images their names alone are looked at.
+        names = [name for part in written for name in part["names"]]
+        source = _native.from_images([(name, [1, 1, 1, 1, 1], "uint8", b"\0") for name in names], [])
+        tables = [part["columns"] for part in written if part["columns"] is not None]
+        table = pyarrow.concat_tables(tables, promote_options="permissive").combine_chunks()
+        source, _, _ = source.with_columns(table.__arrow_c_stream__(), [], False)
+    parts = _writing.pop(sink.token, None)
+    if parts is None:
+        raise Error(f"{sink.target}: was written, or given up, before", path=sink.target)
+    parts.commit([part["part"] for part in written], sink.options, sink.format in JOINED, source)
+
+
+def discard(sink: Any) -> None:
+    """Removes what tasks have written."""
+    parts = _writing.pop(sink.token, None)
+    if parts is not None:
+        parts.discard()
+
+
+def write(
+    dataset: ray.data.Dataset,
+    path: Path,
+    *,
+    format: str | None = None,
+    image: str = "image",
+    name: str | None = "name",
+    channels: Sequence[str] = (),
+    overwrite: bool = False,
+    verify: bool = True,
+    compression: str = "default",
+    chunk: Sequence[int] | None = None,
+    shard: Sequence[int] | None = None,
+    tune: str = "random",
+    variant: str | None = None,
+    checksums: bool = True,
+    concurrency: int | None = None,
+    ray_remote_args: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes a :class:`ray.data.Dataset` as a set of images, by all nodes at once. Nobody finds any of it before all
+    of it is there; a task that Ray runs again writes its part once more, and one of them counts.
+
+    Args:
+        dataset: rows with an image each, (Y, X), (C, Y, X) or (T, C, Z, Y, X). With a column ``row``, as
+            :func:`read` gives it, blocks are put in the order of their first rows; else as Ray's tasks are numbered.
+            All other columns of plain values stand beside the images, where the format keeps them.
+        path: the target, on storage that all nodes share, or in a bucket. Of tables (Parquet, Vortex …) it is a
+            folder of them, which is opened as one set; of Lance one dataset, which the driver makes of the parts in
+            one pass; of TIFF, OME-Zarr and PNG a folder of images as one writer makes it.
+        format: the format; unless given, that of the ending of the path.
+        image, name: the columns of images and of their names; with ``name=None`` images are called by their rows.
+        channels: what channels are called.
+        overwrite: replaces a set that is there.
+        verify: reads back each part before it counts.
+        compression, chunk, shard, tune, variant, checksums: as of ``wellread convert``.
+        concurrency, ray_remote_args: as of :meth:`ray.data.Dataset.write_datasink`.
+
+    Raises:
+        ImportError: Ray Data is not installed.
+        wellread.Error: what cannot be written, a target that is there; nothing is left then.
+        KeyError: the dataset has no such column.
+    """
+    _cluster.data()
+    from ._datasink import WellreadDatasink
+
+    target = _cluster.absolute(_check.path("path", path))
+    known = format_of(target, format)
+    choices = options(compression, chunk, shard, tune, variant, checksums)
+    sink = WellreadDatasink(
+        target,
+        known,
+        choices,
+        image=_check.text("image", image),
+        name=None if name is None else _check.text("name", name),
+        channels=[_check.text("channels", channel) for channel in channels],
+        verify=_check.truth("verify", verify),
+    )
+    begin(sink, _check.truth("overwrite", overwrite))
+    how = {"concurrency": concurrency, "ray_remote_args": dict(ray_remote_args or {}) or None}
+    try:
+        dataset.write_datasink(sink, **{key: value for key, value in how.items() if value is not None})
+        if is_begun(sink):
+            # Ray tells nobody of a dataset without rows.
+            raise Error(f"{target}: there is no image to write", path=target)
+    finally:
+        discard(sink)
