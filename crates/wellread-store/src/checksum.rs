@@ -85,7 +85,7 @@ impl SentRow {
             Self::Failed { path, row, cause, hint } => {
                 let error = Error::new(path, cause);
                 let error = row.into_iter().fold(error, Error::row);
-                Err(hint.into_iter().fold(error, |error, hint| error.hint(hint)))
+                Err(hint.into_iter().fold(error, crate::Error::hint))
             }
         }
     }

@@ -307,15 +307,7 @@ pub struct RowsAhead<'a, S: ?Sized> {
 impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
     /// Rows up to `end`, heads and pixels.
     pub(crate) fn new(store: &'a S, end: usize) -> Self {
-        Self {
-            store,
-            fetching: fetching_of(store),
-            end,
-            row: Box::new(Some::<usize>),
-            are_heads: false,
-            next: [0; 2],
-            held: vec![],
-        }
+        Self { are_heads: false, ..Self::of_heads(store, fetching_of(store), end, Some) }
     }
 
     /// The heads alone of `count` rows, `row(i)` each: of those whose shape is looked at. `fetching` is what asks; `None` asks nothing.
