@@ -14,7 +14,7 @@ use crate::output::{Failure, Outcome, Ui};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use wellread_store::checksum::{ImageChecksum, SentRow};

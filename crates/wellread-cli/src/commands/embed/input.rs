@@ -82,7 +82,7 @@ impl InputArgs {
             transform = transform.max_projection();
         }
         if let Some(channels) = &self.channels {
-            transform = self.chosen(transform, channels, store)?;
+            transform = Self::chosen(transform, channels, store)?;
         }
         if let Some((height, width)) = self.crop {
             transform = transform.crop(height, width);
@@ -112,7 +112,7 @@ impl InputArgs {
     }
 
     /// Takes these channels: by number where all are numbers, by name where all are names.
-    fn chosen(&self, transform: Transform, wanted: &[String], store: &dyn Store) -> Outcome<Transform> {
+    fn chosen(transform: Transform, wanted: &[String], store: &dyn Store) -> Outcome<Transform> {
         let numbers: Option<Vec<usize>> = wanted.iter().map(|text| text.trim().parse().ok()).collect();
         if let Some(numbers) = numbers {
             return Ok(transform.channels(numbers));
