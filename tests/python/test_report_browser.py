@@ -190,7 +190,8 @@ def test_the_answer_is_a_chart_then_a_sentence_and_what_is_more_is_folded(opened
     # Two rounds give no verdict, and the title says so.
     assert page.locator("h1").inner_text().endswith("Too short to say: measured 2 of 6 times")
     # Codecs have a part each, and what the model takes is a line or told.
-    said = answer.locator("#plot-decision").inner_text()
+    words = "e => [...e.querySelectorAll('svg text')].map(t => t.textContent).join(' ')"
+    said = " ".join(answer.locator("#plot-decision figure").evaluate(words).split())
     assert "Not compressed" in said and "Zstandard" in said and "when it waits for nothing" in said, said
     detail = first.locator(".detail")
     assert not detail.is_visible()
