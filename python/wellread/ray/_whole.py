@@ -10,7 +10,8 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from .. import _check, _native
@@ -41,8 +42,8 @@ class Job:
         self.nodes = Summary()
         self.start = time.monotonic()
 
-    def run(self, work: Callable[[Any], tuple[Any, int]], jobs: Sequence[Any]) -> Iterable[Any]:
-        """Results of jobs, in order."""
+    def run(self, work: Callable[[Any], tuple[Any, int]], jobs: Sequence[Any]) -> Generator[Any, None, None]:
+        """Results of jobs, in order. Closed before the last of them, it waits until no task runs any more."""
         return _cluster.run(self.ray, work, jobs, summary=self.nodes, done=self.done)
 
     def rows_per_task(self, dataset: Dataset) -> tuple[int, int]:
@@ -212,12 +213,17 @@ def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles
     firsts = [rows[0] for _, rows in grouped]
     orders = [_native.channel_order(first, texts) for first, texts in zip(firsts, named, strict=True)]
     sums = [_native.StatsSum() for _ in grouped]
+    left = Counter(number for units in tasks for number, _ in units)
     jobs = [(how, [(rows, firsts[number], orders[number]) for number, rows in units]) for units in tasks]
     for units, texts in zip(tasks, job.run(stats_task, jobs), strict=True):
         for (number, _), text in zip(units, texts, strict=True):
             sums[number].add(text)
-    found = [(key, order, counted) for (key, _), order, counted in zip(grouped, orders, sums, strict=True)]
-    return _native.finish_stats(list(by) if by else None, found, list(percentiles))
+            left[number] -= 1
+            if not left[number]:
+                # The counts of a group take much more memory than what they come to, and groups come one by one.
+                sums[number].finish(orders[number], list(percentiles))
+    found = [(key, counted) for (key, _), counted in zip(grouped, sums, strict=True)]
+    return _native.finish_stats(list(by) if by else None, found)
 
 
 def stats(
