@@ -1,6 +1,6 @@
 """Sets in tasks: opened once in each process, and cut into ranges of rows.
 
-driver: Dataset ──Recipe (pickled, and the stamp of its file)──▶ task: opened() ──▶ the set, as earlier tasks left it
+driver: Dataset ──Recipe (pickled, of one job)──▶ task: opened() ──▶ the set, as earlier tasks of the job left it
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from ._cluster import absolute
 # Sets that a process keeps open.
 KEPT = 4
 
-_opened: OrderedDict[tuple[bytes, str], Dataset] = OrderedDict()
+_opened: OrderedDict[Recipe, Dataset] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -31,6 +32,8 @@ class Recipe:
 
     pickled: bytes
     stamp: str
+    # A process outlives a job, and what it knows of files is of no use to the next: they may be others by then.
+    job: str
 
 
 def of(path: Path | Sequence[Path] | Dataset) -> Dataset:
@@ -67,7 +70,7 @@ def recipe(dataset: Dataset) -> Recipe:
     Raises:
         TypeError: a set in memory, which no other process can open.
     """
-    return Recipe(pickle.dumps(dataset), f"{len(dataset)}:{_stamp(dataset.path)}")
+    return Recipe(pickle.dumps(dataset), f"{len(dataset)}:{_stamp(dataset.path)}", uuid.uuid4().hex)
 
 
 def _stamp(path: str) -> str:
@@ -80,15 +83,14 @@ def _stamp(path: str) -> str:
 
 
 def opened(how: Recipe) -> Dataset:
-    """The set, which this process opens once."""
-    key = (how.pickled, how.stamp)
+    """The set, which this process opens once for a job."""
     with _lock:
-        known = _opened.get(key)
+        known = _opened.get(how)
         if known is not None:
-            _opened.move_to_end(key)
+            _opened.move_to_end(how)
             return known
         dataset: Dataset = pickle.loads(how.pickled)
-        _opened[key] = dataset
+        _opened[how] = dataset
         while len(_opened) > KEPT:
             # Who still reads of it keeps it open.
             _opened.popitem(last=False)
