@@ -16,12 +16,16 @@ use crate::concat::open_listed;
 use crate::convert::{ConvertOptions, convert};
 use crate::finished::Output as _;
 use crate::format::{Format, OpenOptions, format_named};
-use crate::part_list::{ListedPart, PartList};
+use crate::part_list::{self, ListedPart, PartList};
 use crate::staged::Staged;
 use crate::verify::{Expected, expected_of, verify};
 use crate::{Error, Result, Store, WriteOptions, entries, features, place, registry};
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
+
+/// Name of the list of its parts in the folder of a set that was written in parts of a table. Without it each table there is a set, and
+/// those that are there are all.
+pub const LIST: &str = part_list::FILE;
 
 /// The folder of parts in that of the set being written.
 const PARTS: &str = "parts";
