@@ -290,6 +290,18 @@ def test_counts_of_a_group_go_when_all_of_it_is_counted(labelled, monkeypatch):
     assert (max(most), counted) == (1, set())
 
 
+def test_a_task_is_told_the_order_of_the_channels_of_its_rows_alone():
+    from wellread import _native
+    from wellread.ray import _whole
+
+    names = [["DNA", "ER"], ["ER", "DNA"]]
+    text = json.dumps({"lists": names, "rows": [[row, row % 2] for row in range(6)]})
+    order = json.loads(_native.channel_order(0, [text]))
+    assert sorted(order["moved"]) == ["1", "3", "5"]
+    told = json.loads(_whole._order_of(order, [2, 3, 4]))
+    assert told == order | {"moved": {"3": [1, 0]}}
+
+
 def test_tasks_have_ended_before_what_they_wrote_goes(parquet, tmp_path):
     from wellread.ray import _convert, _sets, _write
 

@@ -11,7 +11,7 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from .. import _check, _native
@@ -191,6 +191,13 @@ def _packed(groups: list[list[int]], most: int, group: int) -> list[list[tuple[i
     return tasks
 
 
+def _order_of(order: dict[str, Any], rows: Iterable[int]) -> str:
+    """What an order of channels, of which most of the text may be rows whose channels stand elsewhere, says of some
+    rows."""
+    moved = order["moved"]
+    return json.dumps(order | {"moved": {row: moved[row] for row in map(str, rows) if row in moved}})
+
+
 def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles: Sequence[float]) -> str:
     """The file of statistics."""
     _native.check_one_kind(dataset._native, False)
@@ -214,7 +221,10 @@ def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles
     orders = [_native.channel_order(first, texts) for first, texts in zip(firsts, named, strict=True)]
     sums = [_native.StatsSum() for _ in grouped]
     left = Counter(number for units in tasks for number, _ in units)
-    jobs = [(how, [(rows, firsts[number], orders[number]) for number, rows in units]) for units in tasks]
+    parsed = [json.loads(order) for order in orders]
+    jobs = [
+        (how, [(rows, firsts[number], _order_of(parsed[number], rows)) for number, rows in units]) for units in tasks
+    ]
     for units, texts in zip(tasks, job.run(stats_task, jobs), strict=True):
         for (number, _), text in zip(units, texts, strict=True):
             sums[number].add(text)
