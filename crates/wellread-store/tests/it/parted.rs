@@ -8,7 +8,7 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::parted::{PartedSet, holds, write_part};
 use wellread_store::subset::Subset;
-use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, checksum, create, open};
+use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, checksum, create, open, open_all};
 
 /// Twenty-three images, whose names are in no order and of which two are called the same.
 fn source(folder: &Path) -> Arc<dyn Store> {
@@ -224,5 +224,28 @@ fn a_target_may_be_called_as_any_folder_of_the_parts() {
             std::fs::read_dir(target.parent().unwrap()).unwrap().count(),
             if name == "set" { 2 } else { 1 }
         );
+    }
+}
+
+/// Also where the set is opened beside others, as one set.
+#[test]
+fn a_part_that_is_another_than_was_written_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    let targets = ["one.parquet", "two.parquet"].map(|name| dir.path().join(name));
+    for target in &targets {
+        let set = PartedSet::begin(target, "parquet", false, None).unwrap();
+        let parts = [(0, 10), (10, 23)].map(|(from, to)| {
+            let name = set.part_name(from);
+            part(&set, &rows(&source, from, to), "parquet", &name);
+            name
+        });
+        set.commit(&parts, &WriteOptions::default(), false).unwrap();
+    }
+    assert_eq!(open_all(&targets, &OpenOptions::default()).unwrap().len(), 46);
+    std::fs::copy(targets[0].join("part-00000.parquet"), targets[1].join("part-00001.parquet")).unwrap();
+    for found in [open(&targets[1], &OpenOptions::default()), open_all(&targets, &OpenOptions::default())] {
+        let error = found.err().unwrap().to_string();
+        assert!(error.contains("part-00001.parquet: has 10 images, 13 were written"), "{error}");
     }
 }
