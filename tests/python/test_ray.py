@@ -131,6 +131,11 @@ def test_a_later_job_sees_what_was_written_since(wellread, parquet, tmp_path):
     since = _sets.opened(_sets.recipe(wr.Dataset(folder)))
     assert since is not before
     np.testing.assert_array_equal(since[0], since[1])
+    # A node that sees fewer files, as those of another time: what it reads would be rows of other images.
+    how = _sets.recipe(wr.Dataset(folder))
+    second.unlink()
+    with pytest.raises(wr.Error, match="has 39 images on .*, and 40 where the job began"):
+        _sets.opened(how)
 
 
 def test_choices_without_sense_are_refused(in_order, parquet):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import threading
 import uuid
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from .. import _native
 from .. import dataset as _dataset
 from .._types import Path
 from ..dataset import Dataset
+from ..errors import Error
 from ._cluster import absolute
 
 # Sets that a process keeps open.
@@ -34,6 +36,8 @@ class Recipe:
     stamp: str
     # A process outlives a job, and what it knows of files is of no use to the next: they may be others by then.
     job: str
+    # How many there are: another node may see other files, or those of another time.
+    images: int
 
 
 def of(path: Path | Sequence[Path] | Dataset) -> Dataset:
@@ -70,7 +74,8 @@ def recipe(dataset: Dataset) -> Recipe:
     Raises:
         TypeError: a set in memory, which no other process can open.
     """
-    return Recipe(pickle.dumps(dataset), f"{len(dataset)}:{_stamp(dataset.path)}", uuid.uuid4().hex)
+    images = len(dataset)
+    return Recipe(pickle.dumps(dataset), f"{images}:{_stamp(dataset.path)}", uuid.uuid4().hex, images)
 
 
 def _stamp(path: str) -> str:
@@ -83,13 +88,25 @@ def _stamp(path: str) -> str:
 
 
 def opened(how: Recipe) -> Dataset:
-    """The set, which this process opens once for a job."""
+    """The set, which this process opens once for a job.
+
+    Raises:
+        wellread.Error: it cannot be opened here, or has other images than where the job began.
+    """
     with _lock:
         known = _opened.get(how)
         if known is not None:
             _opened.move_to_end(how)
             return known
         dataset: Dataset = pickle.loads(how.pickled)
+        if len(dataset) != how.images:
+            here = f"{len(dataset)} images on {socket.gethostname()}"
+            hint = "all nodes must see the same files, which nobody changes meanwhile"
+            raise Error(
+                f"{dataset.path}: has {here}, and {how.images} where the job began (hint: {hint})",
+                path=dataset.path,
+                hint=hint,
+            )
         _opened[how] = dataset
         while len(_opened) > KEPT:
             # Who still reads of it keeps it open.

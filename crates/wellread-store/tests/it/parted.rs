@@ -8,6 +8,7 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::parted::{PartedSet, holds, write_part};
 use wellread_store::subset::Subset;
+use wellread_store::verify::{Kind, verify_sums};
 use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, checksum, create, open, open_all};
 
 /// Twenty-three images, whose names are in no order and of which two are called the same.
@@ -247,5 +248,21 @@ fn a_part_that_is_another_than_was_written_is_an_error() {
     for found in [open(&targets[1], &OpenOptions::default()), open_all(&targets, &OpenOptions::default())] {
         let error = found.err().unwrap().to_string();
         assert!(error.contains("part-00001.parquet: has 10 images, 13 were written"), "{error}");
+    }
+}
+
+/// Who reads a set in parts may have had other images before them.
+#[test]
+fn rows_that_nobody_has_read_are_no_success() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    let read = |count| checksum::of_rows(&*source, (0, count), 1, &|| ());
+    assert!(verify_sums(&*source, read(23), None).passed());
+    let fewer = verify_sums(&*source, read(20), None);
+    let more = verify_sums(&rows(&source, 0, 20), read(23), None);
+    for (outcome, said) in [(fewer, "had 20 images where it was read, and has 23"), (more, "had 23 images")] {
+        let found: Vec<Option<usize>> = outcome.problems.iter().map(|problem| problem.row).collect();
+        assert_eq!((found, outcome.count(Kind::Unreadable)), (vec![Some(20), Some(21), Some(22)], 3));
+        assert!(outcome.problems[0].problem.contains(said), "{}", outcome.problems[0].problem);
     }
 }
