@@ -44,10 +44,9 @@ def channel_order(first: int, names: list[str]) -> str:
 def partial_stats(dataset: Dataset, rows: list[int], first: int, order: str, jobs: int) -> str:
     """What was counted of these rows, as JSON."""
 
-def finish_stats(
-    by: list[str] | None, groups: list[tuple[list[str | None], str, StatsSum]], percents: list[float]
-) -> str:
-    """The file of statistics, as JSON: of each group that the columns `by` tell, or of the one group."""
+def finish_stats(by: list[str] | None, groups: list[tuple[list[str | None], StatsSum]]) -> str:
+    """The file of statistics, as JSON: of each group that the columns `by` tell, or of the one group. The sums were
+    finished."""
 
 def from_images(images: list[tuple[str, list[int], str, bytes]], channels: list[str]) -> Dataset:
     """Images in memory as a set: name, shape (T, C, Z, Y, X), type and pixels of each, and their channels' names."""
@@ -71,6 +70,8 @@ class StatsSum:
     def __new__(cls) -> StatsSum: ...
     def add(self, text: str) -> None:
         """Adds a text of `partial_stats`, of the rows that follow."""
+    def finish(self, order: str, percents: list[float]) -> None:
+        """Makes the statistics of what was added, in whose place they are kept; `order` is that of the channels."""
 
 @final
 class Parts:

@@ -1,5 +1,6 @@
 """`wellread.ray` and `--on ray`: on a real cluster of three nodes on this machine, each with one processor."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -112,7 +113,29 @@ def test_a_process_opens_a_set_once(parquet):
 
     how = _sets.recipe(wr.Dataset(parquet))
     assert _sets.opened(how) is _sets.opened(how)
-    assert _sets.opened(_sets.Recipe(how.pickled, "another stamp")) is not _sets.opened(how)
+    assert _sets.opened(dataclasses.replace(how, stamp="another")) is not _sets.opened(how)
+
+
+def test_a_later_job_sees_what_was_written_since(wellread, parquet, tmp_path):
+    from wellread.ray import _sets
+
+    folder = tmp_path / "images"
+    wellread("convert", parquet, folder, "--format", "tiff")
+    before = _sets.opened(_sets.recipe(wr.Dataset(folder)))
+    first, second, *_ = sorted(folder.glob("*.tiff"))
+    assert not np.array_equal(before[0], before[1])
+    # In place: the folder, by which a set is told from others, does not change.
+    stamp = os.stat(folder).st_mtime_ns
+    first.write_bytes(second.read_bytes())
+    assert os.stat(folder).st_mtime_ns == stamp
+    since = _sets.opened(_sets.recipe(wr.Dataset(folder)))
+    assert since is not before
+    np.testing.assert_array_equal(since[0], since[1])
+    # A node that sees fewer files, as those of another time: what it reads would be rows of other images.
+    how = _sets.recipe(wr.Dataset(folder))
+    second.unlink()
+    with pytest.raises(wr.Error, match="has 39 images on .*, and 40 where the job began"):
+        _sets.opened(how)
 
 
 def test_choices_without_sense_are_refused(in_order, parquet):
@@ -204,6 +227,15 @@ def test_what_cannot_be_written_leaves_nothing(in_order, parquet, tmp_path):
     with pytest.raises(Exception, match="images of float16 cannot be stored"):
         wray.write(read, tmp_path / "set.parquet")
     assert list(tmp_path.iterdir()) == []
+
+    def unnamed(table):
+        at = table.column_names.index("name")
+        return table.set_column(at, "name", [[None if row == 7 else "a" for row in table["row"].to_pylist()]])
+
+    read = wray.read(parquet, dtype="stored").map_batches(unnamed, batch_format="pyarrow")
+    with pytest.raises(Exception, match="'name' has no name for some images"):
+        wray.write(read, tmp_path / "set.parquet")
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(wr.Error, match="cannot tell the format"):
         wray.write(read, tmp_path / "set")
 
@@ -224,6 +256,78 @@ def test_statistics_are_those_of_one_machine_to_the_byte(cluster, wellread, labe
         found = wray.stats(path, by=by, out=all_nodes)
         assert all_nodes.read_bytes() == one.read_bytes()
         assert found == json.loads(one.read_text())
+
+
+def local_job(run=lambda work, jobs: (work(job)[0] for job in jobs)):
+    """A job without a cluster."""
+    return SimpleNamespace(total=None, rows_per_task=lambda dataset: (8, 16), run=run, summary=dict)
+
+
+def test_counts_of_a_group_go_when_all_of_it_is_counted(labelled, monkeypatch):
+    from wellread.ray import _sets, _whole
+
+    native, counted, most = _whole._native, set(), []
+
+    class Sum:
+        def __init__(self):
+            self.native = native.StatsSum()
+
+        def add(self, text):
+            self.native.add(text)
+            counted.add(self)
+            most.append(len(counted))
+
+        def finish(self, order, percents):
+            self.native.finish(order, percents)
+            counted.remove(self)
+
+    def found():
+        return _whole.stats_text(local_job(), _sets.of(labelled), ["well"], [1.0, 50.0])
+
+    expected = found()
+    assert len(json.loads(expected)["groups"]) == 4
+    watched = {
+        "StatsSum": Sum,
+        "finish_stats": lambda by, groups: native.finish_stats(by, [(key, one.native) for key, one in groups]),
+    }
+    monkeypatch.setattr(_whole, "_native", SimpleNamespace(**(vars(native) | watched)))
+    assert found() == expected
+    assert (max(most), counted) == (1, set())
+
+
+def test_a_task_is_told_the_order_of_the_channels_of_its_rows_alone():
+    from wellread import _native
+    from wellread.ray import _whole
+
+    names = [["DNA", "ER"], ["ER", "DNA"]]
+    text = json.dumps({"lists": names, "rows": [[row, row % 2] for row in range(6)]})
+    order = json.loads(_native.channel_order(0, [text]))
+    assert sorted(order["moved"]) == ["1", "3", "5"]
+    told = json.loads(_whole._order_of(order, [2, 3, 4]))
+    assert told == order | {"moved": {"3": [1, 0]}}
+
+
+def test_tasks_have_ended_before_what_they_wrote_goes(parquet, tmp_path):
+    from wellread.ray import _convert, _sets, _write
+
+    left = []
+
+    def run(work, jobs):
+        try:
+            for _ in jobs:
+                yield "no number", False
+        finally:
+            left.append(hidden(tmp_path))
+
+    how = {"overwrite": False, "resume": False, "verify": True, "mixed": False, "memory": 1 << 20, "rows_per_part": 5}
+    target = tmp_path / "set.parquet"
+    # Whoever has the traceback has what it refers to, too.
+    with pytest.raises(TypeError):
+        _convert.converted(
+            local_job(run), _sets.of(parquet), str(target), "parquet", _write.options(), **how
+        )  # fmt: skip
+    assert left == [[".wellread-resume-set.parquet"]]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_checksums_are_those_of_one_machine(cluster, wellread, cells):
@@ -293,6 +397,34 @@ def test_a_node_that_dies_does_not_change_the_result(cluster, wellread, parquet,
     )  # fmt: skip
     assert killed and done["images"] == 40
     assert files(tmp_path / "all") == files(tmp_path / "one")
+
+
+def test_columns_that_changed_since_are_written_anew(labelled, tmp_path):
+    import pyarrow
+    from wellread.ray import _convert, _sets, _write
+
+    target = tmp_path / "set.parquet"
+    treatments = [[f"{kind}-{row}" for row in ROWS] for kind in ("a", "b")]
+    first, second = (
+        wr.Dataset(labelled).with_columns(pyarrow.table({"treatment": treatment})) for treatment in treatments
+    )
+
+    how = {"overwrite": False, "resume": True, "verify": True, "mixed": False, "memory": 1 << 20, "rows_per_part": 10}
+
+    def lost(work, jobs):
+        yield work(jobs[0])[0]
+        raise wr.Error("lost")
+
+    with pytest.raises(wr.Error, match="lost"):
+        _convert.converted(
+            local_job(lost), _sets.of(first), str(target), "parquet", _write.options(), **how
+        )  # fmt: skip
+    assert hidden(tmp_path) == [".wellread-resume-set.parquet"]
+    done = _convert.converted(
+        local_job(), _sets.of(second), str(target), "parquet", _write.options(), **how
+    )  # fmt: skip
+    assert (done["images"], done["images_resumed"]) == (40, 0)
+    assert list(wr.Dataset(target).column("treatment")) == treatments[1]
 
 
 def test_an_interrupted_conversion_is_gone_on_with(cluster, wellread, parquet, tmp_path):

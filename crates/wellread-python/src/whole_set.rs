@@ -1,7 +1,7 @@
 //! Whole sets read by several processes: what each of them does with its rows, and how what they found is put together.
 //!
 //! ```text
-//!  each task, some rows      checksums ──text──▶ verify_sums        row_names, partial_stats ──text──▶ StatsSum.add … ──▶ finish_stats
+//!  each task, some rows      checksums ──text──▶ verify_sums        row_names, partial_stats ──text──▶ StatsSum.add … finish ──▶ finish_stats
 //! ```
 //!
 //! What is handed from process to process is text (JSON), which any build of the same version reads.
@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use wellread::loader::stats::{ChannelOrder, Group, PartialStats, RowNames, group_of, grouped};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wellread::loader::stats::{ChannelOrder, Group, PartialStats, RowNames, Stats, group_of, grouped};
 use wellread::store::checksum::{self, ImageChecksum, SentRow};
 use wellread::store::convert::{one_pixel_type, pixel_types};
 use wellread::store::masks;
@@ -174,51 +174,78 @@ pub(crate) fn partial_stats(
     })
 }
 
+/// What a [`StatsSum`] has come to.
+#[derive(Default)]
+enum Sum {
+    #[default]
+    Nothing,
+    Counted(PartialStats),
+    Finished(Stats),
+}
+
 /// Statistics that are being put together.
 #[pyclass(frozen, module = "wellread._native")]
 pub(crate) struct StatsSum {
-    sum: Mutex<Option<PartialStats>>,
+    sum: Mutex<Sum>,
+}
+
+impl StatsSum {
+    fn sum(&self) -> MutexGuard<'_, Sum> {
+        self.sum.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what it has come to.
+    fn take(&self) -> Sum {
+        std::mem::take(&mut *self.sum())
+    }
 }
 
 #[pymethods]
 impl StatsSum {
     #[new]
     fn new() -> Self {
-        Self { sum: Mutex::new(None) }
+        Self { sum: Mutex::default() }
     }
 
     /// Adds a text of `partial_stats`, of the rows that follow.
     fn add(&self, text: &str) -> PyResult<()> {
         let next: PartialStats = read(text)?;
-        let mut sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *sum {
-            Some(sum) => sum.add(&next).map_err(PyValueError::new_err),
-            none => {
-                *none = Some(next);
+        let mut sum = self.sum();
+        let added = match &mut *sum {
+            Sum::Counted(counted) => counted.add(&next),
+            Sum::Finished(_) => Err("the statistics are finished".to_owned()),
+            Sum::Nothing => {
+                *sum = Sum::Counted(next);
                 Ok(())
             }
-        }
+        };
+        added.map_err(PyValueError::new_err)
+    }
+
+    /// Makes the statistics of what was added, in whose place they are kept; `order` is that of the channels.
+    fn finish(&self, py: Python<'_>, order: &str, percents: Vec<f64>) -> PyResult<()> {
+        let order: ChannelOrder = read(order)?;
+        let Sum::Counted(counted) = self.take() else {
+            return Err(PyValueError::new_err("nothing was counted"));
+        };
+        let stats = detached(py, Activity::Choosing, || Ok(counted.finish(&order, &percents)))?;
+        *self.sum() = Sum::Finished(stats);
+        Ok(())
     }
 }
 
-/// The values of a group's columns, the order of its channels, and what was counted.
-type CountedGroup<'py> = (Vec<Option<String>>, String, PyRef<'py, StatsSum>);
+/// The values of a group's columns, and its statistics.
+type CountedGroup<'py> = (Vec<Option<String>>, PyRef<'py, StatsSum>);
 
-/// The file of statistics, as text: of each group that the columns `by` tell, or of the one group.
+/// The file of statistics, as text: of each group that the columns `by` tell, or of the one group. The sums were finished.
 #[pyfunction]
-#[pyo3(signature = (by, groups, percents))]
-pub(crate) fn finish_stats(
-    py: Python<'_>,
-    by: Option<Vec<String>>,
-    groups: Vec<CountedGroup<'_>>,
-    percents: Vec<f64>,
-) -> PyResult<String> {
+#[pyo3(signature = (by, groups))]
+pub(crate) fn finish_stats(by: Option<Vec<String>>, groups: Vec<CountedGroup<'_>>) -> PyResult<String> {
     let mut found = Vec::with_capacity(groups.len());
-    for (key, order, counted) in groups {
-        let order: ChannelOrder = read(&order)?;
-        let counted = counted.sum.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let counted = counted.ok_or_else(|| PyValueError::new_err("nothing was counted"))?;
-        let stats = detached(py, Activity::Choosing, || Ok(counted.finish(&order, &percents)))?;
+    for (key, counted) in groups {
+        let Sum::Finished(stats) = counted.take() else {
+            return Err(PyValueError::new_err("statistics of a group are not finished"));
+        };
         found.push(Group { key, stats });
     }
     let text = match by {

@@ -1,7 +1,7 @@
 //! Object stores as a place: S3, Google Cloud Storage and Azure differ in how a bucket is connected to, and in nothing else.
 //!
 //! A folder is there as long as an object lies below it. Renaming copies, what lies deepest first: metadata of an image and of a set lie
-//! further out, so that nobody takes a part for the whole.
+//! further out, so that nobody takes a part for the whole. The list of a set's parts goes first, for the same reason.
 
 use crate::ahead::Session;
 use crate::attempts::attempts;
@@ -21,6 +21,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wellread_store::parted::LIST;
 use wellread_store::place::{
     self, Entry, FetchAhead, File, FileRange, Kind, LinkAbout, Listing, Metadata, Place, Writer,
 };
@@ -182,7 +183,11 @@ impl Place for Cloud {
         }
         // What is written over cannot be had back.
         let is_new = below(link, &to)?.is_empty();
-        let depth = |object: &Object| object.address.key.parts_count();
+        // What a list names and is not there yet is missed; without the list, those parts that are there would be the set.
+        let is_list = |object: &Object| object.address.key.filename() == Some(LIST);
+        let depth = |object: &Object| {
+            if is_list(object) { usize::MAX } else { object.address.key.parts_count() }
+        };
         let mut depths: Vec<usize> = moved.iter().map(|(from, ..)| depth(from)).collect();
         depths.sort_unstable_by_key(|&depth| std::cmp::Reverse(depth));
         depths.dedup();

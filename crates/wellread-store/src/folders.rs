@@ -30,7 +30,12 @@ const LISTED_AHEAD: usize = 1 << 14;
 /// Whether a folder is a Zarr group or array, whatever it is called.
 pub(crate) fn is_zarr(folder: &Path) -> bool {
     if place::of(folder).tells_names() {
-        return place::list(folder).into_iter().flatten().flatten().any(|entry| is_zarr_metadata(&entry));
+        match place::list(folder) {
+            Ok(entries) => return entries.flatten().any(|entry| is_zarr_metadata(&entry)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return false,
+            // One that may not be listed may be read all the same.
+            Err(_) => {}
+        }
     }
     ZARR_METADATA.iter().any(|name| place::is_file(&folder.join(name)))
 }

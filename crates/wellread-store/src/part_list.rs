@@ -72,6 +72,10 @@ impl PartList {
         if let Some(one) = list.parts.iter().find(|one| !is_name(&one.part)) {
             return Err(unusable(&format_args!("{:?} is no name of a part", one.part)));
         }
+        let mut seen = HashSet::new();
+        if let Some(one) = list.parts.iter().find(|one| !seen.insert(&one.part)) {
+            return Err(unusable(&format_args!("it names {:?} twice", one.part)));
+        }
         Ok(Some(list))
     }
 
@@ -144,6 +148,8 @@ mod tests {
             "[]",
             &whole.replace(": 1,", ": 2,"),
             &whole.replace("b.p", "../b.p"),
+            // Its images would be there twice.
+            &whole.replace("a \\\"b\\\".p", "b.p"),
         ] {
             std::fs::write(&file, broken).unwrap();
             let error = PartList::read(dir.path()).unwrap_err().to_string();

@@ -3,7 +3,7 @@
 //! ```text
 //!  one process      PartedSet::begin ─▶ .wellread-resume-NAME/parts/
 //!  each process     write_part(some rows) ─▶ parts/part-00003…     whole or not at all, read back
-//!  one process      PartedSet::commit ─▶ NAME
+//!  one process      PartedSet::commit ─▶ set/NAME ─▶ NAME
 //!                     tables: a folder of them and the list of the parts, or one table (a pass over all)
 //!                     images in files of their own: each file moved to where one writer would have put it
 //! ```
@@ -16,15 +16,21 @@ use crate::concat::open_listed;
 use crate::convert::{ConvertOptions, convert};
 use crate::finished::Output as _;
 use crate::format::{Format, OpenOptions, format_named};
-use crate::part_list::{ListedPart, PartList};
+use crate::part_list::{self, ListedPart, PartList};
 use crate::staged::Staged;
 use crate::verify::{Expected, expected_of, verify};
 use crate::{Error, Result, Store, WriteOptions, entries, features, place, registry};
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
 
+/// Name of the list of its parts in the folder of a set that was written in parts of a table. Without it each table there is a set, and
+/// those that are there are all.
+pub const LIST: &str = part_list::FILE;
+
 /// The folder of parts in that of the set being written.
 const PARTS: &str = "parts";
+/// The folder in which the set is put together, under the name of its target, which may be any.
+const SET: &str = "set";
 /// The folder in which one table is made of all parts.
 const JOINED: &str = "joined";
 /// What a set is made of that no later run goes on with.
@@ -96,7 +102,7 @@ impl PartedSet {
 
     /// Where the set is put together.
     fn set(&self) -> PathBuf {
-        self.staged.path().join(&self.name)
+        self.staged.path().join(SET).join(&self.name)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -152,7 +158,7 @@ impl PartedSet {
             return Err(Error::new(self.staged.target(), "there is no image to write"));
         }
         if is_by_image(self.format) {
-            return Ok((self.take_images(parts, options)?, self.name.clone()));
+            return Ok((self.take_images(parts, options)?, format!("{SET}/{}", self.name)));
         }
         let list = self.take_tables(parts)?;
         let images = list.parts(&self.set()).iter().map(|(_, images)| images).sum();
@@ -161,7 +167,7 @@ impl PartedSet {
             return Ok((images, format!("{JOINED}/{}", self.name)));
         }
         list.write(&self.set(), self.staged.target())?;
-        Ok((images, self.name.clone()))
+        Ok((images, format!("{SET}/{}", self.name)))
     }
 
     /// Moves the tables of the parts into the set.
@@ -245,16 +251,31 @@ pub fn write_part(
     written.commit()
 }
 
-/// Whether the part at `path` holds the images of `source`, pixels and all: a run that goes on need not write it again.
+/// Whether the part at `path` holds the images of `source`, pixels and all, and the columns beside them: a run that goes on need not write
+/// it again.
 pub fn holds(source: &dyn Store, path: &Path, format: &str, jobs: usize) -> bool {
     let Ok(format) = format_named(format) else { return false };
     if !place::exists(path) {
         return false;
     }
     let Ok(part) = registry::open(path, &as_written(format)) else { return false };
-    if part.len() != source.len() {
+    if part.len() != source.len() || format.keeps_features && !holds_columns(source, &*part) {
         return false;
     }
     let Ok(expected) = expected_of(source, jobs, &|| ()) else { return false };
     verify(&*part, Some(Expected::new(&expected)), jobs, &|| ()).passed()
+}
+
+/// Whether a part has the columns of `source`, no others, and their values.
+fn holds_columns(source: &dyn Store, part: &dyn Store) -> bool {
+    let (Ok(wanted), Ok(found)) = (features::all(source), features::all(part)) else { return false };
+    match (wanted, found) {
+        (Some(wanted), Some(found)) => {
+            let mut names = wanted.schema_ref().fields().iter().map(|field| field.name());
+            wanted.num_columns() == found.num_columns()
+                && names.all(|name| found.column_by_name(name).is_some())
+                && features::differing(&wanted, &found).is_empty()
+        }
+        (one, other) => one.or(other).is_none_or(|columns| columns.num_columns() == 0),
+    }
 }

@@ -191,6 +191,7 @@ pub fn verify_sums(
         expected: expected.map(|expected| expected.images.len()),
         ..Verification::default()
     };
+    let read = sums.len();
     let mut found = Vec::with_capacity(store.len());
     for (row, result) in sums.into_iter().enumerate() {
         match result {
@@ -211,6 +212,22 @@ pub fn verify_sums(
                 });
             }
         }
+    }
+    // Who has read them may have had another set before them, or have begun before it changed.
+    for row in read.min(store.len())..read.max(store.len()) {
+        let name = store.name(row).ok();
+        if row >= read {
+            found.push(CheckedRow { name: name.clone(), sum: None });
+        }
+        let had = counted(read, "image");
+        outcome.problems.push(Problem {
+            row: Some(row),
+            name,
+            kind: Kind::Unreadable,
+            expected_row: None,
+            first_difference: None,
+            problem: format!("the set had {had} where it was read, and has {} here", store.len()),
+        });
     }
     if let Some(expected) = expected {
         outcome.problems.extend(compare(&found, expected));

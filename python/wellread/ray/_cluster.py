@@ -11,7 +11,7 @@ import inspect
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -162,7 +162,7 @@ def run(
     summary: Summary,
     done: Callable[[int], None] | None = None,
     num_cpus: float = 1,
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """The result of each job, in their order. `work` is a function of this package that returns a result and the
     number of images that it read; `done` is called with that number as tasks end, in any order.
 

@@ -10,6 +10,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy
@@ -89,9 +90,11 @@ def converted(
         if job.total is not None:
             job.total(len(dataset))
         written, resumed = 0, 0
-        for (start, end), (size, was_there) in zip(ranges, job.run(part_task, jobs), strict=True):
-            written += size
-            resumed += end - start if was_there else 0
+        # Whatever ends this, no task writes any more when what they wrote goes.
+        with closing(job.run(part_task, jobs)) as answers:
+            for (start, end), (size, was_there) in zip(ranges, answers, strict=True):
+                written += size
+                resumed += end - start if was_there else 0
         images = parts.commit(names, choices, format in JOINED, dataset._native)
     except BaseException:
         _give_up(parts, resume)

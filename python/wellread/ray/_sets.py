@@ -1,13 +1,15 @@
 """Sets in tasks: opened once in each process, and cut into ranges of rows.
 
-driver: Dataset ──Recipe (pickled, and the stamp of its file)──▶ task: opened() ──▶ the set, as earlier tasks left it
+driver: Dataset ──Recipe (pickled, of one job)──▶ task: opened() ──▶ the set, as earlier tasks of the job left it
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import socket
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,12 +18,13 @@ from .. import _native
 from .. import dataset as _dataset
 from .._types import Path
 from ..dataset import Dataset
+from ..errors import Error
 from ._cluster import absolute
 
 # Sets that a process keeps open.
 KEPT = 4
 
-_opened: OrderedDict[tuple[bytes, str], Dataset] = OrderedDict()
+_opened: OrderedDict[Recipe, Dataset] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -31,6 +34,10 @@ class Recipe:
 
     pickled: bytes
     stamp: str
+    # A process outlives a job, and what it knows of files is of no use to the next: they may be others by then.
+    job: str
+    # How many there are: another node may see other files, or those of another time.
+    images: int
 
 
 def of(path: Path | Sequence[Path] | Dataset) -> Dataset:
@@ -67,7 +74,8 @@ def recipe(dataset: Dataset) -> Recipe:
     Raises:
         TypeError: a set in memory, which no other process can open.
     """
-    return Recipe(pickle.dumps(dataset), f"{len(dataset)}:{_stamp(dataset.path)}")
+    images = len(dataset)
+    return Recipe(pickle.dumps(dataset), f"{images}:{_stamp(dataset.path)}", uuid.uuid4().hex, images)
 
 
 def _stamp(path: str) -> str:
@@ -80,15 +88,26 @@ def _stamp(path: str) -> str:
 
 
 def opened(how: Recipe) -> Dataset:
-    """The set, which this process opens once."""
-    key = (how.pickled, how.stamp)
+    """The set, which this process opens once for a job.
+
+    Raises:
+        wellread.Error: it cannot be opened here, or has other images than where the job began.
+    """
     with _lock:
-        known = _opened.get(key)
+        known = _opened.get(how)
         if known is not None:
-            _opened.move_to_end(key)
+            _opened.move_to_end(how)
             return known
         dataset: Dataset = pickle.loads(how.pickled)
-        _opened[key] = dataset
+        if len(dataset) != how.images:
+            here = f"{len(dataset)} images on {socket.gethostname()}"
+            hint = "all nodes must see the same files, which nobody changes meanwhile"
+            raise Error(
+                f"{dataset.path}: has {here}, and {how.images} where the job began (hint: {hint})",
+                path=dataset.path,
+                hint=hint,
+            )
+        _opened[how] = dataset
         while len(_opened) > KEPT:
             # Who still reads of it keeps it open.
             _opened.popitem(last=False)

@@ -10,7 +10,8 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
 from .. import _check, _native
@@ -41,8 +42,8 @@ class Job:
         self.nodes = Summary()
         self.start = time.monotonic()
 
-    def run(self, work: Callable[[Any], tuple[Any, int]], jobs: Sequence[Any]) -> Iterable[Any]:
-        """Results of jobs, in order."""
+    def run(self, work: Callable[[Any], tuple[Any, int]], jobs: Sequence[Any]) -> Generator[Any, None, None]:
+        """Results of jobs, in order. Closed before the last of them, it waits until no task runs any more."""
         return _cluster.run(self.ray, work, jobs, summary=self.nodes, done=self.done)
 
     def rows_per_task(self, dataset: Dataset) -> tuple[int, int]:
@@ -190,6 +191,13 @@ def _packed(groups: list[list[int]], most: int, group: int) -> list[list[tuple[i
     return tasks
 
 
+def _order_of(order: dict[str, Any], rows: Iterable[int]) -> str:
+    """What an order of channels, of which most of the text may be rows whose channels stand elsewhere, says of some
+    rows."""
+    moved = order["moved"]
+    return json.dumps(order | {"moved": {row: moved[row] for row in map(str, rows) if row in moved}})
+
+
 def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles: Sequence[float]) -> str:
     """The file of statistics."""
     _native.check_one_kind(dataset._native, False)
@@ -212,12 +220,20 @@ def stats_text(job: Job, dataset: Dataset, by: Sequence[str] | None, percentiles
     firsts = [rows[0] for _, rows in grouped]
     orders = [_native.channel_order(first, texts) for first, texts in zip(firsts, named, strict=True)]
     sums = [_native.StatsSum() for _ in grouped]
-    jobs = [(how, [(rows, firsts[number], orders[number]) for number, rows in units]) for units in tasks]
+    left = Counter(number for units in tasks for number, _ in units)
+    parsed = [json.loads(order) for order in orders]
+    jobs = [
+        (how, [(rows, firsts[number], _order_of(parsed[number], rows)) for number, rows in units]) for units in tasks
+    ]
     for units, texts in zip(tasks, job.run(stats_task, jobs), strict=True):
         for (number, _), text in zip(units, texts, strict=True):
             sums[number].add(text)
-    found = [(key, order, counted) for (key, _), order, counted in zip(grouped, orders, sums, strict=True)]
-    return _native.finish_stats(list(by) if by else None, found, list(percentiles))
+            left[number] -= 1
+            if not left[number]:
+                # The counts of a group take much more memory than what they come to, and groups come one by one.
+                sums[number].finish(orders[number], list(percentiles))
+    found = [(key, counted) for (key, _), counted in zip(grouped, sums, strict=True)]
+    return _native.finish_stats(list(by) if by else None, found)
 
 
 def stats(

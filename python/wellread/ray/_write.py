@@ -109,7 +109,12 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
     rows = table.column("row").to_pylist() if "row" in table.column_names else None
     order = None if rows is None or any(row is None for row in rows) else [int(row) for row in rows]
     if sink.name is not None:
-        names = [str(name) for name in table.column(sink.name).to_pylist()]
+        named = table.column(sink.name).to_pylist()
+        if any(name is None for name in named):
+            raise ValueError(
+                f"{sink.name!r} has no name for some images; fill it, or call images by their rows with name=None"
+            )
+        names = [str(name) for name in named]
     elif order is not None:
         names = [f"image-{row:06}" for row in order]
     else:

@@ -182,6 +182,40 @@ fn an_image_that_cannot_be_read_ends_a_run_that_is_gone_on_with_or_is_left_out()
 }
 
 #[test]
+fn features_of_images_that_were_written_since_are_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = Breakable::in_folder(dir.path());
+    let wanted = dir.path().join("whole.parquet");
+    let out = dir.path().join("profiles.parquet");
+    let part = dir.path().join(".wellread-resume-profiles.parquet/part-000000.parquet");
+    json(&command(&set.source, &wanted, dir.path(), &[]));
+    std::fs::write(&set.files[7], &set.broken).unwrap();
+    assert_eq!(wellread(&command(&set.source, &out, dir.path(), &[])).code, 1);
+    std::fs::write(&set.files[7], &set.whole).unwrap();
+    // Two images of the first part change places: the set is as large as before.
+    let [one, two] = [1, 2].map(|row| std::fs::read(&set.files[row]).unwrap());
+    std::fs::write(&set.files[1], two).unwrap();
+    std::fs::write(&set.files[2], one).unwrap();
+    let made_long_ago = |path: &Path| {
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1);
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    };
+    made_long_ago(&part);
+    let again = command(&set.source, &out, dir.path(), &["--resume"]);
+    let said = json(&again);
+    assert_eq!((&said["images"], &said["images_resumed"]), (&12.into(), &0.into()), "{said}");
+    let ((found, _), (whole, _)) = (read(&out), read(&wanted));
+    for feature in ["embedding_0000", "embedding_0003", "embedding_0999"] {
+        let (found, before) = (numbers(&found, feature), numbers(&whole, feature));
+        assert!(agree(&found[..4], &[before[0], before[2], before[1], before[3]]), "{found:?} {before:?}");
+    }
+    // So is a table that is complete.
+    made_long_ago(&out);
+    let other = wellread(&again);
+    assert!(other.code == 1 && other.stderr.contains("were written since"), "{}", other.stderr);
+}
+
+#[test]
 fn a_run_without_resume_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
     let set = Breakable::in_folder(dir.path());

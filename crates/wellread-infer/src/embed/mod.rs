@@ -18,6 +18,7 @@
 //! | `table` | how the table is laid out |
 //! | `join` | parts and columns of the set to the table |
 //! | `fingerprint` | what a table is made of, in a line |
+//! | `since` | whether images were written anew since |
 //! | `run` | all of it in order |
 
 mod extractor;
@@ -28,6 +29,7 @@ mod model;
 mod options;
 mod parts;
 mod run;
+mod since;
 mod table;
 
 pub use features::Pool;

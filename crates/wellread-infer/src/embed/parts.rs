@@ -53,7 +53,8 @@ pub(super) fn create(path: &Path, target: &Path) -> Result<BufWriter<File>, Erro
     Ok(BufWriter::with_capacity(1 << 20, file))
 }
 
-fn path_of(folder: &Path, number: usize) -> PathBuf {
+/// The file of a part that is whole.
+pub(super) fn path_of(folder: &Path, number: usize) -> PathBuf {
     folder.join(format!("part-{number:06}.parquet"))
 }
 

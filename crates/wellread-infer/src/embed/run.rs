@@ -7,6 +7,7 @@ use super::join::{Joined, MADE_OF, Parts, look_at};
 use super::model::Chosen;
 use super::options::EmbedOptions;
 use super::parts::{self, PartWriter};
+use super::since::is_later;
 use super::table::{check_columns, metadata};
 use crate::colors::Colors;
 use crate::source::{PREFETCH_BATCHES, Unreadable};
@@ -107,7 +108,7 @@ pub fn run(store: Box<dyn Store>, options: &EmbedOptions, tell: &dyn Fn(&Event<'
         sha256: model.sha256.clone(),
         out: options.out.clone(),
     };
-    if let Some(found) = complete(options, &made_of)? {
+    if let Some(found) = complete(options, &made_of, dataset.store())? {
         return Ok(summary(found, images, 0.0));
     }
     if !options.resume {
@@ -121,7 +122,12 @@ pub fn run(store: Box<dyn Store>, options: &EmbedOptions, tell: &dyn Fn(&Event<'
     let staged = Staged::resumable(&options.out, options.overwrite, &made_of)?;
     let folder = staged.path().to_owned();
     let of_parts = images.div_ceil(part);
-    let first = parts::whole(&folder, staged.complete().min(of_parts));
+    let whole = parts::whole(&folder, staged.complete().min(of_parts));
+    let is_of_these_images = |number: &usize| {
+        let rows: Vec<usize> = (number * part..images.min((number + 1).saturating_mul(part))).collect();
+        is_later(&parts::path_of(&folder, *number), dataset.store(), &rows)
+    };
+    let first = (0..whole).take_while(is_of_these_images).count();
     let resumed = (first * part).min(images);
     if resumed > 0 {
         tell(&Event::Resumed(resumed));
@@ -177,13 +183,20 @@ fn check_out(options: &EmbedOptions) -> Result<(), Error> {
 }
 
 /// What a table that is there holds, where it is what this command would write and may stay.
-fn complete(options: &EmbedOptions, made_of: &str) -> Result<Option<Joined>, Error> {
+fn complete(options: &EmbedOptions, made_of: &str, store: &dyn Store) -> Result<Option<Joined>, Error> {
     let out = &options.out;
     if !options.resume || options.overwrite || out.symlink_metadata().is_err() {
         return Ok(None);
     }
     match look_at(out) {
-        Some((found, joined)) if found == made_of => Ok(Some(joined)),
+        Some((found, joined)) if found == made_of => {
+            let rows: Vec<usize> = (0..store.len()).collect();
+            if is_later(out, store, &rows) {
+                return Ok(Some(joined));
+            }
+            Err(Error::new(out, "is complete, but images that it is of were written since")
+                .hint("--overwrite writes it anew, or choose another name"))
+        }
         Some(_) => Err(Error::new(out, "is complete, but of other images, another model or other options")
             .hint("--overwrite writes it anew, or choose another name")),
         None => Err(Error::new(out, "already exists, and no `wellread embed` has written it")

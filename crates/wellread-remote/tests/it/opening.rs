@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::{Dataset, Loader};
-use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open, read_image};
+use wellread_store::{ImageView, Missing, OpenOptions, Store, WriteOptions, create, open, read_image};
 
 /// Keys on a page of the server's listings.
 const PAGE: usize = 5;
@@ -256,4 +256,39 @@ fn images_in_a_bucket_that_a_table_here_names_are_asked_for_ahead() {
     gate::hold("open-named", names.len());
     assert_eq!(epoch(&loader), epoch(&here));
     assert!(gate::most_at_once("open-named") >= names.len());
+}
+
+/// What cannot be listed may be there: its pixels are no zeros, and its images are not left out.
+#[test]
+fn what_a_plate_names_in_a_well_that_cannot_be_listed_is_read() {
+    server::url();
+    let dir = tempfile::tempdir().unwrap();
+    let plate = dir.path().join("plate.zarr");
+    let well = plate.join("A/1");
+    std::fs::create_dir_all(&well).unwrap();
+    let options = WriteOptions { variant: Some("0.5".into()), ..WriteOptions::default() };
+    for field in ["0", "1"] {
+        let image = dir.path().join(format!("{field}.zarr"));
+        write(&image, "ome-zarr", SMALL, &[field.to_owned()], &options);
+        std::fs::rename(image, well.join(field)).unwrap();
+    }
+    let group = |ome: &str| {
+        format!(
+            r#"{{"zarr_format": 3, "node_type": "group", "attributes": {{"ome": {{"version": "0.5", {ome}}}}}}}"#
+        )
+    };
+    let wells = r#""plate": {"rows": [{"name": "A"}], "columns": [{"name": "1"}], "wells": [{"path": "A/1", "rowIndex": 0, "columnIndex": 0}]}"#;
+    std::fs::write(plate.join("zarr.json"), group(wells)).unwrap();
+    let fields = r#""well": {"images": [{"path": "0"}, {"path": "1"}]}"#;
+    std::fs::write(well.join("zarr.json"), group(fields)).unwrap();
+    let other = PathBuf::from("s3://open-unlisted/plate.zarr");
+    copy(&plate, &other);
+    server::refuse_to_list("open-unlisted/plate.zarr/A/1");
+    let with = |path: &Path, missing| open(path, &OpenOptions { missing, ..OpenOptions::default() });
+    for missing in [Missing::Zero, Missing::Skip, Missing::Error] {
+        assert_alike(&*with(&other, missing).unwrap(), &*with(&plate, missing).unwrap());
+    }
+    server::put("open-unlisted/plate.zarr/A/1/zarr.json", b"{");
+    let error = with(&other, Missing::Skip).err().unwrap().to_string();
+    assert!(error.contains("A/1/zarr.json") && error.contains("malformed"), "{error}");
 }

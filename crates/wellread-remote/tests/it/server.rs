@@ -4,7 +4,7 @@
 
 use crate::gate::pass;
 use crate::request::{Answer, Request};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::{self, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -44,6 +44,8 @@ struct State {
     uploads: BTreeMap<String, BTreeMap<usize, Vec<u8>>>,
     /// By bucket.
     wrong: HashMap<String, VecDeque<Wrong>>,
+    /// Folders that may not be listed.
+    unlisted: HashSet<String>,
     /// Method, path and range of all requests.
     log: Vec<(String, String, String)>,
     versions: u64,
@@ -94,6 +96,11 @@ pub(crate) fn spoil(bucket: &str, wrong: &[Wrong]) {
 /// How many wrong answers are still to come.
 pub(crate) fn still_wrong(bucket: &str) -> usize {
     state().wrong.get(bucket).map_or(0, VecDeque::len)
+}
+
+/// Lets nobody list a folder, by `bucket/key`.
+pub(crate) fn refuse_to_list(folder: &str) {
+    state().unlisted.insert(folder.to_owned());
 }
 
 /// Puts an object where the program does not see it.
@@ -261,6 +268,9 @@ fn list(request: &Request) -> Answer {
     let bucket = format!("{}/", request.path.trim_end_matches('/'));
     let of = |name: &str| request.query.get(name).map_or("", String::as_str);
     let (prefix, delimiter, after) = (of("prefix"), of("delimiter"), of("continuation-token"));
+    if state().unlisted.contains(format!("{bucket}{prefix}").trim_end_matches('/')) {
+        return Answer::error(403, "AccessDenied");
+    }
     let mut found = BTreeMap::new();
     for (path, (bytes, version)) in &state().objects {
         let Some(key) = path.strip_prefix(&bucket).filter(|key| key.starts_with(prefix)) else { continue };

@@ -3,7 +3,13 @@
 use crate::server;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
+use std::sync::Arc;
+use wellread_image::{ImageMetadata, PixelType, Shape};
+use wellread_store::convert::ConvertOptions;
+use wellread_store::parted::{PartedSet, write_part};
 use wellread_store::place::{self, Kind};
+use wellread_store::subset::Subset;
+use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open};
 
 fn at(address: &str) -> &Path {
     server::url();
@@ -90,4 +96,34 @@ fn folders_are_prefixes() {
     assert_eq!(server::keys("folders/"), Vec::<String>::new());
     assert!(place::rename(folder, Path::new("s3://folders/other")).is_err());
     assert!(place.remove_folder(Path::new("s3://folders")).is_err());
+}
+
+/// No place far away renames a folder at once. Whoever looks meanwhile, or after a process that was killed, sees no smaller set.
+#[test]
+fn the_list_of_a_sets_parts_is_there_before_them() {
+    let target = at("s3://parted/set.parquet");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("source.parquet");
+    let mut writer = create(&path, "parquet", &WriteOptions::default()).unwrap();
+    for i in 0..40u8 {
+        let metadata = ImageMetadata::named(format!("image-{i:02}"));
+        let (shape, dtype, pixels) = (Shape::plane(2, 2), PixelType::U8, &[i; 4]);
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels }).unwrap();
+    }
+    writer.finish().unwrap();
+    let source: Arc<dyn Store> = open(&path, &OpenOptions::default()).unwrap().into();
+    let (options, how) = (WriteOptions::default(), ConvertOptions::default());
+    let set = PartedSet::begin(target, "parquet", false, None).unwrap();
+    let names: Vec<String> = (0..20).map(|number| set.part_name(number)).collect();
+    for (number, name) in names.iter().enumerate() {
+        let rows = Subset::of(Arc::clone(&source), vec![2 * number, 2 * number + 1]);
+        write_part(&rows, &set.part(name), "parquet", &options, how, true, &mut |_| ()).unwrap();
+    }
+    assert_eq!(set.commit(&names, &options, false).unwrap(), 40);
+    let changes = server::changes("parted/set.parquet/");
+    assert_eq!((changes.len(), &*changes[0]), (21, "PUT parted/set.parquet/wellread-parts.json"));
+    assert_eq!(open(target, &OpenOptions::default()).unwrap().len(), 40);
+    place::of(target).remove_file(&target.join(&names[19])).unwrap();
+    let error = open(target, &OpenOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("part-00019.parquet: is a part of the set, and is not there"), "{error}");
 }

@@ -1,18 +1,18 @@
-//! Connected components: pixels that are not 0 and touch, also at a corner.
+//! Connected components: pixels of a mask that are set and touch, also at a corner.
 //!
 //! ```text
 //!  rows of pixels ─▶ runs ─▶ joined with those of the rows beside (union-find) ─▶ component of each run
 //!                                                                     numbers in the order of their first pixels
 //! ```
 //!
-//! Numbers are those of scikit-image, `skimage.measure.label(mask > 0)`: 8 neighbours in a plane, 26 in a stack. Time points are
-//! apart, and go on counting.
+//! Numbers are those of scikit-image, `skimage.measure.label(mask > 0)`: 8 neighbours in a plane, 26 in a stack. What is negative or
+//! NaN is not set. Time points are apart, and go on counting.
 
 use crate::room;
 use std::ops::Range;
 use wellread_image::{PixelType, Shape};
 
-/// Pixels of a row that are not 0, from `start` to before `end`.
+/// Pixels of a row that are set, from `start` to before `end`.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     start: usize,
@@ -131,7 +131,7 @@ fn join(runs: &mut [Run], one: usize, other: usize) {
     runs[one.max(other)].component = one.min(other);
 }
 
-/// An image of one channel with the number of its component, of type uint32, in place of each pixel that is not 0.
+/// An image of one channel with the number of its component, of type uint32, in place of each pixel above 0.
 ///
 /// # Errors
 /// There is no memory for it, or more components than 32 bits can number; in words.
@@ -143,7 +143,7 @@ pub(super) fn labelled(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<
     for (number, labels) in labels.as_chunks_mut::<4>().0.chunks_exact_mut(stack.max(1)).enumerate() {
         let first = number * stack;
         let size = [shape.z(), shape.y(), width];
-        let components = Components::find(size, |i| dtype.value_at(pixels, first + i) != 0.0);
+        let components = Components::find(size, |i| dtype.value_at(pixels, first + i) > 0.0);
         last = components.number(width, last, labels)?;
     }
     Ok(labels)
@@ -187,6 +187,17 @@ mod tests {
         );
         assert_eq!(labels([1, 1, 3, 1, 2], &["#.", "..", "#."]), [1, 0, 0, 0, 2, 0]);
         assert_eq!(labels([2, 1, 1, 1, 3], &["#.#", "#.."]), [1, 0, 2, 3, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_not_above_0_is_no_component() {
+        // As mask > 0 has it, where 0 may not be the only background.
+        let pixels: Vec<u8> =
+            [1.0f32, f32::NAN, -1.0, 0.5, 0.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let found = labelled(Shape::plane(1, 5), PixelType::F32, &pixels).unwrap();
+        assert_eq!(numbers(&found), [1, 0, 0, 2, 0]);
+        let found = labelled(Shape::plane(1, 4), PixelType::I8, &[255, 1, 0, 127]).unwrap();
+        assert_eq!(numbers(&found), [0, 1, 0, 2]);
     }
 
     #[test]

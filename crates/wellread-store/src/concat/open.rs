@@ -10,7 +10,7 @@ use crate::part_list::PartList;
 use crate::probe::Probe;
 use crate::words::counted;
 use crate::{Error, Result, Store, fd_table, place, registry, threads};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -160,22 +160,30 @@ fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
     }
 }
 
+/// What to do about a part that is another than was written.
+const OTHER_PART: &str = "copy the folder again from where it came from, or write the set anew";
+
+/// Checks that a part at `path` of a set that was written in parts has as many images as were written.
+fn has_images(path: &Path, part: &dyn Store, images: usize) -> Result<()> {
+    if part.len() == images {
+        return Ok(());
+    }
+    let found = counted(part.len(), "image");
+    Err(Error::new(path, format_args!("has {found}, {images} were written")).hint(OTHER_PART))
+}
+
 /// Opens the parts of a set that was written in parts. Tables that somebody has put beside them are not its own.
 ///
 /// # Errors
 /// A part that is not there, or has more or fewer images than were written.
 pub(crate) fn open_listed(root: &Path, list: &PartList, options: &OpenOptions) -> Result<Box<dyn Store>> {
-    const HINT: &str = "copy the folder again from where it came from, or write the set anew";
     let listed = list.parts(root);
     if let Some((gone, _)) = listed.iter().find(|(part, _)| !place::exists(part)) {
-        return Err(Error::new(gone, "is a part of the set, and is not there").hint(HINT));
+        return Err(Error::new(gone, "is a part of the set, and is not there").hint(OTHER_PART));
     }
     let parts = opened(&parts::found(root, listed.iter().map(|(part, _)| part.clone()).collect()), options)?;
     for (part, (path, images)) in parts.iter().zip(&listed) {
-        if part.store.len() != *images {
-            let found = counted(part.store.len(), "image");
-            return Err(Error::new(path, format_args!("has {found}, {images} were written")).hint(HINT));
-        }
+        has_images(path, &*part.store, *images)?;
     }
     Ok(Box::new(Concat::new(root.to_owned(), parts).with_own_names()))
 }
@@ -192,10 +200,16 @@ fn open_parts(
         return Ok(store);
     }
     let mut all = Vec::with_capacity(paths.len());
+    // How many images parts have that a list names.
+    let mut written: HashMap<PathBuf, usize> = HashMap::new();
     for path in paths {
         match in_folder(&path, options)? {
             Inside::Parts(tables) => all.extend(tables),
-            Inside::Listed(list) => all.extend(list.parts(&path).into_iter().map(|(part, _)| part)),
+            Inside::Listed(list) => {
+                let listed = list.parts(&path);
+                all.extend(listed.iter().map(|(part, _)| part.clone()));
+                written.extend(listed);
+            }
             Inside::Set(_) => all.push(path),
         }
     }
@@ -207,6 +221,9 @@ fn open_parts(
         return registry::open(path, options);
     }
     let parts = opened(&found, options)?;
+    for (part, Found { path, .. }) in parts.iter().zip(&found) {
+        written.get(path).map_or(Ok(()), |&images| has_images(path, &*part.store, images))?;
+    }
     Ok(Box::new(Concat::new(root.to_owned(), parts)))
 }
 

@@ -16,6 +16,7 @@ use crate::probe::Probe;
 use crate::{Error, OpenOptions, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// How many numbers without a group are named.
@@ -133,20 +134,26 @@ pub(super) fn rows_known(path: &Path, options: &OpenOptions, known: &Consolidate
 
 /// The rows whose folders are not there, though metadata name them. Each folder that they lie in is listed once.
 fn absent(path: &Path, rows: &[ImageLocation]) -> BTreeSet<usize> {
-    let listed = |folder: &Path| -> HashSet<OsString> {
-        let entries = place::list(folder).into_iter().flatten();
-        entries.filter_map(|entry| Some(entry.ok()?.name())).collect()
+    // `None` where nobody can tell: then the images are taken to be there, and who reads one hears why it cannot be.
+    let listed = |folder: &Path| -> Option<HashSet<OsString>> {
+        match place::list(folder) {
+            Ok(entries) => entries.map(|entry| Ok(entry?.name())).collect::<io::Result<_>>().ok(),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Some(HashSet::new())
+            }
+            Err(_) => None,
+        }
     };
     let mut parents: Vec<&Path> = rows.iter().filter_map(|row| row.below.parent()).collect();
     parents.dedup();
     place::list_ahead(&parents.into_iter().map(|folder| path.join(folder)).collect::<Vec<_>>());
-    let mut folders: HashMap<&Path, HashSet<OsString>> = HashMap::new();
+    let mut folders: HashMap<&Path, Option<HashSet<OsString>>> = HashMap::new();
     let mut absent = BTreeSet::new();
     for (at, row) in rows.iter().enumerate() {
         // The opened image itself is there.
         let (Some(folder), Some(name)) = (row.below.parent(), row.below.file_name()) else { continue };
         let names = folders.entry(folder).or_insert_with(|| listed(&path.join(folder)));
-        if !names.contains(name) {
+        if names.as_ref().is_some_and(|names| !names.contains(name)) {
             absent.insert(at);
         }
     }

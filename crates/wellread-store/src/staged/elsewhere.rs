@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  .wellread-partial-…/ or .wellread-resume-NAME/   whole and read back
-//!      │ rename: what lies deepest first, metadata of the set last, each object whole
+//!      │ rename: what lies deepest first, metadata of the set last (a list of parts before these), each object whole
 //!      ▼
 //!  NAME/ ── then what the old set had and the new one has not goes
 //! ```

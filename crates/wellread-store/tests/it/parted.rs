@@ -1,5 +1,6 @@
 //! Sets that are written in parts: what comes of them is what one writer writes, and nobody sees less.
 
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
 use wellread_store::parted::{PartedSet, holds, write_part};
 use wellread_store::subset::Subset;
-use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, checksum, create, open};
+use wellread_store::verify::{Kind, verify_sums};
+use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, checksum, create, open, open_all};
 
 /// Twenty-three images, whose names are in no order and of which two are called the same.
 fn source(folder: &Path) -> Arc<dyn Store> {
@@ -156,5 +158,111 @@ fn one_file_of_all_images_is_refused() {
     for (format, name) in [("tiff", "a.tif"), ("ome-zarr", "a.zarr"), ("image-folder", "a.png")] {
         let error = PartedSet::begin(&dir.path().join(name), format, false, None).err().unwrap();
         assert!(error.is_choice() && error.to_string().contains("name a folder"), "{error}");
+    }
+}
+
+/// The same images with a column beside them, whose values are these in turn.
+fn with_wells(folder: &Path, source: &dyn Store, wells: [&str; 2]) -> Arc<dyn Store> {
+    let path = folder.join(format!("{}.parquet", wells.join("-")));
+    let values = (0..source.len()).map(|row| Some(wells[row % 2]));
+    let column: ArrayRef = Arc::new(values.collect::<StringArray>());
+    let columns = RecordBatch::try_from_iter([("Metadata_Well", column)]).unwrap();
+    let writer =
+        create(&path, "parquet", &WriteOptions { features: Some(columns), ..WriteOptions::default() });
+    convert(source, writer.unwrap(), ConvertOptions::default(), &mut |_| ()).unwrap().commit().unwrap();
+    open(&path, &OpenOptions::default()).unwrap().into()
+}
+
+/// Pixels and names may be the same while the columns beside them are others: a part of a table is both.
+#[test]
+fn a_part_whose_columns_are_others_now_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = source(dir.path());
+    let wells = with_wells(dir.path(), &*plain, ["A01", "A02"]);
+    let others = with_wells(dir.path(), &*plain, ["A01", "B02"]);
+    for (format, ending) in [("parquet", ".parquet"), ("tiff", "")] {
+        let target = dir.path().join(format!("set{ending}"));
+        let set = PartedSet::begin(&target, format, false, Some("rows 0 to 23")).unwrap();
+        let name = set.part_name(0);
+        let path = set.part(&name);
+        part(&set, &rows(&wells, 0, 10), format, &name);
+        let holds = |source: &Arc<dyn Store>| holds(&rows(source, 0, 10), &path, format, 1);
+        // Of a format that has a file for each image, all columns are written in the end.
+        let is_table = format == "parquet";
+        assert!(holds(&wells), "{format}");
+        assert_eq!([holds(&others), holds(&plain)], [!is_table; 2], "{format}");
+        set.discard();
+    }
+}
+
+/// Folders within that of the set being written have names of their own, which a target may have as well.
+#[test]
+fn a_target_may_be_called_as_any_folder_of_the_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    for (format, name) in [("tiff", "parts"), ("ome-zarr", "parts"), ("parquet", "parts"), ("parquet", "set")]
+    {
+        let target = dir.path().join(format).join(name);
+        let set = PartedSet::begin(&target, format, false, None).unwrap();
+        part(&set, &rows(&source, 0, 9), format, "a");
+        part(&set, &rows(&source, 9, 23), format, "b");
+        part(&set, &rows(&source, 0, 3), format, "of a task that was taken for dead");
+        let parts = ["a", "b"].map(str::to_owned);
+        let images = set.commit(&parts, &WriteOptions::default(), false);
+        assert_eq!(images.unwrap_or_else(|e| panic!("{format} {name}: {e}")), 23);
+        assert_eq!(
+            sums(&*open(&target, &OpenOptions::default()).unwrap()),
+            sums(&*source),
+            "{format} {name}"
+        );
+        let dead = files(&target).into_keys().find(|file| file.to_string_lossy().contains("taken for dead"));
+        assert_eq!(dead, None, "{format} {name}");
+        // So that it may be replaced.
+        PartedSet::begin(&target, format, true, None)
+            .unwrap_or_else(|e| panic!("{format} {name}: {e}"))
+            .discard();
+        assert_eq!(
+            std::fs::read_dir(target.parent().unwrap()).unwrap().count(),
+            if name == "set" { 2 } else { 1 }
+        );
+    }
+}
+
+/// Also where the set is opened beside others, as one set.
+#[test]
+fn a_part_that_is_another_than_was_written_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    let targets = ["one.parquet", "two.parquet"].map(|name| dir.path().join(name));
+    for target in &targets {
+        let set = PartedSet::begin(target, "parquet", false, None).unwrap();
+        let parts = [(0, 10), (10, 23)].map(|(from, to)| {
+            let name = set.part_name(from);
+            part(&set, &rows(&source, from, to), "parquet", &name);
+            name
+        });
+        set.commit(&parts, &WriteOptions::default(), false).unwrap();
+    }
+    assert_eq!(open_all(&targets, &OpenOptions::default()).unwrap().len(), 46);
+    std::fs::copy(targets[0].join("part-00000.parquet"), targets[1].join("part-00001.parquet")).unwrap();
+    for found in [open(&targets[1], &OpenOptions::default()), open_all(&targets, &OpenOptions::default())] {
+        let error = found.err().unwrap().to_string();
+        assert!(error.contains("part-00001.parquet: has 10 images, 13 were written"), "{error}");
+    }
+}
+
+/// Who reads a set in parts may have had other images before them.
+#[test]
+fn rows_that_nobody_has_read_are_no_success() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    let read = |count| checksum::of_rows(&*source, (0, count), 1, &|| ());
+    assert!(verify_sums(&*source, read(23), None).passed());
+    let fewer = verify_sums(&*source, read(20), None);
+    let more = verify_sums(&rows(&source, 0, 20), read(23), None);
+    for (outcome, said) in [(fewer, "had 20 images where it was read, and has 23"), (more, "had 23 images")] {
+        let found: Vec<Option<usize>> = outcome.problems.iter().map(|problem| problem.row).collect();
+        assert_eq!((found, outcome.count(Kind::Unreadable)), (vec![Some(20), Some(21), Some(22)], 3));
+        assert!(outcome.problems[0].problem.contains(said), "{}", outcome.problems[0].problem);
     }
 }

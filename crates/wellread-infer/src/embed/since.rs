@@ -1,0 +1,34 @@
+//! Whether images were written anew since features were made of them: then these are of what was there before.
+//!
+//! ```text
+//!  part or table ─ when it was written ─┐
+//!  its images ── files ── when each was ┴─▶ none is later: it counts
+//! ```
+//!
+//! Files in a bucket do not tell, nor does a copy that keeps the time of what was copied.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use wellread_store::{Result, RowHints, Store};
+
+/// Whether what was made of some images is later than all their files, as far as these tell.
+pub(super) fn is_later(made: &Path, store: &dyn Store, rows: &[usize]) -> bool {
+    if store.far().is_some() {
+        return true;
+    }
+    let (Some(made), Ok(files)) = (written(made), files_of(store, rows)) else { return false };
+    files.iter().filter_map(|file| written(file)).all(|of_image| of_image <= made)
+}
+
+/// When a file of this machine was last written.
+fn written(file: &Path) -> Option<SystemTime> {
+    file.metadata().ok()?.modified().ok()
+}
+
+/// The files that rows are read from.
+fn files_of(store: &dyn Store, rows: &[usize]) -> Result<Vec<PathBuf>> {
+    let own = |&row: &usize| store.row_hints(row).ok().and_then(RowHints::file).filter(|file| file.is_file());
+    let files: Option<Vec<PathBuf>> = rows.iter().map(own).collect();
+    // What else a row may be, a folder, a row of a table, a site of several files, the set knows.
+    files.map_or_else(|| store.files_of(rows), Ok)
+}
