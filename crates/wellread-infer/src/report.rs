@@ -131,8 +131,15 @@ fn details(run: &Run) -> Map<String, Value> {
         ("environment", serde_json::to_value(&run.environment).unwrap_or_default()),
         ("frameworks", frameworks(run).into()),
         ("engines", serde_json::to_value(registry::engines()).unwrap_or_default()),
+        ("nodes", nodes(run)),
     ];
     details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// The kinds of nodes of a cluster, where one was asked for.
+fn nodes(run: &Run) -> Value {
+    let kinds = run.node_kinds();
+    if kinds.is_empty() { Value::Null } else { kinds.into_iter().collect() }
 }
 
 /// What each framework that ran said of itself.
