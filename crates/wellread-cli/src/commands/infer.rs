@@ -201,7 +201,8 @@ fn parse_shape(text: &str) -> Result<[usize; 3], String> {
 }
 
 pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
-    let mut config = args.config(program.clone());
+    let start = program.clone();
+    let mut config = args.config(program);
     config.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;
     if config.split.is_some() && config.data.is_none() {
         return Err(Failure::Usage(
@@ -216,7 +217,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         on_nodes::take_part(&mut config, part)?;
     }
     let run = match args.nodes.cluster() {
-        Some(cluster) => on_nodes::run(cluster, &config, &program, ui)?,
+        Some(cluster) => on_nodes::run(cluster, &config, &start, ui)?,
         None => {
             let bar = ui.progress(0, "starting");
             let missing = Missing::default();

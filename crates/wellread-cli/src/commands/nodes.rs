@@ -10,22 +10,20 @@
 //! A node has one part at a time, so that timings are as on an idle machine. What a command compares with each other is one part,
 //! and never of two nodes. All nodes must see the program and the paths.
 
+mod part;
 mod slurm;
 
 use super::command_line::{command_line, split};
 use super::on::{On, parse_on};
 use crate::output::{Failure, Outcome, Ui};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use wellread_measure::environment::Node;
 
+use part::{LOG, with_log};
+pub use part::{Part, parts, results_of};
 pub use slurm::interrupt;
-
-/// What a part says, on its node.
-const LOG: &str = "log.txt";
-/// Lines of it that are shown when a part fails.
-const LOG_LINES: usize = 12;
 
 /// Where a command that measures is run.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -56,13 +54,6 @@ struct PartArg {
     folder: PathBuf,
 }
 
-/// A part of the work: its name in messages, and the folder of its results.
-#[derive(Clone, Debug)]
-pub struct Part {
-    pub name: String,
-    pub folder: PathBuf,
-}
-
 fn parse_cluster(text: &str) -> Result<Cluster, String> {
     if text == "slurm" {
         return Ok(Cluster::Slurm);
@@ -88,26 +79,6 @@ impl NodeArgs {
     pub fn part(&self) -> Option<(usize, &Path, Node)> {
         self.node_part.as_ref().map(|part| (part.number, part.folder.as_path(), Node::here()))
     }
-}
-
-/// Parts of these names, with folders below `folder`, which are made.
-///
-/// # Errors
-/// A folder that cannot be made.
-pub fn parts(names: impl IntoIterator<Item = String>, folder: &Path) -> Outcome<Vec<Part>> {
-    let failed = |path: &Path, e: &std::io::Error| {
-        Failure::Failed(format!("cannot make the folder {}: {e}", path.display()))
-    };
-    let folder = std::path::absolute(folder).map_err(|e| failed(folder, &e))?;
-    names
-        .into_iter()
-        .enumerate()
-        .map(|(number, name)| {
-            let folder = folder.join(number.to_string());
-            std::fs::create_dir_all(&folder).map_err(|e| failed(&folder, &e))?;
-            Ok(Part { name, folder })
-        })
-        .collect()
 }
 
 /// The command of a part: this one with the part behind it.
@@ -143,17 +114,6 @@ impl Cluster {
     }
 }
 
-/// How a part ended, with the last lines of what it said.
-fn with_log(why: &str, log: &Path) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    match lines.get(lines.len().saturating_sub(LOG_LINES)..) {
-        Some(last @ [_, ..]) => format!("{why}; {}:\n  {}", log.display(), last.join("\n  ")),
-        _ => why.to_owned(),
-    }
-}
-
 /// Has a Ray cluster run the commands, one on a node at a time.
 fn on_ray(on: &On, commands: &[Vec<OsString>], parts: &[Part], ui: Ui) -> Outcome<Vec<Option<String>>> {
     let mut lines = Vec::new();
@@ -175,15 +135,6 @@ fn on_ray(on: &On, commands: &[Vec<OsString>], parts: &[Part], ui: Ui) -> Outcom
     let ends = found.result.as_array().filter(|ends| ends.len() == parts.len());
     let ends = ends.ok_or_else(|| Failure::Failed("--on ray: the answer is damaged".to_owned()))?;
     Ok(ends.iter().map(|end| end.as_str().map(str::to_owned)).collect())
-}
-
-/// The only JSON file of results in a part's folder; `None` where the part wrote none.
-pub fn results_of(part: &Part) -> Option<Value> {
-    let entries = std::fs::read_dir(&part.folder).ok()?.flatten().map(|entry| entry.path());
-    let mut files: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|e| e == "json")).collect();
-    files.sort();
-    serde_json::from_slice(&std::fs::read(files.pop()?).ok()?).ok()
 }
 
 #[cfg(test)]
@@ -212,17 +163,5 @@ mod tests {
         let wanted =
             ["/bin/wellread", "--quiet", "infer", "--batch-sizes", "1", "4", "--node-part", "1:/out/1"];
         assert_eq!(line, wanted.map(OsString::from));
-    }
-
-    #[test]
-    fn a_part_that_failed_says_what_it_said_last() {
-        let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join(LOG);
-        assert_eq!(with_log("exit code 1", &log), "exit code 1");
-        let text: String = (0..20).map(|n| format!("line {n}\n\n")).collect();
-        std::fs::write(&log, text).unwrap();
-        let said = with_log("exit code 1", &log);
-        assert!(said.starts_with("exit code 1; ") && said.ends_with("line 18\n  line 19"), "{said}");
-        assert!(!said.contains("line 7\n") && said.contains("line 8\n"), "{said}");
     }
 }

@@ -124,14 +124,14 @@ fn parse_repeats(text: &str) -> Result<usize, String> {
 }
 
 pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
-    let mut config = args.config(program.clone());
+    let mut config = args.config(program);
     if let Some(part) = args.nodes.part() {
         on_nodes::take_part(&mut config, part);
     }
     let bar = ui.progress(0, "preparing");
     let tell = |event: &Event<'_>| tell(event, &bar, ui);
     let outcome = match args.nodes.cluster().filter(|_| !config.dry_run) {
-        Some(cluster) => on_nodes::run(cluster, &config, &program, &tell, ui),
+        Some(cluster) => on_nodes::run(cluster, &config, &tell, ui),
         None => suite::run(&config, &tell).map_err(failed),
     };
     bar.finish_and_clear();

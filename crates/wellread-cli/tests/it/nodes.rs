@@ -135,8 +135,8 @@ fn infer_gives_each_model_a_node_of_the_allocation_of_its_own() {
     );
     assert_eq!(table.unwrap().lines().count(), 5);
     // What was merged is not left behind.
-    let left = std::fs::read_dir(slurm.path("raw")).unwrap().flatten().map(|entry| entry.file_name());
-    assert!(left.into_iter().all(|name| !name.to_string_lossy().ends_with(".nodes")));
+    let mut left = std::fs::read_dir(slurm.path("raw")).unwrap().flatten();
+    assert!(left.all(|entry| entry.path().extension().is_none_or(|ending| ending != "nodes")));
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //! In an allocation each thread keeps to its node, so that a node has one part at a time. In none, `--exclusive` asks for whole
 //! nodes, and Slurm's own queue says when there is one. Partition, account and limits come from the variables that srun reads.
 
-use super::{LOG, Part};
+use super::part::{LOG, Part};
 use crate::output::{Failure, Outcome, Ui};
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,10 +1,8 @@
 //! `tasks --on`: an experiment is a part, so that the branches that are compared with each other run on one node, in turns.
 
 use super::super::nodes::{self, Cluster};
-use super::failed;
-use crate::output::{Outcome, Ui};
+use crate::output::{Failure, Outcome, Ui};
 use serde_json::Value;
-use std::ffi::OsString;
 use std::path::Path;
 use wellread_measure::Environment;
 use wellread_measure::environment::Node;
@@ -12,6 +10,10 @@ use wellread_tasks::config::Config;
 use wellread_tasks::plan;
 use wellread_tasks::results::{self, Entry, TaskConfig};
 use wellread_tasks::suite::{self, Event};
+
+fn failed(error: &wellread_tasks::Error) -> Failure {
+    Failure::Failed(format!("{error:#}"))
+}
 
 /// Leaves of a run the part that is this process's, on this node.
 pub fn take_part(config: &mut Config, (number, folder, node): (usize, &Path, Node)) {
@@ -32,15 +34,9 @@ fn is_same(a: &TaskConfig, b: &TaskConfig) -> bool {
 ///
 /// # Errors
 /// What is wrong with the whole run; no cluster; results that cannot be written. A part that failed is the error of its tasks.
-pub fn run(
-    cluster: &Cluster,
-    config: &Config,
-    program: &[OsString],
-    tell: &dyn Fn(&Event<'_>),
-    ui: Ui,
-) -> Outcome<suite::Outcome> {
+pub fn run(cluster: &Cluster, config: &Config, tell: &dyn Fn(&Event<'_>), ui: Ui) -> Outcome<suite::Outcome> {
     let planning = Config { dry_run: true, elsewhere: true, ..config.clone() };
-    let mut outcome = suite::run(&planning, tell).map_err(failed)?;
+    let mut outcome = suite::run(&planning, tell).map_err(|e| failed(&e))?;
     let experiments = plan::experiments(&outcome.planned);
     let folder = config.output.with_extension("nodes");
     let parts = nodes::parts(experiments.iter().map(|(name, _)| name.clone()), &folder)?;
@@ -50,7 +46,7 @@ pub fn run(
             let _ = std::fs::remove_file(part.folder.join("results.json"));
         }
     }
-    let ends = cluster.run(program, &parts, ui)?;
+    let ends = cluster.run(&config.program, &parts, ui)?;
     let mut entries: Vec<Option<Entry>> = outcome.planned.iter().map(|_| None).collect();
     for (((name, places), part), end) in experiments.iter().zip(&parts).zip(ends) {
         let found = nodes::results_of(part).and_then(|found| serde_json::from_value(found).ok());
@@ -78,6 +74,6 @@ pub fn run(
     if let Some(machine) = machine {
         outcome.environment = machine;
     }
-    results::write(&config.output, &outcome.entries).map_err(failed)?;
+    results::write(&config.output, &outcome.entries).map_err(|e| failed(&e))?;
     Ok(outcome)
 }
