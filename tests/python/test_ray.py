@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -359,6 +360,22 @@ def test_the_command_says_on_a_cluster_what_it_says_here(cluster, wellread, labe
     assert files(tmp_path / "images") == files(tmp_path / "one")
     said = wellread("convert", labelled, tmp_path / "images", "--format", "tiff", "--on", on, code=1)
     assert "already exists" in said
+
+
+def test_models_are_measured_on_nodes_of_a_cluster(cluster, wellread, monkeypatch, tmp_path):
+    on = on_ray(monkeypatch, cluster)
+    broken = tmp_path / "broken.onnx"
+    broken.write_text("no model")
+    said = wellread(
+        "infer", "--framework", "candle", "--model", f"resnet50,{broken}", "--input-shape", "3,32,32",
+        "--batch-sizes", 1, "--iterations", 2, "--warmup", 0, "--threads", 1, "--output-dir", tmp_path / "raw",
+        "--model-dir", tmp_path / "models", "--on", on,
+    )  # fmt: skip
+    rows = said["results"]
+    assert [(row["model"], row["status"]) for row in rows] == [("resnet50", "ok"), (str(broken), "failed")]
+    host = socket.gethostname()
+    assert all(row["node"] == host and row["node_cores"] >= 1 and row["node_memory_mb"] > 64 for row in rows)
+    assert not list((tmp_path / "raw").glob("*.nodes"))
 
 
 def test_the_command_refuses_what_nodes_cannot_do(wellread, parquet, tmp_path):

@@ -128,10 +128,14 @@ fn input(
     }
 }
 
-/// The kinds of nodes of a cluster that tasks ran on; null without `--on`.
+/// The kinds of nodes of a cluster that tasks ran on, in words; empty without `--on`.
+fn kinds(outcome: &Outcome) -> BTreeSet<String> {
+    outcome.entries.iter().filter_map(|entry| entry.node.as_ref()).map(Node::kind).collect()
+}
+
+/// The same for a record; null without `--on`.
 fn node_kinds(outcome: &Outcome) -> Value {
-    let nodes = outcome.entries.iter().filter_map(|entry| entry.node.as_ref());
-    let kinds: BTreeSet<String> = nodes.map(Node::kind).collect();
+    let kinds = kinds(outcome);
     if kinds.is_empty() { Value::Null } else { kinds.into_iter().collect() }
 }
 
@@ -197,6 +201,14 @@ fn findings(outcome: &Outcome, compared: &[Comparison]) -> Vec<Finding> {
 pub fn warnings(outcome: &Outcome) -> Vec<String> {
     let mut warnings = outcome.environment.noise_warnings();
     warnings.extend(outcome.notes.iter().cloned());
+    let kinds = kinds(outcome);
+    if kinds.len() > 1 {
+        let kinds: Vec<String> = kinds.into_iter().collect();
+        warnings.push(format!(
+            "Experiments ran on unlike nodes, so that they do not compare with each other: {}.",
+            kinds.join(" / ")
+        ));
+    }
     for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
         for repeat in &entry.repeats {
             let what = format!("{} · {}, run {}", entry.experiment, task.label, repeat.repeat + 1);

@@ -240,7 +240,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         ui.say(format!("Report: {}", page.display()));
     }
     ui.hint(shared_conditions(&config));
-    for warning in run.environment.noise_warnings() {
+    for warning in report::warnings(&run) {
         ui.hint(format!("Note: {warning}"));
     }
     // What was measured is told, whatever became of the report.
