@@ -38,7 +38,7 @@ impl Slurm {
         std::fs::create_dir(&bin).unwrap();
         for (name, text) in [("srun", SRUN), ("scontrol", SCONTROL)] {
             std::fs::write(bin.join(name), text).unwrap();
-            std::fs::set_permissions(bin.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+            std::fs::set_permissions(bin.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         Self { dir }
     }
