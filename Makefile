@@ -19,7 +19,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote docs reference release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote docs reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -137,9 +137,13 @@ docs: ## the documentation as a site, in results/docs (compiles mdbook once, a f
 	"$$(scripts/mdbook.sh "$(CACHE)/mdbook")" build docs
 	@echo "Open results/docs/index.html in a browser."
 
-reference: ## docs/commands.md from the help texts of the program that `make build` has made
+reference: ## docs/commands.md and docs/support.md, from the program that `make build-all` has made and trials of it
 	python3 scripts/command-reference.py "$(WELLREAD)" > docs/commands.md.new
 	mv docs/commands.md.new docs/commands.md
+	$(WITH_DUCKDB) python3 scripts/support-tables.py "$(WELLREAD)" --write
+
+figures: ## the tables of README.md and docs/peers.md, from the result files in docs/results
+	python3 scripts/figures.py --write
 
 house: ## lines of each crate, long files, imports in circles (none may be left)
 	@python3 scripts/house.py $(ARGS)

@@ -8,4 +8,4 @@ sources=$(cd "$(dirname "$0")/.." && pwd)/python/wellread
 rm -rf "$folder/wellread"
 mkdir -p "$folder/wellread"
 ln -s "$library" "$folder/wellread/_native.abi3.so"
-ln -s "$sources"/*.py "$sources"/*.pyi "$sources"/py.typed "$sources"/_tasks "$sources"/compat "$folder/wellread/"
+ln -s "$sources"/*.py "$sources"/*.pyi "$sources"/py.typed "$sources"/_tasks "$sources"/compat "$sources"/ray "$folder/wellread/"

@@ -124,7 +124,7 @@ def measure(task):
 def find_memory(mb=1536):
     """Has the host of a virtual machine find memory before the clock starts: a process touches so much and ends.
 
-    Where free memory has gone back to the host, the first use of a page costs 30 times of a later one, whoever uses it."""
+    Where free memory has gone back to the host, a page's first use costs 30 times a later one, for any loader."""
     touch = (
         "import mmap; n = %d << 20; m = mmap.mmap(-1, n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS);"
         "m.madvise(mmap.MADV_HUGEPAGE); [m.__setitem__(at, 1) for at in range(0, n, 4096)]"

@@ -21,7 +21,7 @@ parser.add_argument("--coordinator", required=True, metavar="HOST:PORT", help="o
 parser.add_argument("--processes", type=int, required=True, help="one on each node")
 parser.add_argument("--process", type=int, required=True, help="this one, from 0 on")
 parser.add_argument("--epochs", type=int, default=2)
-parser.add_argument("--log", type=Path, metavar="FOLDER", help="where each process writes down the rows that it had")
+parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each process writes down the rows that it had")
 options = parser.parse_args()
 
 jax.distributed.initialize(options.coordinator, options.processes, options.process)
@@ -52,7 +52,7 @@ for epoch in range(options.epochs):
         weights, loss = step(weights, pixels)
     if options.process == 0:
         print(f"epoch {epoch}: loss {float(loss):.4f}", flush=True)
-if options.log:
+if options.written_rows:
     seen = {epoch: loader.rows(epoch) for epoch in range(options.epochs)}
-    (options.log / f"{options.process}.json").write_text(json.dumps(seen))
+    (options.written_rows / f"{options.process}.json").write_text(json.dumps(seen))
 jax.distributed.shutdown()

@@ -26,7 +26,7 @@ parser.add_argument("images", help="a set of images with two channels, at a path
 parser.add_argument("--nodes", type=int, default=1)
 parser.add_argument("--devices", type=int, default=2, help="ranks of each node")
 parser.add_argument("--epochs", type=int, default=2)
-parser.add_argument("--log", type=Path, metavar="FOLDER", help="where each rank writes down the rows that it had")
+parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes down the rows that it had")
 options = parser.parse_args()
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
 # Lightning advises more workers of torch's own loader, which these loaders are not.
@@ -70,8 +70,8 @@ trainer = pl.Trainer(
     enable_progress_bar=False, enable_model_summary=False,
 )  # fmt: skip
 trainer.fit(model, datamodule=data)
-if options.log:
+if options.written_rows:
     found = {"seen": model.seen, "train": data.rows("train")}
-    (options.log / f"{trainer.global_rank}.json").write_text(json.dumps(found))
+    (options.written_rows / f"{trainer.global_rank}.json").write_text(json.dumps(found))
 if trainer.is_global_zero:
     print(f"validation loss: {trainer.callback_metrics['loss']:.4f}")

@@ -20,7 +20,7 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("images", help="a set of images with two channels, at a path that all nodes have")
 parser.add_argument("--workers", type=int, default=2, help="ranks, equally many on each node")
 parser.add_argument("--epochs", type=int, default=2)
-parser.add_argument("--log", type=Path, metavar="FOLDER", help="where each rank writes down the rows that it had")
+parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes down the rows that it had")
 
 
 def train(config):
@@ -57,7 +57,7 @@ if __name__ == "__main__":
         train_loop_config={
             "images": str(Path(options.images).resolve()),
             "epochs": options.epochs,
-            "log": None if options.log is None else str(options.log.resolve()),
+            "log": None if options.written_rows is None else str(options.written_rows.resolve()),
         },
         scaling_config=ray.train.ScalingConfig(num_workers=options.workers, use_gpu=torch.cuda.is_available()),
     )

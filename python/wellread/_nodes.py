@@ -5,7 +5,7 @@
                SLURM_STEP_NUM_NODES or SLURM_NNODES, SLURM_NODEID              of a step that srun has started
   else         one node where there is one rank, and an error where there are several
 
-All that is known must agree, and ranks be numbered node by node: rank = node * ranks of a node + local rank. The parts
+All that is known must agree, and ranks be numbered node by node: rank = node * ranks of a node + local rank. Parts
 follow from the number of nodes and from that, so no rank has to ask another where it is.
 """
 
@@ -82,16 +82,16 @@ def now(named: Named, ranks: _ranks.Ranks, variables: Mapping[str, str] | None =
     nodes = counts[0].nodes or 1
     if world_size % nodes:
         raise _ranks.wrong(
-            f'shard="local": {_count(world_size, "rank")} on {_count(nodes, "node")} ({counts[0].by}) are not equally '
-            "many on each",
+            f'shard="local": {_count(world_size, "rank")} on {_count(nodes, "node")} ({counts[0].by}) are not '
+            "equally many on each",
             'start equally many ranks on each node, or give shard="auto"',
         )
     expected = rank // (world_size // nodes)
     for claim in claims:
         if claim.node is not None and claim.node != expected:
             raise _ranks.wrong(
-                f'shard="local": {_ranks.words(ranks)} is on node {claim.node} of {nodes} by {claim.by}, and would be '
-                f"on node {expected} if ranks were numbered node by node",
+                f'shard="local": {_ranks.words(ranks)} is on node {claim.node} of {nodes} by {claim.by}, and would '
+                f"be on node {expected} if ranks were numbered node by node",
                 "number them so (srun --distribution=block), unset what is left from something else, or give "
                 'shard="auto"',
             )
@@ -108,8 +108,8 @@ def _claims(variables: Mapping[str, str], ranks: _ranks.Ranks) -> list[_Claim]:
     if of_node is not None:
         if not of_node or ranks[1] % of_node:
             raise _ranks.wrong(
-                f'shard="local": LOCAL_WORLD_SIZE is {of_node}, and {ranks[1]} ranks are not equally many on each node '
-                "then",
+                f'shard="local": LOCAL_WORLD_SIZE is {of_node}, and {ranks[1]} ranks are not equally many on each '
+                "node then",
                 "start equally many ranks on each node, unset LOCAL_WORLD_SIZE if it is left from something else, or "
                 'give shard="auto"',
             )

@@ -124,14 +124,15 @@ class DataLoader(LoaderBase[B_co]):
             one is initialised, else ``RANK`` and ``WORLD_SIZE``, else those of the step that Slurm's srun started,
             else all images. (rank, world_size), or a process group of torch, names it; False, or None, delivers all
             images to every process. With a ``sampler`` that divides rows itself (torch's DistributedSampler) "auto"
-            divides no further. "local" finds the ranks as "auto" does, and each node gets a part of the set: rows that
-            lie beside each other, which its ranks divide among them, so that its disk cache holds that part only.
+            divides no further. "local" finds the ranks as "auto" does, and each node gets a part of the set: rows
+            that lie beside each other, which its ranks divide among them, so that its disk cache holds that part
+            only.
             Without ``order`` and ``shuffle``, with shuffle=True and order="block".
         rank, world_size: the same as shard=(rank, world_size); with shard="local", the ranks.
         nodes, node: for shard="local": the number of nodes, and which of them this process is on. Unless given,
-            ``LOCAL_WORLD_SIZE`` and ``GROUP_RANK`` or ``NODE_RANK`` tell them, which launchers set, or ``SLURM_NNODES``
-            and ``SLURM_NODEID``. Ranks are numbered node by node, equally many on each; what contradicts that, or
-            itself, is an error.
+            ``LOCAL_WORLD_SIZE`` and ``GROUP_RANK`` or ``NODE_RANK`` tell them, which launchers set, or
+            ``SLURM_NNODES`` and ``SLURM_NODEID``. Ranks are numbered node by node, equally many on each; what
+            contradicts that, or itself, is an error.
         reshard_every: for shard="local": after so many epochs nodes get other parts; 0 for never.
         uneven: "drop" leaves out what does not divide among the ranks, "pad" repeats some images.
         drop_last: leaves out a last batch that is not full.

@@ -154,6 +154,15 @@ def test_commands_are_the_help_of_the_program(place):
     assert (DOCS / "commands.md").read_text() == said.stdout, "not what the program says: make reference"
 
 
+def test_support_is_what_was_tried(place):
+    program = shutil.which("wellread", path=place["PATH"])
+    command = [sys.executable, ROOT / "scripts/support-tables.py", program]
+    environment = {"WELLREAD_DUCKDB": sys.executable, **place}
+    said = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert said.returncode == 0, said.stderr
+    assert (DOCS / "support.md").read_text() == said.stdout, "not what the program does: make reference"
+
+
 def spans(text):
     return re.findall(r"`([^`]+)`", text)
 

@@ -183,6 +183,16 @@ def test_the_answer_is_a_chart_then_a_sentence_and_what_is_more_is_folded(opened
     assert "decision" not in page.locator("#again").inner_text()
     # What binds is said first, and how it was found only when asked for.
     assert re.search(r"\b(binds here|takes a part)", first.locator("p").first.inner_text()), first.inner_text()
+    # What to do is the other sentence that is seen; the rest is folded.
+    seen = answer.locator(".findings li:visible")
+    assert seen.count() == 2 and "Next: " in seen.nth(1).inner_text(), seen.all_inner_texts()
+    assert re.fullmatch(r"\d+ more findings?", answer.locator("details.more > summary").inner_text())
+    # Two rounds give no verdict, and the title says so.
+    assert page.locator("h1").inner_text().endswith("Too short to say: measured 2 of 6 times")
+    # Codecs have a part each, and what the model takes is a line or told.
+    words = "e => [...e.querySelectorAll('svg text')].map(t => t.textContent).join(' ')"
+    said = " ".join(answer.locator("#plot-decision figure").evaluate(words).split())
+    assert "Not compressed" in said and "Zstandard" in said and "when it waits for nothing" in said, said
     detail = first.locator(".detail")
     assert not detail.is_visible()
     first.locator("summary").click()

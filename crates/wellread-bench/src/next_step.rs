@@ -15,7 +15,7 @@ use crate::model_loop::thresholds::LITTLE;
 use crate::model_loop::waiting::{self, Bottleneck, Waiting};
 use crate::{conversion, dataloader, model_loop};
 use std::collections::BTreeMap;
-use wellread_report::{Finding, Severity, Table};
+use wellread_report::{Finding, Severity, Table, Topic};
 
 /// Share of conversion, in percent, above which upstream calls it significant.
 const MUCH_CONVERSION: f64 = 30.0;
@@ -34,7 +34,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
         .filter(|name| noise.get(*name).is_some_and(|floor| *floor > TOO_NOISY))
         .collect();
     if !noisy.is_empty() {
-        return Some(Finding::new(
+        let again = Finding::new(
             Severity::Caution,
             format!(
                 "Next: measure {} again on an idle machine; nothing can be advised from {} figures",
@@ -42,7 +42,8 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
                 if noisy.len() == 1 { "its" } else { "their" }
             ),
             "One variant measured twice differed by more than a quarter. A difference that is called one above is larger than that.",
-        ));
+        );
+        return Some(again.about(Topic::Next));
     }
     let waiting = steps.and_then(|steps| waiting(steps, judge));
     let told = |wait: &Waiting| {
@@ -70,7 +71,7 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
         }
         (None, None) => converting(table(conversion::BENCHMARK.name)?, judge)?,
     };
-    Some(Finding::new(severity, text, detail))
+    Some(Finding::new(severity, text, detail).about(Topic::Next))
 }
 
 /// What a step waits with the fastest format, in training where that was measured.

@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::core::Session;
 use crate::core::variants::Results;
 use crate::data::{FormatSet, Source};
-use crate::{findings, machine};
+use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashSet};
 use wellread_measure::clock::Clock;
@@ -13,7 +13,7 @@ use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::environment::Environment;
 use wellread_measure::limits::CopyLimits;
 use wellread_measure::path_text;
-use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, Table, Thumbnail};
+use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, TOO_NOISY, Table, Thumbnail};
 use wellread_store::preview::{self, Preview, contact_sheet};
 use wellread_store::registry;
 
@@ -143,7 +143,7 @@ pub(crate) fn assemble(
     );
     let thumbnails = thumbnails(session, &config.out)?;
     let report = ReportInput {
-        title: "Which format feeds the model fastest?".to_owned(),
+        title: title(&rounds, &noise_floors),
         description: description(&session.prepared.about, &rounds, &RUNS),
         generated: jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string(),
         findings: found,
@@ -187,6 +187,32 @@ fn failures_of(name: &str, table: &Table) -> Vec<String> {
 /// `storage 2, loop 1`.
 fn listed(rounds: &[(&str, usize)]) -> String {
     rounds.iter().map(|(name, rounds)| format!("{name} {rounds}")).collect::<Vec<_>>().join(", ")
+}
+
+/// What every run asks.
+const QUESTION: &str = "Which format feeds the model fastest?";
+
+/// The question of a run, and why there is no answer where the benchmark that the report's first chart is of was measured too few
+/// times, or lies too far from itself, for one.
+pub fn title(rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>) -> String {
+    let by_weight = [
+        &dataloader::BENCHMARK,
+        &dataset::BENCHMARK,
+        &storage::BENCHMARK,
+        &model_loop::BENCHMARK,
+        &conversion::BENCHMARK,
+    ];
+    let measured = |name: &str| rounds.iter().find(|(known, rounds)| *known == name && *rounds > 0);
+    let Some(&(name, rounds)) = by_weight.iter().find_map(|benchmark| measured(benchmark.name)) else {
+        return QUESTION.to_owned();
+    };
+    if rounds < MIN_SAMPLES {
+        return format!("{QUESTION} Too short to say: measured {rounds} of {MIN_SAMPLES} times");
+    }
+    match noise.get(name) {
+        Some(floor) if *floor > TOO_NOISY => format!("{QUESTION} Too noisy to say"),
+        _ => QUESTION.to_owned(),
+    }
 }
 
 /// What a figure is a median over: all of them, and one.
@@ -273,8 +299,20 @@ fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{PROCESSES, RUNS, Table, description, failures_of, rounds_of};
+    use super::{BTreeMap, PROCESSES, QUESTION, RUNS, Table, description, failures_of, rounds_of, title};
     use wellread_report::row;
+
+    #[test]
+    fn a_title_says_that_a_run_was_too_short_or_too_noisy_to_conclude() {
+        let noise = |floor: f64| BTreeMap::from([("dataloader".to_owned(), floor)]);
+        let short = title(&[("storage", 7), ("dataloader", 3)], &noise(0.5));
+        assert_eq!(short, format!("{QUESTION} Too short to say: measured 3 of 6 times"));
+        assert_eq!(title(&[("dataloader", 7)], &noise(0.5)), format!("{QUESTION} Too noisy to say"));
+        assert_eq!(title(&[("storage", 2), ("dataloader", 7)], &noise(0.1)), QUESTION);
+        // What another benchmark is like says nothing of this one.
+        assert_eq!(title(&[("storage", 7), ("dataloader", 0)], &noise(0.5)), QUESTION);
+        assert_eq!(title(&[], &BTreeMap::new()), QUESTION);
+    }
 
     #[test]
     fn what_failed_is_told_once_and_has_no_figures() {

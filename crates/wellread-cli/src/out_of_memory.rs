@@ -78,6 +78,7 @@ mod signals {
     use std::cell::Cell;
     use std::hint::black_box;
     use std::mem::MaybeUninit;
+    use std::panic;
     use std::ptr;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -108,6 +109,16 @@ mod signals {
                 unsafe { std::env::set_var(name, "0") };
             }
         }
+        // Libraries that panic where they find no memory end as those that abort.
+        let print = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let is_of_memory =
+                info.payload_as_str().is_some_and(|text| text.contains("failed to allocate memory"));
+            if is_of_memory && FAILED_ALLOCATION_BYTES.try_with(Cell::get).is_ok_and(|bytes| bytes > 0) {
+                std::process::abort();
+            }
+            print(info);
+        }));
         if let Ok(mut reserve) = RESERVE.lock() {
             // Where there is not even that much, a message may be missing.
             let _ = reserve.try_reserve_exact(1 << 20);

@@ -77,6 +77,12 @@ impl Ui {
         }
     }
 
+    /// Columns for a table: those of the terminal, or as many as people read well where there is none or it is wider.
+    pub fn table_width(self) -> usize {
+        let terminal = if self.json { Term::stderr() } else { Term::stdout() };
+        columns(&terminal).unwrap_or(MAX_LINE_WIDTH).max(MIN_TABLE_WIDTH)
+    }
+
     /// Prints sentences for people: as [`Self::say`], and in a terminal broken between words.
     pub fn tell(self, text: impl AsRef<str>) {
         let terminal = if self.json { Term::stderr() } else { Term::stdout() };
@@ -154,15 +160,12 @@ pub fn lost() -> Option<String> {
 
 /// Widest lines that are printed for people, who find wider ones hard to read.
 pub const MAX_LINE_WIDTH: usize = 100;
+/// A table is no narrower, whatever the terminal is.
+const MIN_TABLE_WIDTH: usize = 60;
 
 /// Columns to fill with sentences; `None` where the output is no terminal, which gets them as they are.
 fn columns(terminal: &Term) -> Option<usize> {
     terminal.size_checked().map(|(_, columns)| MAX_LINE_WIDTH.min(columns.into()))
-}
-
-/// The text in lines of at most [`MAX_LINE_WIDTH`] columns, wherever it goes.
-pub fn filled(text: &str) -> String {
-    broken(text, Some(MAX_LINE_WIDTH))
 }
 
 /// The text with its lines broken at spaces, so that they fit; what goes on is indented as its line is.

@@ -1,18 +1,26 @@
-//! Result tables for a terminal, at most 100 columns wide.
+//! Result tables for a terminal, as wide as it is.
 //!
-//! What does not fit is left out in this order: keys that are the same everywhere (told above the table), lengths of the
-//! heads (broken at spaces), quantities from the right, and the ends of long texts. The report has all of it.
+//! ```text
+//!  configurations ─▶ keys that are the same everywhere: one line above
+//!                 ─▶ heads, broken at spaces ─▶ figures that do not fit beside the keys: a part of their own below
+//! ```
+//!
+//! No figure is left out. The ends of long texts are; the report has them.
 
-use crate::output::{MAX_LINE_WIDTH as WIDTH, filled};
+use crate::output::broken as filled;
+use std::ops::Range;
 use wellread_report::{Table, columns, figures};
 
 /// Lines of the heads at most.
 const MAX_HEAD_LINES: usize = 3;
 /// Between columns.
 const COLUMN_GAP: usize = 2;
-
-/// Longest reason why something is missing.
-const MAX_REASON_WIDTH: usize = 75;
+/// Columns of a reason why something is missing at least; where fewer are left, it goes on in the next line.
+const MIN_REASON_WIDTH: usize = 20;
+/// How a line on what is missing begins.
+pub const UNAVAILABLE: &str = "  unavailable: ";
+/// What stands beside a line whose pixels are wrong.
+const UNVERIFIED: &str = "PIXELS DIFFER";
 
 /// A configuration's line.
 struct Line {
@@ -21,8 +29,11 @@ struct Line {
     unverified: bool,
 }
 
-/// A table for a terminal: the columns named, or all quantities when none is, per configuration.
-pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
+/// A column of text: the lines of its head, and how wide it is.
+type TextColumn = (Vec<String>, usize);
+
+/// A table for a terminal of so many columns: the columns named, or all quantities when none is, per configuration.
+pub fn text_table(table: &Table, about: &str, headline: &[&str], width: usize) -> String {
     let quantities: Vec<_> = if headline.is_empty() {
         columns::quantities(table)
     } else {
@@ -43,7 +54,8 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
             unverified: configuration.unverified,
         })
         .collect();
-    let mut out = filled(&format!("{}{}{about}", table.name(), if about.is_empty() { "" } else { ": " }));
+    let head = format!("{}{}{about}", table.name(), if about.is_empty() { "" } else { ": " });
+    let mut out = filled(&head, Some(width));
     out.push('\n');
     let same = |key: usize| lines.len() > 1 && lines.iter().all(|line| line.keys[key] == lines[0].keys[key]);
     let (constant, telling): (Vec<usize>, Vec<usize>) = (0..keys.len()).partition(|&key| same(key));
@@ -52,10 +64,10 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
             .iter()
             .map(|&key| format!("{} {}", keys[key].replace('_', " "), lines[0].keys[key]))
             .collect();
-        out += &filled(&format!("  all: {}", told.join(", ")));
+        out += &filled(&format!("  all: {}", told.join(", ")), Some(width));
         out.push('\n');
     }
-    let heads = |texts: Vec<String>, values: Vec<usize>| -> Vec<(Vec<String>, usize)> {
+    let heads = |texts: Vec<String>, values: Vec<usize>| -> Vec<TextColumn> {
         let broken = |(text, width): (String, usize)| {
             let head = broken(&text, width);
             let width = head.iter().map(|line| chars(line)).max().unwrap_or(0).max(width);
@@ -74,49 +86,72 @@ pub fn text_table(table: &Table, about: &str, headline: &[&str]) -> String {
         quantities.iter().map(|quantity| quantity.label.clone()).collect(),
         (0..quantities.len()).map(|q| widest(&mut figures(q))).collect(),
     ));
-    let width =
-        |columns: &[(Vec<String>, usize)]| columns.iter().map(|(_, width)| COLUMN_GAP + width).sum::<usize>();
-    while width(&columns) > WIDTH && columns.len() > left + 1 {
-        columns.pop();
-    }
-    let mut line = |cells: &[&str], more: Option<&str>| {
-        let mut text = String::new();
-        for (at, ((_, width), cell)) in columns.iter().zip(cells).enumerate() {
-            text += "  ";
-            text += &if at < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
+    // A line without figures tells which configurations there are.
+    let any_wrong = lines.iter().any(|line| line.unverified);
+    let beside = if any_wrong { COLUMN_GAP + UNVERIFIED.len() } else { 0 };
+    let parts = parts(&columns, left, width.saturating_sub(beside));
+    for part in parts.into_iter().filter(|_| !lines.is_empty()) {
+        let shown: Vec<&TextColumn> = columns[..left].iter().chain(&columns[left..][part.clone()]).collect();
+        let rows = shown.iter().map(|(head, _)| head.len()).max().unwrap_or(1);
+        let mut push = |cells: &[&str], more: Option<&str>| {
+            out += &cut(&joined(&shown, left, cells, more), width);
+            out.push('\n');
+        };
+        for row in 0..rows {
+            // Heads stand at the bottom, above their figures.
+            let cells: Vec<&str> = shown
+                .iter()
+                .map(|(head, _)| (row + head.len()).checked_sub(rows).map_or("", |at| head[at].as_str()))
+                .collect();
+            push(&cells, None);
         }
-        if let Some(more) = more {
-            text += "  ";
-            text += more;
+        for Line { keys, figures, unverified } in &lines {
+            let mut cells: Vec<&str> = telling.iter().map(|&key| keys[key].as_str()).collect();
+            cells.extend(figures[part.clone()].iter().map(String::as_str));
+            push(&cells, unverified.then_some(UNVERIFIED));
         }
-        out += &cut(text.trim_end());
-        out.push('\n');
-    };
-    let rows = columns.iter().map(|(head, _)| head.len()).max().unwrap_or(1);
-    for row in 0..if lines.is_empty() { 0 } else { rows } {
-        // Heads stand at the bottom, above their figures.
-        let cells: Vec<&str> = columns
-            .iter()
-            .map(|(head, _)| (row + head.len()).checked_sub(rows).map_or("", |at| head[at].as_str()))
-            .collect();
-        line(&cells, None);
-    }
-    for Line { keys, figures, unverified } in &lines {
-        let mut cells: Vec<&str> = telling.iter().map(|&key| keys[key].as_str()).collect();
-        cells.extend(figures.iter().map(String::as_str));
-        line(&cells, unverified.then_some("PIXELS DIFFER"));
     }
     for (who, why) in missing {
-        let why = why.replace('\n', " ");
-        let short = if chars(&why) > MAX_REASON_WIDTH {
-            why.chars().take(MAX_REASON_WIDTH - 1).chain(['…']).collect()
-        } else {
-            why
-        };
-        out += &filled(&format!("  unavailable: {who}: {short}"));
+        let head = format!("{UNAVAILABLE}{who}: ");
+        let line = head.clone() + &why.replace('\n', " ");
+        // In one line where there is room: the report, and the sentence on what was not measured, have all of it.
+        let one = chars(&head) + MIN_REASON_WIDTH <= width;
+        out += &if one { cut(&line, width) } else { filled(&line, Some(width)) };
         out.push('\n');
     }
     out
+}
+
+/// Which figures stand side by side: as many as fit beside the keys, which are the first `left` columns, and one at least.
+fn parts(columns: &[TextColumn], left: usize, width: usize) -> Vec<Range<usize>> {
+    let of = |columns: &[TextColumn]| columns.iter().map(|(_, width)| COLUMN_GAP + width).sum::<usize>();
+    let (keys, figures) = columns.split_at(left);
+    let room = width.saturating_sub(of(keys));
+    let mut parts = vec![];
+    let mut begin = 0;
+    while begin < figures.len() || parts.is_empty() {
+        let fits = |end: &usize| of(&figures[begin..*end]) <= room;
+        let end =
+            (begin + 1..=figures.len()).take_while(fits).last().unwrap_or((begin + 1).min(figures.len()));
+        parts.push(begin..end);
+        begin = end;
+    }
+    parts
+}
+
+/// The cells of a line in their columns: keys, which are the first `left`, at the left of theirs, figures at the right.
+fn joined(columns: &[&TextColumn], left: usize, cells: &[&str], more: Option<&str>) -> String {
+    let mut text = String::new();
+    for (at, ((_, width), cell)) in columns.iter().zip(cells).enumerate() {
+        text += "  ";
+        text += &if at < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
+    }
+    text.truncate(text.trim_end().len());
+    if let Some(more) = more {
+        text += "  ";
+        text += more;
+    }
+    text
 }
 
 /// A head in up to [`MAX_HEAD_LINES`] lines, as narrow as its column's values where that can be.
@@ -144,11 +179,11 @@ fn broken(head: &str, width: usize) -> Vec<String> {
 }
 
 /// A line's beginning where it is too long.
-fn cut(line: &str) -> String {
-    if chars(line) <= WIDTH {
+fn cut(line: &str, width: usize) -> String {
+    if chars(line) <= width {
         return line.to_owned();
     }
-    line.chars().take(WIDTH - 1).chain(['…']).collect()
+    line.chars().take(width - 1).chain(['…']).collect()
 }
 
 fn chars(text: &str) -> usize {
@@ -158,6 +193,7 @@ fn chars(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::MAX_LINE_WIDTH as WIDTH;
     use wellread_report::row;
 
     #[test]
@@ -188,15 +224,26 @@ mod tests {
             ("status", "unavailable"),
             ("reason", "x".repeat(300))
         ]);
-        let text = text_table(&table, "", &[]);
-        assert!(text.lines().all(|line| chars(line) <= WIDTH), "{text}");
-        assert!(text.contains("all: model small-cnn, mode train"), "{text}");
-        assert!(
-            text.contains("12,345/s") || text.contains("12,300/s") || !text.contains("throughput"),
-            "{text}"
-        );
-        assert!(text.contains("  unavailable: lance: xxx") && text.contains("xx…"), "{text}");
-        let few = text_table(&table, "about", &["images_per_sec"]);
+        for width in [80, 100] {
+            let text = text_table(&table, "", &[], width);
+            assert!(text.lines().all(|line| chars(line) <= width), "{text}");
+            assert!(text.contains("all: model small-cnn, mode train"), "{text}");
+            // Every figure of both configurations, however narrow.
+            assert_eq!(text.matches("12,300/s").count(), 2, "{text}");
+            assert_eq!(text.matches("12.3\u{a0}%").count(), 2, "{text}");
+            assert_eq!(text.matches("87.7\u{a0}%").count(), 2, "{text}");
+            assert_eq!(text.matches("100\u{a0}ms").count(), 6, "{text}");
+            // A line of each part says whose figures they are, and that they are no good.
+            assert_eq!(
+                text.matches("ome-arrow-dataset").count(),
+                text.matches("PIXELS DIFFER").count(),
+                "{text}"
+            );
+            let missing: Vec<&str> = text.lines().filter(|line| line.contains("xxx")).collect();
+            assert!(missing.len() == 1 && missing[0].starts_with("  unavailable: lance: xxx"), "{text}");
+            assert!(missing[0].ends_with("xx…"), "{text}");
+        }
+        let few = text_table(&table, "about", &["images_per_sec"], WIDTH);
         assert!(few.contains("PIXELS DIFFER") && few.contains("/s"), "{few}");
     }
 
@@ -226,7 +273,7 @@ mod tests {
             ("status", "unavailable"),
             ("reason", "the disk is full")
         ]);
-        let text = text_table(&table, "", &["seconds"]);
+        let text = text_table(&table, "", &["seconds"], WIDTH);
         let said: Vec<&str> = text.lines().filter(|line| line.contains("unavailable")).collect();
         assert_eq!(
             said,
@@ -252,14 +299,14 @@ mod tests {
                 ]);
             }
         }
-        let text = text_table(&table, "", &["p50_s"]);
+        let text = text_table(&table, "", &["p50_s"], WIDTH);
         let said: Vec<&str> = text.lines().filter(|line| line.contains("unavailable")).collect();
         assert_eq!(said, ["  unavailable: pytorch; jax: No module named torch"]);
     }
 
     #[test]
     fn prose_is_broken_at_spaces() {
-        let text = filled(&format!("    {}", "word ".repeat(50)));
+        let text = filled(&format!("    {}", "word ".repeat(50)), Some(WIDTH));
         assert!(text.lines().count() > 2 && text.lines().all(|line| chars(line) <= WIDTH), "{text}");
         assert!(text.lines().skip(1).all(|line| line.starts_with("    word")), "{text}");
         assert_eq!(broken("share of a step waiting for data", 6), ["share of a", "step waiting", "for data"]);

@@ -42,6 +42,16 @@ pub fn write(run: &Run, environment: Vec<Fact>, machine: String) -> Result<PathB
     Ok(folder)
 }
 
+/// The question, and that there is no answer where no configuration was measured often enough for an interval.
+fn title(records: &[Record]) -> String {
+    const QUESTION: &str = "Which framework runs the model fastest?";
+    let mut measured = records.iter().filter(|record| record.row.status == Status::Ok).peekable();
+    if measured.peek().is_some() && measured.all(|record| record.row.latency_p50_low_ms.is_none()) {
+        return format!("{QUESTION} Too short to say");
+    }
+    QUESTION.to_owned()
+}
+
 /// What the report is made of.
 pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput {
     let config = &run.config;
@@ -69,7 +79,7 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
     ];
     let noise = noise(run);
     ReportInput {
-        title: "Which framework runs the model fastest?".to_owned(),
+        title: title(&run.records),
         description: "All frameworks run the same weights on the same images, each in a process of its own, in turns in random \
              order. A figure is the median over rounds, with six rounds and more its 95 % interval is that of the medians of rounds. \
              Outputs were compared."

@@ -24,6 +24,19 @@ pub enum Severity {
     Bad,
 }
 
+/// What a [`Finding`] answers: a report shows one of what binds and one of what to do, and folds the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Topic {
+    /// What binds.
+    Limit,
+    /// What to do next.
+    Next,
+    /// Anything else.
+    #[default]
+    Other,
+}
+
 /// One sentence of the answer, computed from the data by the benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -34,12 +47,19 @@ pub struct Finding {
     pub detail: String,
     /// How it bears on the reader's work.
     pub severity: Severity,
+    /// What it answers.
+    pub topic: Topic,
 }
 
 impl Finding {
     /// A finding.
     pub fn new(severity: Severity, text: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { text: text.into(), detail: detail.into(), severity }
+        Self { text: text.into(), detail: detail.into(), severity, topic: Topic::Other }
+    }
+
+    /// The same, which answers this.
+    pub fn about(self, topic: Topic) -> Self {
+        Self { topic, ..self }
     }
 }
 

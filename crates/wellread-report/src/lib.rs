@@ -39,6 +39,6 @@ pub mod table;
 pub use error::{Error, Result};
 pub use figures::write_figures;
 pub use html::write_report;
-pub use input::{Fact, Finding, ReportInput, Severity, TOO_NOISY, Thumbnail};
+pub use input::{Fact, Finding, ReportInput, Severity, TOO_NOISY, Thumbnail, Topic};
 pub use table::{Cell, Column, Estimate, IntervalKind, Row, SAMPLES_FOLDER, Samples, Table, Values};
 pub use wellread_image::words;

@@ -372,8 +372,8 @@ pub fn stop() -> Option<Recorded> {
     let to_nanoseconds = recording.begun.scale(ended);
     let of_chunk = |chunk: &Arc<Chunk>| chunk.events().collect::<Vec<_>>();
     let mut events: Vec<Event> = recording.chunks.iter().flat_map(of_chunk).collect();
-    // A span that was open before this recording began is of the one before.
-    events.retain(|event| event.start >= recording.begun.ticks);
+    // A span that was open before this recording began is of the one before; one that ended since then is not of this one.
+    events.retain(|event| event.start >= recording.begun.ticks && event.end <= ended.ticks);
     for event in &mut events {
         (event.start, event.end) = (to_nanoseconds(event.start), to_nanoseconds(event.end));
     }

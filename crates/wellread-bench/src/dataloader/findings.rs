@@ -5,7 +5,7 @@ use crate::core::judge::{Judge, Ranked, ranked};
 use crate::core::series::{Series, by_median, series, telling_batch_size};
 use crate::core::words::{number, with_codec, workers};
 use crate::roofline;
-use wellread_report::{Finding, Severity, Table};
+use wellread_report::{Finding, Severity, Table, Topic};
 
 /// Findings of the table of the data loader.
 pub(super) fn all(table: &Table, judge: &Judge) -> Vec<Ranked> {
@@ -181,7 +181,7 @@ fn what_binds(table: &Table, judge: &Judge) -> Option<Finding> {
     }
     let (_, first) = lines.first()?;
     let others: Vec<_> = lines[1..].iter().map(|(_, text)| text.as_str()).collect();
-    Some(Finding::new(Severity::Info, first.clone(), others.join("; ")))
+    Some(Finding::new(Severity::Info, first.clone(), others.join("; ")).about(Topic::Limit))
 }
 
 #[cfg(test)]

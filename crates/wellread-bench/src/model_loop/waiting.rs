@@ -14,7 +14,7 @@ use crate::core::series::{Series, series};
 use crate::core::words::{number, percent};
 use wellread_measure::bootstrap::Interval;
 use wellread_measure::samples::median;
-use wellread_report::{Finding, Severity, Table};
+use wellread_report::{Finding, Severity, Table, Topic};
 
 /// Slow formats that the sentence names.
 const NAMED: usize = 3;
@@ -183,7 +183,7 @@ pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Findin
             by_difference(table, best.format(), is, judge),
         )
     };
-    Some(Finding::new(best.binds.severity(), text, detail))
+    Some(Finding::new(best.binds.severity(), text, detail).about(Topic::Limit))
 }
 
 /// Whether loading matters more with a format than with the best one, beyond doubt.

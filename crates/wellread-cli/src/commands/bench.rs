@@ -7,7 +7,8 @@ pub use arguments::Args;
 use super::program::Program;
 use super::{note_leftovers, note_strays, recipe};
 use crate::output::{Failure, Outcome, TimeLeft, Ui, figures_on, shown_on};
-use crate::text_table::text_table;
+use crate::text_table::{UNAVAILABLE, text_table};
+use std::collections::HashSet;
 use wellread_bench::data::Source;
 use wellread_bench::{Config, RunObserver, WrongUsage, suite};
 use wellread_measure::to_stderr;
@@ -93,13 +94,18 @@ fn nothing_measured(report: &ReportInput) -> Option<String> {
 fn print_outcome(outcome: &suite::Outcome, config: &Config, ui: Ui) {
     let report = &outcome.report;
     ui.tell(format!("{}\n", report.description));
+    let mut missing = HashSet::new();
     for table in &report.tables {
         let headline = suite::benchmark(table.name()).map_or(&[][..], |b| b.headline);
         // Of a cache that was not asked for there is nothing to show.
         let has = |name: &&str| table.column(name).is_some_and(|column| !column.is_empty());
         let headline: Vec<&str> = headline.iter().copied().filter(has).collect();
         let about = suite::benchmark(table.name()).map_or("", |b| b.about);
-        ui.say(text_table(table, about, &headline));
+        // An engine that this build lacks is missing in every table, and told at the first.
+        let text = text_table(table, about, &headline, ui.table_width());
+        let is_new = |line: &&str| !line.starts_with(UNAVAILABLE) || missing.insert((*line).to_owned());
+        let lines: Vec<&str> = text.lines().filter(is_new).collect();
+        ui.say(lines.join("\n") + "\n");
     }
     for finding in &report.findings {
         let mark = match finding.severity {

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use wellread_bench::outcome::{PROCESSES, description};
+use wellread_bench::outcome::{PROCESSES, description, title};
 use wellread_bench::suite::{self, InterruptedState};
 use wellread_bench::{Config, RunObserver, budget, findings};
 use wellread_compare::{append, condensed};
@@ -166,6 +166,7 @@ fn joined(inputs: &[ReportInput], config: &Config) -> Result<ReportInput> {
     let measured: Vec<(&str, usize)> =
         tables.iter().map(|table| (table.name(), processes_of(table))).collect();
     Ok(ReportInput {
+        title: title(&measured, &noise_floors),
         description: description(&first.images, &measured, &PROCESSES),
         findings: findings::all(
             &tables,
@@ -295,5 +296,7 @@ mod tests {
             joined(&(0..3).map(|i| process(100.0 + f64::from(i))).collect::<Vec<_>>(), &config).unwrap();
         assert!(few.tables[0].column("samples_per_sec_ci_low").is_none(), "three processes give no interval");
         assert!(few.description.contains("(dataset 3), too few for a 95 % interval"), "{}", few.description);
+        assert!(few.title.ends_with("Too short to say: measured 3 of 6 times"), "{}", few.title);
+        assert!(report.title.ends_with('?'), "{}", report.title);
     }
 }

@@ -56,6 +56,9 @@ fn a_clear_winner_is_named_with_its_interval_and_an_unclear_one_is_not() {
     let found = findings(&run(vec![few("pytorch", 20.0), few("candle", 10.0)]));
     assert!(found[0].text.contains("too early to say which of candle"), "{}", found[0].text);
     assert_eq!(found[0].severity, Severity::Caution);
+    assert!(title(&[few("pytorch", 20.0), few("candle", 10.0)]).ends_with("fastest? Too short to say"));
+    assert!(title(&[few("pytorch", 20.0), record("candle", 1, 10.0)]).ends_with("fastest?"));
+    assert!(title(&[]).ends_with("fastest?"));
 }
 
 #[test]

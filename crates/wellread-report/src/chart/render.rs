@@ -27,6 +27,7 @@ pub(super) fn svg(figure: &Figure) -> String {
     };
     paragraph(&mut svg, &mut y, &figure.title, TITLE, Paint::Ink);
     paragraph(&mut svg, &mut y, &figure.subtitle, SUBTITLE, Paint::Soft);
+    let gutter = rows::gutter(&figure.sections);
     for (i, section) in figure.sections.iter().enumerate() {
         y += if i == 0 { 14.0 } else { 26.0 };
         let letter = match u32::try_from(i).ok().and_then(|i| char::from_u32(u32::from('a') + i)) {
@@ -48,7 +49,7 @@ pub(super) fn svg(figure: &Figure) -> String {
                 let variants = if variants.is_empty() { &one[..] } else { variants };
                 let legend = legend::draw(&mut svg, section, variants, MARGIN, y, inner);
                 let gap = if legend > 0.0 { legend + 4.0 } else { 0.0 };
-                gap + rows::draw(&mut svg, section, series, variants, MARGIN, y + gap, inner)
+                gap + rows::draw(&mut svg, section, series, variants, gutter, (MARGIN, y + gap), inner)
             }
             Layout::Lines { series, xs, x_title } => {
                 lines::draw(&mut svg, section, series, xs, x_title, MARGIN, y, inner)

@@ -2,7 +2,7 @@
 
 use super::axis::{self, Placed, axis_title};
 use super::color::Paint;
-use super::figure::{Mark, Panel, Section, Series};
+use super::figure::{Layout, Mark, Panel, Section, Series};
 use super::marks::{self, slots};
 use super::sample::{Sample, Spread};
 use super::style::{AXIS_TITLE, LABEL, PANEL_GAP, PANEL_TITLE, TICK};
@@ -33,14 +33,23 @@ struct Row {
     center: f64,
 }
 
-/// Draws the panels of a section at `(x, y)`; returns the height they take.
+/// Width of the column of row labels: the same in all sections of a figure, so that their plots stand below each other.
+pub(super) fn gutter(sections: &[Section]) -> f64 {
+    let series = |section: &Section| match &section.layout {
+        Layout::Rows { series, .. } => series.iter().map(|one| LABEL.width(&one.name)).fold(0.0, f64::max),
+        Layout::Lines { .. } | Layout::Scatter { .. } => 0.0,
+    };
+    sections.iter().map(series).fold(0.0, f64::max).min(MAX_GUTTER) + 10.0
+}
+
+/// Draws the panels of a section at `(x, y)`, with labels in a column of `gutter`; returns the height they take.
 pub(super) fn draw(
     svg: &mut Svg,
     section: &Section,
     series: &[Series],
     variants: &[String],
-    x: f64,
-    y: f64,
+    gutter: f64,
+    (x, y): (f64, f64),
     width: f64,
 ) -> f64 {
     let per_row = variants.len().max(1);
@@ -48,7 +57,6 @@ pub(super) fn draw(
     let shapes = marks.iter().flatten().any(|mark| matches!(mark, Mark::Sample(_)));
     let (one, several) = if shapes { SHAPE } else { BAR };
     let bar = if per_row == 1 { one } else { several };
-    let gutter = series.iter().map(|s| LABEL.width(&s.name)).fold(0.0, f64::max).min(MAX_GUTTER) + 10.0;
 
     let thickness = bar * per_row as f64 + GAP.0 * (per_row - 1) as f64;
     let mut plot_height = GAP.1 / 2.0;

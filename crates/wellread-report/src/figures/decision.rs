@@ -1,12 +1,18 @@
-//! The figure that a report begins with: how fast each format is at what decides, best first.
+//! The figure that a report begins with: how fast each format is at what decides, codec by codec, best first.
 //!
-//! It is drawn from the first of [`CHOICES`] whose table was measured, with the rows that the answer's sentence on the
-//! fastest format rests on.
+//! ```text
+//!  first of CHOICES that was measured ─▶ a bar for each format ─▶ a part for each codec, all on one scale ─▶ Figure
+//!                                        model loop ─▶ demand ─▶ a line across all parts
+//! ```
+//!
+//! The rows are those that the answer's sentence on the fastest format rests on.
 
-use super::notes::whiskers;
-use super::panel::{self, mark, rows_section};
-use super::select::{counted, rows, series, sorted};
-use crate::chart::{Figure, Mark, Panel, Scale, Series};
+use super::codec_name::codec_name;
+use super::demand::{self, Demand};
+use super::notes::{codecs, whiskers};
+use super::panel::{self, mark, rows_section, value_of};
+use super::select::{counted, has, rows, series, sorted};
+use crate::chart::{Axis, Figure, Mark, Panel, Scale, Section, Series};
 use crate::input::ReportInput;
 use crate::table::{Cell, Table};
 
@@ -40,8 +46,14 @@ static CHOICES: [Choice; 3] = [
     },
 ];
 
-pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. What its whisker is, the line below the \
-    picture says; bars whose whiskers overlap may be alike. A bar without one was measured too few times.";
+pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. Formats of one codec stand together: compare \
+    these. The line below the picture says what a whisker is; bars whose whiskers overlap may be alike. A bar without one was \
+    measured too few times. A dashed line is what the model takes by itself: a format that ends left of it makes the model wait.";
+
+/// How far beyond the longest bar the axes of all parts reach, so that its label is no reason for another scale.
+const LABEL_ROOM: f64 = 1.2;
+/// A demand of the model beyond this many times the longest bar is told in words: drawn, it would leave no room for the bars.
+const FAR: f64 = 3.0;
 
 /// The batch size that a verdict rests on: the largest of which an epoch has at least four, else the smallest.
 pub fn telling_batch_size(table: &Table) -> Option<f64> {
@@ -51,6 +63,52 @@ pub fn telling_batch_size(table: &Table) -> Option<f64> {
     sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
     let full = sizes.iter().rev().find(|(size, images)| images / size >= 4.0);
     full.or(sizes.first()).map(|(size, _)| *size)
+}
+
+/// The formats of one codec and their marks.
+struct Part {
+    codec: String,
+    formats: Vec<(Series, Vec<(&'static str, Cell)>)>,
+    marks: Vec<Mark>,
+}
+
+impl Part {
+    /// The largest value.
+    fn best(&self) -> f64 {
+        self.marks.iter().filter_map(value_of).fold(0.0, f64::max)
+    }
+}
+
+/// The formats by their codec, the part with the fastest format first.
+fn parts(table: &Table, formats: Vec<(Series, Vec<(&'static str, Cell)>)>, marks: Vec<Mark>) -> Vec<Part> {
+    let mut parts: Vec<Part> = vec![];
+    for (format, mark) in formats.into_iter().zip(marks) {
+        let codec = rows(table, &format.1).into_iter().find_map(|row| table.str("codec", row));
+        let codec = codec.map_or_else(|| "Codec unknown".to_owned(), codec_name);
+        match parts.iter_mut().find(|part| part.codec == codec) {
+            Some(part) => {
+                part.formats.push(format);
+                part.marks.push(mark);
+            }
+            None => parts.push(Part { codec, formats: vec![format], marks: vec![mark] }),
+        }
+    }
+    parts.sort_by(|a, b| b.best().total_cmp(&a.best()));
+    parts
+}
+
+/// What is said of the model's demand; it is drawn where the bars leave room for it.
+fn with_demand(axis: &mut Axis, demand: &Demand, most: f64) -> String {
+    let Demand { images_per_s, model, mode } = demand;
+    let takes = axis.unit.format(*images_per_s);
+    let work = if mode == "train" { "training" } else { "inference" };
+    if *images_per_s > FAR * most {
+        return format!(
+            "The model ({model}, {work}) takes {takes} when it waits for nothing, far beyond this axis: it waits for every format."
+        );
+    }
+    axis.references.push((*images_per_s, format!("{model} takes {takes}")));
+    format!("Dashed line: what the model ({model}, {work}) takes when it waits for nothing, {takes}.")
 }
 
 /// The figure; `None` where nothing was measured that compares several formats.
@@ -98,7 +156,21 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
         .iter()
         .filter_map(|mark| if let Mark::Value(estimate) = mark { Some(estimate.interval) } else { None })
         .collect();
-    let panel = Panel { title: String::new(), axis: panel::axis(choice.column).scale(Scale::Linear), marks };
+    let parts = parts(table, shown, marks);
+    let most = parts.iter().map(Part::best).fold(0.0, f64::max);
+    let mut axis = panel::axis(choice.column).scale(Scale::Linear);
+    axis.at_least = (parts.len() > 1).then_some(most * LABEL_ROOM);
+    // Of single images and of whole reads a model takes none, and of crops the loop counts others.
+    let model_loop = input.tables.iter().find(|other| other.name() == "loop");
+    let asked = model_loop.filter(|_| choice.table == "dataloader" && !has(table, "crops"));
+    let demand = asked.and_then(demand::of).map(|demand| with_demand(&mut axis, &demand, most));
+    let several = parts.len() > 1;
+    let section = |part: Part| {
+        let title = if several { part.codec } else { String::new() };
+        let panel = Panel { title: String::new(), axis: axis.clone(), marks: part.marks };
+        rows_section(title, &part.formats, &[String::new()], vec![panel], 1)
+    };
+    let sections: Vec<Section> = parts.into_iter().map(section).collect();
     let mut title = choice.title.to_owned();
     if let Some(size) = batch {
         title += &format!(" in batches of {}", size.text());
@@ -109,6 +181,8 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
         _ => title += ", with the number of workers that serves it best",
     }
     let mut notes: Vec<String> = whiskers(&intervals).map(str::to_owned).into_iter().collect();
+    notes.extend(demand);
+    notes.extend(Some(codecs(table)).filter(|_| several));
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.into_iter().map(|((series, _), _)| series.name).collect();
         notes.push(format!("Not measured: {}. The figures of the benchmark say why.", names.join(", ")));
@@ -118,7 +192,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
         name: "decision".to_owned(),
         title: title.clone(),
         subtitle: input.images.clone(),
-        sections: vec![rows_section("", &shown, &[String::new()], vec![panel], 1)],
+        sections,
         notes,
         description: String::new(),
     })
@@ -166,6 +240,76 @@ mod tests {
         assert_eq!(figure.notes, ["Not measured: lance. The figures of the benchmark say why."]);
         assert!(figure.png(1.0).is_ok());
         assert!(super::figure(&ReportInput::default()).is_none());
+    }
+
+    /// Four formats of two codecs, and the loop of a model that takes so many images a second.
+    fn by_codec(takes: f64) -> Figure {
+        let (mut table, mut steps) = (Table::new("dataloader"), Table::new("loop"));
+        let formats = [
+            ("parquet", 30.0, "zstd"),
+            ("tiff", 40.0, "none"),
+            ("ome-zarr", 20.0, "zstd"),
+            ("lance", 35.0, "none"),
+        ];
+        for (format, rate, codec) in formats {
+            table.push(row![
+                ("format", format),
+                ("batch_size", 4),
+                ("num_samples", 20),
+                ("status", "ok"),
+                ("codec", codec),
+                ("samples_per_sec", rate)
+            ]);
+        }
+        steps.push(row![
+            ("format", "tiff"),
+            ("model", "small-cnn"),
+            ("mode", "train"),
+            ("images_per_sec", takes / 2.0),
+            ("accelerator_utilisation", 0.5)
+        ]);
+        figure(&ReportInput { tables: vec![table, steps], ..ReportInput::default() }).unwrap()
+    }
+
+    #[test]
+    fn formats_of_one_codec_stand_together_on_one_scale() {
+        let figure = by_codec(32.0);
+        let found: Vec<(&str, Vec<&str>)> = figure
+            .sections
+            .iter()
+            .map(|section| {
+                let Layout::Rows { series, .. } = &section.layout else { panic!("rows") };
+                (section.title.as_str(), series.iter().map(|s| s.name.as_str()).collect())
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [("Not compressed", vec!["tiff", "lance"]), ("Zstandard", vec!["parquet", "ome-zarr"])]
+        );
+        let ends: Vec<_> = figure.sections.iter().map(|section| section.panels[0].axis.at_least).collect();
+        assert_eq!(ends, [Some(48.0), Some(48.0)]);
+        assert!(figure.notes.iter().any(|note| note.contains("tiff none")), "{:?}", figure.notes);
+        assert!(figure.png(1.0).is_ok());
+    }
+
+    #[test]
+    fn what_the_model_takes_is_a_line_across_all_parts_or_told() {
+        let drawn = by_codec(32.0);
+        for section in &drawn.sections {
+            assert_eq!(section.panels[0].axis.references, [(32.0, "small-cnn takes 32.0/s".to_owned())]);
+        }
+        assert!(
+            drawn.notes[0].starts_with("Dashed line: what the model (small-cnn, training) takes"),
+            "{:?}",
+            drawn.notes
+        );
+        let far = by_codec(4000.0);
+        assert!(far.sections.iter().all(|section| section.panels[0].axis.references.is_empty()));
+        assert!(
+            far.notes[0].contains("takes 4,000/s") && far.notes[0].contains("far beyond"),
+            "{:?}",
+            far.notes
+        );
     }
 
     #[test]

@@ -17,13 +17,16 @@
 //! | `select`, `panel` | which rows are shown; marks, panels and sections of them |
 //! | `storage` … `tasks`, `generic` | the sections of each benchmark's figure, and of any other table |
 //! | `registry` | the tables with figures of their own, in the order of a report |
-//! | `samples`, [`decision`] | figures of single measurements; the one that a report begins with |
+//! | `samples`, [`decision`] | figures of single measurements; the one that a report begins with, by codec |
+//! | `codec_name`, `demand` | its parts, and the line across it: what the model takes by itself |
 //! | `notes`, `draw` | what stands below; the whole figure, and its files |
 
+mod codec_name;
 mod conversion;
 mod dataloader;
 mod dataset;
 pub mod decision;
+mod demand;
 mod draw;
 mod generic;
 mod inference;

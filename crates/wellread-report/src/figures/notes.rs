@@ -116,7 +116,7 @@ pub fn missing(keys: &[&str], all: &[columns::Configuration]) -> Vec<(String, St
 }
 
 /// The codec of each format, as far as the table knows: they differ by it as much as by anything.
-fn codecs(table: &Table) -> String {
+pub(super) fn codecs(table: &Table) -> String {
     let known: Vec<_> = table
         .groups(&["format", "codec"])
         .into_iter()

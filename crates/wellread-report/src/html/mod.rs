@@ -9,7 +9,7 @@ mod tables;
 
 use crate::chart::color;
 use crate::chart::svg::escape;
-use crate::input::{Fact, ReportInput, Severity, Thumbnail};
+use crate::input::{Fact, Finding, ReportInput, Severity, Thumbnail, Topic};
 use crate::table::{Table, samples};
 use crate::words::counted;
 use crate::{Result, columns, figures, folder, staged};
@@ -90,9 +90,26 @@ fn paragraph(class: &str, text: &str) -> String {
     }
 }
 
-/// The chart that decides, then the findings, as they come, their details folded.
-fn answer(input: &ReportInput) -> String {
-    let items = input.findings.iter().map(|f| {
+/// The findings that are seen at once, and those that are folded: problems, the first that says what binds (else the first of all)
+/// and the first that says what to do are seen. Where none says either, all are.
+fn seen_and_folded(all: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
+    if all.iter().all(|finding| finding.topic == Topic::Other) {
+        return (all.iter().collect(), vec![]);
+    }
+    let first = |topic: Topic| all.iter().position(|finding| finding.topic == topic);
+    let (limit, next) = (first(Topic::Limit).or(first(Topic::Other)), first(Topic::Next));
+    let is_seen = |at: usize| {
+        let is_problem = all[at].severity == Severity::Bad && all[at].topic == Topic::Other;
+        is_problem || Some(at) == limit || Some(at) == next
+    };
+    let (seen, folded): (Vec<usize>, Vec<usize>) = (0..all.len()).partition(|&at| is_seen(at));
+    let of = |places: Vec<usize>| places.into_iter().map(|at| &all[at]).collect();
+    (of(seen), of(folded))
+}
+
+/// A list of findings, their details folded.
+fn list(findings: &[&Finding]) -> String {
+    let items = findings.iter().map(|f| {
         let (class, sign, word) = match f.severity {
             Severity::Good => ("good", "✓", "Good"),
             Severity::Info => ("info", "i", "Note"),
@@ -109,13 +126,25 @@ fn answer(input: &ReportInput) -> String {
             escape(&f.text),
         )
     });
-    let items: String = items.collect();
-    let body = if items.is_empty() {
+    format!("<ul class=\"findings\">\n{}</ul>\n", items.collect::<String>())
+}
+
+/// The chart that decides, a sentence on what binds and one on what to do, then the other findings, folded.
+fn answer(input: &ReportInput) -> String {
+    let (seen, folded) = seen_and_folded(&input.findings);
+    let mut body = if seen.is_empty() {
         "<p>Nothing here was compared with anything else, so there is no answer to give; the figures below stand for themselves.</p>\n"
             .to_owned()
     } else {
-        format!("<ul class=\"findings\">\n{items}</ul>\n")
+        list(&seen)
     };
+    if !folded.is_empty() {
+        body += &format!(
+            "<details class=\"more\"><summary>{}</summary>\n{}</details>\n",
+            counted(folded.len(), "more finding"),
+            list(&folded)
+        );
+    }
     let chart = figures::decision::figure(input);
     let chart = chart.map_or(String::new(), |figure| plots::html(&figure, figures::decision::HOW_TO_READ));
     section("answer", "The answer", &(chart + &body))

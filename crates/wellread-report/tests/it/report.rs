@@ -1,7 +1,9 @@
 //! The report: whole, the same from a results folder, and safe whatever the names in it.
 
 use crate::sample;
-use wellread_report::{Finding, ReportInput, Samples, Severity, Table, Thumbnail, html, row, write_report};
+use wellread_report::{
+    Finding, ReportInput, Samples, Severity, Table, Thumbnail, Topic, html, row, write_report,
+};
 
 #[test]
 fn the_report_has_every_section_and_needs_nothing_else() {
@@ -113,6 +115,34 @@ fn check_structure(page: &str) {
 fn markup_is_sound() {
     check_structure(&html::page(&sample::input()));
     check_structure(&html::page(&ReportInput::default()));
+}
+
+#[test]
+fn what_binds_and_what_to_do_are_seen_and_the_rest_is_folded() {
+    let finding = |severity: Severity, text: &str| Finding::new(severity, text, "");
+    let findings = vec![
+        finding(Severity::Bad, "pixels differ"),
+        finding(Severity::Info, "tiff is fastest"),
+        finding(Severity::Good, "the model binds").about(Topic::Limit),
+        finding(Severity::Bad, "loading binds in inference").about(Topic::Limit),
+        finding(Severity::Good, "look at the model").about(Topic::Next),
+        finding(Severity::Caution, "not measured: lance"),
+    ];
+    let mut input = ReportInput { findings, ..ReportInput::default() };
+    let page = html::page(&input);
+    check_structure(&page);
+    let (seen, folded) = page.split_once("<summary>3 more findings</summary>").unwrap();
+    for text in ["pixels differ", "the model binds", "look at the model"] {
+        assert!(seen.contains(text) && !folded.contains(text), "{text}");
+    }
+    for text in ["tiff is fastest", "loading binds in inference", "not measured: lance"] {
+        assert!(folded.contains(text) && !seen.contains(text), "{text}");
+    }
+    // Results of earlier versions do not say what a finding answers.
+    for finding in &mut input.findings {
+        finding.topic = Topic::Other;
+    }
+    assert!(!html::page(&input).contains("more findings"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use wellread_store::read_back::{self, Digests};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
     Compression, Error, Format, OpenOptions, RowHints, RowInfo, Store, StoreLayout, Tune, WriteOptions,
-    features, staged,
+    features, place, staged,
 };
 
 /// Parts of a codec's name that pack nothing.
@@ -53,7 +53,8 @@ pub(super) fn of(
     options: &WriteOptions,
     is_of_cells: bool,
 ) -> Outcome<Option<Finding>> {
-    if staged::part(path).is_some() {
+    // A folder of images opens unseen, so one that is not there would have images.
+    if staged::part(path).is_some() || place::metadata(path).is_err() {
         return Ok(None);
     }
     let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""figures.py [--write | --take RESULT …]: the tables of README.md and docs/peers.md, from docs/results/*.json alone.
+
+    make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
+    make bench-plates                                        machine, date, command, every run
+
+Without an option it prints each page that has another figure than the result files, and ends with 1 when there is
+one. The ratios in the text of README.md are looked for in the result files too. It needs nothing but Python 3.10.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "results"
+sys.path[:0] = [str(ROOT / "benches" / "peers"), str(ROOT / "benches" / "plates")]
+import page as peers_page  # noqa: E402
+import plate_page  # noqa: E402
+
+# What is kept of the shown runs, by what a result file has.
+KINDS = {"sets": "peers", "writing": "writing", "parts": "plates"}
+MOST_BYTES = 200_000
+# The rows of README's table: a peer and the loader of ours beside it, in the set of large fields.
+SET = "1080"
+ROWS = (
+    ("tensorstore", "wellread:ome-zarr"),
+    ("tifffile-mapped-0", "wellread:tiff"),
+    ("zarr-python", "wellread:ome-zarr"),
+    ("tifffile", "wellread:tiff"),
+    ("pylance", "wellread:images.lance"),
+)
+HEAD = "| 24 images of 1080 x 1080 `uint16` | first epoch | later epochs |"
+BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
+# A median and its interval: 1.69 (1.61–1.83).
+FIGURE = re.compile(r"(?<![\w.,–])(\d[\d,.]*) \((\d[\d,.]*–\d[\d,.]*)\)")
+# Figures of README.md that are in no result file: the run of the demo that it quotes. Measure it again, keep its
+# result and take them from here.
+WITHOUT_RESULT = {"70,900 (62,400–74,900)", "1.89 (1.58–2.00)", "1.95 (1.76–2.03)"}
+
+
+def load(folder=RESULTS):
+    """The kept results by name."""
+    return {name: json.loads((folder / f"{name}.json").read_text()) for name in KINDS.values()}
+
+
+def readme_table(peers):
+    """README's table: the judged ratios of the chosen rows, and which run they are of."""
+    (measured,) = [one for one in peers["sets"] if one["name"] == SET]
+    phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
+    lines = [HEAD, "|---|---|---|"]
+    for peer, ours in ROWS:
+        of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
+        ratios = [peers_page.times(one["judgement"]).split(":")[0] for one in of_peer]
+        lines.append(f"| {peers_page.cell(of_peer[0]['about'])} | {' | '.join(ratios)} |")
+    return "\n".join([*lines, "", f"{peers_page.of_run(peers['facts'])}."])
+
+
+def pages(results):
+    """What each page is with the tables of the results."""
+    book, readme = ROOT / "docs" / "peers.md", ROOT / "README.md"
+    text = book.read_text()
+    for name in ("peers", "writing"):
+        text = peers_page.put(text, results[name])
+    front = readme.read_text()
+    if front.count(BEGIN) != 1 or front.count(END) != 1:
+        raise ValueError(f"README.md has no {BEGIN} … {END}")
+    before, after = front.split(BEGIN)[0], front.split(END)[1]
+    return {
+        book: plate_page.put(text, results["plates"]),
+        readme: f"{before}{BEGIN}\n{readme_table(results['peers'])}\n{END}{after}",
+    }
+
+
+def figures(text):
+    """The figures with an interval in a text, spaces alike."""
+    return {f"{value} ({interval})" for value, interval in FIGURE.findall(re.sub(r"[\s>]+", " ", text))}
+
+
+def known(results):
+    """All figures that the pages of the results have."""
+    peers = [part for name in ("peers", "writing") for part in peers_page.sections(results[name]).values()]
+    return figures("\n".join([*peers, plate_page.section(results["plates"])]))
+
+
+def wrong(results):
+    """What differs from the result files, in words."""
+    found = [
+        f"{path.relative_to(ROOT)}: a table is not that of docs/results: python3 scripts/figures.py --write"
+        for path, text in pages(results).items()
+        if path.read_text() != text
+    ]
+    said = figures((ROOT / "README.md").read_text())
+    unknown = sorted(said - known(results) - WITHOUT_RESULT)
+    found += [f"README.md: {one} is in no file of docs/results" for one in unknown]
+    found += [f"README.md does not say {one} (WITHOUT_RESULT)" for one in sorted(WITHOUT_RESULT - said)]
+    return found
+
+
+def small(result):
+    """A result as text: one line for each series of runs, so that versions of it can be compared."""
+
+    def plain(value):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+    def lines(value, depth):
+        if not depth or not isinstance(value, (dict, list)) or not value:
+            return plain(value)
+        if isinstance(value, dict):
+            return "{\n" + ",\n".join(f"{plain(key)}:{lines(one, depth - 1)}" for key, one in value.items()) + "\n}"
+        return "[\n" + ",\n".join(lines(one, depth - 1) for one in value) + "\n]"
+
+    return lines(result, 4) + "\n"
+
+
+def take(path):
+    """Keeps a result file in docs/results, if a page may show it."""
+    result = json.loads(path.read_text())
+    names = [name for part, name in KINDS.items() if result.get(part)]
+    if len(names) != 1:
+        raise SystemExit(f"{path}: not the result of one run of compare.py or plates.py")
+    why = None if names == ["plates"] else peers_page.refused(result)
+    text = small(result)
+    if why or len(text.encode()) > MOST_BYTES:
+        raise SystemExit(f"{path}: {why or f'larger than {MOST_BYTES:,} bytes'}")
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{names[0]}.json").write_text(text)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ap.add_argument("--take", nargs="+", type=Path, metavar="RESULT", default=[], help="keep these results first")
+    ap.add_argument("--write", action="store_true", help="write the tables into the pages")
+    a = ap.parse_args()
+    for path in a.take:
+        take(path)
+    results = load()
+    if a.write:
+        for path, text in pages(results).items():
+            path.write_text(text)
+    found = wrong(results)
+    print("\n".join(found), end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Figures of README.md and docs/peers.md are those of docs/results (scripts/figures.py)."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def figures(root, *arguments):
+    command = [sys.executable, root / "scripts" / "figures.py", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """The pages, the result files and the scripts, to be changed."""
+    for folder in ("benches", "docs/results", "scripts"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    for page in ("README.md", "docs/peers.md"):
+        shutil.copy(ROOT / page, tmp_path / page)
+    return tmp_path
+
+
+def test_the_pages_say_what_the_result_files_have():
+    done = figures(ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_result_is_small_and_says_machine_date_and_command():
+    kept = sorted((ROOT / "docs" / "results").glob("*.json"))
+    assert [path.stem for path in kept] == ["peers", "plates", "writing"]
+    for path in kept:
+        assert path.stat().st_size < 200_000, path.name
+        facts = json.loads(path.read_text())["facts"]
+        assert all(facts[name] for name in ("machine", "date", "command", "commit")), path.name
+
+
+@pytest.mark.parametrize(
+    ("page", "old", "new", "said"),
+    [
+        ("README.md", "| 2.20 (", "| 2.30 (", "README.md: a table is not that of docs/results"),
+        ("README.md", "has 0.62 (", "has 0.82 (", "README.md: 0.82 (0.58–0.74) is in no file of docs/results"),
+        ("docs/peers.md", "| 725 |", "| 726 |", "docs/peers.md: a table is not that of docs/results"),
+    ],
+)
+def test_another_figure_is_found(copy, page, old, new, said):
+    text = (copy / page).read_text()
+    assert old in text
+    (copy / page).write_text(text.replace(old, new, 1))
+    done = figures(copy)
+    assert done.returncode == 1 and said in done.stdout, done.stdout + done.stderr
+
+
+def test_a_page_is_written_from_the_results(copy):
+    text = (copy / "README.md").read_text()
+    (copy / "README.md").write_text(text.replace("| 2.20 (", "| 2.30 (", 1))
+    assert figures(copy, "--write").returncode == 0
+    assert (copy / "README.md").read_text() == text
+
+
+def test_a_result_that_no_page_may_show_is_not_kept(copy):
+    path = copy / "peers.json"
+    result = json.loads((copy / "docs/results/peers.json").read_text())
+    before = (copy / "docs/results/peers.json").read_text()
+    assert figures(copy, "--take", copy / "docs/results/peers.json").returncode == 0
+    for one in result["sets"]:
+        one["runs"] = {name: runs[:5] for name, runs in one["runs"].items()}
+    path.write_text(json.dumps(result))
+    done = figures(copy, "--take", path)
+    assert done.returncode == 1 and "5 rounds" in done.stderr
+    path.write_text("{}")
+    assert "not the result of one run" in figures(copy, "--take", path).stderr
+    assert (copy / "docs/results/peers.json").read_text() == before
