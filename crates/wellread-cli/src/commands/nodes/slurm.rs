@@ -28,7 +28,7 @@ pub fn interrupt() {
     for pid in RUNNING.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         #[cfg(unix)]
         if let Ok(pid @ 2..) = i32::try_from(*pid) {
-            // SAFETY: kill has no preconditions; the process is a child that was not waited for yet, so the number is its own.
+            // SAFETY: kill has no preconditions; the number is taken off the list as soon as its process was waited for.
             unsafe { libc::kill(pid, libc::SIGTERM) };
         }
         #[cfg(not(unix))]
