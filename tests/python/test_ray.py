@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -493,6 +494,22 @@ def test_the_command_says_on_a_cluster_what_it_says_here(cluster, wellread, labe
     assert "already exists" in said
 
 
+def test_models_are_measured_on_nodes_of_a_cluster(cluster, wellread, monkeypatch, tmp_path):
+    on = on_ray(monkeypatch, cluster)
+    broken = tmp_path / "broken.onnx"
+    broken.write_text("no model")
+    said = wellread(
+        "infer", "--framework", "candle", "--model", f"resnet50,{broken}", "--input-shape", "3,32,32",
+        "--batch-sizes", 1, "--iterations", 2, "--warmup", 0, "--threads", 1, "--output-dir", tmp_path / "raw",
+        "--model-dir", tmp_path / "models", "--on", on,
+    )  # fmt: skip
+    rows = said["results"]
+    assert [(row["model"], row["status"]) for row in rows] == [("resnet50", "ok"), (str(broken), "failed")]
+    host = socket.gethostname()
+    assert all(row["node"] == host and row["node_cores"] >= 1 and row["node_memory_mb"] > 64 for row in rows)
+    assert not list((tmp_path / "raw").glob("*.nodes"))
+
+
 def test_the_command_refuses_what_nodes_cannot_do(wellread, parquet, tmp_path):
     said = wellread("checksum", parquet, "--on", "slurm", code=2)
     assert "neither ray nor ray:ADDRESS" in said
@@ -530,3 +547,27 @@ def test_without_ray_an_error_says_how_to_get_it(wellread, parquet, monkeypatch,
     monkeypatch.setenv("WELLREAD_PYTHON", str(python))
     said = wellread("checksum", parquet, "--on", "ray", code=1)
     assert "has no ray" in said and "pip install 'wellread[ray]'" in said
+
+
+def test_commands_that_measure_are_alone_on_their_nodes(cluster, tmp_path):
+    from wellread.ray import _commands
+
+    book = tmp_path / "book"
+    script = "echo + >> {0}; sleep 0.2; echo - >> {0}; echo $WELLREAD_OF_TEST; pwd; exit {1}"
+    commands = [
+        {"line": ["sh", "-c", script.format(book, 3 if n == 4 else 0)], "log": str(tmp_path / f"{n}.log")}
+        for n in range(7)
+    ]
+    commands.append({"line": [str(tmp_path / "nowhere")], "log": str(tmp_path / "7.log")})
+    told = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WELLREAD_OF_TEST", "passed on")
+        ends = _commands.run(ray, commands, str(tmp_path), told.append)
+    assert ends[:4] == [None] * 4 and ends[4] == "exit code 3" and ends[5:7] == [None] * 2
+    assert "nowhere" in ends[7] and told == [1] * 8
+    assert (tmp_path / "2.log").read_text().splitlines() == ["passed on", str(tmp_path)]
+    at_once = most = 0
+    for line in book.read_text().split():
+        at_once += 1 if line == "+" else -1
+        most = max(most, at_once)
+    assert at_once == 0 and most <= len(_commands.whole_nodes(ray)) == 3

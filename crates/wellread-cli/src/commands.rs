@@ -1,7 +1,8 @@
 //! One file per subcommand: its arguments, a `run`.
 //!
 //! What several of them need stands below them: here [`OpenArgs`], places and small parsers; the command as a line of words
-//! in `command_line`; this program as a command sees it in `program`; files told from others in `identity`; flags in `trace`, `cells`, `on`, `synthetic`, `plate` and `convert`.
+//! in `command_line`; this program as a command sees it in `program`; files told from others in `identity`; flags in `trace`, `cells`, `on`, `nodes`, `synthetic`, `plate`
+//! and `convert`.
 
 pub mod advise;
 pub mod bench;
@@ -18,6 +19,7 @@ mod identity;
 pub mod infer;
 pub mod info;
 pub mod link;
+pub mod nodes;
 pub mod on;
 pub mod plate;
 pub mod processes;

@@ -217,6 +217,7 @@ pub fn run() -> u8 {
         let tasks = wellread_tasks::stop::interrupt();
         wellread_bench::advise::candidates::stop_writing();
         commands::processes::interrupt();
+        commands::nodes::interrupt();
         let writing = !keeps_nothing && wellread_store::staged::is_writing();
         let resumable = wellread_store::staged::remove_unfinished();
         let of_bench = wellread_bench::suite::interrupted_state().map(|kept| match kept {

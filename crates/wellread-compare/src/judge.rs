@@ -33,7 +33,7 @@ pub struct Options {
     pub pairing: Pairing,
     /// Noise floor of single rows (table, quantity, key), where it was measured for them.
     pub row_floors: BTreeMap<String, NoiseFloor>,
-    /// Whether rounds of one process a side are judged as if their processes and hours were the same.
+    /// Whether rounds of one process a side are judged as if their processes and hours were the same, and unlike nodes compared.
     pub same_conditions: bool,
 }
 
@@ -54,8 +54,19 @@ impl Default for Options {
 /// Compares B, the candidate, with A, the baseline.
 ///
 /// # Errors
-/// Nothing in common; a table or quantity asked for that is not there.
+/// Nothing in common; a table or quantity asked for that is not there; unlike nodes of a cluster, unless
+/// [`Options::same_conditions`].
 pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison> {
+    let kinds = provenance::node_kinds(a, b);
+    if kinds.len() > 1 && !options.same_conditions {
+        bail!(
+            "{} and {} were measured on unlike nodes ({}), which a comparison would show; measure both on nodes of one kind, or \
+             compare them all the same with --assume-same-conditions",
+            a.label,
+            b.label,
+            kinds.into_iter().collect::<Vec<_>>().join(" / ")
+        );
+    }
     let differences = provenance::differences(a, b);
     let comparable = differences.iter().all(|difference| difference.weight != Weight::Fatal);
     let mut out = Comparison {

@@ -52,6 +52,7 @@ const COMPARED_FACTS: &[(&str, &str, Weight)] = &[
     ("device of the filesystem", "/environment/storage/0/device", Weight::Caution),
     ("disk", "/environment/storage/0/model", Weight::Caution),
     ("build profile", "/environment/build/profile", Weight::Caution),
+    ("nodes", "/nodes", Weight::Caution),
     ("images", "/images", Weight::Caution),
     ("seed", "/seed", Weight::Caution),
     ("compiler", "/environment/build/rustc", Weight::Info),
@@ -91,6 +92,7 @@ const IGNORED_SETTINGS: &[&str] = &[
     "formats",
     "seed",
     "recipe",
+    "node",
 ];
 
 /// All differences, the weightiest first.
@@ -169,6 +171,16 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
     found
 }
 
+/// The kinds of nodes of a cluster that both sides were measured on, in words, each once. More than one: what a row shows may be
+/// that of the nodes.
+pub fn node_kinds(a: &Results, b: &Results) -> BTreeSet<String> {
+    let of = |results: &Results| -> Vec<String> {
+        let all = results.detail("/nodes").and_then(Value::as_array);
+        all.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    of(a).into_iter().chain(of(b)).collect()
+}
+
 /// Every value of a tree that is not null, by the keys that lead to it.
 fn leaves<'v>(tree: &'v Map<String, Value>, above: &str, found: &mut BTreeMap<String, &'v Value>) {
     for (key, value) in tree {
@@ -237,6 +249,16 @@ mod tests {
         let found = differences(&a, &no_sum);
         assert_eq!((found.len(), found[0].weight), (1, Weight::Caution), "{found:?}");
         assert_eq!(machine(&a), "fast");
+    }
+
+    #[test]
+    fn kinds_of_nodes_are_counted_over_both_sides() {
+        let of = |kinds: &[&str]| results(&json!({"wellread": "1", "nodes": kinds}));
+        let (small, large) = (of(&["small"]), of(&["large"]));
+        assert_eq!(node_kinds(&small, &small).len(), 1);
+        assert_eq!(node_kinds(&small, &large).into_iter().collect::<Vec<_>>(), ["large", "small"]);
+        assert_eq!(node_kinds(&small, &results(&json!({"wellread": "1", "nodes": []}))).len(), 1);
+        assert_eq!(names(&small, &large), ["nodes"]);
     }
 
     #[test]

@@ -51,6 +51,10 @@ fn add(side: &mut Results, other: Results) {
     let other = numbered(other, side.processes);
     side.label = format!("{}, {}", side.label, other.label);
     side.processes += other.processes;
+    let nodes = provenance::node_kinds(side, &other);
+    if !nodes.is_empty() {
+        side.details.insert("nodes".to_owned(), nodes.into_iter().collect());
+    }
     for (name, floor) in other.noise_floors {
         let largest = side.noise_floors.entry(name).or_insert(floor);
         *largest = largest.max(floor);

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wellread_measure::environment::Node;
 use wellread_model::infer::{Dtype, architectures};
 use wellread_store::sites::SiteOptions;
 
@@ -84,6 +85,9 @@ pub struct Config {
     pub working_folder: Option<PathBuf>,
     /// The recipe that this run is a part of, whole.
     pub recipe: Option<serde_json::Value>,
+    /// The node of a cluster that it runs on, where one was asked for: recorded in every row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Node>,
 }
 
 impl Default for Config {
@@ -117,6 +121,7 @@ impl Default for Config {
             command: String::new(),
             working_folder: None,
             recipe: None,
+            node: None,
         }
     }
 }

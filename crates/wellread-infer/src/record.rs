@@ -72,6 +72,9 @@ impl<'a> RowSubject<'a> {
             wellread: env!("CARGO_PKG_VERSION").to_owned(),
             ..Row::default()
         };
+        if let Some(node) = &config.node {
+            row.set_node(node);
+        }
         let measured = match measured {
             Ok(measured) => measured,
             Err(reason) => {

@@ -90,7 +90,7 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
         environment,
         machine,
         images: about,
-        warnings: run.environment.noise_warnings(),
+        warnings: warnings(run),
         thumbnails: thumbnails(run),
         commands: vec![config.command.clone()],
         tables: vec![table(run)],
@@ -141,8 +141,29 @@ fn details(run: &Run) -> Map<String, Value> {
         ("environment", serde_json::to_value(&run.environment).unwrap_or_default()),
         ("frameworks", frameworks(run).into()),
         ("engines", serde_json::to_value(registry::engines()).unwrap_or_default()),
+        ("nodes", nodes(run)),
     ];
     details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// What makes the figures noisy or hard to compare, one sentence each; empty is good.
+pub fn warnings(run: &Run) -> Vec<String> {
+    let mut warnings = run.environment.noise_warnings();
+    let kinds = run.node_kinds();
+    if kinds.len() > 1 {
+        let kinds: Vec<String> = kinds.into_iter().collect();
+        warnings.push(format!(
+            "Models were measured on unlike nodes, so that they do not compare: {}.",
+            kinds.join(" / ")
+        ));
+    }
+    warnings
+}
+
+/// The kinds of nodes of a cluster, where one was asked for.
+fn nodes(run: &Run) -> Value {
+    let kinds = run.node_kinds();
+    if kinds.is_empty() { Value::Null } else { kinds.into_iter().collect() }
 }
 
 /// What each framework that ran said of itself.

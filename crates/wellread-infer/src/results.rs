@@ -5,8 +5,10 @@ use crate::config::Config;
 use crate::protocol::Opened;
 use crate::source::Unreadable;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use wellread_measure::Environment;
+use wellread_measure::environment::Node;
 
 /// A configuration: a framework, a model and a batch size. Fields are columns; upstream's come first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -109,6 +111,21 @@ pub struct Row {
     pub seed: u64,
     /// Version of this program.
     pub wellread: String,
+    /// Host name of the node of a cluster that it was measured on; this and what follows are empty without `--on`.
+    #[serde(default)]
+    pub node: Option<String>,
+    /// Model of the node's processors.
+    #[serde(default)]
+    pub node_cpu: Option<String>,
+    /// Processors that a process may use there.
+    #[serde(default)]
+    pub node_cores: Option<usize>,
+    /// The node's main memory in MiB.
+    #[serde(default)]
+    pub node_memory_mb: Option<f64>,
+    /// Names of the node's NVIDIA GPUs, joined by `; `.
+    #[serde(default)]
+    pub node_gpus: Option<String>,
 }
 
 /// What became of a configuration.
@@ -186,7 +203,35 @@ pub struct Run {
     pub json: PathBuf,
 }
 
+impl Row {
+    /// The node of a cluster that it was measured on; `None` without `--on`.
+    pub fn on_node(&self) -> Option<Node> {
+        let host = Some(self.node.clone()?);
+        Some(Node {
+            host,
+            cpu: self.node_cpu.clone(),
+            cores: self.node_cores.unwrap_or(0),
+            memory_bytes: self.node_memory_mb.map(|mib| (mib * f64::from(1 << 20)) as u64),
+            gpus: self.node_gpus.iter().flat_map(|all| all.split("; ")).map(str::to_owned).collect(),
+        })
+    }
+
+    /// Records the node of a cluster that it is measured on.
+    pub fn set_node(&mut self, node: &Node) {
+        self.node = Some(node.host.clone().unwrap_or_else(|| "unnamed".to_owned()));
+        self.node_cpu.clone_from(&node.cpu);
+        self.node_cores = Some(node.cores);
+        self.node_memory_mb = node.memory_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
+        self.node_gpus = (!node.gpus.is_empty()).then(|| node.gpus.join("; "));
+    }
+}
+
 impl Run {
+    /// The kinds of nodes that rows were measured on, in words, each once; empty without `--on`.
+    pub fn node_kinds(&self) -> BTreeSet<String> {
+        self.rows().filter_map(Row::on_node).map(|node| node.kind()).collect()
+    }
+
     /// The rows.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.records.iter().map(|record| &record.row)

@@ -102,8 +102,11 @@ fn write_results(
     Ok(())
 }
 
-/// The rows of a model that nobody can open: a file that is no ONNX model, say.
-fn unusable(model: &str, reason: &str, run: &Run) -> Result<Vec<Record>> {
+/// The rows of a model that nobody can open, a file that is no ONNX model, say, or that a cluster did not measure.
+///
+/// # Errors
+/// A framework that there is not.
+pub fn unusable(model: &str, reason: &str, run: &Run) -> Result<Vec<Record>> {
     let config = &run.config;
     let mut records = Vec::new();
     for &size in &config.batch_sizes {

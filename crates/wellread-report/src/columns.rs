@@ -63,6 +63,11 @@ const NOTES: &[&str] = &[
     "num_samples",
     "steps",
     "batches_ahead",
+    "node",
+    "node_cpu",
+    "node_cores",
+    "node_memory_mb",
+    "node_gpus",
 ];
 
 /// How the reason begins of a configuration that was not measured because there was no time for it.

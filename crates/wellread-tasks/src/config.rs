@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wellread_measure::environment::Node;
 
 /// A benchmark: the tasks of a table, each as often as asked for. Serialised into `summary.json`, but for what is the
 /// machine's own.
@@ -56,6 +57,15 @@ pub struct Config {
     pub working_folder: Option<PathBuf>,
     /// The recipe that this run is a part of, whole.
     pub recipe: Option<serde_json::Value>,
+    /// The node of a cluster that it runs on, where one was asked for: recorded of every task.
+    #[serde(skip)]
+    pub node: Option<Node>,
+    /// Whether tasks run on other machines than this one, which need not have a GPU then.
+    #[serde(skip)]
+    pub elsewhere: bool,
+    /// The number of the only experiment to run, in the order of the table; `None` for all.
+    #[serde(skip)]
+    pub experiment: Option<usize>,
 }
 
 impl Config {

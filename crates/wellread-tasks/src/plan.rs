@@ -67,7 +67,8 @@ pub fn plan(
     repository: &Repository,
     pythons: &Pythons,
 ) -> Result<Vec<Planned>> {
-    plan_on(config, rows, repository, pythons, &Places::of(config)?, hardware::has_gpu())
+    let gpu = config.elsewhere || hardware::has_gpu();
+    plan_on(config, rows, repository, pythons, &Places::of(config)?, gpu)
 }
 
 fn plan_on(
@@ -232,6 +233,24 @@ pub fn experiments(planned: &[Planned]) -> Vec<(String, Vec<usize>)> {
         }
     }
     experiments
+}
+
+/// The rows of the only experiment to run, where there is one; else all.
+///
+/// # Errors
+/// The table has no experiment of that number.
+pub fn chosen(config: &Config, mut rows: Vec<Row>) -> Result<Vec<Row>> {
+    let Some(number) = config.experiment else { return Ok(rows) };
+    let names = distinct(rows.iter().map(|row| row.experiment.clone()).collect());
+    let Some(only) = names.get(number) else {
+        bail!(
+            "{} has {} and none of number {number}",
+            config.table.display(),
+            counted(names.len(), "experiment")
+        );
+    };
+    rows.retain(|row| row.experiment == *only);
+    Ok(rows)
 }
 
 /// The row of an experiment that row `of` is compared with: of the branch that `named` says, else of the first row's. Of

@@ -13,8 +13,10 @@ use crate::suite::Outcome;
 use crate::{hardware, summary};
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use wellread_measure::Verdict;
+use wellread_measure::environment::Node;
 use wellread_measure::samples::median;
 use wellread_report::{Cell, Fact, Finding, ReportInput, Row, Samples, Severity, Table, Thumbnail, row};
 
@@ -126,6 +128,17 @@ fn input(
     }
 }
 
+/// The kinds of nodes of a cluster that tasks ran on, in words; empty without `--on`.
+fn kinds(outcome: &Outcome) -> BTreeSet<String> {
+    outcome.entries.iter().filter_map(|entry| entry.node.as_ref()).map(Node::kind).collect()
+}
+
+/// The same for a record; null without `--on`.
+fn node_kinds(outcome: &Outcome) -> Value {
+    let kinds = kinds(outcome);
+    if kinds.is_empty() { Value::Null } else { kinds.into_iter().collect() }
+}
+
 /// What it takes to repeat the run, to tell what another was measured on and with, and what was concluded.
 fn details(config: &Config, outcome: &Outcome, compared: &[Comparison], images: &str) -> Map<String, Value> {
     let tasks = || outcome.planned.iter().zip(&outcome.entries);
@@ -148,6 +161,7 @@ fn details(config: &Config, outcome: &Outcome, compared: &[Comparison], images: 
         ("commits", commits.into()),
         ("frameworks", pythons.into()),
         ("comparisons", json!(compared)),
+        ("nodes", node_kinds(outcome)),
     ];
     details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
@@ -187,6 +201,14 @@ fn findings(outcome: &Outcome, compared: &[Comparison]) -> Vec<Finding> {
 pub fn warnings(outcome: &Outcome) -> Vec<String> {
     let mut warnings = outcome.environment.noise_warnings();
     warnings.extend(outcome.notes.iter().cloned());
+    let kinds = kinds(outcome);
+    if kinds.len() > 1 {
+        let kinds: Vec<String> = kinds.into_iter().collect();
+        warnings.push(format!(
+            "Experiments ran on unlike nodes, so that they do not compare with each other: {}.",
+            kinds.join(" / ")
+        ));
+    }
     for (task, entry) in outcome.planned.iter().zip(&outcome.entries) {
         for repeat in &entry.repeats {
             let what = format!("{} · {}, run {}", entry.experiment, task.label, repeat.repeat + 1);
@@ -206,6 +228,7 @@ fn phases(outcome: &Outcome) -> Table {
             let Some(error) = &entry.error else { continue };
             let mut failed = keys();
             failed.extend(row![("status", "failed"), ("reason", results::brief(error))]);
+            failed.extend(summary::node(entry));
             table.push(failed);
             continue;
         }
@@ -215,6 +238,7 @@ fn phases(outcome: &Outcome) -> Table {
                 measured.extend(row![("phase", phase), ("run", repeat.repeat), ("seconds", seconds)]);
                 measured.extend(more);
                 measured.extend(row![("status", "ok")]);
+                measured.extend(summary::node(entry));
                 table.push(measured);
             };
             for (name, samples) in &repeat.said.samples {

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use wellread_measure::environment::Node;
 use wellread_measure::{Bootstrap, Environment, Samples, path_text};
 use wellread_report::staged;
 
@@ -139,6 +140,9 @@ pub struct Entry {
     /// The machine, and the Python of the branch.
     #[serde(default)]
     pub environment: Value,
+    /// The node of a cluster that all runs were made on; none without `--on`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<Node>,
 }
 
 impl Entry {
@@ -156,6 +160,7 @@ impl Entry {
             statistics: Map::new(),
             repeats: Vec::new(),
             environment,
+            node: None,
         }
     }
 
@@ -190,6 +195,11 @@ impl Entry {
     /// Whether the entry is of the same task at the same commit.
     pub fn is_of(&self, config: &TaskConfig, commit: Option<&str>) -> bool {
         self.task_config == *config && self.git_info.commit_hash.as_deref() == commit
+    }
+
+    /// Whether its runs were made on a node of the same kind, or both on none of a cluster: runs of unlike nodes are not mixed.
+    pub fn is_on_kind_of(&self, node: Option<&Node>) -> bool {
+        self.node.as_ref().map(Node::kind) == node.map(Node::kind)
     }
 }
 

@@ -68,7 +68,7 @@ pub struct Outcome {
 /// written; without `skip_failed`, every row that cannot run. A task that fails is in the results, and with `skip_failed` so is
 /// one that cannot run, whatever the reason.
 pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
-    let rows = table::read(&config.table)?;
+    let rows = plan::chosen(config, table::read(&config.table)?)?;
     let mut output = OutputClaim::default();
     output.claim(config)?;
     let mut pythons = Pythons::new(config.python.as_deref(), &config.cache);
@@ -199,11 +199,16 @@ impl Suite<'_> {
         };
         for (task, site) in planned.iter().zip(&self.sites) {
             let git = task.git_info();
-            let known = earlier.iter().position(|e| e.is_of(&task.config, git.commit_hash.as_deref()));
+            let is_known = |e: &Entry| {
+                e.is_of(&task.config, git.commit_hash.as_deref())
+                    && e.is_on_kind_of(self.config.node.as_ref())
+            };
+            let known = earlier.iter().position(is_known);
             let python =
                 site.as_ref().and_then(|site| site.as_ref().ok()).and_then(|(_, python)| python.as_ref());
             let environment = results::environment(&self.environment, python);
             let mut entry = Entry::new(task.config.clone(), git, environment);
+            entry.node.clone_from(&self.config.node);
             if let Some(known) = known {
                 let old = earlier.remove(known);
                 // Where they were measured; the state of the machine is with every run.

@@ -5,7 +5,7 @@ use crate::results::{Entry, brief};
 use crate::suite::Outcome;
 use serde_json::{Map, Value};
 use wellread_measure::samples::median;
-use wellread_report::{Table, row};
+use wellread_report::{Row, Table, row};
 
 /// The main figures of a task; `None` is what it does not report.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,6 +57,18 @@ fn number(from: &Map<String, Value>, path: &[&str]) -> Option<f64> {
     rest.iter().try_fold(from.get(*first)?, |value, name| value.get(name))?.as_f64()
 }
 
+/// The node of a cluster that a task ran on, as columns; none without `--on`. Memory is in MB of 10^6 bytes.
+pub fn node(entry: &Entry) -> Row {
+    let Some(node) = &entry.node else { return Row::new() };
+    row![
+        ("node", node.host.as_deref()),
+        ("node_cpu", node.cpu.as_deref()),
+        ("node_cores", node.cores),
+        ("node_memory_mb", node.memory_bytes.map(|bytes| bytes as f64 * 1e-6)),
+        ("node_gpus", Some(node.gpus.join("; ")).as_deref().filter(|names| !names.is_empty())),
+    ]
+}
+
 /// A row per task.
 pub fn tasks(outcome: &Outcome) -> Table {
     let mut table = Table::new("tasks_summary");
@@ -77,6 +89,7 @@ pub fn tasks(outcome: &Outcome) -> Table {
                 ("status", "ok"),
             ],
         });
+        cells.extend(node(entry));
         table.push(cells);
     }
     table

@@ -14,12 +14,16 @@ from typing import Any, TextIO
 
 from ..dataset import Dataset
 from ..errors import Error
-from . import _cluster, _convert, _sets, _whole, _write
+from . import _cluster, _commands, _convert, _sets, _whole, _write
 from ._whole import Job
 
 
 def result_of(request: dict[str, Any], job: Job) -> Any:
     """What the command is answered."""
+    if request["command"] == "run":
+        if job.total is not None:
+            job.total(len(request["commands"]))
+        return _commands.run(job.ray, request["commands"], request["folder"], job.done)
     dataset = _sets.of(Dataset(request["path"], **request["options"]))
     command = request["command"]
     if command == "checksum":
@@ -56,7 +60,7 @@ def answer(request: dict[str, Any], out: TextIO) -> int:
 def main() -> int:
     """Answers the request on stdin."""
     if sys.stdin.isatty():
-        sys.exit("python -m wellread.ray is started by `wellread convert|verify|stats|checksum --on ray`")
+        sys.exit("python -m wellread.ray is started by `wellread convert|verify|stats|checksum|infer|tasks --on ray`")
     # The command has opened the set as well, and said what is to be said of it.
     warnings.simplefilter("ignore")
     # Whatever libraries print to stdout goes to stderr.

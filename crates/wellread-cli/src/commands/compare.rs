@@ -52,7 +52,7 @@ pub struct Args {
     #[arg(long, requires = "history")]
     label: Option<String>,
     /// Judge rounds of one process a side as if the next process were the same: an interval of rounds alone, which misses
-    /// what processes and hours differ by.
+    /// what processes and hours differ by. Compare what was measured on unlike nodes of a cluster, too.
     #[arg(long)]
     assume_same_conditions: bool,
     /// Seed of resampling and of the order of turns.

@@ -1,7 +1,9 @@
 //! `wellread infer`
 
+mod on_nodes;
 mod text;
 
+use super::nodes::NodeArgs;
 use super::trace::TraceArgs;
 use super::{SiteArgs, listed, parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
@@ -31,7 +33,8 @@ Examples:
   wellread infer --framework pytorch --torch eager,compile,channels-last --model vit_b_16
   wellread infer --framework pytorch,onnxruntime --device-prefer cuda --dtype float16 --data-source imagenet100
   wellread infer --framework pytorch --model resnet50 --data-source imagenet100 --split val --on-error skip
-  wellread infer --framework onnxruntime --model my.onnx --input-shape 3,256,256 --provider tensorrt")]
+  wellread infer --framework onnxruntime --model my.onnx --input-shape 3,256,256 --provider tensorrt
+  wellread infer --framework all --model both --on slurm")]
 pub struct Args {
     /// Frameworks: pytorch, jax, onnxruntime, candle, both (pytorch and jax), all.
     #[arg(long, value_delimiter = ',', num_args = 1.., default_value = "both", value_parser = parse_framework)]
@@ -112,6 +115,8 @@ pub struct Args {
     #[arg(long, default_value_os_t = Config::default().model_dir)]
     model_dir: PathBuf,
     #[command(flatten)]
+    nodes: NodeArgs,
+    #[command(flatten)]
     pub trace: TraceArgs,
 }
 
@@ -157,6 +162,7 @@ impl Args {
             command: super::command_line::command_line(),
             working_folder: super::command_line::working_folder(),
             recipe: super::command_line::current().map(|current| current.text),
+            node: None,
         }
     }
 }
@@ -195,7 +201,8 @@ fn parse_shape(text: &str) -> Result<[usize; 3], String> {
 }
 
 pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
-    let config = args.config(program);
+    let start = program.clone();
+    let mut config = args.config(program);
     config.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;
     if config.split.is_some() && config.data.is_none() {
         return Err(Failure::Usage(
@@ -206,11 +213,19 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     if let Some(data) = &config.data {
         super::outside_of(data, "--output-dir", &config.output_dir)?;
     }
-    let bar = ui.progress(0, "starting");
-    let missing = Missing::default();
-    let run = wellread_infer::run(&config, &|event| tell(event, &missing, &bar, ui));
-    bar.finish_and_clear();
-    let run = run.map_err(|e| Failure::Failed(format!("{e:#}")))?;
+    if let Some(part) = args.nodes.part() {
+        on_nodes::take_part(&mut config, part)?;
+    }
+    let run = match args.nodes.cluster() {
+        Some(cluster) => on_nodes::run(cluster, &config, &start, ui)?,
+        None => {
+            let bar = ui.progress(0, "starting");
+            let missing = Missing::default();
+            let run = wellread_infer::run(&config, &|event| tell(event, &missing, &bar, ui));
+            bar.finish_and_clear();
+            run.map_err(|e| Failure::Failed(format!("{e:#}")))?
+        }
+    };
     ui.say(format!("\n{RULE_LINE}\nBenchmark Suite Complete\n{RULE_LINE}"));
     ui.say(format!("Total configurations: {}", run.records.len()));
     ui.say(format!("Results saved to: {}", run.csv.display()));
@@ -225,7 +240,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
         ui.say(format!("Report: {}", page.display()));
     }
     ui.hint(shared_conditions(&config));
-    for warning in run.environment.noise_warnings() {
+    for warning in report::warnings(&run) {
         ui.hint(format!("Note: {warning}"));
     }
     // What was measured is told, whatever became of the report.

@@ -152,9 +152,17 @@ impl On {
         ui: Ui,
     ) -> Outcome<Found> {
         let mut request = more;
-        request.insert("command".to_owned(), command.into());
         request.insert("path".to_owned(), text(path)?.into());
         request.insert("options".to_owned(), options(open)?.into());
+        self.send(command, request, what, ui)
+    }
+
+    /// As [`Self::ask`], of no set: `request` has all that the command needs.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn send(&self, command: &str, mut request: Map<String, Value>, what: &str, ui: Ui) -> Outcome<Found> {
+        request.insert("command".to_owned(), command.into());
         request.insert("address".to_owned(), self.address.clone().into());
         let python = python(None);
         for module in ["ray", "wellread"] {

@@ -1,5 +1,8 @@
 //! `wellread tasks`
 
+mod on_nodes;
+
+use super::nodes::NodeArgs;
 use super::parse_positive;
 use super::trace::TraceArgs;
 use crate::output::{Failure, Outcome, Ui, shown_on};
@@ -30,7 +33,8 @@ Examples:
   wellread tasks train --config tasks.csv --output results/train.json --dry-run
   wellread tasks train --config tasks.csv --output results/train.json --repeats 5 --compare
   wellread tasks inference --config tasks.csv --output results/inference.json --skip-failed --baseline main
-  wellread tasks train --config tasks.csv --output results/train.json --timeout 3600 --resume")]
+  wellread tasks train --config tasks.csv --output results/train.json --timeout 3600 --resume
+  wellread tasks train --config tasks.csv --output results/train.json --repeats 5 --on slurm")]
 pub struct Args {
     /// What to measure.
     #[arg(value_parser = ["train", "inference"])]
@@ -79,6 +83,8 @@ pub struct Args {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
+    nodes: NodeArgs,
+    #[command(flatten)]
     pub trace: TraceArgs,
 }
 
@@ -104,6 +110,9 @@ impl Args {
             command: super::command_line::command_line(),
             working_folder: super::command_line::working_folder(),
             recipe: super::command_line::current().map(|current| current.text),
+            node: None,
+            elsewhere: false,
+            experiment: None,
         }
     }
 }
@@ -115,11 +124,18 @@ fn parse_repeats(text: &str) -> Result<usize, String> {
 }
 
 pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
-    let config = args.config(program);
+    let mut config = args.config(program);
+    if let Some(part) = args.nodes.part() {
+        on_nodes::take_part(&mut config, part);
+    }
     let bar = ui.progress(0, "preparing");
-    let outcome = suite::run(&config, &|event| tell(event, &bar, ui));
+    let tell = |event: &Event<'_>| tell(event, &bar, ui);
+    let outcome = match args.nodes.cluster().filter(|_| !config.dry_run) {
+        Some(cluster) => on_nodes::run(cluster, &config, &tell, ui),
+        None => suite::run(&config, &tell).map_err(failed),
+    };
     bar.finish_and_clear();
-    let outcome = outcome.map_err(failed)?;
+    let outcome = outcome?;
     if config.dry_run {
         ui.say(text::plan(&outcome.planned, config.repeats).trim_end());
         return ui.document(&plan_document(&outcome.planned));

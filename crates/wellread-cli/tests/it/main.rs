@@ -19,6 +19,7 @@ mod limits;
 mod names;
 mod new_set;
 mod new_user;
+mod nodes;
 #[cfg(target_os = "linux")]
 mod odd_paths;
 mod plate;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-fn git(folder: &Path, args: &[&str]) -> String {
+pub fn git(folder: &Path, args: &[&str]) -> String {
     // Whoever runs the tests may sign what is theirs.
     let settings = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"];
     let output = Command::new("git").arg("-C").arg(folder).args(settings).args(args).output().expect("git");

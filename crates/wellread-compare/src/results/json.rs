@@ -5,8 +5,11 @@
 use super::latency;
 use super::types::Results;
 use anyhow::{Context as _, Result, bail};
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::path::Path;
+use wellread_measure::environment::Node;
 use wellread_measure::samples::median;
 use wellread_report::{Cell, Table};
 
@@ -68,9 +71,32 @@ fn inference(run: &Map<String, Value>) -> Results {
         ("images", first["data_source"].clone()),
         ("configuration", run.get("config").cloned().unwrap_or_default()),
         ("environment", run.get("environment").cloned().unwrap_or_default()),
+        ("nodes", kinds(records.iter().filter_map(|record| node_of_row(&record["row"])))),
     ];
     let details = details.into_iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.to_owned(), v));
     Results { tables: vec![table], details: details.collect(), ..Results::default() }
+}
+
+/// The node of a cluster that a row of inference names, as `wellread infer --on` writes it.
+fn node_of_row(row: &Value) -> Option<Node> {
+    Some(Node {
+        host: Some(row["node"].as_str()?.to_owned()),
+        cpu: row["node_cpu"].as_str().map(str::to_owned),
+        cores: row["node_cores"].as_u64().unwrap_or(0) as usize,
+        memory_bytes: row["node_memory_mb"].as_f64().map(|mib| (mib * f64::from(1 << 20)) as u64),
+        gpus: row["node_gpus"]
+            .as_str()
+            .into_iter()
+            .flat_map(|all| all.split("; "))
+            .map(str::to_owned)
+            .collect(),
+    })
+}
+
+/// What kinds of nodes these are, each once; null where there is none.
+fn kinds(nodes: impl Iterator<Item = Node>) -> Value {
+    let kinds: BTreeSet<String> = nodes.map(|node| node.kind()).collect();
+    if kinds.is_empty() { Value::Null } else { kinds.into_iter().collect() }
 }
 
 /// The medians of a summary, one row per configuration; their intervals where they are of 95 %.
@@ -144,8 +170,13 @@ fn of_tasks(tasks: &[Value]) -> Results {
         table.push(cells);
     }
     let commit = &tasks[0]["git_info"]["commit_hash"];
-    let details =
-        Map::from_iter([("commit".to_owned(), commit.clone()), ("branch".to_owned(), branches[0].into())]);
+    let nodes = tasks.iter().filter(|task| task["node"].is_object());
+    let nodes = nodes.filter_map(|task| Node::deserialize(&task["node"]).ok());
+    let details = Map::from_iter([
+        ("commit".to_owned(), commit.clone()),
+        ("branch".to_owned(), branches[0].into()),
+        ("nodes".to_owned(), kinds(nodes)),
+    ]);
     Results { tables: vec![table], details, ..Results::default() }
 }
 

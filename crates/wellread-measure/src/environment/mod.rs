@@ -3,7 +3,7 @@
 //! [`Environment::capture`] reads it all once, at the start of a benchmark, before the benchmark itself loads the
 //! machine. Anything that cannot be known is `None`, never guessed. [`Environment::noise_warnings`] says in
 //! words what makes this machine a bad place to measure. No host name, user name or address is recorded, so a
-//! result can be published; paths given to [`Environment::capture`] are.
+//! result can be published; paths given to [`Environment::capture`] are. A [`Node`] has its host name.
 //!
 //! | file | what it reads |
 //! |---|---|
@@ -11,9 +11,11 @@
 //! | `system` | kernel, OS, virtual machine, container, control group limits |
 //! | `storage` | filesystem and disk under a path |
 //! | `git` | commit of a working tree |
+//! | `node` | a node of a cluster in a few facts |
 
 mod cpu;
 mod git;
+mod node;
 mod storage;
 mod system;
 
@@ -25,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cpu::{Cache, Cpu, CpuShares, CpuTimes, own_ticks};
 pub use git::GitState;
+pub use node::Node;
 pub use storage::Storage;
 pub use system::{Container, Limits, Memory, Platform};
 

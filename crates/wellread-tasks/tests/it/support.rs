@@ -128,6 +128,9 @@ impl Sandbox {
             command: "wellread tasks".into(),
             working_folder: None,
             recipe: None,
+            node: None,
+            elsewhere: false,
+            experiment: None,
         }
     }
 

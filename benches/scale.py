@@ -1,0 +1,155 @@
+"""What a set takes on many nodes: a model of its cost, and a simulation that checks it (docs/scale.md).
+
+    python benches/scale.py --workload convert --nodes 1,8,64 [--local DIR] [--remote DIR] [--loop DIR] [--FIELD X]
+    python benches/scale.py --write docs/scale.md       # writes the page's tables anew
+
+ results of `wellread bench` ─┐
+ --FIELD X ───────────────────┴▶ Plan ─┬▶ predict(): the slowest resource, in closed form  scale/scale_plan.py
+                                       └▶ simulate(): pieces in queues, event by event     scale/scale_simulation.py
+
+Nothing here is a measurement. The defaults of `Plan` are assumptions, round numbers that stand for no machine.
+--local, --remote and --loop put what `wellread bench` measured on yours in their place. It needs nothing but
+Python 3.10.
+"""
+
+import argparse
+import csv
+import statistics
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "scale"))
+
+from scale_plan import KINDS, Plan, predict
+from scale_simulation import simulate
+
+BEGIN, END = "<!-- scale table begin -->", "<!-- scale table end -->"
+
+
+def rows_of(folder, table, needs):
+    """The rows of a table of `wellread bench` that have what is needed."""
+    path = Path(folder) / f"{table}.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row.get("status", "ok") == "ok"]
+    rows = [row for row in rows if all(row.get(name) for name in needs)]
+    if not rows:
+        raise ValueError(
+            f"{path}: no row has {', '.join(needs)}; measure the set with `wellread bench {table}` again"
+        )
+    formats = sorted({row["format"] for row in rows})
+    if len(formats) > 1:
+        raise ValueError(f"{path}: has several formats ({', '.join(formats)}); measure one, with --formats")
+    return rows
+
+
+def median(rows, value):
+    return statistics.median(value(row) for row in rows)
+
+
+def measured(args):
+    """Fields of a plan, from what `wellread bench` has measured."""
+    found = {}
+    if args.local:
+        rows = rows_of(args.local, "dataloader", ["limit_read_per_s", "readers"])
+        most = max(float(row["readers"]) for row in rows)
+        rows = [row for row in rows if float(row["readers"]) == most]
+        found["decode_per_s"] = median(rows, lambda r: float(r["limit_read_per_s"]) / float(r["readers"]))
+    if args.remote:
+        rows = rows_of(args.remote, "dataloader", ["requests", "link_bytes", "num_samples", "limit_link_per_s"])
+        found["requests_per_image"] = median(rows, lambda r: float(r["requests"]) / float(r["num_samples"]))
+        each = median(rows, lambda r: float(r["link_bytes"]) / float(r["num_samples"]))
+        found["bytes_per_image"] = each
+        found["link_bytes_per_s"] = each * max(float(row["limit_link_per_s"]) for row in rows)
+    if args.loop:
+        rows = rows_of(args.loop, "loop", ["compute_p50_s", "batch_size"])
+        most = max(float(row["batch_size"]) for row in rows)
+        rows = [row for row in rows if float(row["batch_size"]) == most]
+        found["gpu_per_s"] = median(rows, lambda r: float(r["batch_size"]) / float(r["compute_p50_s"]))
+    return found
+
+
+def span(seconds):
+    """Seconds for people."""
+    return f"{seconds / 3600:,.1f} h" if seconds >= 3600 else f"{seconds:,.1f} s"
+
+
+def table(plan, nodes):
+    """A row for each number of nodes: the model, the simulation, and the efficiency against one node."""
+    lines = [
+        "| workload | nodes | bound by (model) | model | simulation | efficiency (simulation) | requests "
+        "| over the link | GPU idle |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    # Efficiency is relative to a node that is neither slow nor fails.
+    one = simulate(replace(plan, nodes=1, stragglers=0.0, mtbf_s=0.0))
+    for n in nodes:
+        here = replace(plan, nodes=n)
+        model, found = predict(here), simulate(here)
+        idle = f"{found.gpu_idle:.0%}" if plan.workload != "convert" else ""
+        lines.append(
+            f"| {plan.workload} | {n} | {model.bound_by} | {span(model.seconds)} | {span(found.seconds)} "
+            f"| {one.seconds / found.seconds / n:.0%} | {found.requests:.3g} "
+            f"| {found.link_bytes / 1e12:,.0f} TB | {idle} |"
+        )
+    return lines
+
+
+# What the page shows: a petabyte of images of 4 MB, and what goes wrong on nodes that are many.
+PAGE = Plan(epochs=3, stragglers=0.02, slowdown=1.5, mtbf_s=30 * 86_400.0, cache_bytes=4e12)
+PAGE_NODES = (1, 8, 16, 32, 64)
+
+
+def page_table():
+    """The table of docs/scale.md."""
+    lines = []
+    for kind in KINDS:
+        lines += table(replace(PAGE, workload=kind), PAGE_NODES)[2 if lines else 0 :]
+    return "\n".join(lines)
+
+
+def assumptions(plan):
+    """A table of the fields that a simulation is of."""
+    lines = ["| field | assumed | what it is |", "|---|---|---|"]
+    for f in fields(Plan):
+        if f.name not in ("workload", "nodes"):
+            value = getattr(plan, f.name)
+            shown = f"{value:,}" if isinstance(value, int) else f"{value:,.15g}"
+            lines.append(f"| `{f.name}` | {shown} | {f.metadata['help']} |")
+    return "\n".join(lines)
+
+
+def page(text):
+    """A page with its tables as they are now."""
+    before, rest = text.split(BEGIN, 1)
+    _, after = rest.split(END, 1)
+    return f"{before}{BEGIN}\n{assumptions(PAGE)}\n\n{page_table()}\n{END}{after}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", type=Path, metavar="PAGE.md", help="write the tables of the page anew")
+    parser.add_argument("--local", metavar="DIR", help="results of bench dataloader of the set on this machine")
+    parser.add_argument("--remote", metavar="DIR", help="results of bench dataloader of the set in its bucket")
+    parser.add_argument("--loop", metavar="DIR", help="results of bench loop with the model")
+    for f in fields(Plan):
+        kind = str if f.name in ("workload", "nodes") else type(f.default)
+        parser.add_argument(f"--{f.name.replace('_', '-')}", type=kind, help=f"{f.metadata['help']} ({f.default})")
+    args = parser.parse_args()
+    if args.write:
+        args.write.write_text(page(args.write.read_text(encoding="utf-8")), encoding="utf-8")
+        return 0
+    try:
+        given = {f.name: getattr(args, f.name) for f in fields(Plan) if getattr(args, f.name) is not None}
+        nodes = [int(n) for n in given.pop("nodes", "1,8,64").split(",")]
+        plan = replace(Plan(), **(measured(args) | given))
+        rows = table(plan, nodes)
+        print("\n".join([assumptions(plan), "", *rows]))
+    except (OSError, ValueError) as error:
+        print(f"scale.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+//! `infer --on`: a model is a part, so that what is compared with each other, frameworks and batch sizes, is of one node.
+
+use super::super::nodes::{self, Cluster};
+use crate::output::{Failure, Outcome, Ui};
+use std::ffi::OsString;
+use std::path::Path;
+use wellread_infer::{Config, Run, result_files, suite};
+use wellread_measure::Environment;
+use wellread_measure::environment::Node;
+
+fn failed(error: &anyhow::Error) -> Failure {
+    Failure::Failed(format!("{error:#}"))
+}
+
+/// Leaves of a run the part that is this process's, on this node.
+///
+/// # Errors
+/// There is no such part.
+pub fn take_part(config: &mut Config, (number, folder, node): (usize, &Path, Node)) -> Outcome {
+    let Some(model) = config.models.get(number).cloned() else {
+        return Err(Failure::Usage(format!("there is no part {number} of {} models", config.models.len())));
+    };
+    config.models = vec![model];
+    folder.clone_into(&mut config.output_dir);
+    config.node = Some(node);
+    Ok(())
+}
+
+/// Has a cluster measure, and writes the results of all parts as those of one run.
+///
+/// # Errors
+/// No cluster; a folder that cannot be written. A part that failed is rows that say so.
+pub fn run(cluster: &Cluster, config: &Config, program: &[OsString], ui: Ui) -> Outcome<Run> {
+    let mut files = result_files::begin(&config.output_dir).map_err(|e| failed(&e))?;
+    let (csv, json) = (files.csv().to_owned(), files.json().to_owned());
+    let folder = csv.with_extension("nodes");
+    let made = nodes::parts(config.models.iter().cloned(), &folder);
+    let ran = made.and_then(|parts| Ok((cluster.run(program, &parts, ui)?, parts)));
+    let (ends, parts) = ran.inspect_err(|_| drop(std::fs::remove_dir_all(&folder)))?;
+    let environment = Environment::capture(&[&config.output_dir]).with_git(Path::new("."));
+    let mut run =
+        Run { config: config.clone(), environment, records: Vec::new(), unreadable: Vec::new(), csv, json };
+    let mut is_whole = true;
+    for (part, end) in parts.iter().zip(ends) {
+        let of_part = nodes::results_of(part).and_then(|value| serde_json::from_value::<Run>(value).ok());
+        let mut measured = Vec::new();
+        if let Some(of_part) = of_part {
+            if run.records.is_empty() {
+                run.environment = of_part.environment;
+            }
+            // All parts read the same images.
+            if of_part.unreadable.len() > run.unreadable.len() {
+                run.unreadable = of_part.unreadable;
+            }
+            measured = of_part.records;
+        }
+        let why = end.unwrap_or_else(|| "its node gave no results of it".to_owned());
+        let mut missing = suite::unusable(&part.name, &why, &run).map_err(|e| failed(&e))?;
+        missing.retain(|record| measured.iter().all(|known| known.row.batch_size != record.row.batch_size));
+        is_whole &= missing.is_empty();
+        run.records.extend(measured);
+        run.records.extend(missing);
+    }
+    files.write(&run).map_err(|e| failed(&e))?;
+    if is_whole {
+        let _ = std::fs::remove_dir_all(&folder);
+    } else {
+        ui.hint(format!("What the parts said: {}", folder.display()));
+    }
+    Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_a_model_with_the_facts_of_the_node() {
+        let models = vec!["resnet50".to_owned(), "vit_b_16".to_owned()];
+        let whole = Config { models, ..Config::default() };
+        let node = Node { host: Some("n1".to_owned()), cores: 4, ..Node::default() };
+        let mut part = whole.clone();
+        assert!(take_part(&mut part, (1, Path::new("/out/1"), node.clone())).is_ok());
+        assert_eq!(
+            (part.models, part.output_dir.as_path()),
+            (vec!["vit_b_16".to_owned()], Path::new("/out/1"))
+        );
+        assert_eq!(part.node, Some(node.clone()));
+        assert!(take_part(&mut whole.clone(), (2, Path::new("/out/2"), node)).is_err());
+    }
+}
