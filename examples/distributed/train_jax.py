@@ -21,7 +21,7 @@ parser.add_argument("--coordinator", required=True, metavar="HOST:PORT", help="o
 parser.add_argument("--processes", type=int, required=True, help="one on each node")
 parser.add_argument("--process", type=int, required=True, help="this one, from 0 on")
 parser.add_argument("--epochs", type=int, default=2)
-parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each process writes down the rows that it had")
+parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each process writes its rows")
 options = parser.parse_args()
 
 jax.distributed.initialize(options.coordinator, options.processes, options.process)

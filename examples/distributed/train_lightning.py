@@ -26,7 +26,7 @@ parser.add_argument("images", help="a set of images with two channels, at a path
 parser.add_argument("--nodes", type=int, default=1)
 parser.add_argument("--devices", type=int, default=2, help="ranks of each node")
 parser.add_argument("--epochs", type=int, default=2)
-parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes down the rows that it had")
+parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes its rows")
 options = parser.parse_args()
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
 # Lightning advises more workers of torch's own loader, which these loaders are not.

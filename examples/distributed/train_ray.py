@@ -20,7 +20,7 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("images", help="a set of images with two channels, at a path that all nodes have")
 parser.add_argument("--workers", type=int, default=2, help="ranks, equally many on each node")
 parser.add_argument("--epochs", type=int, default=2)
-parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes down the rows that it had")
+parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes its rows")
 
 
 def train(config):

@@ -27,7 +27,7 @@ parser.add_argument("--shard", default="local", choices=("local", "auto"))
 parser.add_argument("--reshard-every", type=int, default=0, metavar="EPOCHS", help="after so many, other parts")
 parser.add_argument("--checkpoint", type=Path, help="file to go on from, if it is there, and to leave")
 parser.add_argument("--stop-after", type=int, metavar="BATCHES", help="end amid an epoch, as a job that is preempted")
-parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes down the rows that it had")
+parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where each rank writes its rows")
 options = parser.parse_args()
 
 is_gpu = torch.cuda.is_available()
