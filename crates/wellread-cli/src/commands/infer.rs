@@ -216,15 +216,14 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     if let Some(part) = args.nodes.part() {
         on_nodes::take_part(&mut config, part)?;
     }
-    let run = match args.nodes.cluster() {
-        Some(cluster) => on_nodes::run(cluster, &config, &start, ui)?,
-        None => {
-            let bar = ui.progress(0, "starting");
-            let missing = Missing::default();
-            let run = wellread_infer::run(&config, &|event| tell(event, &missing, &bar, ui));
-            bar.finish_and_clear();
-            run.map_err(|e| Failure::Failed(format!("{e:#}")))?
-        }
+    let run = if let Some(cluster) = args.nodes.cluster() {
+        on_nodes::run(cluster, &config, &start, ui)?
+    } else {
+        let bar = ui.progress(0, "starting");
+        let missing = Missing::default();
+        let run = wellread_infer::run(&config, &|event| tell(event, &missing, &bar, ui));
+        bar.finish_and_clear();
+        run.map_err(|e| Failure::Failed(format!("{e:#}")))?
     };
     ui.say(format!("\n{RULE_LINE}\nBenchmark Suite Complete\n{RULE_LINE}"));
     ui.say(format!("Total configurations: {}", run.records.len()));

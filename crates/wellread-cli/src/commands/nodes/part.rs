@@ -70,8 +70,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join(LOG);
         assert_eq!(with_log("exit code 1", &log), "exit code 1");
-        let text: String = (0..20).map(|n| format!("line {n}\n\n")).collect();
-        std::fs::write(&log, text).unwrap();
+        let lines: Vec<String> = (0..20).map(|n| format!("line {n}\n\n")).collect();
+        std::fs::write(&log, lines.concat()).unwrap();
         let said = with_log("exit code 1", &log);
         assert!(said.starts_with("exit code 1; ") && said.ends_with("line 18\n  line 19"), "{said}");
         assert!(!said.contains("line 7\n") && said.contains("line 8\n"), "{said}");
