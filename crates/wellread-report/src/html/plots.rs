@@ -16,7 +16,7 @@ use std::fmt::Write;
 /// Names of the scales that a reader may choose.
 const SCALES: [(Scale, &str); 2] = [(Scale::Linear, "linear"), (Scale::Log, "logarithmic")];
 
-/// The figure with its switches and the words on how it is read.
+/// The figure with its switches, and below it the words on how it is read.
 pub(super) fn html(figure: &Figure, how_to_read: &str) -> String {
     let id = escape(&figure.name);
     let drawn = figure.svg();
@@ -50,13 +50,13 @@ pub(super) fn html(figure: &Figure, how_to_read: &str) -> String {
         tools += "</fieldset>\n";
     }
     format!(
-        "<p class=\"how\"><strong>How to read this.</strong> {}</p>\n\
-         <div class=\"plot\" id=\"plot-{id}\">\n<div class=\"tools\" hidden>\n{tools}</div>\n\
+        "<div class=\"plot\" id=\"plot-{id}\">\n<div class=\"tools\" hidden>\n{tools}</div>\n\
          <figure class=\"chart\" tabindex=\"0\" aria-label=\"Figure: {}\" aria-describedby=\"read-{id}\">\n{drawn}</figure>\n\
          {templates}<p class=\"readout\" hidden><output id=\"read-{id}\">Point at a mark to read its value; with the keyboard, \
-         choose the figure and press the arrow keys.</output></p>\n</div>\n",
-        escape(how_to_read),
+         choose the figure and press the arrow keys.</output></p>\n</div>\n\
+         <p class=\"how\"><strong>How to read this.</strong> {}</p>\n",
         escape(&figure.title),
+        escape(how_to_read),
     )
 }
 
