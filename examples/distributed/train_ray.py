@@ -46,6 +46,8 @@ def train(config):
             optimizer.step()
             seen.setdefault(epoch, []).extend(rows.tolist())
         ray.train.report({"loss": loss.item()})
+        if rank == 0:
+            print(f"epoch {epoch}: loss {loss.item():.4f}", flush=True)
     if config["log"]:
         (Path(config["log"]) / f"{rank}.json").write_text(json.dumps(seen))
 
@@ -61,5 +63,4 @@ if __name__ == "__main__":
         },
         scaling_config=ray.train.ScalingConfig(num_workers=options.workers, use_gpu=torch.cuda.is_available()),
     )
-    result = trainer.fit()
-    print(f"loss {result.metrics['loss']:.4f}")
+    trainer.fit()
