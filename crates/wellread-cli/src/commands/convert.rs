@@ -1,5 +1,6 @@
 //! `wellread convert SRC DST`
 
+mod channels;
 mod check;
 mod complete;
 mod features;
@@ -105,6 +106,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
                 "images and masks are two sets: convert the folder of each by itself; or keep both in one set: --mixed",
             )
         })?;
+    }
+    if let Some(mixed) = channels::mixed(&*source) {
+        ui.warn(format!("note: {mixed}"));
     }
     let labels = labels::beside(&*source);
     if let Some(labels) = &labels {
