@@ -110,6 +110,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     if let Some(mixed) = channels::mixed(&*source) {
         ui.warn(format!("note: {mixed}"));
     }
+    if args.open.cells.adds_mask() {
+        ui.warn(
+            "note: the mask becomes a channel of 0 and 1 like the stains, and loaders of the stored crops scale and normalise it like them",
+        );
+    }
     let labels = labels::beside(&*source);
     if let Some(labels) = &labels {
         ui.say(format!("note: labels of {} are left out: {labels}", counted(labels.images, "image")));
