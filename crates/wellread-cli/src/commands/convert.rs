@@ -1,6 +1,6 @@
 //! `wellread convert SRC DST`
 
-mod channels;
+pub(super) mod channels;
 mod check;
 mod complete;
 mod features;

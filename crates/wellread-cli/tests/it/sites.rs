@@ -177,7 +177,7 @@ fn stats_say_that_zeros_are_part_of_them() {
 }
 
 #[test]
-fn convert_says_that_sets_have_other_channels() {
+fn convert_and_embed_say_that_sets_have_other_channels() {
     let dir = tempfile::tempdir().unwrap();
     let files = plate(dir.path());
     let sets = dir.path().join("sets");
@@ -194,6 +194,15 @@ fn convert_says_that_sets_have_other_channels() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     let said = joined(&done.stderr);
     assert!(said.contains(r#"channels are ["ch1", "ch2"] in a, and ["h1", "h2"] in b"#), "{said}");
+    let (out, models) = (dir.path().join("features.parquet"), dir.path().join("models"));
+    let small = ["--model", "resnet50", "--resize", "32x32", "--threads", "1", "--channels", "0,1,1"];
+    let embed = ["embed", arg(&sets), "--out", arg(&out), "--model-dir", arg(&models)];
+    let done = wellread(&[&embed[..], &small].concat());
+    assert!(
+        done.code == 0 && joined(&done.stderr).contains("in b: taken by number they are mixed"),
+        "{}",
+        done.stderr
+    );
     std::fs::copy(sets.join("a.parquet"), sets.join("b.parquet")).unwrap();
     let done = wellread(&["convert", arg(&sets), arg(&both), "--overwrite"]);
     assert!(done.code == 0 && !done.stderr.contains("channels are"), "{}", done.stderr);

@@ -8,7 +8,7 @@ use wellread_store::Store;
 
 /// In a sentence, which two of the sets that `source` is put together from have other channels, by the first image of each; `None`
 /// where they agree, or have no names.
-pub(super) fn mixed(source: &dyn Store) -> Option<String> {
+pub(in crate::commands) fn mixed(source: &dyn Store) -> Option<String> {
     let names = |row: usize| -> Option<Vec<String>> {
         // What cannot be read is told when it is converted.
         let channels = source.metadata(row).ok()?.channels;
@@ -22,7 +22,7 @@ pub(super) fn mixed(source: &dyn Store) -> Option<String> {
             None => first = Some((part.name, there)),
             Some((name, own)) if *own != there => {
                 return Some(format!(
-                    "channels are {own:?} in {name}, and {there:?} in {}: loaders that take them by number mix them in one set",
+                    "channels are {own:?} in {name}, and {there:?} in {}: taken by number they are mixed, and by name each image's own are taken",
                     part.name
                 ));
             }
