@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from . import _choices, _native, _nodes, _parts, _ranks, _targets
+from . import _choices, _native, _nodes, _options, _parts, _ranks, _targets
 from ._iteration import B_co
 from ._loader_base import LoaderBase
 from ._types import (
@@ -364,6 +364,7 @@ class DataLoader(LoaderBase[B_co]):
             raise TypeError(f"targets must be a wellread.Dataset or a path, not {type(targets).__name__}")
         self._targets = targets
         asked = _choices.checked(self._arguments, dataset)
+        _options.tell_mixed(dataset, asked.native["rows"], asked.native["transform"])
         self._as, self._named, self._by_node = asked.library, asked.named, asked.by_node
         self._pins, self._scales_later = asked.pins, asked.scales_later
         self._inherited = None

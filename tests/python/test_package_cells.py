@@ -371,7 +371,7 @@ def test_cells_of_real_images(shared, tmp_path):
     name = mask.name.removesuffix("_MaskNuclei.tiff")
     image, binary = tifffile.imread(root / "images" / f"{name}.tif"), tifffile.imread(mask)
     ds = wr.Dataset(root / "images" / f"{name}.tif")
-    with pytest.raises(wr.ChoiceError, match=r"all pixels but 0 are 255, here in \d+ pieces .*ndimage\.label"):
+    with pytest.raises(wr.ChoiceError, match=r"all pixels but 0 are 255, here in \d+ pieces .*skimage\.measure\.label"):
         ds.cells(mask, size=(64, 64))
     labels = components(binary)
     mask = tmp_path / mask.name
@@ -544,3 +544,17 @@ def test_cells_of_several_sets_are_mixed_by_images(sites, tmp_path):
     assert len(wr.DataLoader(chosen, 10, order="block", block=2).rows(0)) == 30
     with pytest.raises((TypeError, ValueError), match="block"):
         wr.DataLoader(wr.Dataset(folder / "images"), 1, order="block", block=2)
+
+
+def test_lines_of_minus_one_between_labels_are_no_cell(tmp_path):
+    """OpenCV's watershed writes -1 where two cells meet."""
+    for folder in ("images", "labels"):
+        (tmp_path / folder).mkdir()
+    labels = np.zeros((40, 40), np.int32)
+    labels[5:15, 5:15], labels[5:15, 16:26], labels[5:15, 15] = 1, 2, -1
+    for name in ("a", "b"):
+        tifffile.imwrite(tmp_path / "images" / f"{name}.tif", np.full((40, 40), 9, np.uint16))
+        tifffile.imwrite(tmp_path / "labels" / f"{name}_labels.tif", labels)
+    cells = wr.Dataset(tmp_path / "images").cells(tmp_path / "labels", size=(16, 16), edge="pad", mask="zero")
+    assert cells.column("ObjectNumber").tolist() == [1, 2, 1, 2]
+    assert [int((cell > 0).sum()) for cell in cells] == [100] * 4

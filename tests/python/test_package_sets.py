@@ -4,6 +4,7 @@ import datetime
 import decimal
 import pickle
 import shutil
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -344,3 +345,29 @@ def test_channels_go_by_their_names_in_each_image(tmp_path, wellread):
     for channel in said["channels"]:
         expected = np.mean([images[plate][channel["name"]] for plate in ("one", "two")])
         assert channel["mean"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_sets_of_other_channels_are_told_where_channels_go_by_number(tmp_path):
+    values = {"DNA": 1, "ER": 2, "AGP": 3}
+    for plate, stains in (("one", ("DNA", "ER")), ("two", ("AGP", "DNA"))):
+        (tmp_path / plate).mkdir()
+        for stain in stains:
+            image = np.full((8, 8), values[stain], np.uint16)
+            tifffile.imwrite(tmp_path / plate / f"A01_{stain}.tif", image)
+    one, two = (wr.Dataset(tmp_path / plate, pattern="{well}_{channel}.tif") for plate in ("one", "two"))
+    both = one + two
+
+    def first_pixels(**choices):
+        [pixels] = wr.DataLoader(both, 2, scale=None, **choices)
+        return pixels[:, :, 0, 0].tolist()
+
+    with pytest.warns(UserWarning, match=r"\['DNA', 'ER'\] in one, \['AGP', 'DNA'\] in two: batches mix them"):
+        assert first_pixels() == [[1, 2], [3, 1]]
+    with pytest.warns(UserWarning, match=r"\['ER'\] in one, \['DNA'\] in two"):
+        assert first_pixels(channels=[1]) == [[2], [1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert first_pixels(channels=["DNA"]) == [[1], [1]]
+        # Of rows of one set, and of sets that are alike, nothing is mixed.
+        assert len(wr.DataLoader(both, 1, rows=[1])) == 1
+        assert len(wr.DataLoader(one + one.select([0]), 1)) == 2

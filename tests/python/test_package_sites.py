@@ -1,6 +1,7 @@
 """Images made of several files each, from Python: layouts, patterns, what is missing, tables of files."""
 
 import pickle
+import shutil
 import warnings
 
 import numpy as np
@@ -127,3 +128,14 @@ def test_images_that_the_table_of_a_folder_does_not_name_are_told(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (len(wr.Dataset(table)), len(wr.Dataset(tmp_path, layout="files"))) == (2, 3)
+
+
+def test_a_well_that_is_not_there_is_told_in_words_of_python(tmp_path, wellread):
+    wellread(
+        "generate", tmp_path / "made", "--plate", "2x2", "--fields", "1", "--size", "16x16", "--layout", "hcs-zarr"
+    )
+    [plate] = (tmp_path / "made").rglob("*.zarr")
+    shutil.rmtree(plate / "A" / "1")
+    with pytest.raises(wr.Error, match='missing="skip" leaves wells out'):
+        wr.Dataset(plate)
+    assert len(wr.Dataset(plate, missing="skip")) == 3

@@ -284,3 +284,40 @@ def test_masks_of_cellpainting(shared, tmp_path):
     stored = tifffile.imread(masks[0])
     assert pixels.shape[-2:] == labels.shape[-2:] == (256, 256)
     assert set(np.unique(labels)) <= set(np.unique(stored))
+
+
+def test_masks_may_be_called_as_a_file_of_their_image(tmp_path):
+    """Of a site of several files a program segments one: Cellpose writes r01c01f01p01-ch1sk1fk1fl1_cp_masks.tif."""
+    sites = [(row, column, field) for row in (1, 2) for column in (1, 2) for field in (1, 2)]
+    for folder in ("images", "masks", "few", "two"):
+        (tmp_path / folder).mkdir()
+    for number, (row, column, field) in enumerate(sites, 1):
+        site = f"r{row:02}c{column:02}f{field:02}"
+        mask = np.zeros((24, 24), np.uint8)
+        mask[4:12, 6:14] = number
+        for channel in (1, 2):
+            name = f"{site}p01-ch{channel}sk1fk1fl1"
+            tifffile.imwrite(tmp_path / "images" / f"{name}.tiff", np.full((24, 24), number, np.uint16))
+            tifffile.imwrite(tmp_path / "two" / f"{name}_cp_masks.tif", mask)
+            if channel == 1:
+                tifffile.imwrite(tmp_path / "masks" / f"{name}_cp_masks.tif", mask)
+                if number != 3:
+                    tifffile.imwrite(tmp_path / "few" / f"{name}_cp_masks.tif", mask)
+    images = wr.Dataset(tmp_path / "images")
+    assert len(images) == 8 and images[0].shape == (2, 24, 24)
+    load = wr.DataLoader(images, 8, shuffle=True, scale=None, targets=tmp_path / "masks")
+    assert load.pairing == "names"
+    [(pixels, masks)] = load
+    assert np.array_equal(pixels[:, 0, 0, 0], masks.max((1, 2, 3)))
+    load = wr.DataLoader(images, 8, scale=None, targets=tmp_path / "few", on_error="skip")
+    [(pixels, masks)] = load
+    assert len(pixels) == 7 and np.array_equal(pixels[:, 0, 0, 0], masks.max((1, 2, 3)))
+    with pytest.raises(wr.ChoiceError, match="1 of 8 images have no target .*: r01c02f01"):
+        wr.DataLoader(images, 8, targets=tmp_path / "few")
+    with pytest.raises(wr.Error, match="are both of the image r01c01f01"):
+        wr.DataLoader(images, 8, targets=tmp_path / "two")
+    cells = images.cells(tmp_path / "masks", size=(16, 16), mask="channel")
+    assert len(cells) == 8
+    for row, number in enumerate(cells.column("ObjectNumber")):
+        assert cells[row][0].min() == cells[row][0].max() == number == row + 1
+        assert int(cells[row][2].sum()) == 64

@@ -160,8 +160,8 @@ pub enum Pairing {
     /// Names that have nothing in common, and numbers that contradict that order, are an error unless this is asked for
     /// ([`Targets::pairing`]).
     Order,
-    /// By names: that of the image, and words after it (`B7_s1_mask`), whatever the folder. Where no name fits, by the numbers in
-    /// them, where both sets have the same ones (`img_2` and `002`).
+    /// By names: that of the image, or of one of its files where it has several, and words after it (`B7_s1_mask`), whatever the
+    /// folder. Where no name fits, by the numbers in them, where both sets have the same ones (`img_2` and `002`).
     Names,
 }
 
@@ -257,7 +257,7 @@ impl Pairs {
         );
         let example = if targets.is_empty() { String::new() } else { other.name(0)? };
         Err(Error::new(own.path(), cause).choice().hint(format_args!(
-            "targets are told by the names of their images, with words after them; where names have nothing in common and there are equally many, pairing=\"order\" (Targets::pairing) takes them in their order; the first target is called {example:?}"
+            "targets are told by the names of their images, or of a file of theirs, with words after them; where names have nothing in common and there are equally many, pairing=\"order\" (Targets::pairing) takes them in their order; the first target is called {example:?}"
         )))
     }
 

@@ -101,12 +101,16 @@ fn left_out(source: &dyn Store, target: &dyn Store) -> Result<Vec<&'static str>>
         let of = |metadata: &ImageMetadata| metadata.channels.iter().filter(|&c| count(c)).count();
         of(&has) < of(&had)
     };
+    // A picture's channels are called red, green and blue, whatever they were.
+    let is_renamed = |(i, channel): (usize, &Channel)| {
+        !channel.name.is_empty() && has.channels.get(i).is_none_or(|there| there.name != channel.name)
+    };
     let sizes = |m: &ImageMetadata| {
         let all = [&m.physical_size_x, &m.physical_size_y, &m.physical_size_z];
         all.into_iter().flatten().count()
     };
     let all = [
-        ("channel names", lost(|c| !c.name.is_empty())),
+        ("channel names", had.channels.iter().enumerate().any(is_renamed)),
         ("wavelengths", lost(|c| c.emission_um.is_some() || c.excitation_um.is_some())),
         ("pixel sizes", sizes(&has) < sizes(&had)),
         ("times between time points", had.time_increment.is_some() && has.time_increment.is_none()),

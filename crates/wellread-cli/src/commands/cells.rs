@@ -76,6 +76,11 @@ impl CellArgs {
         self.cells.as_deref().map(|table| (table, options))
     }
 
+    /// Whether each cell has one more channel, its mask.
+    pub fn adds_mask(&self) -> bool {
+        self.cells_mask == Some(Mask::Channel)
+    }
+
     /// What is read beside the images: the table, and the label images.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let table = self.cells.as_deref().map(|table| file_and_table(table).0);

@@ -1,5 +1,6 @@
 //! `wellread convert SRC DST`
 
+pub(super) mod channels;
 mod check;
 mod complete;
 mod features;
@@ -105,6 +106,14 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
                 "images and masks are two sets: convert the folder of each by itself; or keep both in one set: --mixed",
             )
         })?;
+    }
+    if let Some(mixed) = channels::mixed(&*source) {
+        ui.warn(format!("note: {mixed}"));
+    }
+    if args.open.cells.adds_mask() {
+        ui.warn(
+            "note: the mask becomes a channel of 0 and 1 like the stains, and loaders of the stored crops scale and normalise it like them",
+        );
     }
     let labels = labels::beside(&*source);
     if let Some(labels) = &labels {

@@ -2,6 +2,7 @@
 
 mod input;
 
+use super::convert::channels;
 use super::trace::TraceArgs;
 use super::{
     OpenArgs, default_jobs, identity, outside_of, parse_positive, parse_seconds, parse_threads, same_place,
@@ -181,6 +182,9 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
     let options = args.options(&*store, program)?;
     options.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;
+    if let Some(mixed) = channels::mixed(&*store).filter(|_| args.input.takes_by_number()) {
+        ui.warn(format!("note: {mixed}"));
+    }
     if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
         ui.hint("note: the weights are drawn at random; --weights FILE.safetensors takes trained ones");
     }

@@ -7,8 +7,8 @@ use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
 use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats};
 use wellread_store::features::{key_in_words, key_of};
-use wellread_store::masks;
 use wellread_store::words::counted;
+use wellread_store::{Store, masks};
 
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
@@ -72,8 +72,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         outside_of(&args.path, "--out", out)?;
         check_out(out)?;
     }
+    let zeros = zeros_in_words(&*store);
     if let Some(on) = &args.on.on {
-        return run_on(args, on, ui);
+        return run_on(args, on, ui).inspect(|()| say_zeros(zeros.as_deref(), ui));
     }
     let bar = ui.progress(store.len() as u64, "reading");
     let done = || bar.inc(1);
@@ -81,6 +82,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let found = Stats::of(&*store, &args.percentiles, args.jobs, &done);
         bar.finish_and_clear();
         let stats = found?;
+        say_zeros(zeros.as_deref(), ui);
         write(args.out.as_deref(), &stats)?;
         if ui.json {
             return ui.document(&stats);
@@ -90,6 +92,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let found = GroupStats::of(&*store, &args.by, &args.percentiles, args.jobs, &done);
         bar.finish_and_clear();
         let groups = found?;
+        say_zeros(zeros.as_deref(), ui);
         write(args.out.as_deref(), &groups)?;
         if ui.json {
             return ui.document(&groups);
@@ -100,6 +103,27 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ui.say(format!("written to {}", out.display()));
     }
     Ok(())
+}
+
+/// In a sentence, how many images count with zeros for files that are not there; `None` where all are there or are left out.
+fn zeros_in_words(store: &dyn Store) -> Option<String> {
+    let sites = store.hints().sites?.summary();
+    // Where they are an error, no statistics come of them.
+    let zeros = sites.incomplete.saturating_sub(sites.left_out);
+    let [lack, their] = if zeros == 1 { ["lacks", "its"] } else { ["lack", "their"] };
+    let of = counted(store.len(), "image");
+    (zeros > 0).then(|| {
+        format!(
+            "{zeros} of {of} {lack} files, and zeros for {their} channels are part of the means and deviations (--missing skip leaves them out)"
+        )
+    })
+}
+
+/// Says what [`zeros_in_words`] found.
+fn say_zeros(sentence: Option<&str>, ui: Ui) {
+    if let Some(sentence) = sentence {
+        ui.warn(sentence);
+    }
 }
 
 /// Has the nodes of a cluster compute them. What they come to is text, which is written and printed as it is.

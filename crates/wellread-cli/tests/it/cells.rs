@@ -156,3 +156,29 @@ fn stored_cells_are_compared_with_what_they_were_cut_out_of() {
     assert_ne!(failed.code, 0);
     assert!(failed.stderr.contains("none.csv"), "{}", failed.stderr);
 }
+
+#[test]
+fn a_mask_that_is_stored_as_a_channel_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    let masks = dir.path().join("masks");
+    std::fs::create_dir(&masks).unwrap();
+    for image in std::fs::read_dir(&tiff).unwrap() {
+        let image = image.unwrap();
+        std::fs::copy(image.path(), masks.join(image.file_name())).unwrap();
+    }
+    let said = |name: &str, mask: &str| {
+        let target = dir.path().join(name);
+        let cells = ["--cells", arg(&table), "--cells-size", "8x8", "--cells-masks", arg(&masks)];
+        // Pixels of the copies are no numbers of cells: crops are taken as they are.
+        let mask = ["--cells-mask", mask, "--cells-unmatched", "skip"];
+        let done = wellread(&[&["convert", arg(&tiff), arg(&target)], &cells[..], &mask].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        done.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let note = "the mask becomes a channel of 0 and 1 like the stains";
+    let channel = said("channel.parquet", "channel");
+    assert!(channel.contains(note), "{channel}");
+    let zero = said("zero.parquet", "zero");
+    assert!(!zero.contains(note), "{zero}");
+}

@@ -208,3 +208,19 @@ fn defaults_of_lists_are_printed_as_they_are_typed() {
     let said = wellread(&["infer", "--help"]).stdout;
     assert!(said.contains("1,8,32,128]"), "{said}");
 }
+
+#[test]
+fn channels_that_pictures_call_by_colours_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "parquet", "--dtype", "uint8", "--channels", "3"]);
+    let pictures = dir.path().join("pictures");
+    let stored = set.join("images.parquet");
+    let said = wellread(&["convert", arg(&stored), arg(&pictures), "--format", "image-folder"]);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(said.stdout.contains("image-folder has no place for channel names"), "{}", said.stdout);
+    // Colours are called so again.
+    let back = dir.path().join("back.parquet");
+    let said = wellread(&["convert", arg(&pictures), arg(&back)]);
+    assert!(said.code == 0 && !said.stdout.contains("channel names"), "{}", said.stdout);
+}

@@ -156,3 +156,54 @@ fn info_says_which_images_a_set_is_without() {
     }
     assert!(!wellread(&["info", arg(&folder)]).stderr.contains("is not there"));
 }
+
+/// What a program said, on one line.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn stats_say_that_zeros_are_part_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let plate = plate(dir.path());
+    let sentence = "1 of 3 images lacks files, and zeros for its channels are part of the means and deviations (--missing skip leaves them out)";
+    for more in [&[][..], &["--by", "Metadata_Plate"], &["--json"]] {
+        let done = wellread(&[&["stats", arg(&plate), "--missing", "zero"][..], more].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(joined(&done.stderr).contains(sentence), "{more:?}: {}", done.stderr);
+    }
+    let done = wellread(&["stats", arg(&plate), "--missing", "skip"]);
+    assert!(done.code == 0 && !done.stderr.contains("zeros"), "{}", done.stderr);
+}
+
+#[test]
+fn convert_and_embed_say_that_sets_have_other_channels() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = plate(dir.path());
+    let sets = dir.path().join("sets");
+    std::fs::create_dir(&sets).unwrap();
+    // The same files, whose channels the patterns call otherwise.
+    for (name, pattern) in
+        [("a", "{well}f01p01-{channel}sk1fk1fl1.tiff"), ("b", "{well}f01p01-c{channel}sk1fk1fl1.tiff")]
+    {
+        let target = sets.join(format!("{name}.parquet"));
+        json(&["convert", arg(&files), arg(&target), "--pattern", pattern, "--missing", "skip"]);
+    }
+    let both = dir.path().join("both.parquet");
+    let done = wellread(&["convert", arg(&sets), arg(&both)]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let said = joined(&done.stderr);
+    assert!(said.contains(r#"channels are ["ch1", "ch2"] in a, and ["h1", "h2"] in b"#), "{said}");
+    let (out, models) = (dir.path().join("features.parquet"), dir.path().join("models"));
+    let small = ["--model", "resnet50", "--resize", "32x32", "--threads", "1", "--channels", "0,1,1"];
+    let embed = ["embed", arg(&sets), "--out", arg(&out), "--model-dir", arg(&models)];
+    let done = wellread(&[&embed[..], &small].concat());
+    assert!(
+        done.code == 0 && joined(&done.stderr).contains("in b: taken by number they are mixed"),
+        "{}",
+        done.stderr
+    );
+    std::fs::copy(sets.join("a.parquet"), sets.join("b.parquet")).unwrap();
+    let done = wellread(&["convert", arg(&sets), arg(&both), "--overwrite"]);
+    assert!(done.code == 0 && !done.stderr.contains("channels are"), "{}", done.stderr);
+}

@@ -23,7 +23,7 @@ struct Sums {
     x: u64,
 }
 
-/// The labels of an image but 0, which is what is no cell, in ascending order.
+/// The labels of an image, in ascending order: whole numbers above 0, since 0 and negative numbers are what is no cell.
 fn sums(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<BTreeMap<i64, Sums>, String> {
     let mut found: BTreeMap<i64, Sums> = BTreeMap::new();
     let (height, width) = (shape.y(), shape.x());
@@ -41,6 +41,10 @@ fn sums(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<BTreeMap<i64, S
             }
             if value.fract() != 0.0 || value.abs() > 9_007_199_254_740_992.0 {
                 return Err(format!("the pixel value {value} is no label: labels are whole numbers"));
+            }
+            // Background too: OpenCV's watershed writes -1 between cells.
+            if value < 0.0 {
+                continue;
             }
             let sums = found.entry(value as i64).or_default();
             let run = (x - start) as u64;
@@ -144,6 +148,9 @@ mod tests {
             sums(Shape([2, 1, 1, 1, 2]), PixelType::U8, &two).unwrap()[&1],
             Sums { pixels: 2, y: 0, x: 1 }
         );
+        let lines: Vec<u8> = [5i16, -1, -1, 0, 9].iter().flat_map(|label| label.to_le_bytes()).collect();
+        let found = sums(Shape::plane(1, 5), PixelType::I16, &lines).unwrap();
+        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [5, 9]);
         let half = 0.5f32.to_le_bytes();
         assert!(sums(Shape::plane(1, 1), PixelType::F32, &half).unwrap_err().contains("0.5 is no label"));
     }

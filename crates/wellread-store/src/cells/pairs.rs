@@ -4,11 +4,12 @@
 //!  images/f1_DAPI          labels/f1_DAPI               the same name, in whatever folder
 //!  B7_DAPI_001             B7_DAPI_001_MaskNuclei       its name, and words after it
 //!  Images/s1/cell-1        s1/cell-1                    of several of that name, the one with the same folders
+//!  r01c01f01               r01c01f01p01-ch1_cp_masks    a file of the image, r01c01f01p01-ch1.tiff, and words after it
 //! ```
 
 use crate::features::{Index, joint_key};
 use crate::masks::beginnings;
-use crate::profiles;
+use crate::profiles::{self, files_of_sites};
 use crate::surface::option;
 use crate::{Error, Result, Store};
 use arrow_array::RecordBatch;
@@ -63,6 +64,9 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
     }
     let names: Vec<String> = (0..images.len()).map(|row| images.name(row)).collect::<Result<_>>()?;
     let index = NameIndex::of(&names);
+    // Of an image of several files, a label image may be called as any of them: programs segment files.
+    let (files, images_of_files) = files_by_image(images);
+    let of_files = NameIndex::of(&files);
     // Whole names first: what only looks alike then takes no image from them.
     let (mut rest, mut is_named) = (vec![], vec![false; images.len()]);
     for label in 0..labels.len() {
@@ -77,7 +81,12 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
     }
     for (label, name) in rest {
         let own = profiles::parts(&name);
-        match index.of_label(&own) {
+        // A file tells more than the words that its image's name shares with others.
+        let image = match of_files.of_label(&own) {
+            Ok(Some(file)) => Ok(images_of_files.get(file).copied()),
+            Ok(None) | Err(_) => index.of_label(&own),
+        };
+        match image {
             // The one of the same file name in another folder, which has its own label image.
             Ok(Some(image)) if is_named[image] && profiles::parts(&names[image]).last() == own.last() => {}
             Ok(Some(image)) => put(image, label)?,
@@ -91,6 +100,13 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         }
     }
     Ok(found)
+}
+
+/// The names of the files of images that are made of several, and of each the row of its image; none of other sets.
+fn files_by_image(images: &dyn Store) -> (Vec<String>, Vec<usize>) {
+    let sites = files_of_sites(images).filter(|sites| sites.len() == images.len()).unwrap_or_default();
+    let each = sites.into_iter().enumerate();
+    each.flat_map(|(image, files)| files.into_iter().map(move |file| (file, image))).unzip()
 }
 
 /// Whether two sets of equally many images may be of each other in their order, by their names: each two of them begin with the

@@ -68,13 +68,13 @@ impl FewValues {
     }
 }
 
-/// How many pieces of about one size the pixels that are not 0 make, in the plane that has most. Pixels that touch at a corner are of
+/// How many pieces of about one size the pixels above 0 make, in the plane that has most. Pixels that touch at a corner are of
 /// one piece.
 pub(super) fn pieces(shape: Shape, dtype: PixelType, pixels: &[u8]) -> usize {
     let (height, width) = (shape.y(), shape.x());
     let of_plane = |plane: usize| {
         let first = plane * height * width;
-        let is_set = |i: usize| dtype.value_at(pixels, first + i) != 0.0;
+        let is_set = |i: usize| dtype.value_at(pixels, first + i) > 0.0;
         let sizes = Components::find([1, height, width], is_set).sizes();
         let largest = sizes.iter().copied().max().unwrap_or(0);
         sizes.iter().filter(|&&size| size >= largest / LEAST_SHARE).count()

@@ -13,6 +13,7 @@ use crate::format::{Missing, Naming, foreign_format, formats, mixed_folder};
 use crate::name_index;
 use crate::place::{self, Ticket};
 use crate::probe::Probe;
+use crate::surface::option_as;
 use crate::{Error, OpenOptions, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -202,8 +203,9 @@ fn plate(
             Ok(group) => rows.extend(well(path, &group, &entry.path)?),
             Err(_) if missing == Missing::Skip && !is_zarr(&folder) => gone.push(entry.path.clone()),
             Err(error) if !is_zarr(&folder) => {
+                let skip = option_as("missing", "skip");
                 return Err(Error::new(error.path(), error.cause())
-                    .hint("--missing skip leaves wells out that are not there"));
+                    .hint(format_args!("{skip} leaves wells out that are not there")));
             }
             Err(error) => return Err(error),
         }

@@ -18,7 +18,7 @@ use crate::features::{PLATE, WELL};
 use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Missing, OpenOptions};
 use crate::hints::SiteTable;
-use crate::surface::option_as;
+use crate::surface::{option, option_as};
 use crate::{Error, Result, Store, place};
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -150,6 +150,12 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
                 error.hint(format_args!(
                     "no path in the table begins as {} says",
                     option_as("path_map", &pair)
+                ))
+            }
+            None if options.path_map.iter().any(|(_, to)| paths::is_relative(to)) => {
+                error.hint(format_args!(
+                    "what {} leads to begins at the folder of the table unless it is absolute",
+                    option("path_map")
                 ))
             }
             None => error.hint(format_args!(

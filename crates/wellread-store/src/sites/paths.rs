@@ -104,6 +104,12 @@ pub(super) fn mapped(path: &str, map: &[(String, String)]) -> Option<String> {
     if map.is_empty() { None } else { of_map(&cleaned(path), map) }
 }
 
+/// Whether what a path is mapped to begins at the folder of the table.
+pub(super) fn is_relative(to: &str) -> bool {
+    let to = Path::new(to);
+    !to.is_absolute() && !place::is_registered(to)
+}
+
 /// A path with `/`, without `file://`.
 fn cleaned(path: &str) -> String {
     let whole = path.replace('\\', "/");

@@ -72,6 +72,13 @@ impl FromStr for ScaleArg {
 }
 
 impl InputArgs {
+    /// Whether channels are taken by number: those that are asked for by name, or normalised by a file, go by their names.
+    pub fn takes_by_number(&self) -> bool {
+        let is_number = |text: &String| text.trim().parse::<usize>().is_ok();
+        let are_numbers = self.channels.as_ref().is_none_or(|channels| channels.iter().all(is_number));
+        are_numbers && self.normalize.as_ref().is_none_or(|by| by.as_os_str() == "imagenet")
+    }
+
     /// As the loader's transform, for the images of this set.
     ///
     /// # Errors
