@@ -3,7 +3,7 @@
 //! ```text
 //!  the command ──a request, JSON on stdin──▶ python: wellread.ray ──tasks──▶ the nodes, each over the same crates
 //!      ▲                                        │
-//!      └── total, done, done …, the result ◀────┘  lines of JSON
+//!      └── total, done, told … ◀── the result ──┘  lines of JSON; what is told may be answered on stdin
 //! ```
 //!
 //! The Python is that of [`wellread_worker::python`]. What comes back is what this program finds itself, so that it is printed and written
@@ -14,7 +14,7 @@ use crate::output::{Failure, Outcome, Ui};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::io::{BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use wellread_store::checksum::{ImageChecksum, SentRow};
@@ -64,12 +64,16 @@ pub struct Found {
     pub cluster: Value,
 }
 
+/// What a command answers to what it is told, if it is asked for something.
+type Hear<'a> = dyn FnMut(&Value, &ProgressBar) -> Outcome<Option<Value>> + 'a;
+
 /// A line of the Python.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Line {
     total: Option<u64>,
     done: Option<u64>,
+    told: Option<Value>,
     error: Option<String>,
     usage: bool,
     result: Option<Value>,
@@ -161,7 +165,23 @@ impl On {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub fn send(&self, command: &str, mut request: Map<String, Value>, what: &str, ui: Ui) -> Outcome<Found> {
+    pub fn send(&self, command: &str, request: Map<String, Value>, what: &str, ui: Ui) -> Outcome<Found> {
+        self.converse(command, request, what, ui, &mut |_, _| Ok(None))
+    }
+
+    /// As [`Self::send`], where the Python tells and asks meanwhile: `hear` is given each `told`, with the bar that is shown, and its answer
+    /// is a line on stdin.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]; what `hear` says, which ends the Python.
+    pub fn converse(
+        &self,
+        command: &str,
+        mut request: Map<String, Value>,
+        what: &str,
+        ui: Ui,
+        hear: &mut Hear<'_>,
+    ) -> Outcome<Found> {
         request.insert("command".to_owned(), command.into());
         request.insert("address".to_owned(), self.address.clone().into());
         let python = python(None);
@@ -175,16 +195,26 @@ impl On {
         };
         let child = python_command(&python, CODE).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = Ended(child.map_err(|e| failed("cannot start", &e))?);
-        if let Some(mut stdin) = child.0.stdin.take() {
-            let request = Value::Object(request).to_string();
-            stdin.write_all(request.as_bytes()).map_err(|e| failed("cannot ask", &e))?;
-        }
+        let mut stdin = child.0.stdin.take();
+        let mut write = |said: &Value| {
+            let line = format!("{said}\n");
+            stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(line.as_bytes()))
+        };
+        write(&Value::Object(request)).map_err(|e| failed("cannot ask", &e))?;
         let bar = ui.progress(0, what);
-        let answer = child.0.stdout.take().map(|stdout| answer(BufReader::new(stdout), &bar));
+        let mut last = None;
+        let lines = child.0.stdout.take().map(|stdout| BufReader::new(stdout).lines());
+        for line in lines.into_iter().flatten() {
+            let line = line.and_then(|line| read(&line, &bar));
+            let line = line.map_err(|e| failed("cannot read the answer of", &e))?;
+            if let Some(answer) = line.told.as_ref().map(|told| hear(told, &bar)).transpose()?.flatten() {
+                write(&answer).map_err(|e| failed("cannot answer", &e))?;
+            }
+            last = Some(line);
+        }
         bar.finish_and_clear();
         let status = child.0.wait().map_err(|e| failed("cannot wait for", &e))?;
-        let line = answer.transpose().map_err(|e| failed("cannot read the answer of", &e))?.flatten();
-        match line {
+        match last {
             Some(Line { error: Some(error), usage: true, .. }) => Err(Failure::Usage(error)),
             Some(Line { error: Some(error), .. }) => Err(Failure::Failed(error)),
             Some(Line { result: Some(result), cluster, .. }) => Ok(Found { result, cluster }),
@@ -210,34 +240,34 @@ impl On {
     }
 }
 
-/// Reads lines until there are no more; the last, which says what came of it.
-fn answer(lines: impl std::io::BufRead, bar: &ProgressBar) -> std::io::Result<Option<Line>> {
-    let mut last = None;
-    for line in lines.lines() {
-        let line: Line = serde_json::from_str(&line?)?;
-        if let Some(total) = line.total {
-            bar.inc_length(total);
-        }
-        bar.inc(line.done.unwrap_or(0));
-        last = Some(line);
+/// Reads a line, and moves the bar as it says.
+fn read(line: &str, bar: &ProgressBar) -> std::io::Result<Line> {
+    let line: Line = serde_json::from_str(line)?;
+    if let Some(total) = line.total {
+        bar.inc_length(total);
     }
-    Ok(last)
+    bar.inc(line.done.unwrap_or(0));
+    Ok(line)
 }
 
 /// Says what the nodes did, and which was slow.
 pub fn say(cluster: &Value, ui: Ui) {
     let number = |value: &Value| value.as_f64().map_or("?".to_owned(), |n| format!("{n:.1}"));
+    let count = |value: &Value, what: &str| {
+        let number = value.as_u64().and_then(|n| usize::try_from(n).ok());
+        wellread_store::words::counted(number.unwrap_or(0), what)
+    };
     let empty = Map::new();
     let nodes = cluster["nodes"].as_object().unwrap_or(&empty);
     let slowest = cluster["slowest_node"].as_str();
     for (name, node) in nodes {
         let mark = if nodes.len() > 1 && slowest == Some(name.as_str()) { ", the slowest" } else { "" };
         ui.hint(format!(
-            "node {} ({}): {} images in {} tasks, {} images/s a task, slowest task {} s{mark}",
+            "node {} ({}): {} in {}, {} images/s a task, slowest task {} s{mark}",
             name.get(..8).unwrap_or(name),
             node["host"].as_str().unwrap_or("?"),
-            node["images"],
-            node["tasks"],
+            count(&node["images"], "image"),
+            count(&node["tasks"], "task"),
             number(&node["images_per_s_per_task"]),
             number(&node["slowest_task_seconds"]),
         ));
@@ -268,12 +298,16 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_says_what_came_of_it() {
-        let lines = "{\"total\": 5}\n{\"done\": 3}\n{\"done\": 2}\n{\"result\": \"[]\", \"cluster\": {}}\n";
+    fn lines_move_the_bar_and_say_what_came_of_it() {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
-        let line = answer(lines.as_bytes(), &bar).unwrap().unwrap();
-        assert_eq!((line.result, bar.position(), bar.length()), (Some("[]".into()), 5, Some(5)));
-        assert!(answer("Traceback".as_bytes(), &ProgressBar::hidden()).is_err());
+        for line in ["{\"total\": 5}", "{\"done\": 3, \"told\": {\"part\": 1}}", "{\"done\": 2}"] {
+            let line = read(line, &bar).unwrap();
+            assert!(line.result.is_none() && line.error.is_none());
+        }
+        assert_eq!((bar.position(), bar.length()), (5, Some(5)));
+        let line = read("{\"result\": \"[]\", \"cluster\": {}}", &bar).unwrap();
+        assert_eq!(line.result, Some("[]".into()));
+        assert!(read("Traceback", &bar).is_err());
     }
 
     #[test]
