@@ -106,8 +106,6 @@ def main() -> int:
     # Whatever libraries print to stdout goes to stderr.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    # Ray's own log of what it tries again is for its developers.
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     try:
         return answer(json.loads(sys.stdin.readline()), out)
     except KeyboardInterrupt:

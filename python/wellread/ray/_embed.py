@@ -245,7 +245,9 @@ def _next(pool: Pool) -> tuple[Any, int | None, Answer] | None:
         pool.lost(actor, number, f"{answer.host}: {answer.result['lost']}")
         return None
     if "error" in answer.result:
-        raise (ChoiceError if answer.result.get("usage") else Error)(answer.result["error"])
+        # What one node has opened and another cannot is a matter of that node.
+        on_node = f"on {answer.host}: " if number is None and pool.opened is not None else ""
+        raise (ChoiceError if answer.result.get("usage") else Error)(on_node + answer.result["error"])
     return actor, number, answer
 
 
