@@ -106,6 +106,8 @@ def main() -> int:
     # Whatever libraries print to stdout goes to stderr.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    # Ray prints pages about each node that is lost; the summary says that one was.
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
         return answer(json.loads(sys.stdin.readline()), out)
     except KeyboardInterrupt:

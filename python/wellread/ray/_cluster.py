@@ -105,6 +105,11 @@ def processors(ray: Any) -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
+def alive(ray: Any) -> set[str]:
+    """The names of the nodes that the cluster has."""
+    return {str(node["NodeID"]) for node in ray.nodes() if node.get("Alive")}
+
+
 def named(call: Any, remote: dict[str, Any]) -> dict[str, Any]:
     """What each task needs, as a function of Ray Data takes it: by the names that it knows, else in a dictionary."""
     known = inspect.signature(call).parameters

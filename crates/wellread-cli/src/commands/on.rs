@@ -232,12 +232,25 @@ impl On {
         what: &str,
         ui: Ui,
     ) -> Outcome<Vec<Result<ImageChecksum, wellread_store::Error>>> {
+        let path = set.1;
         let Found { result, cluster } = self.ask("checksum", set, Map::new(), what, ui)?;
         let rows: Vec<SentRow> = serde_json::from_str(result.as_str().unwrap_or_default())
             .map_err(|e| Failure::Failed(format!("--on ray: the answer is damaged: {e}")))?;
         say(&cluster, ui);
-        Ok(rows.into_iter().map(SentRow::received).collect())
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Ok(rows.into_iter().map(|row| as_typed(row, path, &whole).received()).collect())
     }
+}
+
+/// A row whose error names a file of the set as it would here: below the path as it was typed. Nodes know the `whole` path.
+fn as_typed(row: SentRow, typed: &Path, whole: &Path) -> SentRow {
+    let SentRow::Failed { path, row, cause, hint } = row else { return row };
+    let path = match Path::new(&path).strip_prefix(whole) {
+        Ok(below) if below.as_os_str().is_empty() => typed.to_string_lossy().into_owned(),
+        Ok(below) => typed.join(below).to_string_lossy().into_owned(),
+        Err(_) => path,
+    };
+    SentRow::Failed { path, row, cause, hint }
 }
 
 /// Reads a line, and moves the bar as it says.
@@ -271,6 +284,11 @@ pub fn say(cluster: &Value, ui: Ui) {
             number(&node["images_per_s_per_task"]),
             number(&node["slowest_task_seconds"]),
         ));
+    }
+    let lost = cluster["lost_nodes"].as_array().map_or(0, Vec::len);
+    if lost > 0 {
+        let lost = wellread_store::words::counted_with(lost, "node", ["was", "were"]);
+        ui.warn(format!("{lost} lost meanwhile; what was begun there was done on others"));
     }
     ui.hint(format!(
         "on ray: {} images/s in {} s on {}",
@@ -308,6 +326,23 @@ mod tests {
         let line = read("{\"result\": \"[]\", \"cluster\": {}}", &bar).unwrap();
         assert_eq!(line.result, Some("[]".into()));
         assert!(read("Traceback", &bar).is_err());
+    }
+
+    #[test]
+    fn errors_name_files_as_they_were_typed() {
+        let failed = |path: &str| SentRow::Failed {
+            path: path.to_owned(),
+            row: Some(3),
+            cause: "is damaged".to_owned(),
+            hint: None,
+        };
+        let said = |path: &str| {
+            let row = as_typed(failed(path), Path::new("plate"), Path::new("/data/plate"));
+            row.received().unwrap_err().path().to_owned()
+        };
+        assert_eq!(said("/data/plate/a.tiff"), Path::new("plate/a.tiff"));
+        assert_eq!(said("/data/plate"), Path::new("plate"));
+        assert_eq!(said("/data/plates/a.tiff"), Path::new("/data/plates/a.tiff"));
     }
 
     #[test]
