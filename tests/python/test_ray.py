@@ -472,11 +472,6 @@ def test_an_image_that_cannot_be_read_is_an_error_with_its_row(cluster, wellread
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images"]
 
 
-def divided(job):
-    """Work that fails as no work of ours does."""
-    return 1 / job, 1
-
-
 def on_ray(monkeypatch, cluster):
     """The command finds this Python, and the cluster."""
     monkeypatch.setenv("WELLREAD_PYTHON", sys.executable)
@@ -536,6 +531,10 @@ def test_an_address_at_which_nobody_answers_is_an_error_at_once(wellread, parque
 
 def test_what_ray_raises_is_an_error_in_a_line(cluster):
     from wellread.ray import _cluster
+
+    # In the test, since nodes do not find its module.
+    def divided(job):
+        return 1 / job, 1
 
     @ray.remote(max_retries=0)
     def fails():
