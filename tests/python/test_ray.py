@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -492,6 +493,60 @@ def test_the_command_says_on_a_cluster_what_it_says_here(cluster, wellread, labe
     assert files(tmp_path / "images") == files(tmp_path / "one")
     said = wellread("convert", labelled, tmp_path / "images", "--format", "tiff", "--on", on, code=1)
     assert "already exists" in said
+
+
+def test_an_image_that_cannot_be_read_is_named_as_on_one_machine(cluster, cells, monkeypatch, tmp_path):
+    on = on_ray(monkeypatch, cluster)
+    shutil.copytree(cells["tiff"], tmp_path / "plate")
+    damaged = sorted((tmp_path / "plate").glob("*.tif*"))[21]
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    for command in ("checksum", "verify"):
+        said = [
+            subprocess.run(
+                [binary, "--quiet", command, "plate", *place],
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                timeout=600,
+            )
+            for place in ([], ["--on", on])
+        ]
+        assert [one.returncode for one in said] == [1, 1]
+        assert said[0].stderr == said[1].stderr and damaged.name in said[0].stderr
+        assert said[0].stdout == said[1].stdout
+
+
+def test_an_address_at_which_nobody_answers_is_an_error_at_once(wellread, parquet, monkeypatch):
+    monkeypatch.setenv("WELLREAD_PYTHON", sys.executable)
+    with socket.socket() as taken:
+        # Bound, and nobody listens.
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for on in (f"ray:{address}", f"ray://{address}"):
+            said = wellread("checksum", parquet, "--on", on, code=1)
+            assert f"no Ray cluster answers at {on.removeprefix('ray:') if '//' not in on else on}" in said
+            assert "ray start --head" in said and "Traceback" not in said
+
+
+def test_what_ray_raises_is_an_error_in_a_line(cluster):
+    from wellread.ray import _cluster
+
+    # In the test, since nodes do not find its module.
+    def divided(job):
+        return 1 / job, 1
+
+    @ray.remote(max_retries=0)
+    def fails():
+        raise ValueError("no such thing")
+
+    with pytest.raises(ray.exceptions.RayError) as raised:
+        ray.get(fails.remote())
+    # It is a ValueError as well, with a traceback for a text.
+    assert isinstance(raised.value, ValueError) and "Traceback" not in _cluster.words(raised.value)
+    assert _cluster.words(raised.value) == "ValueError: no such thing"
+    with pytest.raises(wr.Error, match="^a task failed on the cluster: ZeroDivisionError: "):
+        list(_cluster.run(ray, divided, [0], summary=_cluster.Summary()))
 
 
 def test_models_are_measured_on_nodes_of_a_cluster(cluster, wellread, monkeypatch, tmp_path):

@@ -147,7 +147,7 @@ fn execute(command: Command, program: Vec<OsString>, ui: output::Ui) -> output::
             args.trace.record(ui, || commands::bench::run(&args, &this_program(program), ui))
         }
         Command::Infer(args) => args.trace.record(ui, || commands::infer::run(&args, program, ui)),
-        Command::Embed(args) => args.trace.record(ui, || commands::embed::run(&args, program, ui)),
+        Command::Embed(args) => args.trace.record(ui, || commands::embed::run(&args, &program, ui)),
         Command::InferWorker => {
             wellread_infer::serve::main();
             Ok(())

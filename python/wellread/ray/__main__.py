@@ -2,6 +2,8 @@
 
 {"command": "checksum", "path": …, "options": {…}, "address": …, …}
 ──▶ {"total": images} … {"done": images} … {"result": …, "cluster": {…}} or {"error": …, "usage": …}
+
+Of embed {"told": {"opened": …}} is answered on stdin, with the parts that are left.
 """
 
 from __future__ import annotations
@@ -10,16 +12,43 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from ..dataset import Dataset
 from ..errors import Error
-from . import _cluster, _commands, _convert, _sets, _whole, _write
+from . import _cluster, _commands, _convert, _embed, _sets, _whole, _write
 from ._whole import Job
 
+Say = Callable[..., None]
+# What is no mistake of this program.
+EXPECTED = (Error, ImportError, OSError, TypeError, ValueError, KeyError, RuntimeError)
 
-def result_of(request: dict[str, Any], job: Job) -> Any:
+
+def embedded(request: dict[str, Any], job: Job, say: Say, questions: TextIO) -> int:
+    """Has the parts computed that the command says are left."""
+
+    def ask(told: dict[str, Any]) -> dict[str, Any]:
+        say(told=told)
+        line = questions.readline()
+        if not line.strip():
+            raise Error("the command that asked for this is gone")
+        answered: dict[str, Any] = json.loads(line)
+        return answered
+
+    def tell(number: int, images: int) -> None:
+        say(told={"part": number}, done=images)
+
+    def total(images: int) -> None:
+        say(total=images)
+
+    return _embed.run(job.ray, request, ask, tell, total, job.nodes)
+
+
+def result_of(request: dict[str, Any], job: Job, say: Say, questions: TextIO) -> Any:
     """What the command is answered."""
+    if request["command"] == "embed":
+        return embedded(request, job, say, questions)
     if request["command"] == "run":
         if job.total is not None:
             job.total(len(request["commands"]))
@@ -39,7 +68,11 @@ def result_of(request: dict[str, Any], job: Job) -> Any:
     raise ValueError(f"unknown command {command!r}")
 
 
-def answer(request: dict[str, Any], out: TextIO) -> int:
+def _is_of_ray(error: Exception) -> bool:
+    return any(kind.__module__.partition(".")[0] == "ray" for kind in type(error).__mro__)
+
+
+def answer(request: dict[str, Any], out: TextIO, questions: TextIO = sys.stdin) -> int:
     """Does what is asked, and says how far it is; the exit code."""
 
     def say(**line: Any) -> None:
@@ -48,10 +81,16 @@ def answer(request: dict[str, Any], out: TextIO) -> int:
 
     try:
         job = Job(request["address"], done=lambda images: say(done=images), total=lambda images: say(total=images))
-        result = result_of(request, job)
-    except (Error, ImportError, OSError, TypeError, ValueError, KeyError, RuntimeError) as error:
-        said = error.args[0] if isinstance(error, KeyError) and error.args else error
-        say(error=str(said) or type(error).__name__, usage=isinstance(error, ValueError))
+        result = result_of(request, job, say, questions)
+    except Exception as error:
+        if _is_of_ray(error):
+            # Some of them are also a ValueError or the like, with a traceback for a text.
+            say(error=f"the Ray cluster failed: {_cluster.words(error)}", usage=False)
+        elif isinstance(error, EXPECTED):
+            said = error.args[0] if isinstance(error, KeyError) and error.args else error
+            say(error=str(said) or type(error).__name__, usage=isinstance(error, ValueError))
+        else:
+            raise
         return 1
     say(result=result, cluster=job.summary())
     return 0
@@ -60,14 +99,17 @@ def answer(request: dict[str, Any], out: TextIO) -> int:
 def main() -> int:
     """Answers the request on stdin."""
     if sys.stdin.isatty():
-        sys.exit("python -m wellread.ray is started by `wellread convert|verify|stats|checksum|infer|tasks --on ray`")
+        commands = "convert|verify|stats|checksum|embed|infer|tasks"
+        sys.exit(f"python -m wellread.ray is started by `wellread {commands} --on ray`")
     # The command has opened the set as well, and said what is to be said of it.
     warnings.simplefilter("ignore")
     # Whatever libraries print to stdout goes to stderr.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    # Ray prints pages about each node that is lost; the summary says that one was.
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     try:
-        return answer(json.load(sys.stdin), out)
+        return answer(json.loads(sys.stdin.readline()), out)
     except KeyboardInterrupt:
         return 130
 

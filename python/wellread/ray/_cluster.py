@@ -22,6 +22,8 @@ MISSING = "wellread.ray needs Ray: pip install 'wellread[ray]'"
 RETRIES = 8
 # So long tasks may take to end that are given up.
 END_SECONDS = 30.0
+# So long an address has to answer.
+REACH_SECONDS = 10.0
 # Tasks in flight for each processor: the next one waits at its node.
 AHEAD = 2
 
@@ -53,11 +55,44 @@ def data() -> Any:
         raise ImportError(f"{MISSING} ({error})", name=error.name) from error
 
 
+def check_reached(address: str | None) -> None:
+    """Refuses an address at which nobody answers, which Ray would try for as long as an hour.
+
+    Raises:
+        wellread.Error: nobody answers.
+    """
+    named = address or os.environ.get("RAY_ADDRESS", "")
+    host, _, port = named.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        # Such as "auto": Ray looks for it itself.
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        hint = "`ray start --head` prints the address of its cluster, and port 6379 is usual"
+        raise Error(f"no Ray cluster answers at {named}: {error} (hint: {hint})", hint=hint) from None
+
+
+def words(error: BaseException) -> str:
+    """What an exception of Ray says, without the traceback that its text has."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, BaseException):
+        return f"{type(cause).__name__}: {cause}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
 def connected(address: str | None) -> Any:
     """Ray, connected to the cluster at `address`; to the one that this process is connected to, where there is one;
-    else to what ``RAY_ADDRESS`` names, or to one that is started on this machine."""
+    else to what ``RAY_ADDRESS`` names, or to one that is started on this machine.
+
+    Raises:
+        ImportError: Ray is not installed.
+        wellread.Error: nobody answers at the address.
+    """
     ray = modules()
     if not ray.is_initialized():
+        check_reached(address)
         choices: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address:
             choices["address"] = address
@@ -68,6 +103,11 @@ def connected(address: str | None) -> Any:
 def processors(ray: Any) -> int:
     """Processors of the whole cluster."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def alive(ray: Any) -> set[str]:
+    """The names of the nodes that the cluster has."""
+    return {str(node["NodeID"]) for node in ray.nodes() if node.get("Alive")}
 
 
 def named(call: Any, remote: dict[str, Any]) -> dict[str, Any]:
@@ -167,7 +207,8 @@ def run(
     number of images that it read; `done` is called with that number as tasks end, in any order.
 
     Raises:
-        wellread.Error: what the first task raised that failed; the others are given up.
+        wellread.Error: what the first task raised that failed, or how its node or process was lost for good; the
+            others are given up.
     """
     # Who starts it may have a package that is not installed on the nodes, but in the same place.
     task = ray.remote(answer).options(
@@ -185,7 +226,10 @@ def run(
             ready, _ = ray.wait(list(waiting), num_returns=1, timeout=1.0)
             for reference in ready:
                 number = waiting.pop(reference)
-                one: Answer = ray.get(reference)
+                try:
+                    one: Answer = ray.get(reference)
+                except ray.exceptions.RayError as raised:
+                    raise Error(f"a task failed on the cluster: {words(raised)}") from raised
                 if one.error is not None:
                     raise one.error
                 summary.note(one)

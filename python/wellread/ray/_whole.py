@@ -40,6 +40,7 @@ class Job:
         self.done = done
         self.total = total
         self.nodes = Summary()
+        self.there = _cluster.alive(self.ray)
         self.start = time.monotonic()
 
     def run(self, work: Callable[[Any], tuple[Any, int]], jobs: Sequence[Any]) -> Generator[Any, None, None]:
@@ -52,8 +53,9 @@ class Job:
         return min(rows, MOST_ROWS), group
 
     def summary(self) -> dict[str, Any]:
-        """What the nodes did."""
-        return self.nodes.document(time.monotonic() - self.start)
+        """What the nodes did, and which of them were lost meanwhile."""
+        lost = sorted(self.there - _cluster.alive(self.ray))
+        return self.nodes.document(time.monotonic() - self.start) | {"lost_nodes": lost}
 
 
 def checksum_task(job: tuple[_sets.Recipe, int, int]) -> tuple[str, int]:

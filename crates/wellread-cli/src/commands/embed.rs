@@ -1,14 +1,19 @@
 //! `wellread embed PATH --model MODEL --out profiles.parquet`
 
 mod input;
+mod on_nodes;
 
 use super::convert::channels;
 use super::trace::TraceArgs;
 use super::{
-    OpenArgs, default_jobs, identity, outside_of, parse_positive, parse_seconds, parse_threads, same_place,
+    OpenArgs, default_jobs, identity, on, outside_of, parse_positive, parse_seconds, parse_threads,
+    same_place,
 };
 use crate::output::{Failure, Outcome, Ui};
+use indicatif::ProgressBar;
 use input::InputArgs;
+use on_nodes::NodeArgs;
+use serde_json::Value;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +43,7 @@ Examples:
   wellread embed plate-tiff --cells cells.csv --cells-size 96x96 --model cells.onnx --out cells-profiles.parquet
   wellread embed plate.parquet --model resnet.onnx --output layer4 --pool mean --normalize imagenet --out profiles.parquet
   wellread embed plate.parquet --model python:mypackage.models:Encoder --out profiles.parquet --resume
+  wellread embed screen.parquet --model dino.onnx --out profiles.parquet --resize 224x224 --on ray --gpus-per-actor 0.5
   wellread embed pictures --model resnet50 --weights resnet50.safetensors --resize 224x224 --normalize imagenet --out p.parquet")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
@@ -72,9 +78,9 @@ pub struct Args {
     /// Images of a batch; that of the model where it takes no other.
     #[arg(long, default_value_t = BATCH_SIZE, value_parser = parse_positive)]
     batch_size: usize,
-    /// Threads that read images.
-    #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
-    workers: usize,
+    /// Threads that read images; by default one for each processor.
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    workers: Option<usize>,
     /// Images that cannot be read, and those whose features are NaN or infinite: raise is a failure, skip leaves them out and lists
     /// them.
     #[arg(long, default_value = "raise", value_parser = ["raise", "skip"])]
@@ -105,8 +111,8 @@ pub struct Args {
     #[arg(help_heading = "Model", long)]
     python: Option<PathBuf>,
     /// Threads of the model; by default all processors.
-    #[arg(help_heading = "Model", long, default_value_t = Config::default().threads, value_parser = parse_positive)]
-    threads: usize,
+    #[arg(help_heading = "Model", long, value_name = "N", value_parser = parse_positive)]
+    threads: Option<usize>,
     /// Seconds after which a model that does not answer is ended.
     #[arg(help_heading = "Model", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = parse_seconds)]
     turn_limit: f64,
@@ -114,12 +120,14 @@ pub struct Args {
     #[arg(help_heading = "Model", long, default_value_os_t = Config::default().model_dir)]
     model_dir: PathBuf,
     #[command(flatten)]
+    nodes: NodeArgs,
+    #[command(flatten)]
     pub trace: TraceArgs,
 }
 
 impl Args {
-    fn options(&self, store: &dyn Store, program: Vec<OsString>) -> Outcome<EmbedOptions> {
-        let mut server = program;
+    fn options(&self, store: &dyn Store, program: &[OsString]) -> Outcome<EmbedOptions> {
+        let mut server = program.to_vec();
         server.push("infer-worker".into());
         let cells: Vec<_> = self.open.cells.paths().map(identity::file).collect();
         let source = serde_json::json!({
@@ -133,7 +141,7 @@ impl Args {
             pool: self.pool,
             transform: self.input.transform(store)?,
             batch_size: self.batch_size,
-            workers: self.workers,
+            workers: self.workers.unwrap_or_else(|| self.nodes.threads(default_jobs())),
             skip: self.on_error == "skip",
             allow_nan: self.allow_nan,
             columns: self.columns.clone(),
@@ -147,7 +155,7 @@ impl Args {
                 device: self.device_prefer.clone(),
                 provider: self.provider.clone(),
                 onnxruntime: self.onnxruntime.clone(),
-                threads: self.threads,
+                threads: self.threads.unwrap_or_else(|| self.nodes.threads(Config::default().threads)),
                 python: self.python.clone(),
                 turn_limit: Duration::from_secs_f64(self.turn_limit),
                 model_dir: self.model_dir.clone(),
@@ -177,19 +185,41 @@ impl Args {
     }
 }
 
-pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
+pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     args.check_places()?;
     let store = args.open.open(&args.path)?;
     let options = args.options(&*store, program)?;
     options.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;
+    if args.nodes.is_worker() {
+        return on_nodes::work(store, options);
+    }
     if let Some(mixed) = channels::mixed(&*store).filter(|_| args.input.takes_by_number()) {
         ui.warn(format!("note: {mixed}"));
     }
     if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
         ui.hint("note: the weights are drawn at random; --weights FILE.safetensors takes trained ones");
     }
+    let tell = |event: &Event<'_>, bar: &ProgressBar| tell(event, bar, ui);
+    if let Some(on) = args.nodes.on() {
+        let (summary, cluster) = on_nodes::run(on, (&args.nodes, program), (store, &options), &tell, ui)
+            .map_err(|failure| with_kept(failure, args))?;
+        return report(&summary, Some(&cluster), ui);
+    }
     let bar = ui.progress(store.len() as u64, "embedding");
-    let tell = |event: &Event<'_>| match event {
+    let done = embed::run(store, &options, &|event| {
+        if let Event::Resumed(images) | Event::Images(images) = event {
+            bar.inc(*images as u64);
+        }
+        tell(event, &bar);
+    });
+    bar.finish_and_clear();
+    let summary = done.map_err(|error| with_kept(on_nodes::said(&error), args))?;
+    report(&summary, None, ui)
+}
+
+/// Says what happens, above the bar.
+fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
+    match event {
         Event::Opened(backend, notes) => bar.suspend(|| {
             ui.hint(format!("model: {backend}"));
             for note in *notes {
@@ -202,53 +232,46 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
                 "note: {folder}, which an interrupted run had left, was removed: this run begins anew"
             ));
         }),
-        Event::Resumed(images) => {
-            bar.inc(*images as u64);
-            bar.suspend(|| {
-                let images = counted(*images, "image");
-                ui.say(format!("going on after {images} that an interrupted run has left complete"));
-            });
-        }
+        Event::Resumed(images) => bar.suspend(|| {
+            let images = counted(*images, "image");
+            ui.say(format!("going on after {images} that an interrupted run has left complete"));
+        }),
         Event::Renamed(columns) => bar.suspend(|| {
             for column in *columns {
                 ui.warn(format!("note: the column {:?} is {:?} in the table", column.from, column.to));
             }
         }),
-        Event::Images(images) => bar.inc(*images as u64),
-    };
-    let done = embed::run(store, &options, &tell);
-    bar.finish_and_clear();
-    let summary = done.map_err(|error| failed(&error, args))?;
-    report(&summary, ui)
-}
-
-/// What is said where it failed: why, and what is kept.
-fn failed(error: &anyhow::Error, args: &Args) -> Failure {
-    if let Some(error) = error.downcast_ref::<wellread_store::Error>()
-        && error.is_choice()
-    {
-        return Failure::Usage(error.to_string());
+        Event::Images(_) => (),
     }
-    let kept = staged::part(&args.out).map_or_else(String::new, |folder| {
-        format!(
-            "\nwhat is complete is kept in {}: the same command with --resume goes on with it",
-            folder.display()
-        )
-    });
-    Failure::Failed(format!("{error:#}{kept}"))
 }
 
-/// Says what came of it.
-fn report(summary: &Summary, ui: Ui) -> Outcome {
+/// A failure with what is kept for a later run, if anything is.
+fn with_kept(failure: Failure, args: &Args) -> Failure {
+    match (failure, staged::part(&args.out)) {
+        (Failure::Failed(why), Some(folder)) => Failure::Failed(format!(
+            "{why}\nwhat is complete is kept in {}: the same command with --resume goes on with it",
+            folder.display()
+        )),
+        (failure, _) => failure,
+    }
+}
+
+/// Says what came of it, and what the nodes of a cluster did.
+fn report(summary: &Summary, cluster: Option<&Value>, ui: Ui) -> Outcome {
     let done = (summary.images + summary.left_out.len()).saturating_sub(summary.resumed);
     let rate = (summary.seconds > 0.0).then(|| done as f64 / summary.seconds);
-    ui.document(&serde_json::json!({
+    let mut document = serde_json::json!({
         "out": text(&summary.out), "images": summary.images, "features": summary.features,
         "images_skipped": summary.left_out.len(), "skipped": summary.left_out,
         "images_resumed": summary.resumed, "complete_before": summary.complete,
         "seconds": summary.seconds, "images_per_second": rate,
         "backend": summary.backend, "model_sha256": summary.sha256,
-    }))?;
+    });
+    if let Some(cluster) = cluster {
+        document["cluster"] = cluster.clone();
+        on::say(cluster, ui);
+    }
+    ui.document(&document)?;
     for image in summary.left_out.iter().take(MAX_NAMED) {
         ui.warn(format!("left out: row {}: {}: {}", image.row, image.name.escape_debug(), image.reason));
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!  the command ──a request, JSON on stdin──▶ python: wellread.ray ──tasks──▶ the nodes, each over the same crates
 //!      ▲                                        │
-//!      └── total, done, done …, the result ◀────┘  lines of JSON
+//!      └── total, done, told … ◀── the result ──┘  lines of JSON; what is told may be answered on stdin
 //! ```
 //!
 //! The Python is that of [`wellread_worker::python`]. What comes back is what this program finds itself, so that it is printed and written
@@ -14,7 +14,7 @@ use crate::output::{Failure, Outcome, Ui};
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::io::{BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use wellread_store::checksum::{ImageChecksum, SentRow};
@@ -64,12 +64,16 @@ pub struct Found {
     pub cluster: Value,
 }
 
+/// What a command answers to what it is told, if it is asked for something.
+type Hear<'a> = dyn FnMut(&Value, &ProgressBar) -> Outcome<Option<Value>> + 'a;
+
 /// A line of the Python.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Line {
     total: Option<u64>,
     done: Option<u64>,
+    told: Option<Value>,
     error: Option<String>,
     usage: bool,
     result: Option<Value>,
@@ -161,7 +165,23 @@ impl On {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub fn send(&self, command: &str, mut request: Map<String, Value>, what: &str, ui: Ui) -> Outcome<Found> {
+    pub fn send(&self, command: &str, request: Map<String, Value>, what: &str, ui: Ui) -> Outcome<Found> {
+        self.converse(command, request, what, ui, &mut |_, _| Ok(None))
+    }
+
+    /// As [`Self::send`], where the Python tells and asks meanwhile: `hear` is given each `told`, with the bar that is shown, and its answer
+    /// is a line on stdin.
+    ///
+    /// # Errors
+    /// As [`Self::ask`]; what `hear` says, which ends the Python.
+    pub fn converse(
+        &self,
+        command: &str,
+        mut request: Map<String, Value>,
+        what: &str,
+        ui: Ui,
+        hear: &mut Hear<'_>,
+    ) -> Outcome<Found> {
         request.insert("command".to_owned(), command.into());
         request.insert("address".to_owned(), self.address.clone().into());
         let python = python(None);
@@ -175,16 +195,26 @@ impl On {
         };
         let child = python_command(&python, CODE).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = Ended(child.map_err(|e| failed("cannot start", &e))?);
-        if let Some(mut stdin) = child.0.stdin.take() {
-            let request = Value::Object(request).to_string();
-            stdin.write_all(request.as_bytes()).map_err(|e| failed("cannot ask", &e))?;
-        }
+        let mut stdin = child.0.stdin.take();
+        let mut write = |said: &Value| {
+            let line = format!("{said}\n");
+            stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(line.as_bytes()))
+        };
+        write(&Value::Object(request)).map_err(|e| failed("cannot ask", &e))?;
         let bar = ui.progress(0, what);
-        let answer = child.0.stdout.take().map(|stdout| answer(BufReader::new(stdout), &bar));
+        let mut last = None;
+        let lines = child.0.stdout.take().map(|stdout| BufReader::new(stdout).lines());
+        for line in lines.into_iter().flatten() {
+            let line = line.and_then(|line| read(&line, &bar));
+            let line = line.map_err(|e| failed("cannot read the answer of", &e))?;
+            if let Some(answer) = line.told.as_ref().map(|told| hear(told, &bar)).transpose()?.flatten() {
+                write(&answer).map_err(|e| failed("cannot answer", &e))?;
+            }
+            last = Some(line);
+        }
         bar.finish_and_clear();
         let status = child.0.wait().map_err(|e| failed("cannot wait for", &e))?;
-        let line = answer.transpose().map_err(|e| failed("cannot read the answer of", &e))?.flatten();
-        match line {
+        match last {
             Some(Line { error: Some(error), usage: true, .. }) => Err(Failure::Usage(error)),
             Some(Line { error: Some(error), .. }) => Err(Failure::Failed(error)),
             Some(Line { result: Some(result), cluster, .. }) => Ok(Found { result, cluster }),
@@ -202,45 +232,63 @@ impl On {
         what: &str,
         ui: Ui,
     ) -> Outcome<Vec<Result<ImageChecksum, wellread_store::Error>>> {
+        let path = set.1;
         let Found { result, cluster } = self.ask("checksum", set, Map::new(), what, ui)?;
         let rows: Vec<SentRow> = serde_json::from_str(result.as_str().unwrap_or_default())
             .map_err(|e| Failure::Failed(format!("--on ray: the answer is damaged: {e}")))?;
         say(&cluster, ui);
-        Ok(rows.into_iter().map(SentRow::received).collect())
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Ok(rows.into_iter().map(|row| as_typed(row, path, &whole).received()).collect())
     }
 }
 
-/// Reads lines until there are no more; the last, which says what came of it.
-fn answer(lines: impl std::io::BufRead, bar: &ProgressBar) -> std::io::Result<Option<Line>> {
-    let mut last = None;
-    for line in lines.lines() {
-        let line: Line = serde_json::from_str(&line?)?;
-        if let Some(total) = line.total {
-            bar.inc_length(total);
-        }
-        bar.inc(line.done.unwrap_or(0));
-        last = Some(line);
+/// A row whose error names a file of the set as it would here: below the path as it was typed. Nodes know the `whole` path.
+fn as_typed(row: SentRow, typed: &Path, whole: &Path) -> SentRow {
+    let SentRow::Failed { path, row, cause, hint } = row else { return row };
+    let path = match Path::new(&path).strip_prefix(whole) {
+        Ok(below) if below.as_os_str().is_empty() => typed.to_string_lossy().into_owned(),
+        Ok(below) => typed.join(below).to_string_lossy().into_owned(),
+        Err(_) => path,
+    };
+    SentRow::Failed { path, row, cause, hint }
+}
+
+/// Reads a line, and moves the bar as it says.
+fn read(line: &str, bar: &ProgressBar) -> std::io::Result<Line> {
+    let line: Line = serde_json::from_str(line)?;
+    if let Some(total) = line.total {
+        bar.inc_length(total);
     }
-    Ok(last)
+    bar.inc(line.done.unwrap_or(0));
+    Ok(line)
 }
 
 /// Says what the nodes did, and which was slow.
 pub fn say(cluster: &Value, ui: Ui) {
     let number = |value: &Value| value.as_f64().map_or("?".to_owned(), |n| format!("{n:.1}"));
+    let count = |value: &Value, what: &str| {
+        let number = value.as_u64().and_then(|n| usize::try_from(n).ok());
+        wellread_store::words::counted(number.unwrap_or(0), what)
+    };
     let empty = Map::new();
     let nodes = cluster["nodes"].as_object().unwrap_or(&empty);
     let slowest = cluster["slowest_node"].as_str();
     for (name, node) in nodes {
         let mark = if nodes.len() > 1 && slowest == Some(name.as_str()) { ", the slowest" } else { "" };
         ui.hint(format!(
-            "node {} ({}): {} images in {} tasks, {} images/s a task, slowest task {} s{mark}",
+            "node {} ({}): {} in {}, {} images/s a task, slowest task {} s{mark}",
             name.get(..8).unwrap_or(name),
             node["host"].as_str().unwrap_or("?"),
-            node["images"],
-            node["tasks"],
+            count(&node["images"], "image"),
+            count(&node["tasks"], "task"),
             number(&node["images_per_s_per_task"]),
             number(&node["slowest_task_seconds"]),
         ));
+    }
+    let lost = cluster["lost_nodes"].as_array().map_or(0, Vec::len);
+    if lost > 0 {
+        let lost = wellread_store::words::counted_with(lost, "node", ["was", "were"]);
+        ui.warn(format!("{lost} lost meanwhile; what was begun there was done on others"));
     }
     ui.hint(format!(
         "on ray: {} images/s in {} s on {}",
@@ -268,12 +316,33 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_says_what_came_of_it() {
-        let lines = "{\"total\": 5}\n{\"done\": 3}\n{\"done\": 2}\n{\"result\": \"[]\", \"cluster\": {}}\n";
+    fn lines_move_the_bar_and_say_what_came_of_it() {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
-        let line = answer(lines.as_bytes(), &bar).unwrap().unwrap();
-        assert_eq!((line.result, bar.position(), bar.length()), (Some("[]".into()), 5, Some(5)));
-        assert!(answer("Traceback".as_bytes(), &ProgressBar::hidden()).is_err());
+        for line in ["{\"total\": 5}", "{\"done\": 3, \"told\": {\"part\": 1}}", "{\"done\": 2}"] {
+            let line = read(line, &bar).unwrap();
+            assert!(line.result.is_none() && line.error.is_none());
+        }
+        assert_eq!((bar.position(), bar.length()), (5, Some(5)));
+        let line = read("{\"result\": \"[]\", \"cluster\": {}}", &bar).unwrap();
+        assert_eq!(line.result, Some("[]".into()));
+        assert!(read("Traceback", &bar).is_err());
+    }
+
+    #[test]
+    fn errors_name_files_as_they_were_typed() {
+        let failed = |path: &str| SentRow::Failed {
+            path: path.to_owned(),
+            row: Some(3),
+            cause: "is damaged".to_owned(),
+            hint: None,
+        };
+        let said = |path: &str| {
+            let row = as_typed(failed(path), Path::new("plate"), Path::new("/data/plate"));
+            row.received().unwrap_err().path().to_owned()
+        };
+        assert_eq!(said("/data/plate/a.tiff"), Path::new("plate/a.tiff"));
+        assert_eq!(said("/data/plate"), Path::new("plate"));
+        assert_eq!(said("/data/plates/a.tiff"), Path::new("/data/plates/a.tiff"));
     }
 
     #[test]

@@ -19,20 +19,35 @@
 //! | `join` | parts and columns of the set to the table |
 //! | `fingerprint` | what a table is made of, in a line |
 //! | `since` | whether images were written anew since |
+//! | `ready` | a set and a model that is open |
+//! | `work` | images to parts |
+//! | `making` | which parts are left, and the table of them in its place |
 //! | `run` | all of it in order |
+//! | `node`, `gather` | the same on a cluster: what a node does ([`PartWorker`]), and who puts parts together ([`Gatherer`]) |
+//! | `outcome` | what is told meanwhile, and what came of it |
 
 mod extractor;
 mod features;
 mod fingerprint;
+mod gather;
 mod join;
+mod making;
 mod model;
+mod node;
 mod options;
+mod outcome;
 mod parts;
+mod ready;
 mod run;
 mod since;
 mod table;
+mod work;
 
 pub use features::Pool;
+pub use gather::{Gatherer, Left};
+pub use node::PartWorker;
 pub use options::{EmbedOptions, ModelName};
-pub use run::{Event, Summary, run};
+pub use outcome::{Event, Summary};
+pub use ready::Described;
+pub use run::run;
 pub use table::FeatureLayout;

@@ -2,7 +2,7 @@
 //! whole.
 //!
 //! ```text
-//!  batches ─ put, leave_out ─▶ pending ─▶ part-000000.parquet.tmp ─ finish ─▶ part-000000.parquet ─ read ─▶ PartReader
+//!  batches ─ put, leave_out ─▶ pending ─▶ part-000000.parquet.….tmp ─ finish ─▶ part-000000.parquet ─ read ─▶ PartReader
 //! ```
 
 use super::features::Features;
@@ -22,6 +22,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_store::Error;
+use wellread_store::staged::process_mark;
 
 /// The column of the images' rows in the set.
 const ROW: &str = "row";
@@ -110,8 +111,10 @@ impl PartWriter {
         self.left_out.push(image);
     }
 
+    /// Of this process alone: another node may write the same part, if this one was taken for lost.
     fn temporary(&self) -> PathBuf {
-        path_of(&self.folder, self.number).with_extension("parquet.tmp")
+        let mark = process_mark(std::process::id());
+        path_of(&self.folder, self.number).with_extension(format!("parquet.{mark}.tmp"))
     }
 
     /// The writer, opened when it is first asked for.
@@ -235,9 +238,14 @@ pub(super) fn word(of: &FileMetaData, key: &str) -> Option<String> {
     of.key_value_metadata()?.iter().find(|pair| pair.key == key)?.value.clone()
 }
 
+/// Whether a part is there and can be opened.
+pub(super) fn is_whole(folder: &Path, number: usize) -> bool {
+    PartReader::open(folder, number).is_ok()
+}
+
 /// How many of the first `parts` parts are there and can be opened, from the first on.
 pub(super) fn whole(folder: &Path, parts: usize) -> usize {
-    (0..parts).take_while(|&number| PartReader::open(folder, number).is_ok()).count()
+    (0..parts).take_while(|&number| is_whole(folder, number)).count()
 }
 
 #[cfg(test)]
