@@ -36,12 +36,12 @@ class Job:
     """Something that is done to sets on a cluster: how far it is, and what the nodes did."""
 
     def __init__(self, address: str | None, done: Done | None = None, total: Done | None = None) -> None:
-        self.ray = _cluster.connected(address)
-        self.done = done
-        self.total = total
-        self.nodes = Summary()
-        self.there = _cluster.alive(self.ray)
-        self.start = time.monotonic()
+        self.ray: Any = _cluster.connected(address)
+        self.done: Done | None = done
+        self.total: Done | None = total
+        self.nodes: Summary = Summary()
+        self.there: set[str] = _cluster.alive(self.ray)
+        self.start: float = time.monotonic()
 
     def run(self, work: Callable[[Any], tuple[Any, int]], jobs: Sequence[Any]) -> Generator[Any, None, None]:
         """Results of jobs, in order. Closed before the last of them, it waits until no task runs any more."""
