@@ -9,36 +9,26 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import ray_cluster
 import wellread as wr
 from wellread import ray as wray
 
 ray = pytest.importorskip("ray")
 
 ROWS = list(range(40))
-STORE = 100 << 20
 
 
 @pytest.fixture(scope="module")
 def cluster():
     """A head and two nodes, to which this process is connected."""
-    from ray.cluster_utils import Cluster
-
-    node = {"num_cpus": 1, "object_store_memory": STORE}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        cluster = Cluster(initialize_head=True, head_node_args=node)
-        for _ in range(2):
-            cluster.add_node(**node)
-        cluster.wait_for_nodes()
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    with ray_cluster.connected() as cluster:
         yield cluster
-        ray.shutdown()
-        cluster.shutdown()
 
 
 @pytest.fixture
@@ -383,7 +373,7 @@ def test_a_node_that_dies_does_not_change_the_result(cluster, wellread, parquet,
     from wellread.ray import _convert, _sets, _whole, _write
 
     wellread("convert", parquet, tmp_path / "one", "--format", "tiff")
-    node = cluster.add_node(num_cpus=1, object_store_memory=STORE)
+    node = cluster.add_node(**ray_cluster.NODE)
     cluster.wait_for_nodes()
     killed = []
 
@@ -607,6 +597,10 @@ def test_without_ray_an_error_says_how_to_get_it(wellread, parquet, monkeypatch,
 def test_commands_that_measure_are_alone_on_their_nodes(cluster, tmp_path):
     from wellread.ray import _commands
 
+    # Ray takes a while to know that a node which an earlier test killed is gone.
+    deadline = time.monotonic() + 600
+    while len(_commands.whole_nodes(ray)) != 3 and time.monotonic() < deadline:
+        time.sleep(0.2)
     book = tmp_path / "book"
     script = "echo + >> {0}; sleep 0.2; echo - >> {0}; echo $WELLREAD_OF_TEST; pwd; exit {1}"
     commands = [

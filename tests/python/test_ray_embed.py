@@ -8,11 +8,11 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+import ray_cluster
 
 ray = pytest.importorskip("ray")
 pq = pytest.importorskip("pyarrow.parquet")
 
-STORE = 100 << 20
 PARTS = list(range(10))
 
 # A program that answers as `wellread embed --part-worker` does, and fails as it is told to.
@@ -75,19 +75,8 @@ MODELS = """
 @pytest.fixture(scope="module")
 def cluster():
     """A head and two nodes, to which this process is connected."""
-    from ray.cluster_utils import Cluster
-
-    node = {"num_cpus": 1, "object_store_memory": STORE}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        cluster = Cluster(initialize_head=True, head_node_args=node)
-        for _ in range(2):
-            cluster.add_node(**node)
-        cluster.wait_for_nodes()
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-        yield SimpleNamespace(address=cluster.address, it=cluster, node=node)
-        ray.shutdown()
-        cluster.shutdown()
+    with ray_cluster.connected() as cluster:
+        yield SimpleNamespace(address=cluster.address, it=cluster, node=ray_cluster.NODE)
 
 
 @pytest.fixture
