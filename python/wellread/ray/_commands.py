@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import Error
+from . import _cluster
 
 # What a command is told of the process that asks: where the Python of frameworks is, and the like.
 PASSED_ON = "WELLREAD_"
@@ -94,7 +95,7 @@ def run(
                     ends[number] = ray.get(reference)
                     free.append(node)
                 except ray.exceptions.RayError as error:
-                    ends[number] = f"its node or process is lost: {str(error).splitlines()[0]}"
+                    ends[number] = f"its node or process is lost: {_cluster.words(error)}"
                     if node in whole_nodes(ray):
                         free.append(node)
                 if done is not None:
