@@ -63,6 +63,7 @@
 //! | [`labels`] | label images that lie beside images, which are no rows |
 //! | [`unkept`] | what a format says of images and no conversion keeps |
 //! | [`masks`] | masks among images, told by names |
+//! | [`mixed_channels`] | images that have other channels at the same numbers |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | `outer_rows` | rows in the errors of a set that is read through another one |
@@ -110,6 +111,7 @@ pub mod labels;
 mod lazy;
 pub mod mapping;
 pub mod masks;
+pub mod mixed_channels;
 mod name_index;
 mod numbers;
 mod ome_arrow;

@@ -1,6 +1,5 @@
 //! `wellread convert SRC DST`
 
-pub(super) mod channels;
 mod check;
 mod complete;
 mod features;
@@ -23,7 +22,9 @@ use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{Error, Format, Store, WriteOptions, labels, masks, place, registry, staged, unkept};
+use wellread_store::{
+    Error, Format, Store, WriteOptions, labels, masks, mixed_channels, place, registry, staged, unkept,
+};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
@@ -107,7 +108,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             )
         })?;
     }
-    if let Some(mixed) = channels::mixed(&*source) {
+    if let Some(mixed) = mixed_channels::find(&*source, None, None, mixed_channels::MOST) {
         ui.warn(format!("note: {mixed}"));
     }
     if args.open.cells.adds_mask() {

@@ -74,9 +74,13 @@ impl FromStr for ScaleArg {
 impl InputArgs {
     /// Whether channels are taken by number: those that are asked for by name, or normalised by a file, go by their names.
     pub fn takes_by_number(&self) -> bool {
-        let is_number = |text: &String| text.trim().parse::<usize>().is_ok();
-        let are_numbers = self.channels.as_ref().is_none_or(|channels| channels.iter().all(is_number));
-        are_numbers && self.normalize.as_ref().is_none_or(|by| by.as_os_str() == "imagenet")
+        (self.channels.is_none() || self.numbers().is_some())
+            && self.normalize.as_ref().is_none_or(|by| by.as_os_str() == "imagenet")
+    }
+
+    /// The channels that are asked for, where all are asked for by number.
+    pub fn numbers(&self) -> Option<Vec<usize>> {
+        self.channels.as_ref()?.iter().map(|text| text.trim().parse().ok()).collect()
     }
 
     /// As the loader's transform, for the images of this set.
