@@ -58,6 +58,7 @@
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`read_back`], [`verify`] | whole-set operations over any store |
 //! | `delimited`, `text_columns` | CSV and its kin, every quote of which is closed; as columns of types |
+//! | `found` | what was left out, counted and named |
 //! | `numbers` | stored numbers, narrowed to pixels |
 //! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
 //! | [`labels`] | label images that lie beside images, which are no rows |
@@ -101,6 +102,7 @@ mod finished;
 #[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 mod folders;
 mod format;
+mod found;
 mod free_space;
 pub mod guard;
 pub mod hints;
