@@ -230,6 +230,25 @@ def tell_mixed(
     )
 
 
+def tell_scaled_masks(dataset: Dataset, transform: Mapping[str, Any], scales_later: bool) -> None:
+    """Warns where a channel that a loader takes is a mask by its name and is scaled or normalised like a stain."""
+    if transform["scale"] is None and transform["normalize"] is None and not scales_later:
+        return
+    masks = dict(dataset._native.mask_channels())
+    taken = transform["channels"]
+    for number, name in masks.items():
+        if taken is None or number in taken:
+            left = range(dataset._native.info(0)[0][1]) if taken is None else taken
+            left = [channel for channel in left if channel not in masks]
+            out = f"channels={left} leaves it out, and " if left else ""
+            warnings.warn(
+                f"channel {number} is called {name!r} and holds whole numbers: it is scaled or normalised like a stain; "
+                f"{out}targets=dataset, target_channels=[{name!r}] delivers it as it is stored",
+                stacklevel=3,
+            )
+            return
+
+
 def fields(given: Any) -> tuple[Any, Any] | list[tuple[str, tuple[Any, Any]]] | None:
     """Files of the flat and the dark field, or those of each channel by its name."""
     if given is None:

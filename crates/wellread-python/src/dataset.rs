@@ -276,6 +276,12 @@ impl Dataset {
         })
     }
 
+    /// The channels of the first image that are called masks and hold whole numbers, by number and name.
+    fn mask_channels(&self, py: Python<'_>) -> PyResult<Vec<(usize, String)>> {
+        self.opened
+            .with(py, Activity::Choosing, |dataset| Ok(wellread::store::masks::channels(dataset.store())))
+    }
+
     /// Two sets that this one is put together from, or two of its images, that have other channels at the same numbers: what each is
     /// called, and its channels. Of `rows` and of the channels `channels` alone where they are given; about `most` images are looked at.
     #[pyo3(signature = (rows, channels, most))]

@@ -198,6 +198,13 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     {
         ui.warn(format!("note: {mixed}"));
     }
+    let scaled = args.input.scaled_masks(&*store);
+    if !scaled.is_empty() {
+        ui.warn(format!(
+            "note: a mask by its name is scaled like a stain: {} (--channels takes others)",
+            scaled.join(", ")
+        ));
+    }
     if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
         ui.hint("note: the weights are drawn at random; --weights FILE.safetensors takes trained ones");
     }

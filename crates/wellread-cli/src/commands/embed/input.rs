@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use wellread_infer::source::{DEVIATION, MEAN};
 use wellread_loader::{Normalize, Scale, Transform};
-use wellread_store::Store;
+use wellread_store::{Store, masks};
 
 /// What is done to images first, in this order.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -81,6 +81,18 @@ impl InputArgs {
     /// The channels that are asked for, where all are asked for by number.
     pub fn numbers(&self) -> Option<Vec<usize>> {
         self.channels.as_ref()?.iter().map(|text| text.trim().parse().ok()).collect()
+    }
+
+    /// The channels that are taken and scaled or normalised like stains, and are masks by their names.
+    pub fn scaled_masks(&self, store: &dyn Store) -> Vec<String> {
+        if self.scale == ScaleArg::None && self.normalize.is_none() {
+            return vec![];
+        }
+        let is_taken = |(number, name): &(usize, String)| {
+            let is_it = |text: &String| text.trim() == name || text.trim().parse::<usize>() == Ok(*number);
+            self.channels.as_ref().is_none_or(|channels| channels.iter().any(is_it))
+        };
+        masks::channels(store).into_iter().filter(is_taken).map(|(_, name)| name).collect()
     }
 
     /// As the loader's transform, for the images of this set.
