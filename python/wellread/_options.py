@@ -242,8 +242,8 @@ def tell_scaled_masks(dataset: Dataset, transform: Mapping[str, Any], scales_lat
             left = [channel for channel in left if channel not in masks]
             out = f"channels={left} leaves it out, and " if left else ""
             warnings.warn(
-                f"channel {number} is called {name!r} and holds whole numbers: it is scaled or normalised like a stain; "
-                f"{out}targets=dataset, target_channels=[{name!r}] delivers it as it is stored",
+                f"channel {number} is called {name!r} and holds whole numbers: it is scaled or normalised like a "
+                f"stain; {out}targets=dataset, target_channels=[{name!r}] delivers it as it is stored",
                 stacklevel=3,
             )
             return

@@ -362,7 +362,14 @@ def test_images_of_one_set_that_name_channels_in_two_orders_are_told(tmp_path, w
     # Targets are taken by number as well.
     with pytest.warns(UserWarning, match=r"channels of targets go by number.*target_channels=\[names\]"):
         loader = wr.DataLoader(
-            ds, 2, channels=["DNA"], scale=None, targets=ds, target_kind="image", target_channels=[0], target_scale=None
+            ds,
+            2,
+            channels=["DNA"],
+            scale=None,
+            targets=ds,
+            target_kind="image",
+            target_channels=[0],
+            target_scale=None,
         )
     [(pixels, targets)] = loader
     assert (pixels[:, :, 0, 0].tolist(), targets[:, :, 0, 0].tolist()) == ([[1], [1]], [[1], [2]])
