@@ -9,6 +9,9 @@ __version__: str
 def formats() -> list[str]:
     """Names of the storage formats of this build."""
 
+def misspelt_fields(pattern: str) -> list[tuple[str, str]]:
+    """Fields of a pattern that are columns of their own, and nearly called like a known one: each with that one."""
+
 def parse_bytes(text: str) -> int:
     """Bytes of an amount of memory, such as "512MiB"."""
 

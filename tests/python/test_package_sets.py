@@ -383,6 +383,17 @@ def test_images_of_one_set_that_name_channels_in_two_orders_are_told(tmp_path, w
     assert wellread("stats", tmp_path)["reordered"] == 1
 
 
+def test_a_misspelt_field_of_a_pattern_is_told(tmp_path):
+    for stain in ("DNA", "ER"):
+        tifffile.imwrite(tmp_path / f"A01_{stain}.tif", np.zeros((8, 8), np.uint16))
+    with pytest.warns(UserWarning, match=r"\{chanel\}, which is a column of its own; did you mean \{channel\}\?"):
+        ds = wr.Dataset(tmp_path, pattern="{well}_{chanel}.tif")
+    assert (len(ds), "chanel" in " ".join(ds.columns).lower()) == (2, True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(wr.Dataset(tmp_path, pattern="{well}_{channel}.tif")) == 1
+
+
 def test_sets_of_other_channels_are_told_where_channels_go_by_number(tmp_path):
     values = {"DNA": 1, "ER": 2, "AGP": 3}
     for plate, stains in (("one", ("DNA", "ER")), ("two", ("AGP", "DNA"))):

@@ -47,6 +47,11 @@ fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
     assert_eq!((&written["images"], &written["wells"]), (&3.into(), &3.into()));
     assert_eq!(json(&["info", arg(&plate), "--missing", "skip"])["images"], 2);
     assert_eq!(json(&["info", arg(&plate), "--layout", "files"])["images"], 5);
+    let misspelt = wellread(&["info", arg(&plate), "--pattern", "{well}f01p01-{chanel}sk1fk1fl1.tiff"]);
+    assert_eq!(misspelt.code, 0, "{}", misspelt.stderr);
+    assert!(misspelt.stderr.contains("{chanel}, which is a column of its own; did you mean {channel}?"));
+    let right = wellread(&["info", arg(&plate), "--pattern", "{well}f01p01-{channel}sk1fk1fl1.tiff"]);
+    assert!(right.code == 0 && !right.stderr.contains("did you mean"), "{}", right.stderr);
     let done = wellread(&["info", arg(&plate), "--layout", "harmony", "--pattern", "{channel}"]);
     assert_eq!(done.code, 2, "{}", done.stderr);
 }
