@@ -125,6 +125,12 @@ class Dataset(OpenSet):
                 "give the folder of one of them",
                 stacklevel=2,
             )
+        for field, meant in () if pattern is None else _native.misspelt_fields(pattern):
+            warnings.warn(
+                f"{self._path}: the pattern has a field {{{field}}}, which is a column of its own; did you mean "
+                f"{{{meant}}}?",
+                stacklevel=2,
+            )
         unnamed = self._native.unnamed()
         if unnamed is not None:
             warnings.warn(f'{self._path}: {unnamed}: layout="files" reads each file as an image', stacklevel=2)

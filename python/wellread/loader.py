@@ -365,6 +365,11 @@ class DataLoader(LoaderBase[B_co]):
         self._targets = targets
         asked = _choices.checked(self._arguments, dataset)
         _options.tell_mixed(dataset, asked.native["rows"], asked.native["transform"])
+        _options.tell_scaled_masks(dataset, asked.native["transform"], asked.scales_later)
+        about_targets = asked.native["targets"]
+        # What the channel of a label image is called says nothing of its labels.
+        if targets is not None and about_targets["kind"] == "image":
+            _options.tell_mixed(targets, None, about_targets, "target_channels")
         self._as, self._named, self._by_node = asked.library, asked.named, asked.by_node
         self._pins, self._scales_later = asked.pins, asked.scales_later
         self._inherited = None

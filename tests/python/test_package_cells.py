@@ -113,6 +113,22 @@ def test_loaders_deliver_cells_and_tell_what_is_read(sites, tmp_path):
     assert ratios["memory", "block"] is None
 
 
+def test_a_table_of_a_european_excel_has_decimal_commas(sites, tmp_path):
+    folder, images = sites
+    path, _ = table_of(tmp_path, images, seed=5)
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    european = tmp_path / "european.csv"
+    lines = [";".join(value if ".tif" in value else value.replace(".", ",") for value in row) for row in rows]
+    european.write_text("\n".join(["sep=;", *lines]) + "\n")
+    ds = wr.Dataset(folder / "images")
+    plain, cells = (ds.cells(table, size=16) for table in (path, european))
+    assert len(plain) == len(cells) == 120
+    for row in range(0, 120, 7):
+        np.testing.assert_array_equal(cells[row], plain[row])
+    x = "Nuclei_Location_Center_X"
+    np.testing.assert_array_equal(cells.column(x), plain.column(x))
+
+
 def test_it_is_pickled_and_read_by_threads(sites, tmp_path):
     folder, images = sites
     path, _ = table_of(tmp_path, images)

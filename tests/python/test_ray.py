@@ -299,6 +299,24 @@ def test_a_task_is_told_the_order_of_the_channels_of_its_rows_alone():
     assert told == order | {"moved": {"3": [1, 0]}}
 
 
+@pytest.mark.skipif(os.name == "nt", reason="modes are those of Unix")
+def test_a_file_of_statistics_has_the_mode_of_any_new_file(tmp_path, monkeypatch):
+    from wellread.ray import _whole
+
+    plain, out, kept, link = (tmp_path / name for name in ("plain", "out.json", "kept.json", "link.json"))
+    plain.write_text("")
+    kept.write_text("old")
+    kept.chmod(0o640)
+    link.symlink_to(kept)
+    # Other threads write files by it meanwhile.
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask of the process is changed"))
+    _whole._write(str(out), "new\n")
+    _whole._write(str(link), "new\n")
+    assert out.stat().st_mode == plain.stat().st_mode
+    assert (kept.read_text(), kept.stat().st_mode & 0o777, link.is_symlink()) == ("new\n", 0o640, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.json", "link.json", "out.json", "plain"]
+
+
 def test_tasks_have_ended_before_what_they_wrote_goes(parquet, tmp_path):
     from wellread.ray import _convert, _sets, _write
 

@@ -43,7 +43,7 @@ use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wellread_measure::to_stderr;
-use wellread_store::sites::SiteOptions;
+use wellread_store::sites::{SiteOptions, misspelt_fields};
 use wellread_store::staged::{self, Leftover, LeftoverKind};
 use wellread_store::{Missing, OpenOptions, Store, Unmatched, place};
 
@@ -185,10 +185,15 @@ impl OpenArgs {
     }
 }
 
-/// Says where most names of files are a layout's and some are not, since images are single files then, and where a folder has images
-/// that its table does not name.
+/// Says where most names of files are a layout's and some are not, since images are single files then, where a folder has images
+/// that its table does not name, and where a field of a pattern is nearly called like a known one.
 pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
     let path = store.path().display();
+    for (field, meant) in options.pattern.as_deref().map_or_else(Vec::new, misspelt_fields) {
+        to_stderr(format!(
+            "note: the pattern has a field {{{field}}}, which is a column of its own; did you mean {{{meant}}}?"
+        ));
+    }
     if let Some(unnamed) = store.hints().sites.and_then(|sites| sites.summary().unnamed_in_words()) {
         to_stderr(format!("note: {path}: {unnamed} (--layout files reads each file as an image)"));
     }

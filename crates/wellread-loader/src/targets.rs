@@ -221,7 +221,16 @@ impl Pairs {
                 return Ok(Self::Order);
             }
         }
-        let found = cells::pair(own, other, &[])?;
+        let found = cells::pair(own, other, &[]).map_err(|error| {
+            // Cells of images and of their masks have the same names in folders of other ones.
+            if chosen.is_none() && are_as_many {
+                error.or_hint(
+                    "take them in their order, if that is right: pairing=\"order\" (Targets::pairing)",
+                )
+            } else {
+                error
+            }
+        })?;
         let none = found.iter().all(Option::is_none);
         let numbers = if none && are_as_many { cells::by_numbers(own, other)? } else { ByNumbers::Silent };
         match numbers {

@@ -34,6 +34,9 @@ impl Dataset {
     }
 }
 
+/// What a set or an image is called, and what its channels are.
+type NamedChannels = (String, Vec<String>);
+
 /// What is opened: a path, or several as one set.
 #[derive(FromPyObject)]
 enum Paths {
@@ -270,6 +273,29 @@ impl Dataset {
         self.opened.with(py, Activity::Reading, move |dataset| {
             let metadata = dataset.metadata(row)?;
             serde_json::to_string(&metadata).map_err(|e| Error::new(dataset.store().path(), e).row(row))
+        })
+    }
+
+    /// The channels of the first image that are called masks and hold whole numbers, by number and name.
+    fn mask_channels(&self, py: Python<'_>) -> PyResult<Vec<(usize, String)>> {
+        self.opened
+            .with(py, Activity::Choosing, |dataset| Ok(wellread::store::masks::channels(dataset.store())))
+    }
+
+    /// Two sets that this one is put together from, or two of its images, that have other channels at the same numbers: what each is
+    /// called, and its channels. Of `rows` and of the channels `channels` alone where they are given; about `most` images are looked at.
+    #[pyo3(signature = (rows, channels, most))]
+    fn mixed_channels(
+        &self,
+        py: Python<'_>,
+        rows: Option<Vec<usize>>,
+        channels: Option<Vec<usize>>,
+        most: usize,
+    ) -> PyResult<Option<(NamedChannels, NamedChannels)>> {
+        self.opened.with(py, Activity::Choosing, move |dataset| {
+            let (rows, channels) = (rows.as_deref(), channels.as_deref());
+            let mixed = wellread::store::mixed_channels::find(dataset.store(), rows, channels, most);
+            Ok(mixed.map(|mixed| mixed.two.into()))
         })
     }
 

@@ -8,6 +8,12 @@ pub(crate) fn parse_bytes(text: &str) -> PyResult<u64> {
     wellread::loader::cache::parse_bytes(text).map_err(pyo3::exceptions::PyValueError::new_err)
 }
 
+/// Fields of a pattern that are columns of their own, and nearly called like a known one: each with that one.
+#[pyfunction]
+pub(crate) fn misspelt_fields(pattern: &str) -> Vec<(String, &'static str)> {
+    wellread::store::sites::misspelt_fields(pattern)
+}
+
 /// Names of the storage formats of this build.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<&'static str> {

@@ -135,6 +135,15 @@ impl Error {
         self
     }
 
+    /// Says one thing more to do.
+    pub fn or_hint(mut self, hint: impl fmt::Display) -> Self {
+        self.0.hint = Some(match self.0.hint.take() {
+            Some(first) => format!("{first}; or {hint}"),
+            None => hint.to_string(),
+        });
+        self
+    }
+
     /// The file or folder at fault.
     pub fn path(&self) -> &Path {
         &self.0.path

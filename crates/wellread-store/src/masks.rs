@@ -2,6 +2,8 @@
 //!
 //! Masks of another pixel type are told by that ([`crate::convert::one_pixel_type`]). Masks of the same type (`images/a.png`
 //! and `masks/a.png`, or `a.tif` and `a_mask.tif` in one folder, all uint8) would go into one set in silence.
+//!
+//! So do masks that are a channel of their image ([`channels`]): loaders scale them like stains.
 
 use crate::features::stem;
 use crate::file_names;
@@ -37,6 +39,26 @@ pub fn among_files(source: &dyn Store) -> Option<(String, String)> {
     // Of most sets no name says so, and no pairs need be looked for.
     let (mask, image) = names.iter().any(|name| is_called_mask(name)).then(|| find(&names))??;
     Some((mask.to_owned(), image.to_owned()))
+}
+
+/// The channels of the first image that are called masks or labels and hold whole numbers, each by its number and name. The mask of
+/// cells that are cut out is none: loaders deliver it as it is ([`crate::Hints::is_last_mask`]).
+pub fn channels(source: &dyn Store) -> Vec<(usize, String)> {
+    let (Ok(metadata), Ok(info)) = (source.metadata(0), source.row_info(0)) else { return vec![] };
+    if info.dtype.is_float() {
+        return vec![];
+    }
+    let own = if source.hints().is_last_mask { info.shape.c().checked_sub(1) } else { None };
+    let all = metadata.channels.into_iter().map(|channel| channel.name).enumerate();
+    all.filter(|(channel, name)| Some(*channel) != own && is_channel(name)).collect()
+}
+
+/// Whether a channel is called a mask: `mask`, `labels`, `nuclei_mask`, `mask_nuclei`, `MaskNuclei`.
+fn is_channel(name: &str) -> bool {
+    let name = name.trim();
+    let is_word = FOLDERS.iter().any(|mask| mask.eq_ignore_ascii_case(name));
+    let first = name.split(SEPARATORS).next().unwrap_or_default();
+    is_word || is_mask_word(first) || without_mask(name).is_some()
 }
 
 /// Whether a folder or the last word of a name calls it a mask.
@@ -102,18 +124,42 @@ pub(crate) fn beginnings(stem: &str) -> impl Iterator<Item = &str> {
 /// `cell0_MaskNuclei`, `cell0_cp_masks` (Cellpose).
 fn without_mask(stem: &str) -> Option<&str> {
     let (before, word) = stem.rsplit_once(SEPARATORS)?;
-    let is_mask = word.to_lowercase().strip_prefix("mask").is_some_and(|rest| {
+    let before = before.strip_suffix("_cp").unwrap_or(before);
+    (!before.is_empty()
+        && (is_mask_word(word) || FOLDERS.contains(&word.to_lowercase().as_str()) || word == "seg"))
+        .then_some(before)
+}
+
+/// Whether a word begins with mask, and goes on as a word of its own.
+fn is_mask_word(word: &str) -> bool {
+    word.to_lowercase().strip_prefix("mask").is_some_and(|rest| {
         // Such as of which object: "masked" is another word.
         rest.is_empty() || rest == "s" || !word["mask".len()..].starts_with(|c: char| c.is_lowercase())
-    });
-    let before = before.strip_suffix("_cp").unwrap_or(before);
-    (!before.is_empty() && (is_mask || FOLDERS.contains(&word.to_lowercase().as_str()) || word == "seg"))
-        .then_some(before)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn channels_are_masks_by_their_names() {
+        for name in [
+            "mask",
+            "Masks",
+            "labels",
+            "nuclei_mask",
+            "mask_nuclei",
+            "MaskNuclei",
+            "Cell masks",
+            "cells-label",
+        ] {
+            assert!(is_channel(name), "{name}");
+        }
+        for name in ["", "DNA", "unmasked", "Masked DNA", "label-free", "Damask", "ER"] {
+            assert!(!is_channel(name), "{name}");
+        }
+    }
 
     fn found(names: &[&str]) -> Option<(String, String)> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();

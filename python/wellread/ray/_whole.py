@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import shutil
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
@@ -273,18 +274,19 @@ def stats(
 
 
 def _write(path: str, text: str) -> None:
-    """Writes a file, whole or not at all."""
-    folder = os.path.dirname(os.path.abspath(path))
+    """Writes a file, whole or not at all. It has the mode of the one that it replaces, or that of any new file: the
+    umask of the process is not touched, which other threads write files by."""
+    place = os.path.realpath(path)
+    folder = os.path.dirname(place)
     os.makedirs(folder, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".wellread-partial-")
+    temporary = os.path.join(folder, f".wellread-partial-{uuid.uuid4().hex}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
-        # What mkstemp makes nobody else may read.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
+        if os.path.isfile(place):
+            shutil.copymode(place, temporary)
+        os.replace(temporary, place)
     except BaseException:
         os.unlink(temporary)
         raise

@@ -1,6 +1,5 @@
 //! `wellread convert SRC DST`
 
-pub(super) mod channels;
 mod check;
 mod complete;
 mod features;
@@ -14,7 +13,7 @@ use super::{OpenArgs, identity, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::{Finding, SameImages, size};
-use features::{Features, Joining, features_of};
+use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
 use layouts::LayoutArg;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_places, refuse_ignored, target_format};
@@ -23,7 +22,9 @@ use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{Error, Format, Store, WriteOptions, labels, masks, place, registry, staged, unkept};
+use wellread_store::{
+    Error, Format, Store, WriteOptions, labels, masks, mixed_channels, place, registry, staged, unkept,
+};
 
 /// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
 /// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
@@ -62,6 +63,10 @@ pub struct Args {
     /// a table is a folder of parts then. Needs a Python with wellread[ray].
     #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
     on: Option<String>,
+    /// Images without a row in the profiles: null leaves their columns empty and says how many there are (unless given), error
+    /// writes nothing.
+    #[arg(long, value_name = "null|error", requires = "join", value_parser = parse_join_unmatched)]
+    join_unmatched: Option<JoinUnmatched>,
     /// Keep what is complete when interrupted, and go on with what an earlier run of the same command left. For tiff,
     /// ome-zarr, image-folder, lance and duckdb.
     #[arg(long)]
@@ -107,7 +112,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             )
         })?;
     }
-    if let Some(mixed) = channels::mixed(&*source) {
+    if let Some(mixed) = mixed_channels::find(&*source, None, None, mixed_channels::MOST) {
         ui.warn(format!("note: {mixed}"));
     }
     if args.open.cells.adds_mask() {
@@ -134,7 +139,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     let mut options = args.write.options();
     let joining = args.join.as_deref().zip(args.on.as_deref());
-    let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
+    let unmatched = args.join_unmatched.unwrap_or_default();
+    let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns, unmatched });
     let Features { columns, joined, left_out, renamed, notes } =
         features_of(&*source, joining.as_ref(), (format, args.target.as_path()))?;
     if let Some(on) = &on {
@@ -162,6 +168,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "feature_columns": options.features.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
             "images_resumed": resumed,
             "images_with_profile": joined.as_ref().map(|j| j.matched),
+            "images_without_profile": joined.as_ref().map(|j| &j.images_alone),
+            "profiles_without_image": joined.as_ref().map(|j| &j.profiles_alone),
             "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
             "profile_of_another_folder": joined.as_ref().and_then(|j| j.elsewhere.as_ref()),
             "columns_left_out": left_out,

@@ -3,7 +3,6 @@
 mod input;
 mod on_nodes;
 
-use super::convert::channels;
 use super::trace::TraceArgs;
 use super::{
     OpenArgs, default_jobs, identity, on, outside_of, parse_positive, parse_seconds, parse_threads,
@@ -21,7 +20,7 @@ use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::embed::{self, EmbedOptions, Event, FeatureLayout, ModelName, Pool, Summary};
 use wellread_measure::path_text::text;
 use wellread_store::words::counted;
-use wellread_store::{Store, staged};
+use wellread_store::{Store, mixed_channels, staged};
 
 /// Images of a batch.
 const BATCH_SIZE: usize = 64;
@@ -193,8 +192,18 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     if args.nodes.is_worker() {
         return on_nodes::work(store, options);
     }
-    if let Some(mixed) = channels::mixed(&*store).filter(|_| args.input.takes_by_number()) {
+    if args.input.takes_by_number()
+        && let Some(mixed) =
+            mixed_channels::find(&*store, None, args.input.numbers().as_deref(), mixed_channels::MOST)
+    {
         ui.warn(format!("note: {mixed}"));
+    }
+    let scaled = args.input.scaled_masks(&*store);
+    if !scaled.is_empty() {
+        ui.warn(format!(
+            "note: a mask by its name is scaled like a stain: {} (--channels takes others)",
+            scaled.join(", ")
+        ));
     }
     if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
         ui.hint("note: the weights are drawn at random; --weights FILE.safetensors takes trained ones");

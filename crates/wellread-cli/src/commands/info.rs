@@ -4,6 +4,7 @@ mod channels;
 
 use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
+use channels::Others;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use wellread_image::{Region, ome_xml};
@@ -48,6 +49,9 @@ struct Info {
     /// Images, of those looked at, that have these channels in another order, and that have others.
     channels_reordered: usize,
     channels_unlike: usize,
+    /// The first of each of these images, and what its channels are called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    channels_elsewhere: Vec<channels::OtherChannels>,
     physical_size_um: Option<[Option<f64>; 3]>,
     layout: String,
     codec: String,
@@ -98,7 +102,7 @@ struct ShapeCount {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open_to_describe(&args.path)?;
-    let Described { info, pieces, labels } = describe(&*store, args.rows)?;
+    let Described { info, pieces, labels, others } = describe(&*store, args.rows)?;
     if ui.json {
         return ui.document(&info);
     }
@@ -165,7 +169,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).filter(|n| !n.is_empty()).collect();
     if !names.is_empty() {
         line("channels", names.join(", "));
-        for others in channels::say_others([info.channels_reordered, info.channels_unlike]) {
+        let first = store.name(0).unwrap_or_default();
+        for others in channels::say_others(&others, &first) {
             line("", others);
         }
     }
@@ -295,6 +300,7 @@ struct Described {
     info: Info,
     pieces: Pieces,
     labels: Option<Labels>,
+    others: Others,
 }
 
 /// How many different values the columns have together, of those of them that are there; `None` where the last is not.
@@ -345,7 +351,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     dtypes.sort_unstable();
     dtypes.dedup();
     let looks = layout.lost_looks();
-    let [channels_reordered, channels_unlike] = channels::others(store, rows, &metadata.channels);
+    let others = channels::others(store, rows, &metadata.channels);
     let info = Info {
         path: store.path().to_owned(),
         format: store.format(),
@@ -366,8 +372,9 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         },
         dtype: dtypes.join(", "),
         channels: metadata.channels.clone(),
-        channels_reordered,
-        channels_unlike,
+        channels_reordered: others.moved,
+        channels_unlike: others.unlike,
+        channels_elsewhere: others.first.iter().flatten().cloned().collect(),
         physical_size_um: physical.iter().any(Option::is_some).then_some(physical),
         layout: layout.pieces,
         codec: layout.codec,
@@ -386,5 +393,5 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         labels: labels.as_ref().map_or_else(Vec::new, |labels| labels.names.clone()),
         looks,
     };
-    Ok(Described { info, pieces, labels })
+    Ok(Described { info, pieces, labels, others })
 }

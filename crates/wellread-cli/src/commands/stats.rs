@@ -7,8 +7,9 @@ use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
 use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats};
 use wellread_store::features::{key_in_words, key_of};
+use wellread_store::mixed_channels::MixedChannels;
 use wellread_store::words::counted;
-use wellread_store::{Store, masks};
+use wellread_store::{Store, masks, mixed_channels};
 
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
@@ -74,7 +75,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     }
     let zeros = zeros_in_words(&*store);
     if let Some(on) = &args.on.on {
-        return run_on(args, on, ui).inspect(|()| say_zeros(zeros.as_deref(), ui));
+        return run_on(args, on, &*store, ui).inspect(|()| say_zeros(zeros.as_deref(), ui));
     }
     let bar = ui.progress(store.len() as u64, "reading");
     let done = || bar.inc(1);
@@ -83,6 +84,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         bar.finish_and_clear();
         let stats = found?;
         say_zeros(zeros.as_deref(), ui);
+        say_mixed(&*store, [&stats], ui);
         write(args.out.as_deref(), &stats)?;
         if ui.json {
             return ui.document(&stats);
@@ -93,6 +95,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         bar.finish_and_clear();
         let groups = found?;
         say_zeros(zeros.as_deref(), ui);
+        say_mixed(&*store, groups.groups.iter().map(|group| &group.stats), ui);
         write(args.out.as_deref(), &groups)?;
         if ui.json {
             return ui.document(&groups);
@@ -126,8 +129,34 @@ fn say_zeros(sentence: Option<&str>, ui: Ui) {
     }
 }
 
+/// Says how channels were counted where images have them in another order than the first, or others, with two such images.
+fn say_mixed<'s>(store: &dyn Store, all: impl IntoIterator<Item = &'s Stats>, ui: Ui) {
+    let (mut reordered, mut other_names) = (0, 0);
+    for stats in all {
+        reordered += stats.reordered;
+        other_names += stats.other_names;
+    }
+    if reordered == 0 && other_names == 0 {
+        return;
+    }
+    let two = mixed_channels::find(store, None, None, usize::MAX);
+    let two = two.map_or_else(String::new, |MixedChannels { two: [(one, own), (other, there)] }| {
+        format!(" ({own:?} in {one}, and {there:?} in {other})")
+    });
+    if reordered > 0 {
+        let images = counted(reordered as usize, "image");
+        ui.warn(format!("{images} had the channels in another order: channels were taken by name{two}"));
+    }
+    if other_names > 0 {
+        ui.warn(format!(
+            "the channels of {} are not called as those of the first: channels were taken by number, and a channel may mix stains{two}",
+            counted(other_names as usize, "image")
+        ));
+    }
+}
+
 /// Has the nodes of a cluster compute them. What they come to is text, which is written and printed as it is.
-fn run_on(args: &Args, on: &On, ui: Ui) -> Outcome {
+fn run_on(args: &Args, on: &On, store: &dyn Store, ui: Ui) -> Outcome {
     let mut more = serde_json::Map::new();
     let by = if args.by.is_empty() { None } else { Some(args.by.clone()) };
     more.insert("by".to_owned(), by.into());
@@ -139,15 +168,23 @@ fn run_on(args: &Args, on: &On, ui: Ui) -> Outcome {
         wellread_store::staged::write(out, format!("{text}\n"))?;
     }
     ui.document_text(text);
-    if !ui.json {
-        if args.by.is_empty() {
-            say(&serde_json::from_str::<Stats>(text).map_err(damaged)?, ui);
-        } else {
-            say_groups(&serde_json::from_str::<GroupStats>(text).map_err(damaged)?, ui);
+    if args.by.is_empty() {
+        let stats: Stats = serde_json::from_str(text).map_err(damaged)?;
+        say_mixed(store, [&stats], ui);
+        if !ui.json {
+            say(&stats, ui);
         }
-        if let Some(out) = &args.out {
-            ui.say(format!("written to {}", out.display()));
+    } else {
+        let groups: GroupStats = serde_json::from_str(text).map_err(damaged)?;
+        say_mixed(store, groups.groups.iter().map(|group| &group.stats), ui);
+        if !ui.json {
+            say_groups(&groups, ui);
         }
+    }
+    if !ui.json
+        && let Some(out) = &args.out
+    {
+        ui.say(format!("written to {}", out.display()));
     }
     on::say(&cluster, ui);
     Ok(())
@@ -173,16 +210,6 @@ fn write(out: Option<&Path>, stats: &impl serde::Serialize) -> Outcome {
 fn say(stats: &Stats, ui: Ui) {
     ui.say(format!("{} of {}", counted(stats.images as usize, "image"), stats.dtype));
     stats.channels.iter().for_each(|channel| ui.say(describe(channel)));
-    if stats.reordered > 0 {
-        let images = counted(stats.reordered as usize, "image");
-        ui.hint(format!("{images} had the channels in another order: channels were taken by name"));
-    }
-    if stats.other_names > 0 {
-        ui.hint(format!(
-            "the channels of {} are not called as those of the first: channels were taken by number, and a channel may mix stains",
-            counted(stats.other_names as usize, "image")
-        ));
-    }
     if stats.percentile_error > 0.0 {
         ui.hint(format!(
             "percentiles are off by at most {:.1} % of their value",

@@ -101,9 +101,11 @@ impl MaskRows {
             let image = images.row_info(cell.image)?.shape;
             let Some(row) = rows[cell.image] else {
                 let cause = format!("there is no label image of the image {}", images.name(cell.image)?);
-                return Err(Error::new(path, cause).hint(
-                    "label images are told by the names of their images, or of a file of theirs, which theirs begin with",
-                ));
+                return Err(Error::new(path, cause).hint(format_args!(
+                    "label images are told by the names of their images, or of a file of theirs, which theirs begin with; or by columns \
+                     that both have ({})",
+                    option("cells.by")
+                )));
             };
             let label = labels.row_info(row)?.shape;
             if !is_mask_of(label, image) {

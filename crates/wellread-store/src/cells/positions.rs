@@ -123,7 +123,7 @@ pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Resul
             let first = (0..column.len()).find_map(|row| key_at(column, row));
             let hint = match first.filter(|text| is_with_comma(text)) {
                 Some(text) => format!(
-                    "{text} has a decimal comma: write numbers with points, in pandas read_csv(…, sep=\";\", decimal=\",\").to_csv(…)"
+                    "{text} has a decimal comma: separate fields by semicolons, or write numbers with points, in pandas read_csv(…, sep=\";\", decimal=\",\").to_csv(…)"
                 ),
                 None => {
                     format!("name the columns of numbers, {} and {}", option("cells.x"), option("cells.y"))

@@ -64,7 +64,15 @@ use crate::{Error, Result, Store, place};
 use group::{Grouped, some};
 use layouts::LAYOUTS;
 use names::Matcher;
+use pattern::Pattern;
 use std::path::Path;
+
+/// Fields of a pattern that are columns of their own, and nearly called like one that says well, site, channel and the like: each with
+/// that one. None of a pattern that cannot be read.
+pub fn misspelt_fields(pattern: &str) -> Vec<(String, &'static str)> {
+    let Ok(pattern) = Pattern::parse(pattern) else { return vec![] };
+    pattern.fields().filter_map(|field| Some((field.to_owned(), layout::near(field)?))).collect()
+}
 
 /// The name that asks for an image a file.
 pub const FILES: &str = "files";

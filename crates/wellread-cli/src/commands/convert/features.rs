@@ -37,7 +37,25 @@ impl Note {
     }
 }
 
-/// The profiles that are to be joined: --join, --on, --columns.
+/// What is done with images that no profile is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum JoinUnmatched {
+    /// Their columns are empty, which is told.
+    #[default]
+    Null,
+    /// They are an error.
+    Error,
+}
+
+pub(super) fn parse_join_unmatched(text: &str) -> Result<JoinUnmatched, String> {
+    match text {
+        "null" => Ok(JoinUnmatched::Null),
+        "error" => Ok(JoinUnmatched::Error),
+        _ => Err(format!("{text:?} is none of null and error")),
+    }
+}
+
+/// The profiles that are to be joined: --join, --on, --columns, --join-unmatched.
 pub(super) struct Joining<'a> {
     /// The table.
     pub profiles: &'a Path,
@@ -45,6 +63,8 @@ pub(super) struct Joining<'a> {
     pub on: &'a str,
     /// Of its columns these alone, where some are named.
     pub columns: &'a [String],
+    /// What is done with images that it has no row for.
+    pub unmatched: JoinUnmatched,
 }
 
 /// Feature columns of the source and of the profiles joined to them, as far as a target of a format keeps them.
@@ -59,11 +79,18 @@ pub(super) fn features_of(
     let mut notes = vec![];
     let mut left_out = source.hints().columns_left_out();
     let mut renamed = source.hints().columns_renamed();
-    if let Some(&Joining { profiles, on, columns }) = joining {
+    if let Some(&Joining { profiles, on, columns, unmatched }) = joining {
         if !is_kept {
             return Err(Failure::Usage(cannot_join(format, target, source.len())));
         }
         let (batch, found) = profiles::join(source, profiles, on, columns)?;
+        let alone = found.images_alone.count;
+        if alone > 0 && unmatched == JoinUnmatched::Error {
+            let (of, names) = (counted(found.images, "image"), found.images_alone.named());
+            let cause = format!("has no row for {alone} of {of}: {names}");
+            let hint = "--join-unmatched null leaves its columns empty there";
+            return Err(Error::new(profiles, cause).hint(hint).choice().into());
+        }
         let (both, others) = features::beside(profiles, own.as_ref(), &batch)?;
         own = Some(both);
         renamed.extend(found.renamed.iter().cloned().chain(others));
@@ -73,6 +100,19 @@ pub(super) fn features_of(
             counted_with(found.images, "image", ["has", "have"]),
             counted_with(found.columns, "column", ["is", "are"])
         )));
+        if alone > 0 {
+            let images = counted_with(alone, "image", ["has", "have"]);
+            let names = found.images_alone.named();
+            notes.push(Note::Warn(format!(
+                "warning: {images} no row in {}, and nulls in its columns: {names} (--join-unmatched error refuses that)",
+                profiles.display()
+            )));
+        }
+        if found.profiles_alone.count > 0 {
+            let rows = counted_with(found.profiles_alone.count, "row", ["is", "are"]);
+            let (names, table) = (found.profiles_alone.named(), profiles.display());
+            notes.push(Note::Warn(format!("warning: of {table} {rows} of no image of this set: {names}")));
+        }
         if let Some([one, other]) = &found.shared {
             notes.push(Note::Say(format!(
                 "note: one profile is put beside images of different folders, such as {one} and {other}, since its name \

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use wellread_infer::source::{DEVIATION, MEAN};
 use wellread_loader::{Normalize, Scale, Transform};
-use wellread_store::Store;
+use wellread_store::{Store, masks};
 
 /// What is done to images first, in this order.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -74,9 +74,25 @@ impl FromStr for ScaleArg {
 impl InputArgs {
     /// Whether channels are taken by number: those that are asked for by name, or normalised by a file, go by their names.
     pub fn takes_by_number(&self) -> bool {
-        let is_number = |text: &String| text.trim().parse::<usize>().is_ok();
-        let are_numbers = self.channels.as_ref().is_none_or(|channels| channels.iter().all(is_number));
-        are_numbers && self.normalize.as_ref().is_none_or(|by| by.as_os_str() == "imagenet")
+        (self.channels.is_none() || self.numbers().is_some())
+            && self.normalize.as_ref().is_none_or(|by| by.as_os_str() == "imagenet")
+    }
+
+    /// The channels that are asked for, where all are asked for by number.
+    pub fn numbers(&self) -> Option<Vec<usize>> {
+        self.channels.as_ref()?.iter().map(|text| text.trim().parse().ok()).collect()
+    }
+
+    /// The channels that are taken and scaled or normalised like stains, and are masks by their names.
+    pub fn scaled_masks(&self, store: &dyn Store) -> Vec<String> {
+        if self.scale == ScaleArg::None && self.normalize.is_none() {
+            return vec![];
+        }
+        let is_taken = |(number, name): &(usize, String)| {
+            let is_it = |text: &String| text.trim() == name || text.trim().parse::<usize>() == Ok(*number);
+            self.channels.as_ref().is_none_or(|channels| channels.iter().any(is_it))
+        };
+        masks::channels(store).into_iter().filter(is_taken).map(|(_, name)| name).collect()
     }
 
     /// As the loader's transform, for the images of this set.
