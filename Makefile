@@ -19,7 +19,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote docs reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote bench-ray docs reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -134,6 +134,11 @@ bench-plates: system-packages build python-package ## sites, crops of cells, vie
 bench-remote: build-all python-package ## sets in a bucket over a slow link beside zarr-python, pylance, tifffile, LitData … (30 GB of disk)
 	scripts/python-env.sh "$(CACHE)/remote" benches/remote/requirements.txt
 	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/remote/bin/python" benches/remote.py --out results/remote.json $(ARGS)
+
+# `ARGS="--only read --kinds small --rounds 6"` measures a part.
+bench-ray: build-all python-package ## a Ray cluster of two processors: wellread.ray.read beside Ray Data's readers, --on ray beside one process (10 GB of disk)
+	scripts/python-env.sh "$(CACHE)/ray" benches/on_ray/requirements.txt
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/ray/bin/python" benches/on_ray.py --out results/on-ray.json $(ARGS)
 
 docs: ## the documentation as a site, in results/docs (compiles mdbook once, a few minutes)
 	"$$(scripts/mdbook.sh "$(CACHE)/mdbook")" build docs
