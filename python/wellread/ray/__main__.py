@@ -46,7 +46,7 @@ def embedded(request: dict[str, Any], job: Job, say: Say, questions: TextIO) -> 
 
 
 def asked_for(request: dict[str, Any]) -> Dataset:
-    """The set that is asked for: opened, its cells cut out, profiles joined to it. Paths mean the same on every node."""
+    """The set that is asked for: opened, its cells cut out, profiles joined to it. Every node knows its paths."""
     dataset = Dataset(_cluster.absolute(request["path"]), **request["options"])
     cells, join = request.get("cells"), request.get("join")
     if cells is not None:

@@ -1,5 +1,5 @@
-"""What the processes of nodes are told of the environment of the process that asks: how sets in buckets are asked for,
-and where buckets are. Credentials are told to nobody: each node has its own.
+"""What the processes of nodes are told of the environment of the process that asks: how sets in buckets are asked
+for, and where buckets are. Credentials are told to nobody: each node has its own.
 """
 
 from __future__ import annotations
