@@ -1,5 +1,5 @@
-"""A Ray cluster that reads from a bucket and writes into it. Nodes have credentials of their own, and nothing else: the
-process that asks tells them where the bucket is.
+"""A Ray cluster that reads from a bucket and writes into it. Nodes have credentials of their own, and nothing else:
+the process that asks tells them where the bucket is.
 """
 
 import os

@@ -10,7 +10,6 @@ import pytest
 import ray_cluster
 
 ray = pytest.importorskip("ray")
-pq = pytest.importorskip("pyarrow.parquet")
 
 PARTS = list(range(10))
 
