@@ -19,7 +19,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote docs reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote bench-ray docs reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -88,12 +88,14 @@ test-python: build-all python-env profiles-env python-package browser ## files c
 	  "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python -n 2 --dist loadfile --durations 30
 
 # Of each kind of set the same share; the small one is a test (tests/python/test_campaign.py, crates/wellread-cli/tests/mutations.rs).
-campaign: build-all python-env python-package ## damage to sets of every format, kills, forks, links that fail: N=27000 SEED=1 SECONDS_MOST=0 KILLS=20 FAULTS=10000
+campaign: build-all python-env python-package ## damage to sets of every format, kills, forks, links and nodes that fail: N=27000 SEED=1 SECONDS_MOST=0 KILLS=20 FAULTS=10000 RAY_SEEDS=20
 	WELLREAD_MUTATIONS="$(or $(PER_SET),600)" $(WITH_DUCKDB) cargo test --release --locked --workspace --test mutations -- --nocapture
 	WELLREAD="$(WELLREAD)" $(WITH_DUCKDB) PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" fuzz/campaign.py --n "$(or $(N),27000)" \
 	  --seed "$(or $(SEED),1)" --seconds "$(or $(SECONDS_MOST),0)" --kills "$(or $(KILLS),20)" --out "$(or $(OUT),results/campaign)"
 	WELLREAD="$(WELLREAD)" WELLREAD_FAULTS="$(or $(FAULTS),10000)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" -m pytest -q \
 	  tests/python/test_remote_faults.py
+	WELLREAD="$(WELLREAD)" $(WITH_DUCKDB) PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" fuzz/ray_kills.py \
+	  --seeds "$(or $(RAY_SEEDS),20)" --out "$(or $(OUT),results/campaign)"
 
 # No pins, unlike tests/python/requirements.txt: what a user gets who installs these today.
 engines-latest: build python-env ## files by the newest PyPI release of each engine, read by wellread; which stamps to raise
@@ -132,6 +134,11 @@ bench-plates: system-packages build python-package ## sites, crops of cells, vie
 bench-remote: build-all python-package ## sets in a bucket over a slow link beside zarr-python, pylance, tifffile, LitData … (30 GB of disk)
 	scripts/python-env.sh "$(CACHE)/remote" benches/remote/requirements.txt
 	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/remote/bin/python" benches/remote.py --out results/remote.json $(ARGS)
+
+# `ARGS="--only read --kinds small --rounds 6"` measures a part.
+bench-ray: build-all python-package ## a Ray cluster of two processors: wellread.ray.read beside Ray Data's readers, --on ray beside one process (10 GB of disk)
+	scripts/python-env.sh "$(CACHE)/ray" benches/on_ray/requirements.txt
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/ray/bin/python" benches/on_ray.py --out results/on-ray.json $(ARGS)
 
 docs: ## the documentation as a site, in results/docs (compiles mdbook once, a few minutes)
 	"$$(scripts/mdbook.sh "$(CACHE)/mdbook")" build docs

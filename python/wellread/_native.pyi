@@ -54,6 +54,9 @@ def finish_stats(by: list[str] | None, groups: list[tuple[list[str | None], Stat
 def from_images(images: list[tuple[str, list[int], str, bytes]], channels: list[str]) -> Dataset:
     """Images in memory as a set: name, shape (T, C, Z, Y, X), type and pixels of each, and their channels' names."""
 
+def with_profiles(dataset: Dataset, table: str, on: str, columns: list[str]) -> Dataset:
+    """A set with the columns of a table of profiles beside its images, as ``wellread convert --join`` puts them."""
+
 def format_of_name(name: str) -> str | None:
     """The format that a target's name tells of by its ending."""
 

@@ -64,6 +64,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(whole_set::partial_stats, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::finish_stats, module)?)?;
     module.add_function(wrap_pyfunction!(writing::from_images, module)?)?;
+    module.add_function(wrap_pyfunction!(writing::with_profiles, module)?)?;
     module.add_function(wrap_pyfunction!(writing::format_of_name, module)?)?;
     module.add_function(wrap_pyfunction!(writing::is_table_format, module)?)?;
     module.add_function(wrap_pyfunction!(writing::write_part, module)?)?;

@@ -259,16 +259,18 @@ pub fn holds(source: &dyn Store, path: &Path, format: &str, jobs: usize) -> bool
         return false;
     }
     let Ok(part) = registry::open(path, &as_written(format)) else { return false };
-    if part.len() != source.len() || format.keeps_features && !holds_columns(source, &*part) {
+    if part.len() != source.len() || format.keeps_features && !holds_columns(source, &*part, format) {
         return false;
     }
     let Ok(expected) = expected_of(source, jobs, &|| ()) else { return false };
     verify(&*part, Some(Expected::new(&expected)), jobs, &|| ()).passed()
 }
 
-/// Whether a part has the columns of `source`, no others, and their values.
-fn holds_columns(source: &dyn Store, part: &dyn Store) -> bool {
+/// Whether a part has the columns of `source`, as its format calls them, no others, and their values.
+fn holds_columns(source: &dyn Store, part: &dyn Store, format: &Format) -> bool {
     let (Ok(wanted), Ok(found)) = (features::all(source), features::all(part)) else { return false };
+    let wanted = wanted.map(|columns| features::renamed(&columns, &format.own_columns)).transpose();
+    let Ok(wanted) = wanted.map(|named| named.map(|(columns, _)| columns)) else { return false };
     match (wanted, found) {
         (Some(wanted), Some(found)) => {
             let mut names = wanted.schema_ref().fields().iter().map(|field| field.name());

@@ -18,6 +18,7 @@ from typing import Any
 from ..errors import Error
 
 MISSING = "wellread.ray needs Ray: pip install 'wellread[ray]'"
+NOT_THERE = "install wellread[ray] on every node"
 # Times that Ray runs a task again whose node or process is gone.
 RETRIES = 8
 # So long tasks may take to end that are given up.
@@ -229,7 +230,10 @@ def run(
                 try:
                     one: Answer = ray.get(reference)
                 except ray.exceptions.RayError as raised:
-                    raise Error(f"a task failed on the cluster: {words(raised)}") from raised
+                    said = words(raised)
+                    hint = NOT_THERE if "No module named 'wellread" in said else None
+                    advice = "" if hint is None else f" (hint: {hint})"
+                    raise Error(f"a task failed on the cluster: {said}{advice}", hint=hint) from raised
                 if one.error is not None:
                     raise one.error
                 summary.note(one)

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ChoiceError, Error
-from . import _cluster
+from . import _cluster, _environment
 from ._cluster import Answer, Summary
 
 # What a program is told of the process that asks: where Pythons are, and modules of models.
@@ -42,6 +42,7 @@ Told = dict[str, Any]
 def environment(gpus: float) -> dict[str, str]:
     """What the program of a node is told of this process."""
     passed = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON) or name == MODULES}
+    passed |= _environment.told()
     # Ray hides GPUs that an actor does not ask for, in some of its versions.
     return passed if gpus else passed | {"CUDA_VISIBLE_DEVICES": ""}
 
@@ -52,7 +53,7 @@ class Program:
     def __init__(self, line: list[str], folder: str | None, environment: dict[str, str]) -> None:
         # Where it is not installed in the same place: that of this Python.
         program = line if os.access(line[0], os.X_OK) else [sys.executable, "-m", "wellread", *line[1:]]
-        told = {**os.environ, **environment}
+        told = _environment.beside(os.environ, environment)
         if not os.access(told.get(PYTHON, ""), os.X_OK):
             told[PYTHON] = sys.executable
         # Open as long as the program runs.

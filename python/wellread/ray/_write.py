@@ -17,7 +17,7 @@ import numpy
 from .. import _check, _native
 from .._types import Path
 from ..errors import ChoiceError, Error
-from . import _cluster
+from . import _cluster, _environment
 
 if TYPE_CHECKING:
     import ray.data
@@ -99,6 +99,7 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
     """Writes a block as a part; what the driver is told of it, None of an empty one."""
     from ray.data.block import BlockAccessor
 
+    _environment.take(sink.environment)
     table = BlockAccessor.for_block(block).to_arrow()
     if not table.num_rows:
         return None
@@ -148,7 +149,7 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
 def begin(sink: Any, overwrite: bool) -> None:
     """Claims the target, and notes where parts are written."""
     parts = _native.Parts(sink.target, sink.format, overwrite, None)
-    sink.ending, sink.folder = parts.ending, parts.part("")
+    sink.ending, sink.folder, sink.environment = parts.ending, parts.part(""), _environment.told()
     _writing[sink.token] = parts
 
 

@@ -15,6 +15,7 @@ use check::{Check, Checked};
 use complete::{Finding, SameImages, size};
 use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
 use layouts::LayoutArg;
+use on_cluster::Places;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_places, refuse_ignored, target_format};
 use wellread_image::PixelType;
@@ -39,7 +40,8 @@ Examples:
   wellread convert 'plates/*.parquet' screen.parquet
   wellread convert screen-tiff screen.parquet --on ray
   wellread convert images plate.duckdb --join profiles.parquet --on Image_FileName_DAPI,Image_FileName_GFP
-  wellread convert images plate.parquet --join profiles.parquet --on FileName --columns Metadata_Well,Metadata_dose")]
+  wellread convert images plate.parquet --join profiles.parquet --on FileName --columns Metadata_Well,Metadata_dose
+  wellread convert images plate.parquet --join profiles.parquet --on FileName --on ray")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     source: PathBuf,
@@ -58,11 +60,11 @@ pub struct Args {
     #[arg(long, value_name = "PROFILES", requires = "on")]
     join: Option<PathBuf>,
     /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles
-    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well. Without --join: ray, or
-    /// ray:ADDRESS such as ray:10.0.0.1:6379, has the nodes of a Ray cluster convert, all of which must see source and target;
-    /// a table is a folder of parts then. Needs a Python with wellread[ray].
+    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well. Without --join, or given a second
+    /// time: ray, or ray:ADDRESS such as ray:10.0.0.1:6379, has the nodes of a Ray cluster convert, all of which must see source and
+    /// target; a table is a folder of parts then. Needs a Python with wellread[ray].
     #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
-    on: Option<String>,
+    on: Vec<String>,
     /// Images without a row in the profiles: null leaves their columns empty and says how many there are (unless given), error
     /// writes nothing.
     #[arg(long, value_name = "null|error", requires = "join", value_parser = parse_join_unmatched)]
@@ -94,7 +96,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
-    let on = on_cluster::of(args.on.as_deref(), args.join.is_some())?;
+    let Places { on, keys } = on_cluster::of(&args.on, args.join.is_some())?;
     args.write.say_what_is_ignored(format, ui);
     let source = layouts::of_source(&args.open).open(&args.source)?;
     source.hints().complete(0..source.len())?;
@@ -138,11 +140,25 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
     }
     let mut options = args.write.options();
-    let joining = args.join.as_deref().zip(args.on.as_deref());
+    let joining = args.join.as_deref().zip(keys);
     let unmatched = args.join_unmatched.unwrap_or_default();
     let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns, unmatched });
     let Features { columns, joined, left_out, renamed, notes } =
         features_of(&*source, joining.as_ref(), (format, args.target.as_path()))?;
+    // What is beside the images, and what is left out.
+    let beside = serde_json::json!({
+        "feature_columns": columns.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
+        "images_with_profile": joined.as_ref().map(|j| j.matched),
+        "images_without_profile": joined.as_ref().map(|j| &j.images_alone),
+        "profiles_without_image": joined.as_ref().map(|j| &j.profiles_alone),
+        "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
+        "profile_of_another_folder": joined.as_ref().and_then(|j| j.elsewhere.as_ref()),
+        "columns_left_out": left_out,
+        "columns_renamed": renamed.iter().map(|column| [&column.from, &column.to]).collect::<Vec<_>>(),
+        "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
+        "looks_left_out": lost_looks,
+        "metadata_left_out": unkept,
+    });
     if let Some(on) = &on {
         for note in notes {
             note.tell(ui);
@@ -152,7 +168,15 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "memory": args.memory,
         });
         let (open, target) = (layouts::of_source(&args.open), (args.target.as_path(), format));
-        return on_cluster::run(on, (&open, &args.source), target, [args.write.document(), how], ui);
+        let join = joining.as_ref().map(Joining::document).transpose()?;
+        return on_cluster::run(
+            on,
+            (&open, &args.source),
+            target,
+            [args.write.document(), how, join.into()],
+            &beside,
+            ui,
+        );
     }
     options.features = columns;
     if format.keeps_features {
@@ -162,22 +186,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         options.resume = Some(resume_note(&*source, args, format, &options.types)?);
     }
     let document = |bytes: u64, seconds: f64, resumed: usize| {
-        serde_json::json!({
+        let done = serde_json::json!({
             "source": text(&args.source), "source_format": source.format(), "target": text(&args.target), "format": format.name,
-            "images": source.len(), "bytes_of_pixels": bytes, "seconds": seconds,
-            "feature_columns": options.features.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
-            "images_resumed": resumed,
-            "images_with_profile": joined.as_ref().map(|j| j.matched),
-            "images_without_profile": joined.as_ref().map(|j| &j.images_alone),
-            "profiles_without_image": joined.as_ref().map(|j| &j.profiles_alone),
-            "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
-            "profile_of_another_folder": joined.as_ref().and_then(|j| j.elsewhere.as_ref()),
-            "columns_left_out": left_out,
-            "columns_renamed": renamed.iter().map(|column| [&column.from, &column.to]).collect::<Vec<_>>(),
-            "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
-            "looks_left_out": lost_looks,
-            "metadata_left_out": unkept,
-        })
+            "images": source.len(), "bytes_of_pixels": bytes, "seconds": seconds, "images_resumed": resumed,
+        });
+        on_cluster::with_fields(done, &beside)
     };
     let verified = |mut document: serde_json::Value, seconds: Option<f64>| {
         document["verified"] = seconds.is_some().into();
@@ -352,7 +365,7 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
         "source": identity::place(&args.source), "images": source.len(), "bytes": source.bytes_on_disk()?,
         "opened": format!("{:?}", args.open), "format": format.name, "types": types,
         "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
-        "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on,
+        "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on.first(),
         "cells": cells,
         "columns": args.columns,
         "wellread": env!("CARGO_PKG_VERSION"),

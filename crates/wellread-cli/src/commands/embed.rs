@@ -3,6 +3,7 @@
 mod input;
 mod on_nodes;
 
+use super::command_line::{command_line, without};
 use super::trace::TraceArgs;
 use super::{
     OpenArgs, default_jobs, identity, on, outside_of, parse_positive, parse_seconds, parse_threads,
@@ -124,6 +125,13 @@ pub struct Args {
     pub trace: TraceArgs,
 }
 
+/// The command that a table tells of: without what says on which machines it is computed, how often it was begun and what is printed,
+/// on which no value depends. So the table is the same to the byte wherever it was made.
+fn told_command(line: &str) -> String {
+    let valued = ["on", "actors", "cpus-per-actor", "gpus-per-actor"];
+    without(line, &valued, &["--resume", "--overwrite", "--json", "--quiet", "-q"])
+}
+
 impl Args {
     fn options(&self, store: &dyn Store, program: &[OsString]) -> Outcome<EmbedOptions> {
         let mut server = program.to_vec();
@@ -159,7 +167,7 @@ impl Args {
                 turn_limit: Duration::from_secs_f64(self.turn_limit),
                 model_dir: self.model_dir.clone(),
                 server,
-                command: super::command_line::command_line(),
+                command: told_command(&command_line()),
                 ..Config::default()
             },
         })

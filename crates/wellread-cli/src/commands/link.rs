@@ -1,6 +1,10 @@
 //! Options of all commands that open sets: the link to buckets and web servers.
 
+use std::sync::OnceLock;
 use wellread_loader::cache::parse_bytes;
+
+/// What was chosen, for processes that this one starts.
+static CHOSEN: OnceLock<LinkArgs> = OnceLock::new();
 
 /// The link to sets in buckets and on web servers.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -20,10 +24,40 @@ pub struct LinkArgs {
 impl LinkArgs {
     /// Chooses, before any address is opened.
     pub fn set(self) {
+        let _ = CHOSEN.set(self);
         let Self { in_flight, link_bytes, anonymous } = self;
         let link = wellread::Link { in_flight: in_flight.map(usize::from), link_bytes, anonymous };
         if link != wellread::Link::default() {
             link.set();
         }
+    }
+
+    /// The same as variables of the environment.
+    fn variables(self) -> Vec<(&'static str, String)> {
+        let numbers = [
+            ("WELLREAD_IN_FLIGHT", self.in_flight.map(u64::from)),
+            ("WELLREAD_LINK_BYTES", self.link_bytes),
+            ("WELLREAD_ANONYMOUS", self.anonymous.then_some(1)),
+        ];
+        numbers.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))).collect()
+    }
+}
+
+/// What was chosen for the link of this process, as variables of the environment of another one.
+pub fn environment() -> Vec<(&'static str, String)> {
+    CHOSEN.get().map_or_else(Vec::new, |chosen| chosen.variables())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_told_to_another_process_and_what_is_left_out_is_not() {
+        let link = LinkArgs { in_flight: Some(4), link_bytes: None, anonymous: true };
+        let told = [("WELLREAD_IN_FLIGHT", "4"), ("WELLREAD_ANONYMOUS", "1")];
+        assert_eq!(link.variables(), told.map(|(name, value)| (name, value.to_owned())));
+        let nothing = LinkArgs { in_flight: None, link_bytes: None, anonymous: false };
+        assert!(nothing.variables().is_empty());
     }
 }

@@ -3,14 +3,14 @@
 use super::glob::{self, Match};
 use super::parts::{self, Found};
 use super::store::{Concat, Part};
-use super::tables;
+use super::tables::{self, Tables};
 use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Format, OpenOptions, format_named};
 use crate::part_list::PartList;
 use crate::probe::Probe;
 use crate::words::counted;
 use crate::{Error, Result, Store, fd_table, place, registry, threads};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,11 +33,11 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
     if glob::is_pattern(path) && !place::exists(path) {
         let (mut paths, mut files) = (vec![], HashSet::new());
         of_pattern(path, &mut paths, &mut files)?;
-        return open_parts(&glob::root(path), paths, &files, options);
+        return open_parts(&glob::root(path), Tables::of(paths), &files, options);
     }
     match in_folder(path, options)? {
         Inside::Listed(list) => open_listed(path, &list, options),
-        Inside::Parts(paths) => open_parts(path, paths, &HashSet::new(), options),
+        Inside::Parts(tables) => open_parts(path, tables, &HashSet::new(), options),
         Inside::Set(format) => registry::open_known(path, options, format),
     }
 }
@@ -68,7 +68,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
         return Err(Error::new("", "no path was given").hint("give at least one file or folder").choice());
     }
     let root = parts::common_folder(&given);
-    open_parts(&root, given, &files, options)
+    open_parts(&root, Tables::of(given), &files, options)
 }
 
 /// Lets what is at a path, or what a pattern may name, be asked for again: it may have been replaced since this process saw it last.
@@ -115,7 +115,7 @@ fn plates(_: &Path, _: &Format) -> Option<Vec<PathBuf>> {
 /// What a path is to be opened as.
 enum Inside {
     /// These, each a set: the tables in a folder that is no set itself, or its OME-Zarr plates.
-    Parts(Vec<PathBuf>),
+    Parts(Tables),
     /// The parts of one set, which was written in parts.
     Listed(PartList),
     /// One set, of this format where it was recognised.
@@ -124,7 +124,7 @@ enum Inside {
 
 impl Inside {
     /// Parts, where there are such.
-    fn parts_of(found: Option<Vec<PathBuf>>) -> Self {
+    fn parts_of(found: Option<Tables>) -> Self {
         found.map_or(Self::Set(None), Self::Parts)
     }
 }
@@ -135,17 +135,18 @@ fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
         return Ok(Inside::Set(None));
     }
     match &options.format {
-        None => match registry::recognise(path) {
-            Ok(format) => Ok(plates(path, format).map_or(Inside::Set(Some(format)), Inside::Parts)),
-            Err(_) => match PartList::read(path)? {
-                Some(list) => Ok(Inside::Listed(list)),
-                None => tables::below(path, None).map(Inside::parts_of),
-            },
+        // By its list before its content: an image that somebody has put beside the parts is none of the set. What lies in the folder is
+        // known once it was looked at, so that the list, where there is none, takes no request of its own.
+        None => match (registry::recognise(path), PartList::read(path)?) {
+            (_, Some(list)) => Ok(Inside::Listed(list)),
+            (Ok(format), None) => Ok(plates(path, format)
+                .map_or(Inside::Set(Some(format)), |found| Inside::Parts(Tables::of(found)))),
+            (Err(_), None) => tables::below(path, None).map(Inside::parts_of),
         },
         Some(name) => {
             let format = format_named(name)?;
             if let Some(plates) = plates(path, format) {
-                return Ok(Inside::Parts(plates));
+                return Ok(Inside::Parts(Tables::of(plates)));
             }
             if format.keeps_features
                 && let Some(list) = PartList::read(path)?
@@ -163,6 +164,11 @@ fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
 /// What to do about a part that is another than was written.
 const OTHER_PART: &str = "copy the folder again from where it came from, or write the set anew";
 
+/// A part of a set that was written in parts is not there.
+fn is_gone(part: &Path) -> Error {
+    Error::new(part, "is a part of the set, and is not there").hint(OTHER_PART)
+}
+
 /// Checks that a part at `path` of a set that was written in parts has as many images as were written.
 fn has_images(path: &Path, part: &dyn Store, images: usize) -> Result<()> {
     if part.len() == images {
@@ -179,7 +185,7 @@ fn has_images(path: &Path, part: &dyn Store, images: usize) -> Result<()> {
 pub(crate) fn open_listed(root: &Path, list: &PartList, options: &OpenOptions) -> Result<Box<dyn Store>> {
     let listed = list.parts(root);
     if let Some((gone, _)) = listed.iter().find(|(part, _)| !place::exists(part)) {
-        return Err(Error::new(gone, "is a part of the set, and is not there").hint(OTHER_PART));
+        return Err(is_gone(gone));
     }
     let parts = opened(&parts::found(root, listed.iter().map(|(part, _)| part.clone()).collect()), options)?;
     for (part, (path, images)) in parts.iter().zip(&listed) {
@@ -191,7 +197,7 @@ pub(crate) fn open_listed(root: &Path, list: &PartList, options: &OpenOptions) -
 /// Opens parts, those that are folders of tables as these, below `root`. `files` are known to be regular files.
 fn open_parts(
     root: &Path,
-    paths: Vec<PathBuf>,
+    Tables { paths, mut written }: Tables,
     files: &HashSet<PathBuf>,
     options: &OpenOptions,
 ) -> Result<Box<dyn Store>> {
@@ -200,11 +206,12 @@ fn open_parts(
         return Ok(store);
     }
     let mut all = Vec::with_capacity(paths.len());
-    // How many images parts have that a list names.
-    let mut written: HashMap<PathBuf, usize> = HashMap::new();
     for path in paths {
         match in_folder(&path, options)? {
-            Inside::Parts(tables) => all.extend(tables),
+            Inside::Parts(tables) => {
+                all.extend(tables.paths);
+                written.extend(tables.written);
+            }
             Inside::Listed(list) => {
                 let listed = list.parts(&path);
                 all.extend(listed.iter().map(|(part, _)| part.clone()));
@@ -215,10 +222,16 @@ fn open_parts(
     }
     let prefix = if root == Path::new(".") { Path::new("") } else { root };
     let found = parts::found(prefix, all);
+    let mut listed = found.iter().map(|part| &part.path).filter(|path| written.contains_key(*path));
+    if let Some(gone) = listed.find(|path| !place::exists(path)) {
+        return Err(is_gone(gone));
+    }
     if let [Found { path, keys, .. }] = &found[..]
         && keys.is_empty()
     {
-        return registry::open(path, options);
+        let store = registry::open(path, options)?;
+        written.get(path).map_or(Ok(()), |&images| has_images(path, &*store, images))?;
+        return Ok(store);
     }
     let parts = opened(&found, options)?;
     for (part, Found { path, .. }) in parts.iter().zip(&found) {

@@ -67,6 +67,18 @@ pub(super) struct Joining<'a> {
     pub unmatched: JoinUnmatched,
 }
 
+impl Joining<'_> {
+    /// As text, for another process.
+    pub fn document(&self) -> Outcome<serde_json::Value> {
+        let profiles = self.profiles.to_str().ok_or_else(|| {
+            let profiles = self.profiles.display();
+            let cause = "is no text, which a path must be that goes to a cluster (hint: rename it)";
+            Failure::Failed(format!("{profiles}: {cause}"))
+        })?;
+        Ok(serde_json::json!({ "profiles": profiles, "on": self.on, "columns": self.columns }))
+    }
+}
+
 /// Feature columns of the source and of the profiles joined to them, as far as a target of a format keeps them.
 pub(super) fn features_of(
     source: &dyn Store,
