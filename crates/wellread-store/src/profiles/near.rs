@@ -1,7 +1,7 @@
 //! Why no image has a profile: two names, one of each side, that are nearly the same, and what they differ in.
 //!
 //! ```text
-//!   images: Plate1/a_01   profiles: plate1/A_01.czi ─▶ "in capital letters and endings"
+//!   images: P1/a_01   profiles: P1/A_01.tif ─▶ "P1/a_01 and P1/A_01.tif differ in capital letters"
 //! ```
 
 use super::names::full_parts;
