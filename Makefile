@@ -137,9 +137,9 @@ docs: ## the documentation as a site, in results/docs (compiles mdbook once, a f
 	"$$(scripts/mdbook.sh "$(CACHE)/mdbook")" build docs
 	@echo "Open results/docs/index.html in a browser."
 
-reference: ## docs/commands.md and docs/support.md, from the program that `make build-all` has made and trials of it
-	python3 scripts/command-reference.py "$(WELLREAD)" > docs/commands.md.new
-	mv docs/commands.md.new docs/commands.md
+reference: ## pages of commands, of the Python package and of support, from the built program, its sources and trials of it
+	python3 scripts/command-reference.py "$(WELLREAD)" docs
+	python3 scripts/python-reference.py --write
 	$(WITH_DUCKDB) python3 scripts/support-tables.py "$(WELLREAD)" --write
 
 figures: ## the tables of README.md and docs/peers.md, from the result files in docs/results

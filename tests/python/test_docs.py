@@ -148,10 +148,19 @@ def test_the_site_is_built_without_a_broken_link(place, tmp_path):
             assert (page.parent / link).exists(), f"{page.relative_to(tmp_path)}: {link}"
 
 
-def test_commands_are_the_help_of_the_program(place):
-    command = [sys.executable, ROOT / "scripts/command-reference.py", shutil.which("wellread", path=place["PATH"])]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, env=place)
-    assert (DOCS / "commands.md").read_text() == said.stdout, "not what the program says: make reference"
+def pages_of_commands(docs):
+    """The pages that scripts/command-reference.py writes, by their paths."""
+    pages = [docs / "commands.md", *sorted((docs / "commands").glob("*"))]
+    return {str(page.relative_to(docs)): page.read_text() for page in pages}
+
+
+def test_commands_are_the_help_of_the_program(place, tmp_path):
+    program = shutil.which("wellread", path=place["PATH"])
+    subprocess.run([sys.executable, ROOT / "scripts/command-reference.py", program, tmp_path], check=True, env=place)
+    there, said = pages_of_commands(DOCS), pages_of_commands(tmp_path)
+    assert sorted(there) == sorted(said), "not the program's commands: make reference"
+    stale = [name for name in said if there[name] != said[name]]
+    assert stale == [], "not what the program says: make reference"
 
 
 def test_support_is_what_was_tried(place):
@@ -168,11 +177,22 @@ def spans(text):
 
 
 def options(command):
-    """The options that docs/commands.md, which is checked above, lists for a command."""
-    text = (DOCS / "commands.md").read_text()
-    assert f"\n## wellread {command}\n" in text, f"no command {command}"
-    part = text.split(f"\n## wellread {command}\n")[1].split("\n## ")[0]
-    return set(re.findall(r"(--[a-z][a-z-]*)", part))
+    """The options that the pages in docs/commands, which are checked above, list for a command."""
+    page = DOCS / "commands" / f"{command}.md"
+    assert page.is_file(), f"no command {command}"
+    text = page.read_text()
+    parts = [text]
+    # Groups of options that stand on another page.
+    for name, anchor in re.findall(r"\]\(([a-z-]+-options\.md)#([a-z-]+)\)", text):
+        sections = re.split(r"^## ", (page.parent / name).read_text(), flags=re.M)[1:]
+        of = {re.sub(r"[^\w\- ]", "", part.split("\n")[0].lower()).replace(" ", "-"): part for part in sections}
+        parts.append(of[anchor])
+    return set(re.findall(r"(--[a-z][a-z-]*)", "\n".join(parts)))
+
+
+def test_options_are_found_on_every_page_of_a_command():
+    assert {"--time-budget", "--random-images", "--cells", "--in-flight"} <= options("bench")
+    assert "--cells" not in options("tasks") and "--in-flight" in options("tasks")
 
 
 def test_upstream_names_what_there_is():
@@ -355,7 +375,7 @@ def test_result_columns_are_those_that_are_written(wellread, tmp_path):
 
 def test_commands_and_files_named_in_the_text_are_there():
     wrong = []
-    known = {line.split()[2] for line in (DOCS / "commands.md").read_text().splitlines() if line.startswith("## ")}
+    known = set(re.findall(r"\(commands/([a-z-]+)\.md\) \|", (DOCS / "commands.md").read_text()))
     assert len(known) > 8
     known.add("task-native")  # what `wellread tasks` starts; its help does not list it
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "."} - {"results"}
