@@ -70,6 +70,7 @@ build-light: ## the wellread binary without the storage engines: a few minutes
 # takes ten minutes, beside building them.
 lint: engine-packages
 	python3 scripts/prose.py
+	python3 scripts/links.py
 	cargo fmt --all --check
 	$(CLIPPY) cargo build --release --locked --workspace --all-targets
 

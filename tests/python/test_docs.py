@@ -1,6 +1,6 @@
-"""The documentation: its commands and snippets run, its links lead somewhere, what it names is there.
+"""The documentation: its commands and snippets run, what it names is there.
 
-How a page says that a block cannot run, or is to run smaller, is in ``docs_pages.py``.
+``docs_pages.py`` says how a page marks blocks that cannot run or are to run smaller; links are in ``test_links.py``.
 """
 
 import contextlib
@@ -105,47 +105,20 @@ def texts(page):
     return re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.S | re.M)
 
 
-def anchors(page):
-    """The names of its headings, as GitHub and mdBook make them."""
-    headings = re.findall(r"^#+ (.*)$", texts(page), re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
-
-
-def test_links_lead_somewhere():
-    wrong = []
-    for page in [*pages(), ROOT / "CONTRIBUTING.md"]:
-        for link in re.findall(r"\]\(([^)\s]+)\)", texts(page)):
-            if link.startswith(("http://", "https://")):
-                continue
-            path, _, anchor = link.partition("#")
-            target = (page.parent / path).resolve() if path else page
-            if not target.exists() or (anchor and anchor not in anchors(target)):
-                wrong.append(f"{name_of(page)}: {link}")
-            # The site has the pages of docs/ alone.
-            elif DOCS in page.parents and DOCS not in target.parents:
-                wrong.append(f"{name_of(page)}: {link} leaves docs/; name the path instead")
-    assert not wrong, "\n".join(wrong)
-
-
 def test_every_page_is_in_the_summary_once():
     listed = re.findall(r"\]\(([^)]+)\)", (DOCS / "SUMMARY.md").read_text())
     there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"SUMMARY.md"}
     assert sorted(listed) == sorted(there)
 
 
-def test_the_site_is_built_without_a_broken_link(place, tmp_path):
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    mdbook = shutil.which("mdbook") or shutil.which("mdbook", path=cache / "wellread/mdbook/bin")
-    if not mdbook:
-        pytest.skip("no mdbook here: `make docs` gets it")
-    command = [mdbook, "build", DOCS, "--dest-dir", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0 and "WARN" not in done.stderr + done.stdout, done.stderr + done.stdout
-    built = [page for page in tmp_path.rglob("*.html") if page.name not in ("print.html", "404.html", "toc.html")]
+def test_the_site_is_built_without_a_broken_link(site):
+    folder, said = site
+    assert "WARN" not in said, said
+    built = [page for page in folder.rglob("*.html") if page.name not in ("print.html", "404.html", "toc.html")]
     assert len(built) >= 20
     for page in built:
         for link in re.findall(r'(?:href|src)="([^"#:]+)(?:#[^"]*)?"', page.read_text()):
-            assert (page.parent / link).exists(), f"{page.relative_to(tmp_path)}: {link}"
+            assert (page.parent / link).exists(), f"{page.relative_to(folder)}: {link}"
 
 
 def pages_of_commands(docs):
