@@ -300,8 +300,9 @@ def test_the_citation_is_of_this_version():
 
 
 def documented(section):
-    """The columns that docs/result-columns.md has for a table: all, and those that are always there."""
-    text = (DOCS / "result-columns.md").read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
+    """The columns that the pages of result columns have for a table: all, and those that are always there."""
+    text = "\n".join((DOCS / f"result-columns{page}.md").read_text() for page in ("", "-more"))
+    text = text.split(f"\n## {section}\n")[1].split("\n## ")[0].split("\n# ")[0]
     rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", text, re.M)
     every = {name for names, _ in rows for name in spans(names)}
     return every, {name for names, about in rows if not about.startswith("*where*") for name in spans(names)}
