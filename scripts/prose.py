@@ -29,6 +29,7 @@ CLEAN = (
     "crates/README.md",
     "crates/*/README.md",
     "docs/*.md",
+    "docs/architecture/*.md",
     "docs/contributing/*.md",
     "docs/formats/*.md",
     "docs/howto/*.md",
