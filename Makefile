@@ -143,7 +143,7 @@ reference: ## pages of commands, of the Python package and of support, from the 
 	python3 scripts/python-reference.py --write
 	$(WITH_DUCKDB) python3 scripts/support-tables.py "$(WELLREAD)" --write
 
-figures: ## the tables of README.md and docs/peers.md, from the result files in docs/results
+figures: ## the tables of README.md and docs/peers*.md, from the result files in docs/results
 	python3 scripts/figures.py --write
 
 house: ## lines of each crate, long files, imports in circles (none may be left)
