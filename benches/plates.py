@@ -21,7 +21,6 @@ import functools
 import json
 import os
 import random
-import shlex
 import shutil
 import sys
 import tempfile
@@ -226,15 +225,6 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def command(words):
-    """How this was called, without the folders of this machine."""
-    left_out, said = ("--out", "--data", "--wellread"), []
-    for before, word in zip(["", *words], words, strict=False):
-        if word not in left_out and before not in left_out and not word.startswith(tuple(f"{x}=" for x in left_out)):
-            said.append(word)
-    return shlex.join(["plates.py", *said])
-
-
 def arguments(given=None):
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--out", type=Path, default=Path("results/plates.json"))
@@ -302,7 +292,7 @@ def main():
     if a.prepare:
         return
     facts = {
-        "command": command(sys.argv[1:]), "commit": peers_compare.commit(),
+        "command": peers_compare.command(sys.argv[1:], "plates.py"), "commit": peers_compare.commit(),
         "date": datetime.date.today().isoformat(), "machine": peers_compare.machine(), "threads": a.threads,
         "versions": peers_compare.versions(), "rounds": a.rounds, "sites": a.sites, "size": a.size,
         "crops": a.crops, "few": min(FEW, a.sites),

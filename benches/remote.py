@@ -1,7 +1,7 @@
 """Sets in a bucket beside their peers: true random order over a link of known latency and bandwidth (docs/peers.md).
 
     python benches/remote.py --out results/remote.json [--rounds 6] [--latency 1,20,80] [--mbit 1000] [--only a,b]
-                             [--formats parquet,tiff] [--peers zarr-obstore,pylance]
+                             [--formats parquet,tiff] [--peers zarr-obstore,pylance] [--local parquet]
 
  a  1,000 images of 100 x 100, uint8
  b  256 images of 1080 x 1080, uint16, Zstandard
@@ -11,18 +11,21 @@ The server is ours (crates/wellread-remote/examples/loopback): a folder as S3 sh
 latency, all bytes through one bandwidth.
 
 A round is each variant once, in an order that is turned by one from round to round, each in a process of its own.
-Before the rounds each runs once unmeasured, with every pixel compared; of a timed epoch one batch is. Beside
-wellread's rate stands its share of what the link gives at best: bare requests of the same ranges by the same client,
-as `wellread bench dataloader` measures them. `WELLREAD` names the program, `PYTHONPATH` has the package.
+Before the rounds each runs once unmeasured, with every pixel compared; of a timed epoch one batch is. The first epoch
+counts from opening on. wellread has a second one, whose share of the link's limit stands beside it: bare requests of
+the same ranges by the same client, which `wellread bench dataloader` measures in each round. The first of wellread's
+formats runs twice in a round: how far it lies from itself is the noise. `remote/remote_page.py` makes the table.
+`WELLREAD` names the program, `PYTHONPATH` has the package.
 """
 
 import argparse
 import contextlib
 import datetime
+import importlib.metadata
 import json
 import os
+import platform
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,15 +33,19 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "peers"), str(HERE / "remote"), str(HERE.parent / "tests" / "python")]
+sys.path[:0] = [str(HERE / name) for name in ("peers", "plates", "remote", "../tests/python")]
 
 BATCH = 16
 # What a process may take at most: a peer that takes longer is said to hang.
 LONGEST_S = 1800
-# How many times as fast wellread is to be.
-GOALS = {"zarr-obstore": 5, "zarr-s3fs": 5, "pylance": 5, "tifffile-fsspec": 5, "litdata": 1,
-         "mosaicml-streaming": 1, "webdataset": 1}  # fmt: skip
-SHARE_OF_LINK = 0.9
+
+
+SELF, CHILDREN = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+
+
+def cpu_seconds():
+    """Of this process and of workers that have ended."""
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, (SELF, CHILDREN)))
 
 
 def run_job(job):
@@ -54,11 +61,11 @@ def run_job(job):
             if checksum(image) != sums[row]:
                 raise ValueError(f"row {row} has other pixels than were written")
 
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), cpu_seconds()
     source = LOADERS[job["loader"]][0](job)
     epochs, first_batch_s, seen = [], None, 0
     for e in range(job["epochs"]):
-        count, kept = 0, None
+        count, kept, end = 0, None, begin
         for rows, pixels in source.epoch(e):
             if first_batch_s is None:
                 first_batch_s = time.perf_counter() - begin
@@ -66,17 +73,20 @@ def run_job(job):
             if job["checked"]:
                 compare(rows, pixels)
                 seen += len(rows)
-            kept = kept or (rows, pixels)
-        epochs.append({"s": time.perf_counter() - begin, "images": count})
+            kept, end = kept or (rows, pixels), time.perf_counter()
+            # Readers of shards would go on to the end of the set.
+            if count >= job["rows"]:
+                break
+        epochs.append({"s": end - begin, "images": count, "cpu_s": cpu_seconds() - cpu})
         compare(*kept)
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), cpu_seconds()
     if job["checked"] and seen < job["epochs"] * min(job["rows"], job["images"]):
         raise ValueError(f"{seen} images were delivered")
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     stats = source.stats() if hasattr(source, "stats") else {}
     return {
-        "first_batch_s": first_batch_s, "epochs": epochs, "cpu_s": sum(u.ru_utime + u.ru_stime for u in used),
-        "memory_mb": used[0].ru_maxrss / 1024, **{f"loader_{name}": value for name, value in stats.items()},
+        "first_batch_s": first_batch_s, "epochs": epochs, "memory_mb": resource.getrusage(SELF).ru_maxrss / 1024,
+        **{f"loader_{name}": stats[name] for name in ("requests", "bytes_fetched", "bytes_read_per_used")
+           if stats.get(name) is not None},
     }  # fmt: skip
 
 
@@ -117,23 +127,18 @@ def variants_of(a, part, kind, folder, server):
         "url": server.url, "folder": str(folder), "sums": str(folder / part / "checksums.npy"), "cache": None,
         "local": False, "format": None, "epochs": 1, "seed": 1, "checked": False,
     }  # fmt: skip
-    found = {f"wellread {form}": {**job, "loader": "wellread", "format": form} for form in a.formats}
-    for form in a.formats if a.local else ():
-        found[f"wellread {form}, folder"] = {**job, "loader": "wellread", "format": form, "local": True, "epochs": 2}
-        found[f"wellread {form}, disk cache"] = {
-            **job,
-            "loader": "wellread",
-            "format": form,
-            "cache": "new",
-            "epochs": 2,
-        }
+    ours = {**job, "loader": "wellread", "epochs": 2}
+    found = {f"wellread {form}": {**ours, "format": form} for form in a.formats}
+    for form in a.local:
+        found[f"wellread {form}, folder"] = {**ours, "format": form, "local": True}
+        found[f"wellread {form}, disk cache"] = {**ours, "format": form, "cache": "new"}
     found.update({peer: {**job, "loader": peer} for peer in a.peers})
     return found
 
 
 def measured(a, variants, environment):
-    """All rounds at one latency."""
-    runs, alive = {name: [] for name in variants}, list(variants)
+    """All rounds at one latency: runs by variant, what ran twice, and the link's limits by variant."""
+    runs, limits, alive, twins = {name: [] for name in variants}, {}, list(variants), []
 
     def once(name, **more):
         job = {**variants[name], **more}
@@ -154,57 +159,12 @@ def measured(a, variants, environment):
         turn = round_ % max(1, len(alive))
         for name in alive[turn:] + alive[:turn]:
             runs[name].append({"round": round_, **once(name, seed=round_)})
-    return runs
-
-
-def rate(run, epoch=0):
-    return run["epochs"][epoch]["images"] / run["epochs"][epoch]["s"]
-
-
-def table(at):
-    """The lines of one part and latency: each loader's rate, what wellread's best is of it, shares of the link."""
-    import judge
-
-    runs = {name: [run for run in all_ if "error" not in run] for name, all_ in at["runs"].items()}
-    ours = {name: statistics.median(map(rate, of)) for name, of in runs.items() if name.startswith("wellread") and of
-            and "," not in name}  # fmt: skip
-    lines = ["| loader | images/s | first batch | wellread's best is | goal | of the link's limit | requests |",
-             "|---|---|---|---|---|---|---|"]  # fmt: skip
-    best = max(ours, key=ours.get, default=None)
-    for name, of in runs.items():
-        if not of:
-            lines.append(f"| {name} | {at['runs'][name][0]['error'] if at['runs'][name] else ''} | | | | | |")
-            continue
-        times, goal, share, requests = "", "", "", ""
-        if name in GOALS and best:
-            pairs = [(rate(one), rate(other)) for one in runs[best] for other in of if one["round"] == other["round"]]
-            ratios = [one / other for one, other in pairs]
-            ends = judge.interval(ratios)
-            spread = f" ({ends[0]:.2f}–{ends[1]:.2f})" if ends else ""
-            times, goal = f"{statistics.median(ratios):.2f} times{spread}", f"{GOALS[name]}"
-        limit = at["limits"].get(name, {})
-        if limit.get("limit_link_per_s"):
-            share = f"{statistics.median(map(rate, of)) / limit['limit_link_per_s']:.2f} ({limit['bound_by']})"
-            goal = f"{SHARE_OF_LINK} of the link"
-        if of[0].get("loader_requests") is not None:
-            requests = f"{statistics.median(run['loader_requests'] for run in of):.0f}"
-        if len(of[0]["epochs"]) > 1:
-            share = f"second epoch: {statistics.median(rate(run, 1) for run in of):.0f} images/s"
-        first = statistics.median(run["first_batch_s"] for run in of)
-        figure = statistics.median(map(rate, of))
-        lines.append(f"| {name} | {figure:.0f} | {first:.2f} s | {times} | {goal} | {share} | {requests} |")
-    return lines
-
-
-def section(result):
-    f = result["facts"]
-    lines = [
-        f"{f['rounds']} rounds on {f['date']}; {f['machine']}; commit {f['commit']}; link of {f['mbit']:g} Mbit/s."
-    ]
-    for part, found in result["parts"].items():
-        for latency, at in found["latencies"].items():
-            lines += ["", f"### {part}: {found['about']}; {latency} ms a request", "", *table(at)]
-    return "\n".join(lines)
+            if name == alive[0]:
+                twins.append({"round": round_, "of": name, **once(name, seed=round_)})
+            job = variants[name]
+            if job["loader"] == "wellread" and "," not in name and not a.no_limit:
+                limits.setdefault(name, []).append({"round": round_, **limit_of_link(a, job, environment)})
+    return {"runs": runs, "twins": twins, "limits": limits}
 
 
 def arguments(given=None):
@@ -224,19 +184,29 @@ def arguments(given=None):
     ap.add_argument("--peers", default=",".join(peers), help="or none")
     ap.add_argument("--crops", type=int, default=KINDS["c"].images, help="images of the set of part c")
     ap.add_argument("--threads", type=int, default=2, help="of wellread's loader")
-    ap.add_argument("--local", action="store_true", help="wellread from the folder and from the disk cache as well")
+    ap.add_argument("--local", default="", help="formats that wellread also reads from the folder and its disk cache")
     ap.add_argument("--no-limit", action="store_true", help="do not measure what the link gives at best")
     ap.add_argument("--unchecked", action="store_true", help="leave out the run that compares every pixel")
     ap.add_argument("--prepare", action="store_true", help="write the sets and end")
     ap.add_argument("--job", help=argparse.SUPPRESS)
     a = ap.parse_args(given)
-    for name, known in (("only", KINDS), ("formats", FORMATS), ("peers", peers)):
+    for name, known in (("only", KINDS), ("formats", FORMATS), ("local", FORMATS), ("peers", peers)):
         chosen = [one for one in getattr(a, name).split(",") if one and one != "none"]
         if not set(known).issuperset(chosen):
             ap.error(f"--{name}: of {', '.join(known)}")
         setattr(a, name, chosen)
     a.latency = [float(text) for text in a.latency.split(",")]
     return a
+
+
+def versions():
+    """Of the loaders, as far as they are installed."""
+    found = {"Python": platform.python_version()}
+    for name in ("torch", "numpy", "zarr", "obstore", "s3fs", "pylance", "tifffile", "fsspec", "litdata",
+                 "mosaicml-streaming", "webdataset"):  # fmt: skip
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def main():
@@ -249,6 +219,7 @@ def main():
     import dataclasses
 
     import compare as peers_compare
+    import remote_page
     from loopback import Loopback, program
     from remote_loaders import LOADERS
     from remote_sets import BUCKET, KINDS, write
@@ -261,33 +232,27 @@ def main():
     if "c" in kinds:
         kinds["c"] = dataclasses.replace(kinds["c"], images=a.crops, about=f"{a.crops:,} {kinds['c'].about}")
     # A peer reads what it needs of a set, or wellread's TIFF.
-    formats = [*a.formats, *(["tiff"] if "tifffile-fsspec" in a.peers else [])]
+    formats = [*a.formats, *a.local, *(["tiff"] if "tifffile-fsspec" in a.peers else [])]
     for part, kind in kinds.items():
         write(a.wellread, data, part, kind, formats, {LOADERS[peer][1] for peer in a.peers})
     if a.prepare:
         return None
     facts = {"date": datetime.date.today().isoformat(), "machine": peers_compare.machine(), "rounds": a.rounds,
-             "commit": peers_compare.commit(), "mbit": a.mbit, "threads": a.threads}  # fmt: skip
-    result = {"facts": facts, "parts": {}}
+             "commit": peers_compare.commit(), "mbit": a.mbit, "threads": a.threads, "versions": versions(),
+             "command": peers_compare.command(sys.argv[1:], "remote.py")}  # fmt: skip
+    result = {"facts": facts, "links": {}}
     with Loopback(program(data), "serve", data, mbit=a.mbit) as server:
         environment = {**os.environ, **server.environment()}
         for part, kind in kinds.items():
-            found = result["parts"][part] = {"about": kind.about, "latencies": {}}
+            found = result["links"][part] = {"about": kind.about, "latencies": {}}
             for latency in a.latency:
                 server.set(latency_ms=latency)
                 print(f"{part}: {kind.about}, {latency:g} ms", file=sys.stderr, flush=True)
                 variants = variants_of(a, part, kind, data / BUCKET, server)
-                of_link = {
-                    name: job for name, job in variants.items() if name.startswith("wellread") and "," not in name
-                }
-                limits = {} if a.no_limit else {
-                    name: limit_of_link(a, job, environment) for name, job in of_link.items()
-                }  # fmt: skip
-                runs = measured(a, variants, environment)
-                found["latencies"][f"{latency:g}"] = {"limits": limits, "runs": runs}
+                found["latencies"][f"{latency:g}"] = measured(a, variants, environment)
                 # What is finished is there, whatever comes.
                 a.out.write_text(json.dumps(result, indent=1))
-    return print(section(result))
+    return print(remote_page.section(result))
 
 
 if __name__ == "__main__":

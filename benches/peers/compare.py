@@ -220,13 +220,13 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-def command(words):
+def command(words, script="compare.py"):
     """How this was called, without the folders of this machine."""
-    left_out, said = ("--out", "--wellread", "--write-to"), []
+    left_out, said = ("--out", "--wellread", "--write-to", "--data"), []
     for before, word in zip(["", *words], words, strict=False):
         if word not in left_out and before not in left_out and not word.startswith(tuple(f"{x}=" for x in left_out)):
             said.append(Path(word).name if os.path.isabs(word) else word)
-    return shlex.join(["compare.py", *said])
+    return shlex.join([script, *said])
 
 
 def write(page, result):

@@ -141,14 +141,14 @@ def section(result):
     return "\n".join(found).rstrip()
 
 
-def put(text, result):
+def put(text, result, name="plates", tables=section):
     """A page with what stands between its markers replaced by the tables of this result."""
     if result["facts"]["rounds"] < judge.MIN_ROUNDS:
         raise ValueError(f"{result['facts']['rounds']} rounds: a page needs {judge.MIN_ROUNDS}")
-    begin, end = "<!-- plates:begin -->", "<!-- plates:end -->"
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
         raise ValueError(f"the page has no {begin} … {end}")
-    return f"{text[: text.index(begin)]}{begin}\n{section(result)}\n{text[text.index(end) :]}"
+    return f"{text[: text.index(begin)]}{begin}\n{tables(result)}\n{text[text.index(end) :]}"
 
 
 def write(path, result):

@@ -1,0 +1,146 @@
+"""What a run of `benches/remote.py` comes to, as Markdown: a function of its JSON file alone.
+
+Ratios and their intervals are those of `benches/peers/judge.py`: the unit is the process, and both sides of a ratio
+ran in one round. Beside each stands the goal, and whether the whole interval is on its side of it ("reached"), on the
+other one ("missed"), or holds it ("open"). Each peer stands beside wellread in the format that is nearest to its own.
+Readers of shards in sequence stand beside wellread's Parquet in random order.
+"""
+
+import statistics
+
+import judge
+import page
+import plate_page
+
+SHARDS = "its own shards, in sequence"
+# Of each peer: what it reads, the format of wellread beside it, and how many times as fast wellread is to be.
+BESIDE = {
+    "zarr-obstore": ("zarr-python + obstore", "one Zarr array", "ome-zarr", 5),
+    "zarr-s3fs": ("zarr-python + s3fs", "one Zarr array", "ome-zarr", 5),
+    "pylance": ("pylance", "Lance, pixels as bytes", "lance", 5),
+    "tifffile-fsspec": ("tifffile + fsspec, 8 workers", "wellread's TIFF", "tiff", 5),
+    "litdata": ("LitData", SHARDS, "parquet", 1),
+    "mosaicml-streaming": ("MosaicML Streaming", SHARDS, "parquet", 1),
+    "webdataset": ("WebDataset", SHARDS, "parquet", 1),
+}
+SHARE_OF_LINK, SHARE_OF_LOCAL, CPU_OF_LOCAL = 0.9, 0.8, 1.3
+
+
+def rate(run, epoch=0):
+    """Images per second; the first epoch counts from opening on."""
+    return run["epochs"][epoch]["images"] / run["epochs"][epoch]["s"]
+
+
+def cpu(run, epoch=0):
+    """Milliseconds of CPU for an image."""
+    return 1000 * run["epochs"][epoch]["cpu_s"] / run["epochs"][epoch]["images"]
+
+
+def median(runs, value):
+    return page.number(statistics.median(map(value, runs)))
+
+
+def ratio(top, bottom, of_top, of_bottom=None):
+    """The median of the rounds' ratios and its interval, of runs of the same rounds."""
+    top, bottom = page.paired(top, bottom)
+    ratios = [of_top(a) / (of_bottom or of_top)(b) for a, b in zip(top, bottom, strict=True)]
+    return statistics.median(ratios), *(judge.interval(ratios) or (None, None))
+
+
+def noise(at):
+    """How far the variant that ran twice in a round lay from itself, first epochs from opening on."""
+    found = []
+    for twin in at["twins"]:
+        first = next((run for run in at["runs"][twin["of"]] if run["round"] == twin["round"]), None)
+        if first and "error" not in twin and "error" not in first:
+            found.append(rate(first) / rate(twin))
+    return judge.noise_floor(found)
+
+
+def of_formats(at):
+    """wellread over the link: a row for each format."""
+    table = [["wellread, random order", "first batch, s", "first epoch, images/s", "later epoch, images/s",
+              "share of the link's limit, later epoch", "goal", "verdict", "requests", "memory, MB"]]  # fmt: skip
+    for name, runs in at["runs"].items():
+        if not name.startswith("wellread") or "," in name:
+            continue
+        form, limits = name.split()[1], at["limits"].get(name, [])
+        if page.failure(runs, limits):
+            table.append([form, f"not measured: {page.failure(runs, limits)}", *[""] * 7])
+            continue
+        known = [one for one in limits if one.get("limit_link_per_s")]
+        share, goal, said = "", "", ""
+        if len(known) >= judge.MIN_ROUNDS:
+            one = ratio(runs, known, lambda run: rate(run, 1), lambda limit: limit["limit_link_per_s"])
+            share, goal = plate_page.spread(*one), f"at least {SHARE_OF_LINK}"
+            said = plate_page.verdict(*one, SHARE_OF_LINK, False)
+        requests = [run["loader_requests"] for run in runs if "loader_requests" in run]
+        table.append([form, median(runs, lambda run: run["first_batch_s"]), median(runs, rate),
+                      median(runs, lambda run: rate(run, 1)), share, goal, said,
+                      f"{statistics.median(requests):,.0f}" if requests else "",
+                      median(runs, lambda run: run["memory_mb"])])  # fmt: skip
+    return plate_page.lines(table)
+
+
+def of_peers(at):
+    """Each peer beside wellread: first epochs, from opening on."""
+    table = [
+        ["peer", "it reads", "wellread reads", "peer, images/s", "wellread, images/s", "ratio", "goal", "verdict"]
+    ]
+    for peer, (about, reads, form, goal) in BESIDE.items():
+        theirs, ours = at["runs"].get(peer), at["runs"].get(f"wellread {form}")
+        if not theirs or not ours:
+            continue
+        row, wanted = [about, reads, form], f"at least {goal}"
+        if page.failure(theirs, ours):
+            table.append([*row, f"not measured: {page.failure(theirs, ours)}", "", "", wanted, ""])
+            continue
+        one = ratio(ours, theirs, rate)
+        table.append([*row, median(theirs, rate), median(ours, rate), plate_page.spread(*one), wanted,
+                      plate_page.verdict(*one, goal, False)])  # fmt: skip
+    return plate_page.lines(table)
+
+
+def of_places(at):
+    """The same format from the folder, from its disk cache and over the link."""
+    table = [["format", "compared", "ratio", "goal", "verdict"]]
+    for name, folder in at["runs"].items():
+        if not name.endswith(", folder"):
+            continue
+        form = name.split()[1].rstrip(",")
+        kept, far = at["runs"][f"wellread {form}, disk cache"], at["runs"].get(f"wellread {form}", [])
+        for about, top, bottom, value, goal, at_most in (
+            ("rate of the second epoch, disk cache / folder", kept, folder, lambda run: rate(run, 1), SHARE_OF_LOCAL,
+             False),
+            ("CPU of an image in the first epoch, link / folder", far, folder, cpu, CPU_OF_LOCAL, True),
+        ):  # fmt: skip
+            wanted = f"at {'most' if at_most else 'least'} {goal}"
+            wrong = page.failure(top, bottom) or (None if top else "the link was not measured")
+            if wrong:
+                table.append([form, about, f"not measured: {wrong}", wanted, ""])
+                continue
+            one = ratio(top, bottom, value)
+            table.append([form, about, plate_page.spread(*one), wanted, plate_page.verdict(*one, goal, at_most)])
+    return plate_page.lines(table)
+
+
+def section(result):
+    """The generated part of the page."""
+    f = result["facts"]
+    versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
+    link = f"a link of {f['mbit']:g} Mbit/s" if f["mbit"] else "loopback without a limit"
+    found = [f"{page.of_run(f)}, {f['threads']} threads, {link}, {f['rounds']} rounds; {versions}.", ""]
+    for measured in result["links"].values():
+        for latency, at in measured["latencies"].items():
+            found += [f"**{measured['about'][0].upper()}{measured['about'][1:]}**, {latency} ms a request", ""]
+            for table in (of_formats(at), of_peers(at), of_places(at)):
+                found += [*table, ""] if table else []
+            floor = noise(at)
+            if floor is not None:
+                found += [f"The same loader run twice in a round differed by {floor:.1%} at most.", ""]
+    return "\n".join(found).rstrip()
+
+
+def put(text, result):
+    """A page with what stands between its markers replaced by the tables of this result."""
+    return plate_page.put(text, result, "remote", section)

@@ -1,0 +1,94 @@
+"""The comparison of sets in buckets (`make bench-remote`): what its tables may say."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHES = Path(__file__).resolve().parents[2] / "benches"
+NAMES = ("judge", "page", "plate_page", "remote_page")
+
+
+@pytest.fixture(scope="module")
+def page():
+    """Its page, and what it takes from other folders of benches, whose names are for their own folder only."""
+    with pytest.MonkeyPatch.context() as patch:
+        for folder in ("peers", "plates", "remote"):
+            patch.syspath_prepend(BENCHES / folder)
+        yield importlib.import_module("remote_page")
+        for name in NAMES:
+            sys.modules.pop(name, None)
+
+
+def runs(first_s, later_s=None, cpu_s=1.0, rounds=6, **more):
+    """Epochs of 100 images."""
+    epochs = [{"s": s, "images": 100, "cpu_s": cpu_s} for s in (first_s, later_s) if s]
+    return [
+        {"round": i, "first_batch_s": 0.1, "epochs": epochs, "memory_mb": 200.0, **more} for i in range(1, rounds + 1)
+    ]
+
+
+def result(rounds=6):
+    """wellread reaches 0.95 of the link in a later epoch, and a peer takes eight times as long in the first one."""
+    ours = runs(1.0, 0.5, rounds=rounds, loader_requests=40)
+    at = {
+        "runs": {
+            "wellread ome-zarr": ours,
+            "wellread parquet": runs(0.5, 0.5, cpu_s=1.2, rounds=rounds),
+            "wellread parquet, folder": runs(0.1, 0.1, rounds=rounds),
+            "wellread parquet, disk cache": runs(0.5, 0.2, rounds=rounds),
+            "zarr-obstore": runs(8.0, rounds=rounds),
+            "litdata": runs(0.25, rounds=rounds),
+            "pylance": [{"error": "no answer"}],
+        },
+        "twins": [{"of": "wellread ome-zarr", **one} for one in ours],
+        "limits": {
+            "wellread ome-zarr": [{"round": i, "limit_link_per_s": 200 / 0.95} for i in range(1, rounds + 1)],
+            "wellread parquet": [{"round": 1, "error": "the server is gone"}],
+        },
+    }
+    facts = {"command": "remote.py", "commit": "abc", "date": "2026-01-01", "machine": "one", "threads": 2}
+    facts |= {"versions": {"Python": "3"}, "rounds": rounds, "mbit": 1000}
+    return {"facts": facts, "links": {"a": {"about": "images", "latencies": {"20": at}}}}
+
+
+def cells(text, *begin):
+    """The cells of the line that begins with these."""
+    return next(
+        found
+        for line in text.splitlines()
+        if (found := [cell.strip() for cell in line.strip("|").split("|")])[: len(begin)] == list(begin)
+    )
+
+
+def test_a_format_has_its_rates_and_its_share_of_the_link(page):
+    text = page.section(result())
+    assert cells(text, "ome-zarr") == [
+        "ome-zarr", "0.10", "100", "200", "0.95 (0.95–0.95)", "at least 0.9", "reached", "40", "200"
+    ]  # fmt: skip
+    assert cells(text, "parquet")[1] == "not measured: the server is gone"
+    assert "differed by 0.0% at most" in text
+
+
+def test_a_peer_stands_beside_the_format_nearest_to_its_own(page):
+    text = page.section(result())
+    assert cells(text, "zarr-python + obstore")[2:] == [
+        "ome-zarr", "12.5", "100", "8.00 (8.00–8.00)", "at least 5", "reached"
+    ]  # fmt: skip
+    assert cells(text, "LitData")[2:] == ["parquet", "400", "200", "0.50 (0.50–0.50)", "at least 1", "missed"]
+    assert not any(line.startswith("| pylance") for line in text.splitlines()), "without wellread's Lance beside it"
+
+
+def test_places_are_compared_with_the_folder(page):
+    text = page.section(result())
+    rate, cpu = (line for line in text.splitlines() if line.startswith("| parquet |") and "folder |" in line)
+    assert "| 0.50 (0.50–0.50) | at least 0.8 | missed |" in rate
+    assert "| 1.20 (1.20–1.20) | at most 1.3 | reached |" in cpu
+
+
+def test_few_rounds_have_no_interval_and_no_page(page):
+    few = result(rounds=5)
+    assert "8.00 | at least 5 | met, without interval" in page.section(few)
+    with pytest.raises(ValueError, match="5 rounds: a page needs 6"):
+        page.put("<!-- remote:begin -->\n<!-- remote:end -->", few)
