@@ -166,7 +166,9 @@ fn headers_that_a_bound_on_memory_needs_are_asked_for_at_once_and_once() {
         let there = Loader::builder(&dataset).batch_size(4).shuffle(7).memory(100 << 20).build().unwrap();
         assert!(!is_left || gate::most_at_once(&bucket) >= IMAGES - 1, "{format}");
         for file in &files {
-            let headers = server::requests(file).into_iter().filter(|one| one == "GET bytes=0-65535").count();
+            // The directories of a TIFF file are at its end, which is near enough to come along.
+            let headers =
+                server::requests(file).into_iter().filter(|one| one.starts_with("GET bytes=0-")).count();
             assert_eq!(headers, 1, "{file}");
         }
         assert_eq!(epoch(&there), epoch(&loader(&local, |loader| loader.memory(100 << 20))), "{format}");
