@@ -191,6 +191,6 @@ fn a_table() {
     let name = ["rounds-parquet", "images.parquet"];
     let paths = set(dir.path(), name, "parquet", (LARGE, 48), &WriteOptions::default());
     // Too far from each other to be fetched together.
-    let every_third = |_: &dyn Store| (0..BATCH).map(|i| 3 * i).collect();
+    let every_third = |_: &dyn Store| (0..BATCH).map(|i| 3 * i).collect::<Vec<usize>>();
     check("rounds-parquet", &paths, every_third, whole, [&[1, 2], &[BATCH]]);
 }
