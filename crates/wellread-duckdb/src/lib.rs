@@ -46,6 +46,7 @@ pub static FORMAT: Format = Format {
     about: "OME-Arrow columns in a DuckDB table (--table [SCHEMA.]NAME where there are several)",
     endings: &[".duckdb", ".ddb"],
     set_ending: ".duckdb",
+    is_folder: false,
     holds_images: |_| true,
     parts: &[],
     foreign_entry: |_| Ok(None),
@@ -74,6 +75,7 @@ pub static PARQUET_FORMAT: Format = Format {
     about: "OME-Arrow Parquet read and written by DuckDB, to be compared with wellread's own reader",
     endings: &[],
     set_ending: "-duckdb.parquet",
+    is_folder: false,
     // Its writer makes none, and its reader compares none.
     has_checksums: false,
     has_tables: false,

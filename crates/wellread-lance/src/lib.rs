@@ -45,6 +45,7 @@ pub static FORMAT: Format = Format {
     about: "OME-Arrow columns in Lance datasets and LanceDB folders (--table NAME where there are several)",
     endings: &[".lance", ".lancedb"],
     set_ending: ".lance",
+    is_folder: true,
     holds_images: place::holds_tables,
     parts: &[],
     foreign_entry: place::foreign,

@@ -21,6 +21,9 @@ use wellread_trace::{Kind, span};
 const ROWS: usize = 256;
 /// Rows whose heads are asked for beyond these, about.
 const HEAD_ROWS: usize = 128;
+/// Rows whose heads are asked for before the pixels of the first batch, about, unless it has more: with the usual bound on requests,
+/// one round trip. Those of more would be answered before these pixels.
+const FIRST_HEAD_ROWS: usize = 32;
 
 /// How often somebody looks whether there is room.
 const LOOK: Duration = Duration::from_millis(5);
@@ -34,8 +37,8 @@ pub(crate) struct Lookahead {
     window: usize,
     /// Of these, those that are asked for whether there is room or not, since somebody may be waiting for them.
     near: usize,
-    /// Batches beyond the one whose pixels are asked for next.
-    pub(crate) heads: usize,
+    /// Batches beyond the one whose pixels are asked for next: of the first one, and of the others.
+    heads: [usize; 2],
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -69,10 +72,16 @@ impl Lookahead {
             most,
             window: batches(ROWS).max(2) + prefetch,
             near: prefetch + 1,
-            heads: batches(HEAD_ROWS),
+            heads: [FIRST_HEAD_ROWS / rows.max(1), batches(HEAD_ROWS)],
             state: Mutex::default(),
             moved: Condvar::new(),
         }
+    }
+
+    /// Up to which batch heads are asked for before the pixels of `batch`.
+    pub(crate) fn last_head(&self, batch: usize) -> usize {
+        let [first, others] = self.heads;
+        batch + if batch == 0 { first.saturating_sub(1) } else { others }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -196,6 +205,14 @@ mod tests {
         assert!(ahead.wait(3, || true), "near enough to be waited for, whether there is room or not");
         ahead.stop();
         assert_eq!((Arc::strong_count(&held), ahead.wait(4, || false)), (1, false));
+    }
+
+    #[test]
+    fn heads_of_the_first_batch_come_before_those_of_many_others() {
+        for (rows, first, second) in [(1, 31, 129), (16, 1, 9), (32, 0, 5), (100, 0, 3)] {
+            let ahead = Lookahead::new(1, rows, 1);
+            assert_eq!([ahead.last_head(0), ahead.last_head(1)], [first, second], "{rows}");
+        }
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Place for Cloud {
         if object.address.is_bucket() {
             return Err(io::Error::other("it is a bucket, not a file"));
         }
-        if is_lacking(link, &object) {
+        if object.is_absent(link) {
             return Err(not_found(link, &object));
         }
         let reader = Reader::open(link, object)?;

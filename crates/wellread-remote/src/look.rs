@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  find   known object? · known folder? ── yes ─▶ no request
-//!         └ a name without an ending ─▶ HEAD and LIST at once     most are folders, whose listing is wanted next
-//!         └ another one ──────────────▶ HEAD, then LIST           most are objects
+//!         └ a name as folders have it ─▶ HEAD and LIST at once    most are folders, whose listing is wanted next
+//!         └ another one ───────────────▶ HEAD, then LIST          most are objects
 //!  names  listed not long ago? ── yes ─▶ no request; else LIST
 //!  list_all                     LIST of many folders at once
 //! ```
@@ -45,7 +45,7 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     if let Some(head) = link.heads.get(&name) {
         return Ok(Some(Found::Object(head)));
     }
-    let is_likely_a_folder = object.address.key.filename().is_some_and(|name| !name.contains('.'));
+    let is_likely_a_folder = object.address.key.filename().is_some_and(wellread_store::is_called_as_folder);
     if is_likely_a_folder && !link.listings.is_no_folder(&bucket, &name) {
         return both(link, object);
     }

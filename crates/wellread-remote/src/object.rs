@@ -44,6 +44,13 @@ impl Object {
         link.bucket(&self.address.bucket_name(), || (self.connect)(link, &self.address))
     }
 
+    /// Whether it was said not long ago that it is not there, by a listing or by an answer.
+    pub(crate) fn is_absent(&self, link: &Link) -> bool {
+        let (bucket, name) = (self.address.bucket_name(), self.address.to_string());
+        let is_said = link.listings.lacks(&bucket, &name) || link.listings.is_absent(&bucket, &name);
+        is_said && link.heads.get(&name).is_none()
+    }
+
     /// A request for it, for errors.
     pub(crate) fn asked(&self, verb: &str, bucket: &Bucket) -> Asked {
         Asked { what: format!("{verb} {}", self.address), who: bucket.who.clone() }

@@ -297,7 +297,12 @@ impl Pieces {
 
     /// What an object is, if some of it was asked for: waits for the answer.
     pub(crate) fn head(&self, name: &str) -> Option<io::Result<Head>> {
-        let mut pieces = self.touching(name, &(0..u64::MAX)).into_iter();
+        self.answer(name, &(0..u64::MAX))
+    }
+
+    /// As [`Self::head`], if some of this range was asked for.
+    pub(crate) fn answer(&self, name: &str, range: &Range<u64>) -> Option<io::Result<Head>> {
+        let mut pieces = self.touching(name, range).into_iter();
         let slot = pieces.find(|piece| piece.slot.is_of_use()).map(|piece| Arc::clone(&piece.slot))?;
         drop(pieces);
         Some(slot.wait()?.map(|here| here.head.clone()))

@@ -111,6 +111,8 @@ pub struct Format {
     pub endings: &'static [&'static str],
     /// What is appended to the name of a generated set, such as `.parquet`; empty for a bare folder.
     pub set_ending: &'static str,
+    /// Whether what has one of the endings is a folder, in most cases.
+    pub is_folder: bool,
     /// Whether a path with one of the endings holds images, where that is not so of all (tables). For telling
     /// that a folder mixes formats.
     pub holds_images: fn(&Path) -> bool,
@@ -209,6 +211,11 @@ impl Naming {
     pub fn has_ending(&self, name: &str) -> bool {
         has_ending(name, self.endings)
     }
+}
+
+/// Whether something of this name is a folder, in most cases: it has no ending, or that of a format whose sets are folders.
+pub fn is_called_as_folder(name: &str) -> bool {
+    !name.contains('.') || formats().iter().any(|format| format.is_folder && format.has_ending(name))
 }
 
 fn has_ending(name: &str, endings: &[&str]) -> bool {

@@ -59,6 +59,7 @@ impl Probe {
         } else if meta.is_regular() {
             let cannot = |e: std::io::Error| Error::io(path, "cannot read", &e);
             let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+            file.fetch_ends().map_err(cannot)?;
             file.peek_after(0, length.min(HEAD), &mut probe.head).map_err(cannot)?;
             if let Some(start) = length.checked_sub(TAIL) {
                 file.peek_after(start, TAIL, &mut probe.tail).map_err(cannot)?;

@@ -63,6 +63,7 @@ pub static FORMAT: Format = Format {
     about: "OME-Arrow columns in Vortex files",
     endings: &[".vortex"],
     set_ending: ".vortex",
+    is_folder: false,
     holds_images: file::holds_images,
     parts: &[],
     foreign_entry: |_| Ok(None),

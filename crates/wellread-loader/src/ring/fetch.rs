@@ -72,7 +72,7 @@ impl Shared {
                 return;
             }
             let is_wanted = |headed: usize, fetching: &Fetching| {
-                headed <= batch || headed <= batch + ahead.heads && !fetching.is_full()
+                headed <= batch || headed <= ahead.last_head(batch) && !fetching.is_full()
             };
             while headed < self.batches && is_wanted(headed, &*fetching) {
                 ahead.hold(headed, self.fetch_heads(fetching, headed));

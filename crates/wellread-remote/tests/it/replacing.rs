@@ -146,9 +146,10 @@ fn a_writer_that_is_interrupted_throws_its_uploads_away() {
 }
 
 /// A set of two images whose pixels begin with `first`.
-fn two_images(path: &Path, format: &str, first: u8) {
+fn two_images(path: &Path, format: &str, first: u8, overwrite: bool) {
     let shape = Shape([1, 1, 1, 30, 50]);
-    let mut writer = create(path, format, &WriteOptions::default()).unwrap();
+    let options = WriteOptions { overwrite, ..WriteOptions::default() };
+    let mut writer = create(path, format, &options).unwrap();
     for (row, name) in ["a", "b"].into_iter().enumerate() {
         let pixels: Vec<u8> =
             (0..shape.pixels()).map(|i| first.wrapping_add((i * (usize::from(first) + row)) as u8)).collect();
@@ -169,7 +170,7 @@ fn who_opens_a_set_gets_what_another_process_has_just_written() {
             let other = at(&format!("{scheme}/{bucket}/{name}"));
             for first in [3, 100] {
                 let local = dir.path().join(format!("{first}-{bucket}-{name}"));
-                two_images(&local, format, first);
+                two_images(&local, format, first, false);
                 publish(&local, &format!("{bucket}/{name}"));
                 let (there, here) = (recognised(&other), recognised(&local));
                 assert_eq!((there.format(), there.len()), (here.format(), here.len()));
@@ -177,6 +178,31 @@ fn who_opens_a_set_gets_what_another_process_has_just_written() {
                     let images = [&there, &here].map(|store| read_image(&**store, row).unwrap());
                     assert!(images[0] == images[1], "{} row {row} of {first}", other.display());
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_this_process_has_replaced_is_read_anew_and_a_set_that_was_open_has_no_image_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in [("tiff", "tiff"), ("table.parquet", "parquet")] {
+        let other = at(&format!("s3://own/{name}"));
+        let [old, new] = [3, 100].map(|first| {
+            let local = dir.path().join(format!("{first}-{name}"));
+            two_images(&local, format, first, false);
+            recognised(&local)
+        });
+        two_images(&other, format, 3, false);
+        let before = recognised(&other);
+        two_images(&other, format, 100, true);
+        let after = recognised(&other);
+        for row in 0..new.len() {
+            assert!(read_image(&*after, row).unwrap() == read_image(&*new, row).unwrap(), "{name} row {row}");
+            // What was kept of a small file may be all of it.
+            match read_image(&*before, row) {
+                Ok(image) => assert!(image == read_image(&*old, row).unwrap(), "{name} row {row}"),
+                Err(error) => assert!(error.to_string().contains("was replaced"), "{error}"),
             }
         }
     }

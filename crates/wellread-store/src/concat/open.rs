@@ -7,6 +7,7 @@ use super::tables::{self, Tables};
 use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Format, OpenOptions, format_named};
 use crate::part_list::PartList;
+use crate::place::Ticket;
 use crate::probe::Probe;
 use crate::words::counted;
 use crate::{Error, Result, Store, fd_table, place, registry, threads};
@@ -18,6 +19,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Threads that open parts, at most: each waits for its disk more than it computes.
 const THREADS: usize = 8;
+/// Files of a list whose first bytes are asked for at once.
+const AHEAD: usize = 1024;
 
 /// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format` names it; a
 /// folder of tables, or a pattern such as `plates/*.parquet`, as one set.
@@ -253,8 +256,14 @@ fn images(
     let first = |endings: &'static [&'static str]| paths.iter().find(|path| ends(path, endings));
     let [tiff, picture] = [first(TIFF), first(PICTURES)];
     let is_image = |path: &PathBuf| ends(path, TIFF) || ends(path, PICTURES);
-    let is_file = |path: &PathBuf| files.contains(path) || place::is_file(path);
-    if paths.len() < 2 || !paths.iter().all(|path| is_image(path) && is_file(path)) {
+    if paths.len() < 2 || !paths.iter().all(is_image) {
+        return Ok(None);
+    }
+    let _held = ask_for(paths.iter().filter(|path| !files.contains(*path)));
+    // Who opens one that was asked for waits for that answer.
+    let is_there = |path: &PathBuf| !place::is_registered(path) || place::open(path).is_ok();
+    let is_file = |path: &PathBuf| files.contains(path) || is_there(path) && place::is_file(path);
+    if !paths.iter().all(is_file) {
         return Ok(None);
     }
     let is_named = |format: &str| options.format.as_deref().is_none_or(|named| named == format);
@@ -273,6 +282,14 @@ fn images(
         _ => None,
     };
     store.map(|store| crate::sites::assemble(store, options)).transpose()
+}
+
+/// Asks for the first bytes of those that lie far away: what tells whether they are there, and what their images are.
+fn ask_for<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<Ticket> {
+    let far: Vec<&Path> =
+        paths.map(PathBuf::as_path).filter(|path| place::is_registered(path)).take(AHEAD).collect();
+    let fetching = far.first().and_then(|first| Fetching::of(first, None));
+    fetching.map_or_else(Vec::new, |mut fetching| fetching.first_bytes(far))
 }
 
 #[cfg(feature = "tiff")]

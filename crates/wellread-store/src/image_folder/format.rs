@@ -11,6 +11,7 @@ pub static FORMAT: Format = Format {
     about: "PNG and JPEG: files, folders, and class folders as ImageNet is laid out",
     endings: NAMING.endings,
     set_ending: "",
+    is_folder: false,
     holds_images: |_| true,
     parts: &[],
     foreign_entry: |folder| entries::foreign_by_look(folder, belongs),

@@ -15,7 +15,7 @@ use crate::{Error, Result, place};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Names of splits.
@@ -77,17 +77,21 @@ pub(super) fn labels(folder: &Path) -> Result<Option<Labels>> {
     if !place::is_folder(folder) {
         return Ok(None);
     }
-    let own = folder.join(LABELS);
+    let (own, around) = label_files(folder);
     if place::is_file(&own) {
         return read(&own).map(Some).map_err(|cause| {
             Error::new(&own, format_args!("holds no names of classes: {cause}"))
                 .hint("it is a JSON object of texts, {\"n01440764\": \"tench\", …}; remove it where it is something else")
         });
     }
-    let around = place::absolute(folder).ok();
-    let around = around.as_deref().and_then(Path::parent).map(|around| around.join(LABELS));
     // Mostly there is none, and behind a network each look is a request.
     Ok(around.and_then(|file| read(&file).ok()))
+}
+
+/// Where names of classes may be: in an opened folder, and in the folder around it.
+pub(super) fn label_files(folder: &Path) -> (PathBuf, Option<PathBuf>) {
+    let around = place::absolute(folder).ok();
+    (folder.join(LABELS), around.as_deref().and_then(Path::parent).map(|around| around.join(LABELS)))
 }
 
 fn read(file: &Path) -> std::result::Result<Labels, String> {

@@ -27,7 +27,7 @@ pub(super) const ZMETADATA: &str = ".zmetadata";
 /// The field of `zarr.json`.
 const FIELD: &str = "consolidated_metadata";
 /// Bytes of the longest file that is read as one: a text of JSON takes several times as much while it is parsed.
-const LONGEST: u64 = 64 << 20;
+pub(super) const LONGEST: u64 = 64 << 20;
 /// Bytes of metadata that are written into one file: of about 8,000 images. A reader takes all of it, whichever images it wants.
 const MOST: usize = 16 << 20;
 

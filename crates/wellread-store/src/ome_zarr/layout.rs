@@ -3,15 +3,15 @@
 
 use super::consolidated::Consolidated;
 use super::fields;
+use super::first_look;
 use super::group::{Group, inside};
 use super::series::FOLDER;
-use crate::ahead::Fetching;
 use crate::file_names;
 use crate::file_rows::ImageLocation;
 use crate::folders::{self, Sort, Visited, ZARR_METADATA, is_zarr, sort_quickly};
 use crate::format::{Missing, Naming, foreign_format, formats, mixed_folder};
 use crate::name_index;
-use crate::place::{self, Ticket};
+use crate::place;
 use crate::probe::Probe;
 use crate::surface::option_as;
 use crate::{Error, OpenOptions, Result};
@@ -173,7 +173,8 @@ pub(crate) fn plates_in(folder: &Path) -> Option<Vec<PathBuf>> {
             return None;
         }
         if path.extension().is_some_and(|ending| ending == "zarr") {
-            // The first image ends it: large folders of images are not looked through.
+            // The first image ends it: large folders of images are not looked through. Who opens it reads the same metadata next.
+            let _held = first_look::fetch_image(&path, 0);
             Group::load(&path).ok()?.ome.plate.as_ref()?;
             plates.push(path);
         }
@@ -196,7 +197,7 @@ fn plate(
         inside(&group.file, &entry.path)?;
     }
     let folders = wells().map(|entry| path.join(&entry.path)).filter(|folder| !known.has(folder));
-    let _held = ask(path, group.zarr, folders);
+    let _held = first_look::ask_for_groups(path, group.zarr, folders);
     for entry in wells() {
         let folder = path.join(&entry.path);
         match known.load(&folder) {
@@ -211,19 +212,6 @@ fn plate(
         }
     }
     Ok(rows)
-}
-
-/// Asks for the metadata of groups in folders at once, of a version of Zarr, where each would be a round trip of its own.
-fn ask(path: &Path, zarr: u8, folders: impl Iterator<Item = PathBuf>) -> Vec<Ticket> {
-    let Some(mut fetching) = Fetching::of(path, None) else { return vec![] };
-    let folders: Vec<PathBuf> = folders.collect();
-    // What these do not name is not asked for.
-    place::list_ahead(&folders);
-    // Who reads looks for the newer one first.
-    let names: &[&str] = if zarr == 3 { &["zarr.json"] } else { &["zarr.json", ".zgroup", ".zattrs"] };
-    let files: Vec<PathBuf> =
-        folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name))).collect();
-    fetching.first_bytes(files.iter().map(PathBuf::as_path))
 }
 
 fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<ImageLocation>> {
@@ -251,6 +239,9 @@ pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
 /// As [`series`], and which numbers have no group, in sentences: the specification has them follow each other, so that one was lost.
 fn series_and_gaps(path: &Path, known: &Consolidated) -> Result<(Vec<ImageLocation>, Vec<String>)> {
     let ome = path.join(FOLDER);
+    let is_asked = place::is_registered(path) && !known.has(&ome);
+    let zarr = if is_asked && place::is_file(&path.join("zarr.json")) { 3 } else { 2 };
+    let _held = first_look::ask_for_groups(path, zarr, is_asked.then(|| ome.clone()).into_iter());
     let listed = match known.load(&ome) {
         Ok(group) => {
             for name in group.ome.series.iter().flatten() {
@@ -284,6 +275,7 @@ fn numbered(path: &Path) -> Result<(Vec<String>, Vec<String>)> {
         found.extend(number.filter(|(name, number)| number.to_string() == *name).map(|(_, number)| number));
     }
     let (mut names, mut gone) = (vec![], vec![]);
+    place::list_ahead(&found.iter().map(|number| path.join(number.to_string())).collect::<Vec<_>>());
     let mut next = 0;
     for number in found {
         let folder = path.join(number.to_string());

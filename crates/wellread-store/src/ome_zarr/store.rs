@@ -6,6 +6,7 @@ use super::array::ArrayPlan;
 use super::chain::Kind;
 use super::codec::ChunkCodec;
 use super::consolidated::Consolidated;
+use super::first_look;
 use super::grid::{block_region, covering, for_each_index, part_inside};
 use super::layout::{self, NAMING};
 use super::metadata_file::read_after_if_exists;
@@ -16,7 +17,6 @@ use super::plate::PlateColumns;
 use super::plausible;
 use super::series::SeriesColumns;
 use super::shard::{IndexCache, Piece, ShardCodec, at_once, fetch, joint_reads};
-use crate::ahead::Fetching;
 use crate::fd_table;
 use crate::file_names::path_text;
 use crate::file_rows::{FileRow, FileRows};
@@ -85,6 +85,7 @@ impl OmeZarrStore {
     /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         fd_table::reserve_descriptors();
+        let _held = first_look::ask_for_group(path);
         let consolidated = Consolidated::of(path);
         let layout::Rows { places, absent, lacks } = layout::rows_known(path, options, &consolidated)?;
         let store = Self {
@@ -159,17 +160,13 @@ impl OmeZarrStore {
         Ok(plan)
     }
 
-    /// Asks for all metadata of the image that is looked into first, in folder `dir`, at once, where each file is a round trip: which
-    /// there are is not known, and the array is most likely called as its level. Those of others are asked for as [`Store::heads`] says.
+    /// Asks for all metadata of the image that is looked into first, in folder `dir`, at once. Those of others are asked for as
+    /// [`Store::heads`] says.
     fn ask_for_first(&self, dir: &Path) -> Vec<Ticket> {
         if self.is_asked.swap(true, Ordering::Relaxed) || self.consolidated.has(dir) {
             return vec![];
         }
-        let Some(mut fetching) = Fetching::of(dir, None) else { return vec![] };
-        let array = dir.join(self.level.to_string());
-        let groups = ["zarr.json", ".zgroup", ".zattrs"].map(|name| dir.join(name));
-        let arrays = ["zarr.json", ".zarray"].map(|name| array.join(name));
-        fetching.first_bytes(groups.iter().chain(&arrays).map(PathBuf::as_path))
+        first_look::ask_for_image(dir, self.level)
     }
 
     /// Reads what one request needs of one row.

@@ -76,6 +76,11 @@ impl PositionalFile {
         Ok(footer)
     }
 
+    /// Fetches both ends at once, where each would be a round trip.
+    pub fn fetch_ends(&self) -> Result<()> {
+        self.0.file.fetch_ends().map_err(|e| Error::io(&self.0.path, "cannot read", &e))
+    }
+
     /// Fills `out` (resized) with `length` bytes from `offset`. The range is checked against the length of
     /// the file before anything is allocated.
     pub fn read(&self, offset: u64, length: usize, out: &mut Vec<u8>) -> Result<()> {

@@ -10,6 +10,7 @@ use wellread_image::ome_arrow;
 fn check_ends(file: &PositionalFile) -> Result<()> {
     let path = file.path();
     let (mut head, mut tail) = (vec![], vec![]);
+    file.fetch_ends()?;
     if file.length() >= 4 {
         file.read(0, 4, &mut head)?;
     }

@@ -16,6 +16,7 @@ pub static FORMAT: Format = Format {
     about: "OME-Arrow columns in Parquet files, typed or inferred",
     endings: &[".parquet"],
     set_ending: ".parquet",
+    is_folder: false,
     holds_images: recognise::holds_images,
     parts: &[],
     foreign_entry: |_| Ok(None),
@@ -47,6 +48,7 @@ pub static DEFAULT_FORMAT: Format = Format {
     about: "OME-Arrow Parquet with the Parquet library's defaults, to be compared with the tuned one",
     endings: &[],
     set_ending: "-default.parquet",
+    is_folder: false,
     uses_tune: |_| false,
     recognise: |_| false,
     create: |path, options| {

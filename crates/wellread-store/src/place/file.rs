@@ -49,6 +49,12 @@ pub trait ReadRanges: Send + Sync + Debug {
     fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
         parts.iter_mut().try_for_each(|part| self.read_exact_at(part.buffer, part.offset))
     }
+
+    /// Fetches the file's beginning and its end at once, for who is about to look at both. Where each look is no round trip, it does
+    /// nothing.
+    fn fetch_ends(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A file open for reading.
@@ -122,6 +128,17 @@ impl File {
                 count_read(bytes);
                 file.read_ranges(parts)
             }
+        }
+    }
+
+    /// Fetches the file's beginning and its end at once, where each would be a round trip: for who is about to look at both.
+    ///
+    /// # Errors
+    /// Whatever reading says.
+    pub fn fetch_ends(&self) -> io::Result<()> {
+        match self {
+            Self::Local(_) => Ok(()),
+            Self::Other(file) => file.fetch_ends(),
         }
     }
 
