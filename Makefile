@@ -19,7 +19,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote docs reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo examples install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote docs reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -35,6 +35,12 @@ demo: ## measure formats, workers and tensor paths on generated cell images; end
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
 	@[[ -x "$(WELLREAD)" ]] || echo "Lance, Vortex and DuckDB were left out of this build: \`make build\` makes the whole program (some 20 minutes), then \`make demo\` compares them too, DuckDB where its library is (pip install duckdb)."
 	@echo "\`make install\` puts the program on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
+
+# `ARGS="--only segment_nuclei"` runs a part; `ARGS=--generated` leaves real images beside the clone alone.
+examples: build python-package ## the gallery: six things to do with images of cells, a picture of each in results/gallery (installs PyTorch: large)
+	scripts/python-env.sh "$(CACHE)/gallery" examples/gallery/requirements.txt
+	[[ -n "$${WELLREAD_DUCKDB:-}" || ! -x "$(PYTHON_ENV)/bin/python" ]] || export $(WITH_DUCKDB); \
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/gallery/bin/python" examples/gallery/run_all.py --out results/gallery $(ARGS)
 
 # What a crate has when it is built alone is light; the builds of the workspace below have the engines without asking, since the
 # crate `wellread` has them by default.

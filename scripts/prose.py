@@ -30,6 +30,7 @@ CLEAN = (
     "crates/*/README.md",
     "docs/*.md",
     "docs/contributing/*.md",
+    "docs/gallery/*.md",
     "docs/howto/*.md",
     "docs/results/*.md",
     "python/README.md",
