@@ -33,6 +33,7 @@ CLEAN = (
     "docs/gallery/*.md",
     "docs/howto/*.md",
     "docs/results/*.md",
+    "examples/gallery/*.py",
     "python/README.md",
     "scripts/prose.py",
 )

@@ -1,4 +1,4 @@
-"""What the scripts of the gallery share: their options, the images they fall back on, and how a result is written."""
+"""Shared by the scripts of the gallery: options, images where none are given, ranges of channels, results."""
 
 import argparse
 import json
@@ -60,7 +60,7 @@ def wellread_program(*arguments: object, codes: tuple[int, ...] = (0,), **variab
 
 
 def channel_names(images: wellread.Dataset) -> list[str]:
-    """What the channels are called, or their numbers."""
+    """The names of the channels, or their numbers."""
     known = images.metadata(0)["channels"]
     return [channel.get("name") or str(i) for i, channel in enumerate(known)]
 

@@ -3,8 +3,8 @@
     python examples/gallery/choose_format.py [--data SAMPLE] [--images 1000000] [--formats all] [--out FOLDER]
 
 SAMPLE is some images of the screen, in any format. `wellread advise` writes them in every format and codec of the
-build and measures each; the script scales size and time to the screen, and chooses among files that are not in
-memory, since a screen is not.
+build and measures each. The script scales size and time to the screen. It chooses by cold files, since a screen does
+not fit into memory.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ TINTS = (BLUE, ORANGE, PURPLE, "#4a9a5b", "#7a5230", "#2aa198", "#b58900", "#555
 
 
 def advise(sample: Path, formats: str, seconds: int) -> dict:
-    """What `wellread advise` found."""
+    """The findings of `wellread advise`."""
     return wellread_program("advise", sample, "--formats", formats, "--time-budget", seconds)[1]
 
 
@@ -26,6 +26,8 @@ def scaled(found: dict, images: int) -> list[dict]:
     for tried in found["tried"]:
         warm, cold = tried["images_per_s"], tried["cold_images_per_s"]
         speed = cold or warm
+        if not speed["value"]:
+            continue
         ways.append(
             {
                 "name": tried["name"],

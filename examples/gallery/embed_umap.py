@@ -115,7 +115,7 @@ def main(arguments=None) -> dict:
 
 
 def named(doses) -> np.ndarray:
-    """What the legend calls a dose."""
+    """The names of doses in the legend."""
     return np.array(["DMSO" if dose == 0 else f"{dose:g} µM" for dose in doses])
 
 

@@ -110,7 +110,7 @@ def main(arguments=None) -> dict:
 
 
 def draw(path: Path, pixels, predicted, stain, inputs: list[str], target: str, result: dict) -> None:
-    """What is given, what is predicted, what was measured, the loss."""
+    """The given channels, the predicted stain, the measured one, the loss."""
     title = f"{target} from {', '.join(inputs)} on a held-out site: r = {result['r_model']:.2f}"
     sheet = Sheet(900, 300, f"{title} (linear, pixel by pixel: {result['r_linear']:.2f})")
     # No channel is the DNA: it is not given.
