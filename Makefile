@@ -36,6 +36,12 @@ demo: ## measure formats, workers and tensor paths on generated cell images; end
 	@[[ -x "$(WELLREAD)" ]] || echo "Lance, Vortex and DuckDB were left out of this build: \`make build\` makes the whole program (some 20 minutes), then \`make demo\` compares them too, DuckDB where its library is (pip install duckdb)."
 	@echo "\`make install\` puts the program on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
 
+# `ARGS="--only segment_nuclei"` runs a part; `ARGS=--generated` leaves real images beside the clone alone.
+examples: build python-package ## the gallery: six things to do with images of cells, a picture of each in results/gallery (installs PyTorch: large)
+	scripts/python-env.sh "$(CACHE)/gallery" examples/gallery/requirements.txt
+	[[ -n "$${WELLREAD_DUCKDB:-}" || ! -x "$(PYTHON_ENV)/bin/python" ]] || export $(WITH_DUCKDB); \
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/gallery/bin/python" examples/gallery/run_all.py --out results/gallery $(ARGS)
+
 # What a crate has when it is built alone is light; the builds of the workspace below have the engines without asking, since the
 # crate `wellread` has them by default.
 install: engine-packages ## put the wellread command with all engines into cargo's bin folder

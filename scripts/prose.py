@@ -34,6 +34,7 @@ CLEAN = (
     "docs/formats/*.md",
     "docs/howto/*.md",
     "docs/results/*.md",
+    "examples/gallery/*.py",
     "python/README.md",
     "scripts/prose.py",
 )
