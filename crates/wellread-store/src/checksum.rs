@@ -41,7 +41,7 @@ impl ImageChecksum {
     }
 }
 
-/// What came of a row, as text: how tasks on other machines hand it back.
+/// The result for a row, as text: tasks on other machines hand it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SentRow {
@@ -55,7 +55,7 @@ pub enum SentRow {
         row: Option<usize>,
         /// Why.
         cause: String,
-        /// What to do.
+        /// The advice.
         hint: Option<String>,
     },
 }
@@ -75,7 +75,7 @@ impl From<Result<ImageChecksum>> for SentRow {
 }
 
 impl SentRow {
-    /// What came of the row.
+    /// The result for the row.
     ///
     /// # Errors
     /// That of the row, where it could not be read.

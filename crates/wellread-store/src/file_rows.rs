@@ -26,7 +26,7 @@ pub(crate) struct FileRows<T> {
 #[derive(Debug)]
 pub(crate) struct FileRow<T> {
     pub place: ImageLocation,
-    /// What was read of it.
+    /// The value that was loaded from it.
     pub loaded: OnceLock<T>,
 }
 
@@ -79,7 +79,7 @@ impl<T> FileRows<T> {
         }
     }
 
-    /// What is kept of a row, by `load` (given the row's path) on first access.
+    /// The value that is kept of a row; `load` (given the row's path) makes it on first access.
     ///
     /// # Errors
     /// No such row, or what `load` says, with the row's number.

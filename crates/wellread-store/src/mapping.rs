@@ -6,11 +6,11 @@
 //!    └─▶ SIGBUS ──handler──▶ zeros in place of what is gone, and a note ──Mapping::check──▶ an error
 //! ```
 //!
-//! Of a page behind the file's end nothing can be read: the kernel sends SIGBUS, whose default ends the process. The
-//! handler here looks whether the address lies in a [`Mapping`]; if so it puts zeros there, so that the reader comes to
-//! its end, and notes that the mapping is no longer the file. Whoever reads a mapping calls [`before_reading`] before and
-//! [`Mapping::check`] *after* reading, and uses nothing of what it read when that fails. What lies in no mapping goes to the handler that was there
-//! before: that of Python's `faulthandler`, of torch's workers, or the system's default.
+//! A page behind the file's end cannot be read: the kernel sends SIGBUS, whose default ends the process. The handler
+//! here looks whether the address lies in a [`Mapping`]. If so, it puts zeros there, so that the reader comes to its
+//! end, and notes that the mapping is no longer the file. A reader of a mapping calls [`before_reading`] before and
+//! [`Mapping::check`] *after* reading, and discards the bytes when that fails. An address in no mapping goes to the
+//! handler that was there before: that of Python's `faulthandler`, of torch's workers, or the system's default.
 //!
 //! Why files are mapped at all, and which: `docs/decisions/0033-mapped-files.md`.
 

@@ -92,7 +92,7 @@ fn fetch(path: &Path, file: &File, length: u64, copy: &Path) -> Result<()> {
     let mut written = Ok(());
     let read = each_chunk(file, length, |bytes| {
         written = out.write_all(bytes);
-        // What ended it is told below.
+        // The error behind it is told below.
         if written.is_ok() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
     });
     written.and_then(|()| out.flush()).map_err(|e| Error::io(copy, "cannot write the copy", &e))?;

@@ -37,7 +37,7 @@ pub fn share(threads: usize, work: impl Fn() + Sync) {
 /// Does the same for all `items`, up to `at_once` of them at a time; the first error ends it.
 ///
 /// # Errors
-/// What `work` says of an item.
+/// The error of `work` for an item.
 pub fn for_each<T: Sync, E: Send>(
     at_once: usize,
     items: &[T],

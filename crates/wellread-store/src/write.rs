@@ -147,7 +147,7 @@ impl std::str::FromStr for Compression {
     }
 }
 
-/// What a table format is laid out for.
+/// The access that a table format is laid out for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tune {
     /// Random reads of single images: small row groups, a page per image, page index.
@@ -168,7 +168,7 @@ pub struct WriteOptions {
     pub compression: Compression,
     /// Chunk size along T, C, Z, Y, X; `None` for the format's default.
     pub chunk: Option<[usize; 5]>,
-    /// What to lay out for.
+    /// The access to lay out for.
     pub tune: Tune,
     /// Replace an existing target.
     pub overwrite: bool,

@@ -1,4 +1,4 @@
-//! What was left out, counted, with the first few named.
+//! The cells that were left out, counted, with the first few named.
 
 use crate::words::counted;
 use serde::Serialize;
@@ -35,7 +35,7 @@ impl Found {
     }
 }
 
-/// What a table of cells came to.
+/// The outcome of reading a table of cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CellsReport {
     /// Rows of the table.
@@ -72,7 +72,7 @@ impl CellsReport {
         kinds.into_iter().filter_map(|(found, what)| found.sentence("cell", what)).collect()
     }
 
-    /// What is to be said of that, a sentence each; nothing where all cells can be read and all images have some.
+    /// Notes for the user, a sentence each; none where all cells can be read and all images have some.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.problems();
         notes.extend(self.dropped.sentence("cell", "left out at the border of the image"));

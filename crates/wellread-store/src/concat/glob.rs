@@ -65,7 +65,7 @@ struct Search<'p> {
 }
 
 impl Search<'_> {
-    /// What fits `parts` below `folder`, where `**` stands for so many folders at most.
+    /// Paths below `folder` that fit `parts`, where `**` stands for so many folders at most.
     fn below(&mut self, folder: &Path, parts: &[&str], levels: usize) -> Result<()> {
         let Some((&first, rest)) = parts.split_first() else {
             if let Ok(found) = place::metadata(folder) {

@@ -19,8 +19,8 @@ use std::sync::{Mutex, PoisonError};
 /// Threads that open parts, at most: each waits for its disk more than it computes.
 const THREADS: usize = 8;
 
-/// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format` names it; a
-/// folder of tables, or a pattern such as `plates/*.parquet`, as one set.
+/// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format`
+/// names it. A folder of tables, or a pattern such as `plates/*.parquet`, opens as one set.
 ///
 /// # Errors
 /// A path at which nothing is, content that no format knows or that is damaged, options that do not fit it.
@@ -54,7 +54,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     for path in paths {
         let path = path.as_ref();
         if is_elsewhere(path) || path.as_os_str().is_empty() {
-            // What is wrong with it is said there.
+            // The error says there why it does not open.
             return registry::open(path, options);
         }
         look_anew(path);
@@ -71,8 +71,8 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     open_parts(&root, given, &files, options)
 }
 
-/// Lets what is at a path, or what a pattern may name, be asked for again: it may have been replaced since this process saw it last.
-/// What the listings of this opening say holds for all of it, so parts do not come here.
+/// Lets what is at a path, or what a pattern may name, be asked for again: it may have been replaced since this process
+/// saw it last. The listings of one opening hold for all of it, so parts do not come here.
 fn look_anew(path: &Path) {
     if glob::is_pattern(path) {
         place::look_anew(&glob::root(path));
@@ -112,7 +112,7 @@ fn plates(_: &Path, _: &Format) -> Option<Vec<PathBuf>> {
     None
 }
 
-/// What a path is to be opened as.
+/// The way to open a path.
 enum Inside {
     /// These, each a set: the tables in a folder that is no set itself, or its OME-Zarr plates.
     Parts(Vec<PathBuf>),
@@ -129,7 +129,7 @@ impl Inside {
     }
 }
 
-/// What a path is to be opened as: what is in it, where it is a folder.
+/// The way to open a path: by its content, where it is a folder.
 fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
     if path.as_os_str().is_empty() || !place::is_folder(path) {
         return Ok(Inside::Set(None));
@@ -160,7 +160,7 @@ fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
     }
 }
 
-/// What to do about a part that is another than was written.
+/// The advice about a part that is another than was written.
 const OTHER_PART: &str = "copy the folder again from where it came from, or write the set anew";
 
 /// Checks that a part at `path` of a set that was written in parts has as many images as were written.
@@ -286,7 +286,7 @@ fn of_pictures(_: &Path, _: &[PathBuf], _: &OpenOptions) -> Result<Option<Box<dy
     Ok(None)
 }
 
-/// All parts, opened by a few threads. Of several that cannot be opened, the first is the error.
+/// All parts, opened by a few threads. The first part that cannot be opened is the error.
 fn opened(found: &[Found], options: &OpenOptions) -> Result<Vec<Part>> {
     // A table stays open as long as its store is there.
     fd_table::reserve_descriptors();

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use wellread_image::ImageMetadata;
 
-/// What [`Store::format`] says of parts of several formats.
+/// The name that [`Store::format`] gives to parts of several formats.
 const SEVERAL: &str = "several";
 /// Bytes of decoded pages that each part keeps at least, unless less was asked for: a few pages.
 const LEAST_PAGES: usize = 8 << 20;
@@ -29,7 +29,7 @@ const POSITION_BITS: u32 = 48;
 /// A part of a [`Concat`].
 #[derive(Clone)]
 pub struct Part {
-    /// What it is called: no other part of the set is called so.
+    /// Its name, which no other part of the set has.
     pub name: String,
     /// Columns that are the same for all of its images, as text: their names and values.
     pub keys: Vec<(String, Option<String>)>,
@@ -60,7 +60,7 @@ struct Columns {
     keys: HashSet<String>,
 }
 
-/// What a thread keeps from read to read.
+/// The state that a thread keeps from read to read.
 #[derive(Debug, Default)]
 struct Context {
     /// Part, number and row of each request.
@@ -191,7 +191,7 @@ impl Concat {
         *self.shares_names.get_or_init(|| found)
     }
 
-    /// What an image of a part is called in the whole.
+    /// The name of a part's image in the whole.
     fn named(&self, part: usize, name: String) -> String {
         if self.shares_names() { format!("{}/{name}", self.parts[part].name) } else { name }
     }

@@ -13,9 +13,10 @@
 //! | `block` | a file: sums and bytes of 1 MiB of one version of an object |
 //! | `room` | the folder: bytes that are used, counted by all processes; what goes when it is full |
 //!
-//! A process has one cache; the last that was asked for is it. A forked process opens it anew, since locks of files are shared
-//! with the parent otherwise. Nothing that lies there is believed without its checksum. What fails later than opening ends the
-//! use of the cache with one note, and reading goes on without it (`docs/decisions/0046-disk-cache.md`).
+//! A process has one cache; the last that was asked for is it. A forked process opens it anew, since locks of files are
+//! shared with the parent otherwise. Nothing that lies there is believed without its checksum. A failure later than
+//! opening ends the use of the cache with one note, and reading goes on without it
+//! (`docs/decisions/0046-disk-cache.md`).
 
 mod block;
 mod room;
@@ -90,7 +91,7 @@ impl CachedObject {
     }
 }
 
-/// What a cache has done in this process.
+/// The counts of a cache in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCacheReport {
     /// Ranges that were read from it.
@@ -143,7 +144,7 @@ impl DiskCache {
         DiskCacheSpec { folder: self.room.folder().to_owned(), limit: self.room.limit() }
     }
 
-    /// What it has done so far.
+    /// Its counts so far.
     pub fn report(&self) -> DiskCacheReport {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counters { hits, misses, bytes_read, bytes_kept } = &self.counters;

@@ -54,7 +54,7 @@ fn the_bound_holds_whatever_is_kept() {
     let files = std::fs::read_dir(dir.path()).unwrap().flatten().filter(|e| e.path().is_dir());
     let files: Vec<_> = files.flat_map(|e| std::fs::read_dir(e.path()).unwrap().flatten()).collect();
     assert!((1..=4).contains(&files.len()), "{files:?}");
-    // What came last is there.
+    // The newest block is there.
     assert!(small.read(&CachedObject::new(&["s3", "19"], BLOCK), 7, &mut [0; 100]));
 }
 

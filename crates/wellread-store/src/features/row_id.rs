@@ -15,7 +15,7 @@ use wellread_image::ome_arrow::ROW_ID;
 pub(crate) struct RowId(Lazy<bool>);
 
 impl RowId {
-    /// Of a table that was not looked into yet.
+    /// For a table that was not looked into yet.
     pub const fn new() -> Self {
         Self(Lazy::new())
     }

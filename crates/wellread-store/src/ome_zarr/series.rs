@@ -64,7 +64,7 @@ impl NewSeries {
         Self { names: vec![], columns, collected: Arc::default() }
     }
 
-    /// What takes the metadata of each image as it is written.
+    /// The collector that takes the metadata of each image as it is written.
     pub fn collected(&self) -> Arc<Collected> {
         Arc::clone(&self.collected)
     }
@@ -178,7 +178,7 @@ pub(super) struct SeriesColumns {
 }
 
 impl SeriesColumns {
-    /// Of the group at `path`, or of the folder of groups; `None` where it has no file of them.
+    /// The file of the group at `path`, or of the folder of groups; `None` where there is none.
     ///
     /// # Errors
     /// A file that cannot be read, or is another one.

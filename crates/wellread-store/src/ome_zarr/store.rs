@@ -47,14 +47,14 @@ pub(super) struct OmeZarrStore {
     pub(super) absent: BTreeSet<usize>,
     /// Whether those are read as 0; else they cannot be read.
     is_zero: bool,
-    /// What the plate lacks, in sentences.
+    /// The parts that the plate lacks, in sentences.
     lacks: Vec<String>,
     /// Where the rows are those of a plate.
     plate: Option<PlateColumns>,
     /// Where they are a series with columns.
     series: Option<SeriesColumns>,
     plans: Plans,
-    /// What the group of all images says of theirs, where it lies far away.
+    /// The metadata that the group of all images has of theirs, where it lies far away.
     pub(super) consolidated: Consolidated,
     /// Whether metadata of an image were asked for.
     is_asked: AtomicBool,
@@ -63,7 +63,7 @@ pub(super) struct OmeZarrStore {
     pub(super) files: OpenFiles<(usize, usize)>,
 }
 
-/// What a reading thread keeps between calls.
+/// The state that a reading thread keeps between calls.
 #[derive(Default)]
 struct Context {
     decoders: Decoders,
@@ -159,8 +159,9 @@ impl OmeZarrStore {
         Ok(plan)
     }
 
-    /// Asks for all metadata of the image that is looked into first, in folder `dir`, at once, where each file is a round trip: which
-    /// there are is not known, and the array is most likely called as its level. Those of others are asked for as [`Store::heads`] says.
+    /// Asks at once for all metadata of the image that is looked into first, in folder `dir`, where each file is a
+    /// round trip. The files are not known yet, and the array is most likely called as its level. Those of others are
+    /// asked for as [`Store::heads`] says.
     fn ask_for_first(&self, dir: &Path) -> Vec<Ticket> {
         if self.is_asked.swap(true, Ordering::Relaxed) || self.consolidated.has(dir) {
             return vec![];

@@ -3,8 +3,8 @@
 //! The name, and what OME-Zarr has no place for (wavelengths, acquisition time, identifiers), are kept under the
 //! attribute `wellread`, which other readers ignore.
 //!
-//! Both versions ask for a colour of every channel in `omero` (their schemas require `color` and `window`), so that one without is
-//! written there as white. What wellread reads comes from its own attribute, in which such a channel has none.
+//! Both versions ask for a colour of every channel in `omero` (their schemas require `color` and `window`), so that one
+//! without is written there as white. wellread reads its own attribute, in which such a channel has none.
 
 use super::encode::Compressor;
 use super::units::unit_name;
@@ -108,7 +108,7 @@ fn scale(metadata: &ImageMetadata) -> [f64; 5] {
     ]
 }
 
-/// What `omero` says of a channel that has no colour: white, as viewers draw a channel of which nothing is known.
+/// The colour in `omero` of a channel without one: white, as viewers draw a channel of which nothing is known.
 const NO_COLOR: u32 = 0xffff_ffff;
 
 fn omero(version: Version, channels: &[Channel], dtype: PixelType) -> Value {

@@ -30,7 +30,7 @@ impl Key {
     pub const DICTIONARY: u32 = u32::MAX;
 }
 
-/// What is kept of a page.
+/// The kept form of a page.
 #[derive(Debug)]
 pub(super) enum Entry {
     /// All its values as pixels.
@@ -209,7 +209,8 @@ impl Cache {
             Err(fault) => {
                 drop(entry);
                 let mut inner = lock(&self.inner);
-                // Who has the entry now loads it, and may want `inner` for that: not to be waited for.
+                // The thread that has the entry now loads it, and may want `inner` for that: do not wait for
+                // it.
                 let is_empty = slot.entry.try_lock().is_ok_and(|entry| entry.is_none());
                 if is_empty && inner.slots.get(&key).is_some_and(|s| Arc::ptr_eq(s, &slot)) {
                     inner.slots.remove(&key);

@@ -1,9 +1,9 @@
 //! The open file: positional reads and bounds.
 //!
-//! Reads are positional (`pread`), not through a memory map: many threads share one descriptor without a
-//! lock, a file that somebody truncates gives an error where a map would kill the process with `SIGBUS`, and
-//! pages of the file do not count as memory of ours. The copy that a map would save is of compressed bytes,
-//! a few per cent of what decompressing them costs.
+//! Reads are positional (`pread`), not through a memory map, so that many threads share one descriptor
+//! without a lock. A file that somebody truncates gives an error, where a map would kill the process with
+//! `SIGBUS`. Pages of the file do not count as memory of ours. The copy that a map would save is of
+//! compressed bytes, a few per cent of what decompressing them costs.
 
 use super::thrift;
 use crate::place::{self, File};

@@ -29,7 +29,7 @@ pub fn until<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// What tells this thread that nobody wants any more what it waits for; for places.
+/// The flag that tells this thread that nobody needs its result any more; for places.
 pub fn stop() -> Option<Arc<AtomicBool>> {
     STOP.with_borrow(Clone::clone)
 }

@@ -22,7 +22,7 @@ impl Staged {
         let mut moved = vec![];
         let placed = move_beside(&from, &to, &mut moved).and_then(|()| place::rename(&from, &to));
         let placed = placed.map_err(|e| {
-            // Of what was replaced nothing comes back by that.
+            // That brings back nothing that was replaced.
             let gone: &[PathBuf] = if self.overwrite { &[] } else { &moved };
             for path in gone {
                 remove_any(path);

@@ -1,5 +1,6 @@
-//! What output may take the place of: files, empty folders, and folders that hold a set of images that wellread wrote and nothing else.
-//! Files of images are looked at one by one, a read or two of each, because one of another program may be the only copy.
+//! The test for paths that output may replace: files, empty folders, and folders that hold a set of images that
+//! wellread wrote and nothing else. Files of images are looked at one by one, a read or two of each, because one of
+//! another program may be the only copy.
 //!
 //! ```text
 //!  target ──Probe──▶ the format that recognises it ──▶ does that format write whatever lies in the folder?
@@ -17,7 +18,8 @@ use std::time::Duration;
 /// Whether what is at `target`, if anything, may be replaced on request.
 pub(super) fn may_be_replaced(target: &Path) -> Result<()> {
     let look = || target.symlink_metadata().map_or(Ok(()), |there| is_replaceable(target, there.file_type()));
-    // What is refused may be half of one set and half of another that other processes put there: it is looked at again.
+    // A refused folder may be half of one set and half of another that other processes put there: it is looked at
+    // again.
     for _ in 0..LOOKS {
         if look().is_ok() {
             return Ok(());

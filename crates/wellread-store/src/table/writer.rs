@@ -86,7 +86,7 @@ impl TableWriter {
         };
         let result = batch.map_or(Ok(()), |batch| sink.write(batch));
         if result.is_err() {
-            // What is half written must not be continued.
+            // A half-written table must not be continued.
             self.sink = None;
         }
         result
@@ -209,7 +209,8 @@ impl TableSink for ThreadSink {
 impl Drop for ThreadSink {
     fn drop(&mut self) {
         if self.thread.is_some() {
-            // What the engine makes of the early end goes with the staged output, or is gone on with.
+            // The engine's output at the early end is removed with the staged output, or a later run goes on
+            // with it.
             let _ = self.join();
         }
     }

@@ -15,7 +15,7 @@ pub(super) struct RawPage {
     pub(super) shaped: Option<String>,
 }
 
-/// What the first page says about the whole file.
+/// The facts of the whole file in its first page.
 #[derive(Default)]
 pub(super) struct FirstPage {
     pub(super) description: Option<String>,

@@ -1,7 +1,7 @@
 //! The store over a TIFF file or a folder of them.
 //!
-//! Opening lists the folder. Which files hold several images, or planes of each other, cannot be told from
-//! names: of folders of up to [`SCAN`] files all directories are read at once, of larger ones a sample, and
+//! Opening lists the folder. Names do not tell which files hold several images, or planes of each other. In
+//! folders of up to [`SCAN`] files, all directories are read at once. In larger ones a sample is read, and
 //! the rest only when the sample holds anything but single images. The index of a file is kept once read, up
 //! to [`CACHE`] bytes for the store.
 //!
@@ -72,7 +72,7 @@ pub(super) struct TiffStore {
     first_id: u64,
     /// Descriptions of images by OME-XML, each parsed once.
     descriptions: Descriptions,
-    /// What companions say of files that have no OME-XML.
+    /// The descriptions in companions of files that have no OME-XML.
     companions: Companions,
     /// Files that stay open.
     opened: OpenFiles<FileKey>,
@@ -172,7 +172,7 @@ impl TiffStore {
         let sample: Vec<usize> =
             (0..SAMPLE.min(n)).map(|i| i * (n - 1) / (SAMPLE.min(n) - 1).max(1)).collect();
         let mut fetching = self.far().and_then(|far| Fetching::of(far, None));
-        // Of few files all are looked into, most likely: their heads are on their way together.
+        // A small set is most likely looked into whole: the heads of its files are asked for together.
         let first = if n > SCAN { sample.clone() } else { (0..n).collect() };
         let tickets = self.ask(fetching.as_mut(), first.into_iter());
         let looked_into = threads::in_runs(sample.len(), FILES_PER_THREAD, |run| {
@@ -413,8 +413,9 @@ impl Store for TiffStore {
         self.with(row, |_, series, path, _| info_of(series, path))
     }
 
-    /// In a folder the name by its index of names; without one the file's name without extension, or the OME name where
-    /// the writer had to change it to make a file name. In a single file the OME name, if there is one.
+    /// In a folder, this is the name by its index of names. Without one, it is the file's name without extension, or
+    /// the OME name where the writer had to change it to make a file name. In a single file the OME name, if there is
+    /// one.
     fn name(&self, row: usize) -> Result<String> {
         let (place, path) = self.row(row)?;
         let slot = &self.files[place.file as usize];
@@ -505,7 +506,7 @@ impl Store for TiffStore {
         let first = self.with(0, |index, series, _, _| {
             let page = series.planes.iter().find(|p| p.source == 0).map_or(0, |p| p.page as usize);
             let page = &index.pages[page];
-            // What Deflate holds ends with a checksum, whoever has written it.
+            // Deflate data end with a checksum, whichever program has written them.
             Ok(page.sums.is_some() || page.format.codec == Codec::Deflate)
         });
         first.unwrap_or(false)
@@ -519,7 +520,8 @@ impl Store for TiffStore {
         Ok(RowHints::new(self, row))
     }
 
-    /// Of a file that was not looked into, its header; all of it where its one image is going to be read whole.
+    /// Adds the header of a file that was not looked into; all of it where its one image is going to be read
+    /// whole.
     fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
         for &row in rows {
             let Ok((place, path)) = self.row(row) else { continue };

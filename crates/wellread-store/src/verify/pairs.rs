@@ -33,7 +33,7 @@ fn content(sum: &ImageChecksum) -> Content<'_> {
 /// 5. pixels: renamed and moved;
 /// 6. name: other pixels, and moved.
 ///
-/// What is in one row of both and agrees in nothing else is no pair. A row that cannot be read has the pixels that are
+/// Two images in one row that agree in nothing else are no pair. A row that cannot be read has the pixels that are
 /// expected of it. With `any_names`, names agree always.
 pub(super) fn pair(found: &[CheckedRow], expected: &[ImageChecksum], any_names: bool) -> Vec<Option<Pair>> {
     let mut pairs = Pairs { of_found: vec![None; found.len()], taken: vec![false; expected.len()] };

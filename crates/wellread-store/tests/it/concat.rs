@@ -1,4 +1,4 @@
-//! Several sets as one: lists, patterns, folders of tables, keys in names of folders; columns of all; what is wrong.
+//! Several sets as one: lists, patterns, folders of tables, keys in names of folders, columns of all, errors.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;

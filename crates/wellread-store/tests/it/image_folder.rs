@@ -294,7 +294,7 @@ fn jpeg_in_class_folders() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What the writer writes is read back.
+    /// Written pictures are read back.
     #[test]
     fn written_pictures_read_back(
         (height, width) in (1usize..40, 1usize..40),

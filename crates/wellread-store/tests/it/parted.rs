@@ -187,7 +187,7 @@ fn a_part_whose_columns_are_others_now_is_written_again() {
         let path = set.part(&name);
         part(&set, &rows(&wells, 0, 10), format, &name);
         let holds = |source: &Arc<dyn Store>| holds(&rows(source, 0, 10), &path, format, 1);
-        // Of a format that has a file for each image, all columns are written in the end.
+        // A format that has a file for each image writes all columns in the end.
         let is_table = format == "parquet";
         assert!(holds(&wells), "{format}");
         assert_eq!([holds(&others), holds(&plain)], [!is_table; 2], "{format}");
@@ -251,7 +251,7 @@ fn a_part_that_is_another_than_was_written_is_an_error() {
     }
 }
 
-/// Who reads a set in parts may have had other images before them.
+/// The reader of a set in parts may have had other images before them.
 #[test]
 fn rows_that_nobody_has_read_are_no_success() {
     let dir = tempfile::tempdir().unwrap();

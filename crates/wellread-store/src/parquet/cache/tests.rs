@@ -1,4 +1,4 @@
-//! What is kept, what goes, and who waits for whom.
+//! Pages that are kept, pages that go, and threads that wait for each other.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What the tables say of one image, and of its chunks.
+//! The facts of one image in the tables, and of its chunks.
 
 use crate::RowInfo;
 use serde_json::Value;
@@ -68,7 +68,7 @@ pub(super) fn check_tiling(shape: Shape, chunks: &[Chunk]) -> Result<(), String>
 }
 
 impl Image {
-    /// What is known beside the pixels.
+    /// The metadata beside the pixels.
     pub fn metadata(&self) -> ImageMetadata {
         let size = |a: usize| self.physical[a].map(|value| PhysicalSize { value, unit: "µm".to_owned() });
         ImageMetadata {
