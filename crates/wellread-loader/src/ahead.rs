@@ -25,14 +25,14 @@ const HEAD_ROWS: usize = 128;
 /// How often somebody looks whether there is room.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What one epoch asks for ahead.
+/// The requests that one epoch makes ahead.
 #[derive(Debug)]
 pub(crate) struct Lookahead {
     /// Bytes that may be held.
     pub(crate) most: u64,
     /// Batches, from the one that is delivered next on.
     window: usize,
-    /// Of these, those that are asked for whether there is room or not, since somebody may be waiting for them.
+    /// The number of these that are made whether there is room or not, since somebody may be waiting for them.
     near: usize,
     /// Batches beyond the one whose pixels are asked for next.
     pub(crate) heads: usize,
@@ -54,7 +54,7 @@ struct State {
 }
 
 impl Lookahead {
-    /// What is asked for ahead of who takes a loader's batches; `None` where all of its sets lie on this machine.
+    /// The requests ahead of the reader of a loader's batches; `None` where all of its sets lie on this machine.
     pub(crate) fn of(loader: &Inner) -> Option<Self> {
         let Inner { plan, dataset, targets, .. } = loader;
         let is_far = dataset.is_far() || targets.as_ref().is_some_and(Dataset::is_far);
@@ -125,7 +125,7 @@ impl Lookahead {
     /// Keeps what was asked for until its batch was read.
     pub(crate) fn hold(&self, batch: usize, tickets: Vec<Ticket>) {
         let mut state = self.lock();
-        // What is dropped here is dropped without the lock.
+        // Tickets are dropped here without the lock.
         if !state.stopped && batch >= state.past && !tickets.is_empty() {
             let at = state.held.partition_point(|(held, _)| *held <= batch);
             state.held.insert(at, (batch, tickets));

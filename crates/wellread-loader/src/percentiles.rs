@@ -41,7 +41,7 @@ trait SortKey {
     fn value(key: u32) -> f32;
 }
 
-/// Of whole numbers that 16 bits hold, with or without sign.
+/// The key of whole numbers that 16 bits hold, with or without sign.
 struct IntegerKey;
 
 impl SortKey for IntegerKey {
@@ -60,7 +60,7 @@ impl SortKey for IntegerKey {
     }
 }
 
-/// Of all finite floats, in their total order.
+/// The key of all finite floats, in their total order.
 struct FloatKey;
 
 impl SortKey for FloatKey {
@@ -221,7 +221,7 @@ impl<K: SortKey> Kernel for CountBins<'_, K> {
     #[inline(always)]
     fn run(self) {
         let Self { run, least, shift, bins, counts, .. } = self;
-        // What is not finite has a bin beyond the last.
+        // Numbers that are not finite have a bin beyond the last.
         let bin = |v: f32| if v.is_finite() { K::of(v).wrapping_sub(least) >> shift } else { u32::MAX };
         let (blocks, rest) = run.as_chunks::<LANES>();
         let (first, others) = counts.split_at_mut(bins);

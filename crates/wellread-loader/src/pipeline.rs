@@ -108,8 +108,8 @@ impl Batches {
     }
 
     /// Where the iteration is, to be saved: after the batch delivered last, whatever has been read ahead.
-    /// [`Loader::resume`](crate::Loader::resume) goes on from there. Of ranks that have delivered equally many
-    /// batches, the states are the same.
+    /// [`Loader::resume`](crate::Loader::resume) goes on from there. Ranks that have delivered equally many
+    /// batches have the same state.
     pub fn state(&self) -> LoaderState {
         let Inner { plan, dataset, .. } = &*self.shared.loader;
         let (epoch, position) = self.progress();
@@ -264,7 +264,7 @@ impl fmt::Debug for Stopper {
 }
 
 impl Batches {
-    /// What ends the iteration while another thread is in `next`.
+    /// The handle that ends the iteration while another thread is in `next`.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.shared))
     }

@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 256 << 20;
 
 /// The fields of the rows of a set.
 pub(crate) struct RowFields {
-    /// What was opened, for messages.
+    /// The opened set, for messages.
     set: PathBuf,
     /// The paths of each channel that is delivered; of one, where files have the planes of all.
     paths: Vec<ChannelPaths>,

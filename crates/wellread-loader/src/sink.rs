@@ -73,7 +73,7 @@ pub(crate) struct FusedSink<'a, 'b> {
     pub(crate) targets: &'a mut [Target],
     /// Memory of one batch or, where reads are joined, of several.
     pub(crate) out: &'a mut [RowMemory<'b>],
-    /// What that holds.
+    /// The type of its numbers.
     pub(crate) output: Output,
     pub(crate) intermediate: &'a mut [f32],
     /// One per output channel, of all images or of each.

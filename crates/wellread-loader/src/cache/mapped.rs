@@ -7,15 +7,15 @@
 //!  …     data, from a page boundary on: images, each from a multiple of 64 bytes on, and behind each its check again
 //! ```
 //!
-//! All numbers are in the machine's byte order; the file is no format to exchange. Any process may add an image: it
-//! takes room by adding to the header's counter, writes the pixels (by `write`, not through the map, so that a full
-//! disk is an error and no signal), and then publishes the entry. A published image is never written again. Whoever
-//! is killed half way leaves room that nobody uses, and no entry. The check is a CRC-32C of the pixels, looked at once
+//! All numbers are in the machine's byte order; the file is no format to exchange. Any process may add an image. It
+//! takes room by adding to the header's counter, writes the pixels, and then publishes the entry. It uses `write`, not
+//! the map, so that a full disk is an error and no signal. A published image is never written again. A process that is
+//! killed half way leaves room that nobody uses, and no entry. The check is a CRC-32C of the pixels, looked at once
 //! per process and image: after a power failure the kernel may have written the entry and not the pixels.
 //!
-//! Whoever shortens the file takes pixels away that others are reading. They read zeros there instead of being ended by a
-//! signal ([`Mapping`]). The check behind an image is gone with any part of it, so it is looked at after the image was read,
-//! which costs nothing beside: a read that may have had some of the zeros is an error.
+//! A process that shortens the file takes pixels away that others are reading. They read zeros there instead of being
+//! ended by a signal ([`Mapping`]). The check behind an image is gone with any part of it. So it is looked at after the
+//! image was read, which costs nothing beside: a read that may have had some of the zeros is an error.
 
 use super::CacheBackend;
 use super::fingerprint::Fingerprint;
@@ -39,7 +39,7 @@ const CHECKSUM_BYTES: u64 = 8;
 /// Most bytes that are mapped: the address space has room for more, some page tables do not.
 const MAX_MAPPED_BYTES: usize = 1 << 42;
 
-/// What this process knows of an entry.
+/// The state of an entry in this process.
 const UNCHECKED: u8 = 0;
 const VALID: u8 = 1;
 const CORRUPT: u8 = 2;
@@ -163,8 +163,9 @@ impl Mapped {
             }
             self.needed.fetch_max(self.data_offset + end, Ordering::Relaxed);
         }
-        // SAFETY: within the map, which lives as long as `self`. What is published is never written again, and what
-        // somebody else takes away by shortening the file stays readable; the check behind the pixels tells of it.
+        // SAFETY: within the map, which lives as long as `self`. Published pixels are never written again, and
+        // pixels that another process takes away by shortening the file stay readable; the check behind them finds
+        // it.
         let pixels =
             unsafe { std::slice::from_raw_parts(self.data.as_ptr().add(offset as usize), bytes as usize) };
         // SAFETY: as above; a multiple of its size from the beginning of a page, as just made.
@@ -184,12 +185,12 @@ impl Mapped {
             (end <= self.limit).then_some(end)
         };
         let at = self.number(USED_BYTES_OFFSET).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
-        // Of a counter that is gone the place would be one that others have taken.
+        // After the counter is gone, the place could be one that others have taken.
         at.filter(|_| self.has_its_length())
     }
 
-    /// Whether nothing of the file was seen to be gone. What it lost may come back as zeros when somebody writes behind it, so
-    /// that is remembered.
+    /// Whether nothing of the file was seen to be gone. A lost part may come back as zeros when somebody writes behind
+    /// it, so the loss is remembered.
     fn is_whole(&self) -> bool {
         !self.shortened.load(Ordering::Relaxed) && self.index.is_whole() && self.data.is_whole()
     }

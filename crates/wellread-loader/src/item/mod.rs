@@ -54,7 +54,7 @@ pub struct ItemContext {
     compiled: Option<CompiledTransform>,
     seed: u64,
     epoch: u64,
-    /// What was read since this was last taken.
+    /// The bytes read since this was last taken.
     traffic: Traffic,
 }
 
@@ -159,9 +159,9 @@ impl Job<'_> {
 }
 
 impl ItemContext {
-    /// Reads and transforms `rows`, each with the draws of its occurrence, into `out`, one after the other, the crops of a
-    /// row together: into the memory of one batch or, joined, of several in turn, of which all but the last are as long as
-    /// the first.
+    /// Reads and transforms `rows`, each with the draws of its occurrence, into `out`, one after the other, the crops
+    /// of a row together. `out` is the memory of one batch or, joined, of several in turn, of which all but the last
+    /// are as long as the first.
     ///
     /// # Errors
     /// A row whose shape or type does not fit comes before one that cannot be read; of several of a kind,

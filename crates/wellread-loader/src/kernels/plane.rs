@@ -1,4 +1,4 @@
-//! What is done to whole planes before or after they are converted: the maximum over depth, fields.
+//! The operations on whole planes before or after they are converted: the maximum over depth, fields.
 
 use super::patch::Patch;
 use crate::simd::{Kernel, Level, dispatch};

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// (page-locked), say, or that belongs to another library.
 ///
 /// # Safety
-/// What [`Self::take`] returns must be valid for reads and writes of as many bytes as asked for, initialised, aligned to
-/// 64 bytes, and used by nobody else until it comes back by [`Self::give`] or the batch is
+/// The memory that [`Self::take`] returns must be valid for reads and writes of as many bytes as asked for, initialised
+/// and aligned to 64 bytes. Nobody else may use it until it comes back by [`Self::give`] or the batch is
 /// [released](crate::Batch::release).
 pub unsafe trait BatchMemory: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Memory of `bytes` bytes for one batch; `None` when there is none to be had. Called by any thread, under a lock:
@@ -70,7 +70,7 @@ enum Owner {
         /// The process that said so, while processes forked from it lack it; else 0.
         excluded_by: AtomicU32,
     },
-    /// Whoever it was taken from.
+    /// The source that it was taken from.
     Source(Arc<dyn BatchMemory>),
     /// Nobody: its owner has it again.
     Released,
@@ -108,9 +108,9 @@ impl AlignedBytes {
         Some(this)
     }
 
-    /// Says whether processes that are forked from now on have the memory of a large buffer. Those that have it share it
-    /// until this one writes to it: then each small page is copied first, 18,000 of them for a batch of 75 MB, also where the
-    /// pages were large.
+    /// Says whether processes that are forked from now on have the memory of a large buffer. Those that have it share
+    /// it until this one writes to it. Then each small page is copied first, 18,000 of them for a batch of 75 MB, also
+    /// where the pages were large.
     pub(super) fn set_fork_inheritance(&self, inheritance: ForkInheritance) {
         #[cfg(all(target_os = "linux", not(miri)))]
         if let Owner::Kernel { excluded_by } = &self.owner {
@@ -119,8 +119,8 @@ impl AlignedBytes {
                 ForkInheritance::Exclude => (libc::MADV_DONTFORK, wellread_store::process::id()),
             };
             excluded_by.store(process, Ordering::Relaxed);
-            // SAFETY: it is all of a mapping of its own. What a forked process lacks is what nobody there can reach: it
-            // was never delivered, or has come back. Where the advice is refused, it is shared.
+            // SAFETY: it is all of a mapping of its own. A forked process lacks only memory that nobody there can
+            // reach: it was never delivered, or has come back. Where the advice is refused, it is shared.
             unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
         }
         #[cfg(not(all(target_os = "linux", not(miri))))]

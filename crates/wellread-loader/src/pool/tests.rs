@@ -75,7 +75,7 @@ fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
     let second = pool.take().unwrap();
     assert!(pool.should_wait_for_buffer(2));
     let address = first.pixels.start;
-    // Of two that wait the second goes on, too, to see whether there is something else to do.
+    // The second of two waiters goes on, too, to see whether there is something else to do.
     std::thread::scope(|threads| {
         let waits = || pool.wait_for_return(minute, &go_on);
         let both = [threads.spawn(waits), threads.spawn(waits)];

@@ -11,9 +11,9 @@
 //!              ▲ delivered next                             ▲ workers
 //! ```
 //!
-//! The consumer, where its batch is not done yet, claims slices as the workers do instead of sleeping: to be put to sleep
-//! and woken for each batch costs more than a batch of small images. Not where reads are joined: a query for many
-//! batches would keep it long after its own is there.
+//! The consumer, where its batch is not done yet, claims slices as the workers do instead of sleeping. To sleep and
+//! wake for each batch costs more than a batch of small images. Not where reads are joined: a query for many batches
+//! would keep it long after its own is there.
 //!
 //! One mutex guards the ring. It is taken twice per slice and once per batch, which is nothing beside
 //! reading a slice; threads are woken only when they are asleep.
@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     batch_done: Condvar,
     /// The workers, and the thread that asks for bytes ahead, to be waited for.
     workers: Mutex<Vec<Thread>>,
-    /// What is asked for ahead, of sets that lie far away.
+    /// The requests ahead, for sets that lie far away.
     ahead: Option<Lookahead>,
 }
 

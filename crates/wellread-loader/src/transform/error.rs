@@ -4,9 +4,9 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause} (hint: {hint})")]
 pub struct TransformError {
-    /// What is wrong.
+    /// The cause.
     pub cause: String,
-    /// What to do about it.
+    /// The advice.
     pub hint: String,
 }
 

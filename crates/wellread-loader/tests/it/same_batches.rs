@@ -45,7 +45,7 @@ fn whole_large_images_are_the_same_whatever_the_threads() {
     assert_eq!(epochs(&builder, 1), epochs(&builder.clone().workers(3), 1));
 }
 
-/// Stores whose reads have a price of their own are asked for several batches at once; the batches are the same, also
+/// Stores whose reads have a cost of their own are asked for several batches at once. The batches are the same, also
 /// when they are resized or end in the middle of a run.
 #[test]
 fn joined_reads_deliver_the_same_batches() {

@@ -82,7 +82,7 @@ proptest! {
         flipped[(at * text.len() as f64) as usize] ^= 1 << bit;
         let file = File::new("flipped", &flipped);
         if let Ok(normalize) = Normalize::from_stats(&file.0) {
-            // What remains is checked as numbers given by hand are.
+            // The remaining values are checked as numbers given by hand are.
             let _ = Loader::builder(&dataset).normalize_with(normalize).build();
         }
         let _ = Scale::from_stats(&file.0, 1.0, 99.0);
