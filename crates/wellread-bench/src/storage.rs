@@ -154,7 +154,7 @@ pub(crate) fn load_images(session: &Session<'_>) -> Result<Vec<InMemory>> {
     Ok(images)
 }
 
-/// What to say where not all images are in memory.
+/// The note where not all images are in memory.
 pub(crate) fn memory_note(session: &Session<'_>, what: &str, images: &[InMemory]) -> Option<String> {
     (images.len() < session.prepared.expected.len())
         .then(|| format!("{what}: the first {} only (memory limit)", counted(images.len(), "image")))

@@ -1,5 +1,5 @@
-//! What each way of keeping a set that lies behind a network would give there: images per second, requests and bytes of an epoch,
-//! and what the requests cost.
+//! The figures of each way of keeping a set behind a network: images per second, requests and bytes of an epoch, and
+//! the cost of the requests.
 //!
 //! ```text
 //!  the link: latency, bandwidth, requests at once ─┐
@@ -18,7 +18,7 @@ use wellread_store::OpenOptions;
 use wellread_store::place::Recording;
 use wellread_store::subset::Subset;
 
-/// What an image takes.
+/// The requests, bytes and seconds of an image.
 #[derive(Clone, Copy, Debug)]
 struct Each {
     requests: f64,
@@ -72,8 +72,8 @@ fn of(name: String, each: Each, link: &LinkSpeed, images: usize, price: Option<f
     }
 }
 
-/// Requests and bytes of an image, from an epoch of the sample in random order. Of the set as it is without what was kept of
-/// beginnings and ends of its files.
+/// Requests and bytes of an image, from an epoch of the sample in random order. The set as it is is read without the
+/// kept beginnings and ends of its files.
 fn asked(study: &Study<'_>, candidate: &Candidate) -> Result<(f64, f64)> {
     let rows = study.rows(candidate);
     let images = rows.len().max(1) as f64;

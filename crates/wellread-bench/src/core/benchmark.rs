@@ -1,4 +1,4 @@
-//! What a benchmark is to the suite: a value that brings all that is particular to it.
+//! The interface of a benchmark for the suite: a value with all that is particular to it.
 
 use super::judge::{Judge, Ranked};
 use super::measurement::Results;
@@ -20,6 +20,6 @@ pub struct Benchmark {
     pub transforms: fn(&Config) -> Vec<Preset>,
     /// Columns of its table that fit a terminal.
     pub headline: &'static [&'static str],
-    /// What its table says, in sentences.
+    /// The findings of its table, in sentences.
     pub findings: fn(&Table, &Judge) -> Vec<Ranked>,
 }
