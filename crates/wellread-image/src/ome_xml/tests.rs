@@ -126,7 +126,8 @@ fn plane_rules_of_the_specification() {
     // IFD without PlaneCount: one page.
     let map = stack("XYZCT", r#"<TiffData IFD="3"/>"#).ifd_of_planes(|_| Some(99)).unwrap();
     assert_eq!((ifd(&map, 0, 0, 0), ifd(&map, 0, 0, 1)), (Some(3), None));
-    // PlaneCount without IFD starts at page 0; a later block overrides an earlier one; surplus pages are cut off.
+    // PlaneCount without IFD starts at page 0, a later block overrides an earlier one, and surplus pages are cut
+    // off.
     let content = r#"<TiffData PlaneCount="12"/><TiffData FirstT="1" IFD="20" PlaneCount="99"/><TiffData FirstZ="2" IFD="40" PlaneCount="3"/>"#;
     let map = stack("XYZCT", content).ifd_of_planes(no_pages).unwrap();
     let pages: Vec<_> =

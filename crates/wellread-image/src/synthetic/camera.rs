@@ -34,7 +34,7 @@ impl Stain {
     }
 }
 
-/// What stays the same for all planes of an image.
+/// The settings that stay the same for all planes of an image.
 pub(super) struct Microscope {
     width: usize,
     scale: f32,
