@@ -8,8 +8,8 @@
 //!                                                             └ still in the queue: the reader asks by itself
 //! ```
 //!
-//! Of an object whose length is not known the last bytes are asked for by their number. They are found where the reader keeps the
-//! ends of files, since before the answer nobody knows which bytes they are.
+//! Where the length of an object is not known, the last bytes are asked for by their number. They are found where the
+//! reader keeps the ends of files, since before the answer nobody knows which bytes they are.
 //!
 //! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: what is not asked for yet it asks for
 //! itself, so that two loaders that hold what they have cannot wait for each other. An error is told to who reads the piece first.
@@ -56,7 +56,7 @@ struct Job {
     piece: Weak<Piece>,
     object: Object,
     range: Range<u64>,
-    /// Whose bytes they have to be, where that is known.
+    /// The version that the bytes must have, where that is known.
     version: Option<Version>,
 }
 
@@ -101,13 +101,13 @@ impl Session {
         let bucket = object.bucket(self.link)?;
         let name: Arc<str> = object.address.to_string().into();
         let head = self.link.heads.get(&name);
-        // Who opens it is told so without a request.
+        // Opening it fails without a request.
         if head.is_none() && self.link.listings.lacks(&object.address.bucket_name(), &name) {
             return Ok(());
         }
         // The length of a while ago tells how much is worth asking for; where none is known, what comes in one piece.
         let length = head.as_ref().map(|head| head.length).or_else(|| self.link.heads.last_length(&name));
-        // What is on disk is read from there.
+        // Bytes on disk are read from there.
         let kept = head.as_ref().and_then(|head| disk_cache::Kept::new(object, &bucket, head).ok());
         let version = head.map(|head| head.version);
         let inside = ranges.iter().filter_map(|range| match (length, range.start, range.end) {
@@ -118,7 +118,8 @@ impl Session {
             }
             (None, start, end) => Some(start..end.min(start.saturating_add(PIECE))),
         });
-        // What came along with the file's beginning or end is read from there, what is on disk from the disk.
+        // Bytes that came along with the file's beginning or end are read from there, and bytes on disk from
+        // the disk.
         let is_kept = |range: &Range<u64>| {
             let Some((version, length)) = version.as_ref().zip(length) else { return false };
             let end = window(length, range.start, range.end);
@@ -198,7 +199,7 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
         let task = link.start(async move {
             let is_tail = range == TAIL;
             let got = object.request(link, bucket.clone(), range, version).await;
-            // Some servers do not count from the end. Who opens the file asks for its beginning.
+            // Some servers do not count from the end. The reader that opens the file asks for its beginning.
             if is_tail && got.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::NotFound) {
                 return;
             }

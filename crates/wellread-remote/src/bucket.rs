@@ -25,7 +25,7 @@ impl Bucket {
     /// A bucket of a cloud at an endpoint, which takes uploads in parts.
     ///
     /// # Errors
-    /// What its builder refused.
+    /// The builder's error.
     pub(crate) fn of<S: ObjectStore + MultipartStore>(
         built: object_store::Result<S>,
         address: &Address,
@@ -54,7 +54,7 @@ pub(crate) fn without_user(url: &str) -> String {
     path.map_or_else(|| format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
 }
 
-/// An error of making a store. What it says may not be what is secret: builders name the key of a setting, not its value.
+/// An error of making a store. Its text has no secret: builders name the key of a setting, not its value.
 pub(crate) fn cannot(bucket: &str, error: &object_store::Error) -> io::Error {
     let cause = crate::failure::innermost(error);
     io::Error::new(io::ErrorKind::InvalidInput, format!("cannot connect to {bucket}: {cause}"))

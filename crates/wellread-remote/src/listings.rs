@@ -7,9 +7,10 @@
 //!  changing, look_anew ─▶ dropped, of the whole bucket
 //! ```
 //!
-//! Opening a set looks at its folder several times: each format looks whether it knows it, and for some names that are seldom there.
-//! What another process writes is hidden for a minute at most, as a replaced version is, and not from who opens or creates a set. What
-//! this process writes is never hidden: a listing that was asked for before a change or while it was made is not kept.
+//! Opening a set looks at its folder several times: each format looks whether it knows it, and for some names that are
+//! seldom there. Changes by another process are hidden for a minute at most, as a replaced version is, and not from a
+//! process that opens or creates a set. Changes by this process are never hidden: a listing that was asked for before a
+//! change or while it was made is not kept.
 
 use crate::heads::{FRESH, KNOWN};
 use std::collections::{BTreeMap, HashMap};
@@ -23,7 +24,7 @@ pub(crate) struct Asked {
     changes: u64,
 }
 
-/// What has a name in a folder: an object, a folder, or both.
+/// The entries of a name in a folder: an object, a folder, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) is_object: bool,
@@ -56,12 +57,12 @@ struct OfBucket {
 }
 
 impl OfBucket {
-    /// What was said of a folder not long ago.
+    /// The recent listing of a folder.
     fn fresh(&self, folder: &str) -> Option<&Listed> {
         self.folders.get(folder).filter(|listed| listed.is_fresh())
     }
 
-    /// What the listing of the folder around an address says has its name; `None` where there is none that would tell.
+    /// The entries of an address in the listing of the folder around it; `None` where there is none that would tell.
     fn named(&self, address: &str) -> Option<Named> {
         let (folder, name) = address.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
         let names = self.fresh(folder)?.names.as_ref()?;

@@ -68,14 +68,14 @@ impl Object {
         }
     }
 
-    /// What it is, asked for without its bytes.
+    /// Its facts, asked for without its bytes.
     pub(crate) fn head(&self, link: &'static Link) -> io::Result<Head> {
         let head = link.wait(self.head_request(link, self.bucket(link)?))?;
         link.heads.learn(self.address.to_string(), head.clone());
         Ok(head)
     }
 
-    /// What it is, with its first bytes, which are kept: one request for what a header says.
+    /// Its facts, with its first bytes, which are kept: one request for a header.
     pub(crate) fn first(&self, link: &'static Link) -> io::Result<Head> {
         let pieces = match self.get(link, std::iter::once(0..HEAD).collect(), None) {
             // An empty object has no first byte.

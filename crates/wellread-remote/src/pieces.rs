@@ -51,7 +51,7 @@ enum State {
     GivenUp,
 }
 
-/// What became of a piece.
+/// The result of a piece.
 #[derive(Debug)]
 pub(crate) struct Slot {
     state: Mutex<State>,
@@ -133,7 +133,7 @@ impl Slot {
 pub(crate) struct Filling(Arc<Slot>);
 
 impl Filling {
-    /// What the request has come to.
+    /// Sets the result of the request.
     pub(crate) fn finish(self, got: io::Result<(ranges::Piece, Head)>, room: OwnedSemaphorePermit) {
         let mut state = lock(&self.0.state);
         if matches!(*state, State::Asked) {
@@ -295,7 +295,7 @@ impl Pieces {
         Some(Ok(()))
     }
 
-    /// What an object is, if some of it was asked for: waits for the answer.
+    /// The facts of an object, if some of it was asked for: waits for the answer.
     pub(crate) fn head(&self, name: &str) -> Option<io::Result<Head>> {
         let mut pieces = self.touching(name, &(0..u64::MAX)).into_iter();
         let slot = pieces.find(|piece| piece.slot.is_of_use()).map(|piece| Arc::clone(&piece.slot))?;

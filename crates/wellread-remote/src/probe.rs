@@ -22,7 +22,7 @@ use wellread_store::place::{FileRange, LinkAbout};
 /// How often a range is asked for at most.
 const ATTEMPTS: usize = 4;
 
-/// Who is at the other end of the way to an address.
+/// The server at the other end of the way to an address.
 pub(crate) fn about(connect: Connect, path: &Path) -> io::Result<LinkAbout> {
     let link = link()?;
     let bucket = Object::of(path, connect)?.bucket(link)?;

@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 
-/// What a request fetched: where it starts, and the bytes as they came.
+/// The bytes that a request fetched, as they came, and their start.
 #[derive(Debug)]
 pub(crate) struct Piece {
     /// The first byte's offset in the file.

@@ -16,7 +16,7 @@ pub(crate) struct Reader {
     object: Object,
     name: String,
     head: Head,
-    /// What a cache on disk knows it by.
+    /// The key in a cache on disk.
     kept: Kept,
 }
 

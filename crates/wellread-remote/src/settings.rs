@@ -1,4 +1,4 @@
-//! What a program chooses for its link before it opens the first address.
+//! The choices of a program for its link before it opens the first address.
 
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ pub fn set(settings: Settings) -> bool {
     CHOSEN.set(settings).is_ok()
 }
 
-/// What was chosen.
+/// The choices.
 pub(crate) fn get() -> Settings {
     CHOSEN.get().copied().unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! The HTTP client under all places: what object_store asks for goes through the one client of the process, and what servers answer
-//! wrongly becomes a [`Fault`] here, before anybody takes it for data.
+//! The HTTP client under all places. object_store's requests go through the one client of the process, and wrong
+//! answers of servers become a [`Fault`] here, before anybody takes them for data.
 
 use crate::failure::{Fault, innermost};
 use async_trait::async_trait;
@@ -92,7 +92,7 @@ fn of_client(error: reqwest::Error) -> HttpError {
     HttpError::new(HttpErrorKind::Unknown, fault_of(&error))
 }
 
-/// What an error of the client means.
+/// The fault behind an error of the client.
 pub(crate) fn fault_of(error: &reqwest::Error) -> Fault {
     if error.is_connect() {
         return Fault::Unreachable(innermost(error));
@@ -113,7 +113,7 @@ pub(crate) fn fault_of(error: &reqwest::Error) -> Fault {
     Fault::Interrupted(innermost(error))
 }
 
-/// What an answer that is none of success says.
+/// The fault in an answer that is none of success.
 async fn refused(status: StatusCode, headers: &HeaderMap, body: reqwest::Body) -> Fault {
     if status == StatusCode::PRECONDITION_FAILED {
         return Fault::Replaced;
@@ -142,7 +142,7 @@ async fn refused(status: StatusCode, headers: &HeaderMap, body: reqwest::Body) -
     Fault::Status { status: status.as_u16(), code, message, region }
 }
 
-/// What Google says in JSON.
+/// Google's message in JSON.
 fn json_message(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
     let error = value.get("error")?;

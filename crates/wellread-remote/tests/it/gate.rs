@@ -12,7 +12,7 @@ struct Gate {
     wanted: usize,
     now: usize,
     most: usize,
-    /// Whose asker has hung up while they waited.
+    /// Requests whose client has hung up while they waited.
     given_up: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What opening a set in a bucket asks for: how many requests, and which of them at once. No clock tells.
+//! The requests of opening a set in a bucket: their number, and which of them come at once. No clock tells.
 
 use crate::gate;
 use crate::server;
@@ -172,12 +172,12 @@ fn a_folder_of_ome_zarr_is_told_by_its_first_image_whose_metadata_come_at_once()
     let (store, asked) = Asked::by("open-zarr", || opened(&other));
     // The folder, and the group of its first image.
     assert_eq!(asked, Asked { heads: 1, pages: names.len().div_ceil(PAGE), gets: 1 });
-    // What the rest of its metadata is called is guessed: whether it is of Zarr v2 or v3, and its array.
+    // The names of the rest of its metadata are guessed: whether it is of Zarr v2 or v3, and its array.
     gate::hold("open-zarr", 4);
     let (info, asked) = Asked::by("open-zarr", || store.row_info(0).unwrap());
     assert_eq!((info.shape, asked), (SMALL, Asked { heads: 0, pages: 0, gets: 4 }));
     assert!(gate::most_at_once("open-zarr") >= 4);
-    // Of each image its group, its array and its chunk, once.
+    // Each image's group, array and chunk, once.
     let loader = one_batch(&other);
     let (batch, asked) = Asked::by("open-zarr", || first_batch(&loader));
     assert!(asked.gets >= names.len() && asked.gets <= 3 * names.len(), "{asked:?}");
@@ -207,7 +207,7 @@ fn consolidated_metadata_of_a_series_are_one_request() {
         let put = server::requests(&key(all)).len();
         let store = opened(&other);
         assert_eq!(server::requests(&key(all)).len() - put, 1, "{variant}");
-        // Of the first batch the chunks are left, which come at once.
+        // The chunks of the first batch are left, which come at once.
         let loader = one_batch(&other);
         gate::hold(&bucket, names.len());
         let (batch, asked) = Asked::by(&bucket, || first_batch(&loader));
@@ -221,7 +221,7 @@ fn consolidated_metadata_of_a_series_are_one_request() {
             let asked = server::requests(&key(&file));
             assert!(asked.iter().all(|one| one == "PUT"), "{file}: {asked:?}");
         }
-        // What it does not name is read for itself.
+        // Metadata that it does not name are read for themselves.
         let consolidated = String::from_utf8(server::get(&key(all)).unwrap()).unwrap();
         let without = consolidated.replace("\"2/", "\"9/").replace("\"2\":{", "\"9\":{");
         server::put(&key(all), without.as_bytes());
@@ -258,7 +258,7 @@ fn images_in_a_bucket_that_a_table_here_names_are_asked_for_ahead() {
     assert!(gate::most_at_once("open-named") >= names.len());
 }
 
-/// What cannot be listed may be there: its pixels are no zeros, and its images are not left out.
+/// A well that cannot be listed may be there: its pixels are no zeros, and its images are not left out.
 #[test]
 fn what_a_plate_names_in_a_well_that_cannot_be_listed_is_read() {
     server::url();
