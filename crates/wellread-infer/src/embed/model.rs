@@ -19,7 +19,7 @@ use wellread_worker::Worker;
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
     name: ModelName,
-    /// What it takes; of a user's own nobody knows before it is called.
+    /// The shape that it takes; for a user's own model nobody knows before it is called.
     axes: Axes,
     /// File of its weights, or of the model itself.
     pub file: Option<PathBuf>,
@@ -99,7 +99,7 @@ impl Chosen {
     /// Starts its process and opens it there.
     ///
     /// # Errors
-    /// What the process says; that it cannot be started.
+    /// The error of the process; that it cannot be started.
     pub fn start(&self, images: [usize; 3], options: &EmbedOptions) -> Result<FrameworkRunner> {
         let config = &options.frameworks;
         let open = Open {
@@ -138,7 +138,8 @@ impl Chosen {
     }
 }
 
-/// What an ONNX file leaves open. A file may be anything, so a process is asked that may crash or hang.
+/// The axes that an ONNX file leaves open. A file may be anything, so a process is asked that may crash or
+/// hang.
 fn axes_of(file: PathBuf, options: &EmbedOptions) -> Result<Axes> {
     let config: &Config = &options.frameworks;
     let named = format!("--model {}", file.display());
