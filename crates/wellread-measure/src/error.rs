@@ -10,7 +10,7 @@ pub enum Error {
     /// The operating system refused an operation on a file.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb ("open", "read").
+        /// The attempted action, as a verb ("open", "read").
         action: &'static str,
         /// The file or folder.
         path: PathBuf,

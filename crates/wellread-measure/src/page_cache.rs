@@ -1,13 +1,13 @@
 //! Cold and warm files: what of them is in the kernel's page cache, and how to change that.
 //!
-//! A file read a second time comes from memory, so a benchmark must say which it measured. [`drop_pages`]
-//! asks the kernel to forget a file's pages (`posix_fadvise` with `DONTNEED`, which needs no privilege and
-//! touches no other file), and then *counts* with `mincore` what is still there: [`DropReport::complete`] is a
-//! fact, not a hope. Only where pages stay are they written out, and asked for once more: of a file that was
+//! A file read a second time comes from memory, so a benchmark must say which it measured. [`drop_pages`] asks
+//! the kernel to forget a file's pages (`posix_fadvise` with `DONTNEED`, which needs no privilege and touches
+//! no other file). It then *counts* with `mincore` the pages that are still there: [`DropReport::complete`] is
+//! a fact, not a hope. Only where pages stay are they written out, and asked for once more: of a file that was
 //! only read, none is dirty. [`warm`] reads files into the cache.
 //!
-//! What this does not reach: names and inodes of the files stay cached, as do caches inside the disk or the
-//! host of a virtual machine.
+//! Some caches are out of reach: names and inodes of the files stay cached, as do caches inside the disk or
+//! the host of a virtual machine.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -43,7 +43,7 @@ impl Residency {
     }
 }
 
-/// What dropping did.
+/// The result of dropping.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropReport {
     /// Number of files.

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-/// What is checked out.
+/// The revision that is checked out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitState {
     /// Full hash of the commit.
@@ -18,7 +18,7 @@ pub struct GitState {
 }
 
 impl GitState {
-    /// Of the working tree that holds a folder; `None` outside of one, or before its first commit.
+    /// The state of the working tree that holds a folder; `None` outside of one, or before its first commit.
     pub fn read(folder: &Path) -> Option<Self> {
         let folder = fs::canonicalize(folder).ok()?;
         let (tree, git) = folder.ancestors().find_map(|tree| Some((tree, git_folder(tree)?)))?;
