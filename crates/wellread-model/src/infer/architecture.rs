@@ -1,4 +1,4 @@
-//! What an architecture is: images in, numbers out, and how the network between them is built.
+//! The definition of an architecture: images in, numbers out, and the network between them.
 
 use super::network::Network;
 use crate::{Error, Result};
