@@ -1,8 +1,8 @@
 //! Events of all threads.
 //!
-//! A thread writes to a chunk of its own and publishes each event by the chunk's length, so that a recording can be ended
-//! from any thread while others go on. A thread that ends leaves its chunk, and its lane (the line of the timeline that it
-//! is drawn in), to the next: the threads of a hundred epochs are drawn as those of one.
+//! A thread writes to a chunk of its own and publishes each event by the chunk's length, so that a recording can be
+//! ended from any thread while others go on. A thread that ends leaves its chunk to the next, and its lane (the line of
+//! the timeline that it is drawn in). So the threads of a hundred epochs are drawn as those of one.
 //!
 //! Long because chunks, threads and the lock that they share are one argument: why an event is written by one thread only, and
 //! read when it changes no more.
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Events that a recording keeps, about: some 48 MiB of memory, and twice as much of a file.
 pub const LIMIT: usize = 1 << 20;
 
-/// What is recorded: nothing, the outlines, everything.
+/// The level of recording: nothing, the outlines, everything.
 pub(crate) static LEVEL: AtomicU8 = AtomicU8::new(OFF);
 pub(crate) const OFF: u8 = 0;
 const OUTLINES: u8 = 1;
@@ -91,7 +91,7 @@ struct Lane {
     left: u64,
 }
 
-/// What threads share.
+/// The state that threads share.
 struct Recording {
     number: u64,
     begun: Anchor,
@@ -135,7 +135,7 @@ fn heed_forks() {
     }
 }
 
-/// What a thread has.
+/// The state of a thread.
 struct ThreadState {
     recording: u64,
     /// Its lane in that recording.
@@ -167,8 +167,8 @@ impl Drop for ThreadState {
 impl ThreadState {
     const NEW: Self = Self { recording: 0, lane: None, chunk: None };
 
-    /// Takes a lane of the present recording that no thread has had since a tick, unless it has one: when the first span
-    /// begins, so that no other thread is given it while that is open.
+    /// Takes a lane of the present recording that no thread has had since a tick, unless it has one. The first span
+    /// takes it when it begins, so that no other thread is given it while that is open.
     #[inline]
     fn join_once(&mut self, since: u64) {
         if self.recording != RECORDING.load(Ordering::Relaxed) {
@@ -377,7 +377,7 @@ pub fn stop() -> Option<Recorded> {
     for event in &mut events {
         (event.start, event.end) = (to_nanoseconds(event.start), to_nanoseconds(event.end));
     }
-    // Whose spans were all cancelled or open has no line.
+    // A thread whose spans were all cancelled or open has no line.
     let mut lines = vec![None; recording.lanes.len()];
     for event in &events {
         lines[event.lane as usize] = Some(0);
