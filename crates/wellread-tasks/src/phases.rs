@@ -1,4 +1,4 @@
-//! What the process of a task said: JSON lines in the file that `WELLREAD_PHASES` names.
+//! The reports of the process of a task: JSON lines in the file that `WELLREAD_PHASES` names.
 //!
 //! ```text
 //!  {"phase":"data_setup","elapsed_seconds":0.4,"peak_memory_mb":812}      a phase has ended
@@ -80,9 +80,9 @@ pub struct PhaseReport {
     pub final_metrics: Map<String, Value>,
     /// Files to show.
     pub artifacts: Vec<Artifact>,
-    /// What went wrong, in the program's words.
+    /// The error, in the program's words.
     pub error: Option<String>,
-    /// What was not understood.
+    /// The lines that were not understood.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! What the adapters in Python have in common: their sources, which the program carries, run by the branch's Python.
+//! The parts that the adapters in Python share: their sources, which the program carries, run by the branch's
+//! Python.
 
 use super::interface::Site;
 use anyhow::{Context as _, Result};

@@ -56,7 +56,7 @@ impl Repository {
     /// Opens the repository that holds `folder`; `cache` is where worktrees are put.
     ///
     /// # Errors
-    /// No git repository; another run that is at it; a cache that cannot be written.
+    /// No git repository. Another run is at it. A cache cannot be written.
     pub fn open(folder: &Path, cache: &Path) -> Result<Self> {
         if !folder.is_dir() {
             bail!("there is no folder {}; --repo names the repository", folder.display());

@@ -104,7 +104,7 @@ fn at_remote(objects: &Path, remote: &str, name: &str, known: &mut Vec<String>) 
     } else {
         return Ok(None);
     };
-    // Of a repository with a part of the history, only the commit.
+    // A repository with a part of the history fetches only the commit.
     let depth = if objects.join("shallow").is_file() { &["--depth=1"][..] } else { &[] };
     let fetch =
         [&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap="], depth, &[remote, &what]];
