@@ -1,4 +1,4 @@
-//! What Lance says, as errors of a path.
+//! Lance's errors, as errors of a path.
 
 use crate::dataset::OUTSIDE;
 use lance_core::Error as LanceError;
@@ -7,7 +7,7 @@ use std::path::Path;
 use wellread_store::direct::PlaceError;
 use wellread_store::{Error, FILE_TOO_LARGE_HINT};
 
-/// What the writer was doing.
+/// The action of the writer.
 pub(crate) const CANNOT_WRITE: &str = "cannot write";
 
 /// An error of Lance while doing `what` with the table at `path`.

@@ -50,9 +50,9 @@ pub(crate) struct FragmentReader {
 
 /// The columns that a data file has.
 enum FileColumns {
-    /// Of a format since 2.0.
+    /// A file of a format since 2.0.
     Current(FileReader, ReaderProjection),
-    /// Of the first format, which is called 0.1.
+    /// A file of the first format, which is called 0.1.
     Oldest(Arc<v1::reader::FileReader>, Arc<Schema>),
 }
 

@@ -24,8 +24,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Those that earlier runs have left in the dataset in `folder`. What else they left there is removed: the part
-    /// that was being written, and a version that never got to its place.
+    /// Those that earlier runs have left in the dataset in `folder`. Their other files are removed: the part that
+    /// was being written, and a version that never got to its place.
     ///
     /// # Errors
     /// Files that cannot be listed or removed.

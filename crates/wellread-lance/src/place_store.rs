@@ -1,5 +1,5 @@
-//! A folder of a place, such as one in a bucket, as the object store that Lance asks for: its manifests, its data files where its own
-//! decoders read them, and all that it writes.
+//! A folder of a place, such as one in a bucket, as the object store that Lance asks for. It holds Lance's manifests,
+//! its data files where its own decoders read them, and all that it writes.
 //!
 //! ```text
 //!  Lance ──get, list, put──▶ PlaceStore ──a thread that may wait──▶ wellread_store::place ──▶ s3://…, https://…
@@ -30,7 +30,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use wellread_store::place::{self, File, GAP, Kind};
 
-/// What Lance is told that the scheme is: none that it knows, of which it would think that it is the file system or has corners.
+/// The address that Lance gets, with a scheme that it does not know: it would take a known one for the file system, or
+/// give it rules of its own.
 const ADDRESS: &str = "wellread://place";
 /// Requests of Lance at once; places have a limit of their own.
 const AT_ONCE: usize = 64;
@@ -57,7 +58,7 @@ pub(crate) async fn store_of(
     Ok((Arc::new(store), Key::default()))
 }
 
-/// What nobody looks at.
+/// A value that nobody looks at.
 fn unknown<T: Default>() -> T {
     T::default()
 }
@@ -151,7 +152,7 @@ impl Folder {
         file.finish(1)
     }
 
-    /// What lies directly in a folder, files and folders, each in order; nothing where there is none.
+    /// The direct entries of a folder, files and folders, each in order; empty where there is none.
     fn entries(&self, folder: &Key) -> io::Result<(Vec<Key>, Vec<Key>)> {
         let (mut files, mut folders) = (vec![], vec![]);
         let listing = match place::list(&self.path(folder)) {

@@ -69,7 +69,7 @@ impl ReportInput {
             let figures = figures.iter().flat_map(|f| [format!("{f}.svg"), format!("{f}.png")]);
             let tables = [format!("{name}.parquet"), format!("{name}.csv")];
             for file in figures.chain(tables).chain([format!("{}/{name}.parquet", samples::FOLDER)]) {
-                // What cannot be removed is not this run's, as its summary says.
+                // A file that cannot be removed is not this run's, as its summary says.
                 let _ = std::fs::remove_file(dir.join(file));
             }
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Writes `target` through `fill`; an error or a crash leaves what was there before. Makes missing parents.
 ///
 /// # Errors
-/// What `fill` says; a folder or file that cannot be written; a link that leads nowhere.
+/// The error of `fill`. A folder or file that cannot be written. A link that leads nowhere.
 pub fn write_with(
     target: &Path,
     fill: impl FnOnce(&mut BufWriter<&mut std::fs::File>) -> Result<(), String>,

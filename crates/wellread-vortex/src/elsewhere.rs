@@ -94,7 +94,7 @@ impl Segments {
     /// Fetches segments that will be asked for soon, all at once.
     ///
     /// # Errors
-    /// What the place says.
+    /// The place's error.
     pub fn fetch(&self, ids: &mut Vec<SegmentId>) -> io::Result<()> {
         ids.sort_unstable();
         ids.dedup();

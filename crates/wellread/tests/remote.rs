@@ -159,7 +159,7 @@ fn sets_of_several_parts_are_written_and_read_by_ranges() {
         }
     }
     assert_eq!(server::open_uploads("engines-large"), 0);
-    // Of a Vortex file what three images lie in is read, and not the rest.
+    // The parts of a Vortex file that three images lie in are read, and not the rest.
     let fetched = || -> usize {
         server::requests("engines-large/c.vortex").iter().filter_map(|request| length(request)).sum()
     };

@@ -1,5 +1,5 @@
-//! Chunks of a file that lies elsewhere than in the file system, fetched together before the rows in them are read: one after the other,
-//! each of them would wait for a request.
+//! Chunks of a file that lies elsewhere than in the file system, fetched together before the rows in them are read.
+//! Read one after the other, each of them would wait for a request.
 //!
 //! ```text
 //!  rows ──plan──▶ extents of their chunks, of all leaves ──fetch──▶ bytes ──get──▶ the page that reads them

@@ -42,7 +42,7 @@ impl Decompressed {
         self.bytes.capacity() * 8
     }
 
-    /// What a piece with its prefix becomes, aligned to eight bytes.
+    /// The bytes of a piece with its prefix, aligned to eight bytes.
     pub fn undo(&mut self, kind: General, piece: &[u8]) -> Result<&[u8], Fault> {
         const WRONG: Fault = Irregular("a compressed chunk that is damaged");
         if piece.is_empty() {

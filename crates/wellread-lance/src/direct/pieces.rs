@@ -104,7 +104,7 @@ fn leaf(node: &Node, data_type: &DataType, path: &[String]) -> Option<(usize, Da
     }
 }
 
-/// What was read.
+/// The values that were read.
 struct Values<'a> {
     leaves: &'a PieceLeaves,
     outputs: &'a [Output],

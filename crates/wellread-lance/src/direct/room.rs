@@ -1,4 +1,5 @@
-//! What the layouts of pages have in common: memory that is used again, and bytes of the file that may have been fetched before.
+//! The parts that the layouts of pages share: memory that is used again, and bytes of the file that may have been
+//! fetched before.
 
 use super::ahead::Ahead;
 use super::general::Decompressed;

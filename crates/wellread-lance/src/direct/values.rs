@@ -34,7 +34,7 @@ pub(super) enum ValueCodec {
 #[derive(Debug)]
 pub(super) struct Prefixed {
     kind: General,
-    /// What is in it, where that is undone here.
+    /// The codec of its content, where that is undone here.
     inner: Option<Box<ValueCodec>>,
     /// All of it, for the engine to undo.
     engine: Arc<dyn MiniBlockDecompressor>,

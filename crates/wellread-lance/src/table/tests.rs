@@ -127,7 +127,7 @@ fn a_large_set_has_several_fragments() {
     let (sender, receiver) = crossbeam_channel::unbounded();
     each_batch(&one, 4, &mut |batch| sender.send(batch).unwrap());
     drop(sender);
-    // Of batches of 4 rows, the second is the one that reaches 7.
+    // Among batches of 4 rows, the second is the one that reaches 7.
     crate::writer::write(&to, one.schema(), &receiver, 7).unwrap();
     let several = LanceTable::open(&to, &OpenOptions::default()).unwrap();
     let rows: Vec<_> = several.fragments.iter().map(|f| (f.lance.id, f.lance.physical_rows)).collect();

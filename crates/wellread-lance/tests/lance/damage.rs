@@ -116,7 +116,8 @@ fn a_newer_lance_is_named() {
     write(&set, &images(), &WriteOptions::default()).unwrap();
     let file = file_in(&set, "_versions", ".manifest");
     let mut bytes = std::fs::read(&file).unwrap();
-    // The last 16 bytes: position of the manifest's message, version, magic. The message: its length, then fields.
+    // The last 16 bytes have the position of the manifest's message, the version, and the mark of the format. The
+    // message: its length, then fields.
     let footer = bytes.split_off(bytes.len() - 16);
     let position = u64::from_le_bytes(footer[..8].try_into().unwrap()) as usize;
     // Field 9, reader_feature_flags: bit 40.

@@ -35,9 +35,9 @@ struct SampleConfigurations {
     panels: Vec<(String, Vec<(String, Cell)>)>,
 }
 
-/// Of each run, whether its times mean what they look like. With workers a batch is read while others are waited for: most waits are
-/// nothing then, whatever the throughput, and say nothing of a format. Nor do they where a reader fetches many batches at once
-/// ([`medians_tell`], of all runs of the configuration).
+/// For each run, whether its times are telling. With workers a batch is read while others are waited for: most waits
+/// are nothing then, whatever the throughput, and say nothing of a format. Nor do they where a reader fetches many
+/// batches at once ([`medians_tell`], of all runs of the configuration).
 fn are_telling(samples: &Samples) -> Vec<bool> {
     let table = samples.runs();
     let mut telling = vec![true; table.rows()];
@@ -80,7 +80,7 @@ fn chosen(table: &Table) -> SampleConfigurations {
     } else {
         (vec![(Series::from("all"), vec![])], &[])
     };
-    // What is the same everywhere says nothing.
+    // A value that is the same everywhere is left out.
     let others: Vec<&str> = columns::keys(table)
         .into_iter()
         .filter(|key| {

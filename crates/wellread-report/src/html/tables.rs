@@ -45,7 +45,7 @@ pub(super) fn html(table: &Table, id: &str, name: &str) -> String {
     out
 }
 
-/// What stands in brackets, in words.
+/// The meaning of brackets, in words.
 fn brackets(rows: &[Configuration]) -> &'static str {
     let is_there =
         |kind| rows.iter().flat_map(|row| row.estimates.iter().flatten()).any(|e| e.interval == kind);

@@ -30,15 +30,16 @@ pub struct BlockSpec {
 #[derive(Clone, Debug)]
 pub struct Block {
     spec: BlockSpec,
-    /// Convolution's weights and bias; with normalisation its scale and shift; running mean and variance.
+    /// Convolution's weights and bias. With normalisation, also its scale and shift, then running mean and
+    /// variance.
     params: Vec<Param>,
 }
 
-/// What the way back needs.
+/// The values that the backward pass needs.
 #[derive(Debug)]
 pub struct Tape {
     input: Arc<Tensor>,
-    /// What was normalised, and by what.
+    /// The normalised values, and their statistics.
     normalised: Option<(Tensor, Statistics)>,
     output: Arc<Tensor>,
 }
