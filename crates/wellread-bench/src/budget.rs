@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Benchmarks that have not run share evenly what is left, so that one that ends early leaves its time to the others.
-//! Here is only arithmetic on seconds; who measures them says so.
+//! Here is only arithmetic on seconds; each caller names its measurement.
 
 use crate::choices::Mode;
 use std::time::Duration;

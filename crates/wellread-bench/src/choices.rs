@@ -176,7 +176,7 @@ choice! {
         ReadAll = "read_all",
         /// Reading some images picked at random.
         ReadRandom = "read_random",
-        /// Reading the bytes of its files, nothing decoded: what reading images can cost at least.
+        /// Reading the bytes of its files, nothing decoded: the least cost of reading images.
         ReadFiles = "read_files",
     }
 }

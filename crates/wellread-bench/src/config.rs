@@ -47,7 +47,7 @@ pub struct Config {
     pub transforms: Vec<Preset>,
     /// Track 1: transforms of the user's own, `python:package.module:Class`, which frameworks in Python run.
     pub user_transforms: Vec<String>,
-    /// Track 1: what is kept of images.
+    /// Track 1: the cache for images.
     #[serde(serialize_with = "texts")]
     pub caches: Vec<Cache>,
     /// Track 1: samples per run.
@@ -58,7 +58,7 @@ pub struct Config {
     pub workers: Vec<usize>,
     /// Track 2: open each set once and keep its loader from round to round, as a training run does.
     pub keep_open: bool,
-    /// Track 2: what the loader keeps of images from epoch to epoch.
+    /// Track 2: the loader's cache of images from epoch to epoch.
     #[serde(serialize_with = "texts")]
     pub loader_caches: Vec<Cache>,
     /// Track 3: model.

@@ -149,7 +149,7 @@ fn note_lowered(
     }
 }
 
-/// A loader, and what its opening took.
+/// A loader, and the time of its opening.
 struct Opened {
     loader: Loader,
     open_s: f64,

@@ -1,10 +1,10 @@
 //! Track 3: a model fed by the loader; where does a step's time go?
 //!
-//! A step is: ask for a batch, have it (`wait`), run the model on it (`compute`). Threads start and the first
-//! batch arrives before step 1 is counted; that time is in `first_batch_s`. `data_wait_fraction` is the sum of
-//! waiting over the sum of step times. A slow model hides waiting: what is said here holds for the model
-//! named. Each run opens the set anew: where its steps reach the end of the first epoch, `first_epoch_images_per_s` is the images of
-//! that epoch by its time, opening and computing included.
+//! A step is: ask for a batch, have it (`wait`), run the model on it (`compute`). Threads start and the first batch
+//! arrives before step 1 is counted; that time is in `first_batch_s`. `data_wait_fraction` is the sum of waiting over
+//! the sum of step times. A slow model hides waiting: these figures hold for the model named. Each run opens the set
+//! anew: where its steps reach the end of the first epoch, `first_epoch_images_per_s` is the images of that epoch by
+//! its time, opening and computing included.
 //!
 //! `accelerator_utilisation` has MLPerf Storage's definition: computing over all time. `utilisation_mark` names the
 //! marks that a run reaches (90 % for 3D U-Net and ResNet-50, 70 % for CosmoFlow;
@@ -156,7 +156,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     Ok(results)
 }
 
-/// How each run is made: what was asked for, or what of it fits into the time budget.
+/// The settings of each run: the requested ones, or the part of them that fits into the time budget.
 #[derive(Clone, Copy)]
 struct Run {
     batch_size: usize,
@@ -303,7 +303,7 @@ fn steps(
     Ok((Measurement { values, texts, items, verified, ..Measurement::default() }, ahead))
 }
 
-/// Named values, and what to say where files stayed in memory.
+/// Named values, and a note where files stayed in memory.
 type Differences = (Vec<(&'static str, f64)>, Option<String>);
 
 /// Waiting by difference, with a model of its own; `warm` is the run that was just measured.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! All in images per second. A loader faster than the smallest is bound by none of them: "limit not valid". The fastest
-//! of several passes is a limit: what disturbs one makes it smaller, and a limit that is too small is none.
+//! of several passes is a limit: a disturbance makes one smaller, and a limit that is too small is none.
 //!
 //! `share_of_copy` is no limit: it says how much is delivered in units that do not depend on the size of images. Memory copy reads
 //! and writes each byte in buffers that exceed the caches; batches that stay in a cache exceed it.
@@ -207,7 +207,7 @@ fn batches(
     })
 }
 
-/// Whether the loader of a row keeps images: what is kept is not read again, so that reading does not bind.
+/// Whether the loader of a row keeps images: kept images are not read again, so that reading does not bind.
 fn keeps(table: &Table, row: usize) -> bool {
     table.str("cache", row).is_some_and(|cache| cache != Cache::None.name())
 }

@@ -5,9 +5,10 @@
 //!                   cached ── − synthetic ──▶ copying       synthetic ──▶ the model
 //! ```
 //!
-//! All four run in every round, in random order ([`wellread_measure::interleave`]); differences are taken within rounds, so
-//! that a slow moment is common to both sides. They are times of the whole loop, not of threads: what workers do while the
-//! model computes costs nothing and counts nothing. The four stages add up to the time of an image from cold files.
+//! All four run in every round, in random order ([`wellread_measure::interleave`]); differences are taken within
+//! rounds, so that a slow moment is common to both sides. They are times of the whole loop, not of threads: the work of
+//! threads while the model computes costs nothing and counts nothing. The four stages add up to the time of an image
+//! from cold files.
 
 mod consumer;
 mod diagnosis;
@@ -77,7 +78,7 @@ impl Default for Settings {
 /// often.
 const TURN_LIMITS: (f64, usize) = (0.1, 25);
 
-/// Places in the order of stages, and what the difference to the next is.
+/// Places in the order of stages, and the meaning of the difference to the next.
 const PLACES: [(BatchSource, &str, &str, &str); 4] = [
     (BatchSource::Cold, "cold", "storage", "reading files that are not in memory"),
     (BatchSource::Warm, "warm", "decoding", "reading cached files, decompressing and decoding"),

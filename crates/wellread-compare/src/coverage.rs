@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use wellread_report::Table;
 use wellread_report::columns::is_derived;
 
-/// Columns that say how much was measured for a figure, and what they count.
+/// Columns that say how much was measured for a figure, and their units.
 const COUNTS: [(&str, &str); 3] =
     [("steps", "steps"), ("num_samples", "images of a run"), ("latency_samples", "passes")];
 /// Most configurations that are named.

@@ -171,8 +171,8 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
     found
 }
 
-/// The kinds of nodes of a cluster that both sides were measured on, in words, each once. More than one: what a row shows may be
-/// that of the nodes.
+/// The kinds of nodes of a cluster that both sides were measured on, in words, each once. With more than one, the
+/// difference of a row may be that of the nodes.
 pub fn node_kinds(a: &Results, b: &Results) -> BTreeSet<String> {
     let of = |results: &Results| -> Vec<String> {
         let all = results.detail("/nodes").and_then(Value::as_array);

@@ -211,7 +211,7 @@ impl Revisions {
     }
 }
 
-/// The runs of one side as one: all rows of each table, and what is known besides from the last.
+/// The runs of one side as one: all rows of each table, and the other facts from the last.
 fn joined(runs: Vec<Results>) -> Result<Results> {
     let mut tables: Vec<Table> = Vec::new();
     runs.iter().flat_map(|run| &run.tables).for_each(|table| rounds::append(&mut tables, table));

@@ -1,4 +1,4 @@
-//! The configurations of two tables side by side: keys, and what was measured of a quantity.
+//! The configurations of two tables side by side: keys, and the measurements of a quantity.
 
 use crate::results::PROCESS;
 use anyhow::{Result, bail};

@@ -19,7 +19,7 @@ const BLOCK: usize = 256 << 10;
 /// irregularity that was noticed is what most damage should give. The file is good again afterwards.
 ///
 /// # Errors
-/// A file that is not good to begin with, or whose pixels are not read here.
+/// A file that is not good to begin with, or that has pixels which are not read here.
 pub fn read_damaged(path: &Path, good: &[u8], list: &[&str], damage: impl FnOnce(&mut [u8])) -> Result<bool> {
     let write = |bytes: &[u8]| std::fs::write(path, bytes).map_err(|e| Error::io(path, "cannot write", &e));
     let table = DuckTable::open(path, &OpenOptions::default())?;

@@ -262,7 +262,7 @@ impl TableSink for DuckSink {
     }
 }
 
-/// Refuses to replace a database that is not on this machine: what else it holds cannot be seen from here.
+/// Refuses to replace a database that is not on this machine: its other content cannot be seen from here.
 fn refuse_elsewhere(database: &Path) -> Result<()> {
     if !exists(database) {
         return Ok(());
@@ -334,7 +334,7 @@ fn check_log(database: &Path) -> Result<()> {
     .hint("remove it, or choose another name"))
 }
 
-/// The compression of a Parquet file as `COPY` says it; what a database has is checked only.
+/// The compression of a Parquet file as `COPY` names it; that of a database is checked only.
 fn codec(path: &Path, options: &WriteOptions, target: Target) -> Result<String> {
     let refuse = |has: &str| {
         Err(Error::new(path, format_args!("DuckDB has no compression {} here", options.compression))

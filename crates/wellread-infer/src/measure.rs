@@ -183,9 +183,9 @@ fn warm_up(
     Ok((warm, passes.device_peak_bytes))
 }
 
-/// As many steps with images through the loader; none for synthetic ones. The loader is there for the turn only, so that
-/// it reads nothing while another framework is measured. As many batches as it reads ahead are taken before the clock runs,
-/// and as many are left at the end: what is counted was read while the clock ran.
+/// As many steps with images through the loader; none for synthetic ones. The loader is there for the turn only, so
+/// that it reads nothing while another framework is measured. As many batches as it reads ahead are taken before the
+/// clock runs, and as many are left at the end: all counted batches were read while the clock ran.
 fn run_fed_steps(
     runner: &mut FrameworkRunner,
     batch: &Batch<'_>,

@@ -183,7 +183,7 @@ pub struct Record {
     pub rounds: Vec<Round>,
 }
 
-/// A run: all records, and what must be known to repeat it.
+/// A run: all records, and the facts needed to repeat it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// The configuration.

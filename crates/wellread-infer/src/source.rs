@@ -37,7 +37,7 @@ pub enum Source {
 /// A set of images.
 pub struct Stored {
     dataset: Dataset,
-    /// The first image that can be read: what the others are expected to be like.
+    /// The first image that can be read: the others are expected to be like it.
     first: RowInfo,
     /// Images that could not be read so far, and why.
     skipped: RefCell<BTreeMap<usize, String>>,

@@ -40,8 +40,8 @@ pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
     Error::new(path, format_args!("{what}: {text}")).hint(hint)
 }
 
-/// The text without the task of Lance's runtime that panicked over a file (`Wrapped error: task 30 panicked with message "…"`):
-/// what it said is an error like any other.
+/// The text without the task of Lance's runtime that panicked over a file (`Wrapped error: task 30 panicked with
+/// message "…"`): its message is an error like any other.
 fn without_task(text: &str) -> Cow<'_, str> {
     const PANICKED: &str = " panicked with message \"";
     let parts = || {

@@ -1,4 +1,4 @@
-//! Reading rows of a fragment by Lance's decoders: what [`crate::direct`] leaves to them.
+//! Reading rows of a fragment by Lance's decoders: those that [`crate::direct`] leaves to them.
 //!
 //! ```text
 //!  columns ──▶ of each data file those that it has ──FileReader──▶ batches ┐

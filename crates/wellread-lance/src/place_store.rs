@@ -5,8 +5,8 @@
 //!  Lance ──get, list, put──▶ PlaceStore ──a thread that may wait──▶ wellread_store::place ──▶ s3://…, https://…
 //! ```
 //!
-//! So requests, credentials and retries are those of every other format. Keys are counted from the dataset's folder. A file that was
-//! opened stays open: it is one version of the object, and what replaces it meanwhile is an error.
+//! So requests, credentials and retries are those of every other format. Keys are counted from the dataset's folder. A
+//! file that was opened stays open: it is one version of the object, and a replacement meanwhile is an error.
 
 use crate::new_file::{NewFile, Parts, put_result};
 use crate::waiting::{failed, waiting};
@@ -51,8 +51,8 @@ pub(crate) async fn store_of(
         return LanceStore::from_uri_and_params(Arc::clone(registry), folder, &params).await;
     }
     let store: Arc<dyn ObjectStore> = Arc::new(PlaceStore::new(Path::new(folder)));
-    // Its listings are sorted, and what failed was asked for as often as its place holds right.
-    // Over gaps between ranges Lance reads on as places do.
+    // Its listings are sorted, and a failed request was repeated as often as its place holds right. Over gaps
+    // between ranges Lance reads on as places do.
     let block = Some(GAP as usize);
     let store = LanceStore::new(store, uri_to_url(ADDRESS)?, block, None, false, true, AT_ONCE, 0, None);
     Ok((Arc::new(store), Key::default()))

@@ -1,4 +1,5 @@
-//! How far ahead of its consumer an epoch asks for bytes that lie far away, and what it holds of them.
+//! The distance ahead of its consumer at which an epoch asks for bytes that lie far away, and the bytes that
+//! it holds.
 //!
 //! ```text
 //!  batches   delivered │ being read │ asked for: pixels │ asked for: heads │ later

@@ -1,5 +1,5 @@
-//! A transform compiled for one pixel type and number of channels: what is folded into the pass over the pixels, and
-//! what is left to do with the image's floats.
+//! A transform compiled for one pixel type and number of channels: the steps folded into the pass over the pixels,
+//! and the steps left for the image's floats.
 
 use crate::dataset::Dataset;
 use crate::dtype::{DType, Output};
@@ -143,7 +143,7 @@ impl CompiledTransform {
         Shape([t, if is_chosen { self.stored_channels } else { c }, z, y, x])
     }
 
-    /// The checked illumination fields of a row, checked once where one field is for all rows.
+    /// The size that illumination fields of a row must have, checked where one field is for all rows.
     ///
     /// # Errors
     /// No such row; a field that does not fit.

@@ -78,7 +78,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// The pixel type of the same numbers, or what a half precision, which no image is stored in, is called.
+    /// The pixel type of the same numbers, or the name of a half precision, which no image is stored in.
     const fn stored(self) -> Result<PixelType, &'static str> {
         match self {
             Self::U8 => Ok(PixelType::U8),

@@ -49,8 +49,8 @@ impl SortKey for IntegerKey {
 
     #[inline(always)]
     fn of(value: f32) -> u32 {
-        // 2^23 + 2^15: what is added to that stands in the lowest bits. In range, as whoever chose this key knows; anything
-        // else would be a wrong number, not a wrong place.
+        // 2^23 + 2^15: a value added to that stands in the lowest bits. In range, as whoever chose this key knows;
+        // anything else would be a wrong number, not a wrong place.
         (value + 8_421_376.0).to_bits() & 0x1_ffff
     }
 

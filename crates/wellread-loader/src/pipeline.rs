@@ -101,8 +101,9 @@ impl Batches {
         if self.ended { 0 } else { self.shared.batches - self.next }
     }
 
-    /// The epoch, and how many images of its order all ranks together are past: what [`Self::state`] is made of
-    /// ([`Loader::state_at`](crate::Loader::state_at)), for those who ask at every batch and save but few.
+    /// The epoch, and the number of images of its order that all ranks together are past. [`Self::state`] is
+    /// made of these ([`Loader::state_at`](crate::Loader::state_at)); a program that asks at every batch and
+    /// saves few states needs no more.
     pub fn progress(&self) -> (u64, usize) {
         (self.shared.epoch, self.shared.steps.after(self.next))
     }

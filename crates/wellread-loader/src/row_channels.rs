@@ -39,8 +39,8 @@ impl fmt::Debug for RowChannels {
 }
 
 impl RowChannels {
-    /// The channels of this set's rows that a transform names, or whose names tell its statistics or illumination fields; `None` where
-    /// nothing does. `channels` are their numbers in the first image.
+    /// The channels of this set's rows that a transform names, or that have their statistics or illumination fields by
+    /// name; `None` where nothing does. `channels` are their numbers in the first image.
     ///
     /// # Errors
     /// Metadata of the first image that cannot be read.

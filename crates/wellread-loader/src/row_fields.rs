@@ -212,7 +212,7 @@ struct Kept {
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
 }
 
-/// A field's place: who has its lock reads the file.
+/// A field's place: the thread that has its lock reads the file.
 #[derive(Default)]
 struct Slot {
     field: Mutex<Option<Arc<Field>>>,

@@ -1,4 +1,4 @@
-//! The bound on memory holds: what is allocated while epochs run is measured, all threads together.
+//! The bound on memory holds: allocations while epochs run are measured, all threads together.
 //!
 //! In a process of its own, where nothing else allocates.
 

@@ -15,7 +15,7 @@ use crate::samples::median;
 /// The cost and the resolution of the clock itself on this machine, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
-    /// Median cost of one clock read: what an empty interval measures.
+    /// Median cost of one clock read: the length of an empty interval.
     pub overhead_seconds: f64,
     /// Smallest step other than zero seen between two reads.
     pub resolution_seconds: f64,

@@ -1,4 +1,4 @@
-//! The one error type of the crate: what was tried, on which file, and why it failed.
+//! The one error type of the crate: the attempted action, the file, and the cause.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -56,7 +56,8 @@ impl Histogram {
         Self { counts: counts.expect("bounds and digits are in range"), refused: 0 }
     }
 
-    /// Counts a time in seconds. Longer than a day counts as a day; what is no time only in [`Histogram::refused`].
+    /// Counts a time in seconds. Longer than a day counts as a day; a value that is no time counts only in
+    /// [`Histogram::refused`].
     pub fn record(&mut self, seconds: f64) {
         match nanoseconds(seconds) {
             Some(value) => self.counts.saturating_record(value),
@@ -169,8 +170,8 @@ mod tests {
         assert_eq!((twice.len(), twice.refused()), (10, 4));
     }
 
-    /// Tene's example: 100 answers of a millisecond a second for 100 seconds, then one that takes 100 seconds. Half of the
-    /// time, who asks waits; whoever counts answers alone finds one slow in ten thousand.
+    /// Tene's example: 100 answers of a millisecond a second for 100 seconds, then one that takes 100 seconds. Half of
+    /// the time, a question waits; a count of answers alone finds one slow in ten thousand.
     #[test]
     fn omitted_questions_are_counted() {
         let (mut naive, mut right) = (Histogram::new(), Histogram::new());

@@ -1,4 +1,4 @@
-//! The standard normal distribution: what intervals and large-sample tests need, and Student's beside it.
+//! The standard normal distribution, for intervals and large-sample tests, and Student's beside it.
 
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 

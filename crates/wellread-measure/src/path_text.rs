@@ -11,7 +11,7 @@ use serde::Serializer;
 use std::borrow::Cow;
 use std::path::Path;
 
-/// The path as text; what is no UTF-8 in it becomes U+FFFD.
+/// The path as text; bytes that are no UTF-8 become U+FFFD.
 ///
 /// ```
 /// use std::path::Path;

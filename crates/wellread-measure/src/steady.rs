@@ -96,7 +96,7 @@ impl ChangePoints {
         }
         cuts.sort_unstable_by_key(|(at, _)| *at);
         let mut found = levels(values, cuts.iter().map(|(at, p)| (at * block, *p)));
-        // The smallest first: what lies beside it may be large enough once it is gone.
+        // The smallest first: those beside it may be large enough once it is gone.
         while let Some((smallest, _)) = found
             .iter()
             .enumerate()

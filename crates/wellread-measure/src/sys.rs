@@ -153,7 +153,7 @@ mod os {
         Ok((0..most).filter(|&processor| unsafe { libc::CPU_ISSET(processor, &set) }).collect())
     }
 
-    /// Keeps the calling thread, and what it starts, to these processors.
+    /// Keeps the calling thread, and the threads it starts, to these processors.
     pub(crate) fn set_affinity(processors: &[usize]) -> io::Result<()> {
         // SAFETY: zeroed bytes are an empty set.
         let mut set = unsafe { MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init() };

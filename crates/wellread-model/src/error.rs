@@ -1,4 +1,4 @@
-//! One error type: what is wrong, and what to do about it.
+//! One error type: the cause, and one thing to do.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Whole sets read by several processes: what each of them does with its rows, and how what they found is put together.
+//! Whole sets read by several processes: the work of each of them on its rows, and the way to put their results
+//! together.
 //!
 //! ```text
 //!  each task, some rows      checksums ──text──▶ verify_sums        row_names, partial_stats ──text──▶ StatsSum.add … finish ──▶ finish_stats

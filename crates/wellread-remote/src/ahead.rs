@@ -11,8 +11,9 @@
 //! Where the length of an object is not known, the last bytes are asked for by their number. They are found where the
 //! reader keeps the ends of files, since before the answer nobody knows which bytes they are.
 //!
-//! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: what is not asked for yet it asks for
-//! itself, so that two loaders that hold what they have cannot wait for each other. An error is told to who reads the piece first.
+//! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: it asks itself for a
+//! piece that is not asked for yet, so that two loaders that hold their pieces cannot wait for each other. An error is
+//! told to who reads the piece first.
 
 use crate::disk_cache;
 use crate::heads::{Head, Version};
@@ -85,7 +86,7 @@ impl Drop for Kept {
 }
 
 impl Session {
-    /// A session that holds `most` bytes, or what the process may hold, whichever is less.
+    /// A session that holds `most` bytes, or the most that the process may hold, whichever is less.
     pub(crate) fn new(link: &'static Link, connect: Connect, most: Option<u64>) -> Self {
         let bound = link.limits.link_bytes;
         let room = units(most.map_or(bound, |most| most.min(bound)).max(LEAST));

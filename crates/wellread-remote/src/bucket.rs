@@ -1,4 +1,4 @@
-//! A bucket as this process talks to it: the store, and who it says to be.
+//! A bucket as this process talks to it: the store, and the identity it has there.
 
 use crate::address::Address;
 use object_store::ObjectStore;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A bucket, a container, or a server.
 pub(crate) struct Bucket {
-    /// Requests for objects, each made once: who asks repeats them.
+    /// Requests for objects, each made once: the caller repeats them.
     pub(crate) store: Arc<dyn ObjectStore>,
     /// Uploads in parts, where there are any.
     pub(crate) parts: Option<Arc<dyn MultipartStore>>,

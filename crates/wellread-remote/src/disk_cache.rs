@@ -1,4 +1,4 @@
-//! Ranges of an object out of the cache on disk, where the process has one; what is not there is fetched, and kept.
+//! Ranges of an object out of the cache on disk, where the process has one; missing ranges are fetched, and kept.
 //!
 //! ```text
 //!  parts ──▶ there? ─yes─▶ buffers

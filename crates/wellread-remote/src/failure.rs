@@ -1,4 +1,4 @@
-//! Why a request failed: which faults pass by themselves, and what is said of those that do not.
+//! Why a request failed: the faults that pass by themselves, and the messages of those that do not.
 //!
 //! ```text
 //!  transport ─ Fault ─▶ object_store, which wraps it ─▶ Fault::of ─▶ attempts: again? ─▶ io::Error

@@ -1,8 +1,8 @@
 //! The state that a process has once for all its places: a small runtime, HTTP clients, limits, and the known buckets
 //! and objects.
 //!
-//! A process that was forked has none of the threads, so it makes all of it anew; what the parent had is left as it is. Files that
-//! were open stay open: they know addresses and ETags, not connections.
+//! A process that was forked has none of the threads, so it makes all of it anew; the parent's is left as it is. Files
+//! that were open stay open: they know addresses and ETags, not connections.
 
 use crate::bucket::Bucket;
 use crate::failure::innermost;
@@ -99,7 +99,7 @@ pub(crate) fn link() -> io::Result<&'static Link> {
     let process = process::id();
     let mut known = MADE.load(Ordering::Acquire);
     loop {
-        // SAFETY: what is put there is never freed; that of the parent is left as it is.
+        // SAFETY: the value there is never freed; that of the parent is left as it is.
         if let Some(link) = unsafe { known.as_ref() }
             && link.process == process
         {
@@ -147,13 +147,13 @@ impl Link {
         })
     }
 
-    /// Whether it is this process's: whose threads are here.
+    /// Whether it is this process's, whose threads are here.
     pub(crate) fn is_own(&self) -> bool {
         self.process == process::id()
     }
 
-    /// Waits for `work`, which runs in the runtime's threads: whoever calls may be in any thread, also in that of another runtime.
-    /// It is given up where nobody wants any more what the thread reads.
+    /// Waits for `work`, which runs in the runtime's threads: the caller may be in any thread, also in that of another
+    /// runtime. It is given up where nobody wants any more what the thread reads.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = io::Result<T>> + Send + 'static,

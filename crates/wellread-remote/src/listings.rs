@@ -1,4 +1,4 @@
-//! Which names are in folders that were listed not long ago: what is not among them is not asked for, and they are not listed again.
+//! The names in folders that were listed not long ago: others are not asked for, and the folders are not listed again.
 //!
 //! ```text
 //!  list ─▶ keep: folder, names ─▶ list ─────────▶ the names, without a request
@@ -31,7 +31,7 @@ pub(crate) struct Named {
     pub(crate) is_folder: bool,
 }
 
-/// Names in a folder, and what they are. In order, so that what is looked at first does not change from time to time.
+/// Names in a folder, and their entries. In order, so that what is looked at first does not change from time to time.
 pub(crate) type Names = BTreeMap<String, Named>;
 
 #[derive(Debug)]
@@ -160,7 +160,7 @@ impl Listings {
         false
     }
 
-    /// Drops what is kept of a bucket, and what is on its way.
+    /// Drops the entries kept of a bucket, and those that are on their way.
     pub(crate) fn look_anew(&self, bucket: &str) {
         let mut buckets = self.buckets();
         let of = buckets.entry(bucket.to_owned()).or_default();

@@ -1,4 +1,4 @@
-//! Requests for one object: what it is, and some of its bytes.
+//! Requests for one object: its facts, and some of its bytes.
 
 use crate::address::Address;
 use crate::attempts::{Asked, attempts, is_replaced, status};

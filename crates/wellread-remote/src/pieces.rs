@@ -1,4 +1,4 @@
-//! Pieces of objects that were asked for ahead, by address: who reads looks here first.
+//! Pieces of objects that were asked for ahead, by address: a reader looks here first.
 //!
 //! ```text
 //!  Queued ─▶ Asked ─┬─▶ Here     bytes, and which version of the object they are of

@@ -1,4 +1,5 @@
-//! The link itself, measured: who is at the other end, and bare requests of ranges, whose bytes nobody looks at.
+//! The link itself, measured: the server at the other end, and bare requests of ranges, whose bytes nobody looks
+//! at.
 //!
 //! ```text
 //!  ranges ─▶ one list ─▶ so many tasks as are asked for, each takes the next range ─▶ seconds until all are there

@@ -1,4 +1,5 @@
-//! Bytes as requests fetched them, and what somebody wanted out of them. Which requests are made: [`wellread_store::place::requests`].
+//! Bytes as requests fetched them, and the parts that were asked for. Which requests are made:
+//! [`wellread_store::place::requests`].
 //!
 //! ```text
 //!  pieces     ├──▓▓▓──▓▓──┤        ├▓▓▓▓▓▓▓▓▓┤├▓▓▓▓▓▓▓▓┤    each as it came, in chunks

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// Choices for all places behind a network; what is left out is what the environment says.
+/// Choices for all places behind a network; the environment gives those that are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Requests at once.

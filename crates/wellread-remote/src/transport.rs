@@ -161,7 +161,7 @@ fn asked_range(text: &str) -> Option<(u64, u64)> {
     Some((first.parse().ok()?, last.parse().ok()?))
 }
 
-/// Whether the answer holds the range that was asked for, or what there is of it.
+/// Whether the answer holds the requested range, or the part of it that exists.
 fn check_range(asked: (u64, u64), status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
     if status != StatusCode::PARTIAL_CONTENT {
         return Err(Fault::NoRanges);

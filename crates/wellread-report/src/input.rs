@@ -48,7 +48,7 @@ pub struct Finding {
     pub detail: String,
     /// How it bears on the reader's work.
     pub severity: Severity,
-    /// Its question.
+    /// The question that it answers.
     pub topic: Topic,
 }
 
@@ -105,7 +105,7 @@ impl Thumbnail {
 pub struct ReportInput {
     /// Headline, such as "How fast are these images read?".
     pub title: String,
-    /// One paragraph: what was measured, on which images.
+    /// One paragraph: the measurement, and its images.
     pub description: String,
     /// When, as text.
     pub generated: String,

@@ -38,7 +38,7 @@ pub fn write_with(
     Ok(())
 }
 
-/// Where `target` is if it is a link: what is written goes there, so that all who have the link's target see it.
+/// The target of `target` if it is a link: output goes there, so that all who have the link's target see it.
 fn through_links(target: &Path) -> Result<PathBuf> {
     if !target.symlink_metadata().is_ok_and(|there| there.is_symlink()) {
         return Ok(target.to_owned());

@@ -1,8 +1,8 @@
 //! SHA-256 of pixels, per image: the measure of "read correctly" everywhere in wellread.
 //!
-//! A row's digest is over its pixels in C order (T, C, Z, Y, X), little-endian, in its own pixel type: what
-//! `numpy.ascontiguousarray(image).tobytes()` gives on a little-endian machine. Two sets hold the same images
-//! exactly when their lists of digests agree, whatever their formats.
+//! A row's digest is over its pixels in C order (T, C, Z, Y, X), little-endian, in its own pixel type: the
+//! output of `numpy.ascontiguousarray(image).tobytes()` on a little-endian machine. Two sets hold the same
+//! images exactly when their lists of digests agree, whatever their formats.
 
 use crate::store::RowsAhead;
 use crate::{Error, Result, RowInfo, Scratch, Store};

@@ -37,8 +37,8 @@ pub struct Converted {
 }
 
 impl Converted {
-    /// Reads all that was written, in the format of that name, and compares it with `source`; what the target has no place for
-    /// ([`read_back::check`]).
+    /// Reads all output back, in the format of that name, and compares it with `source`. It returns the facts that the
+    /// target has no place for ([`read_back::check`]).
     ///
     /// # Errors
     /// It cannot be opened; as [`read_back::check`].
@@ -95,7 +95,7 @@ impl Budget {
 }
 
 /// The types of the images in `source`, each once: [`crate::WriteOptions::types`]. Rows that are no images are left
-/// out; what is wrong with them is said when they are read.
+/// out; reading them gives their errors.
 pub fn pixel_types(source: &dyn Store) -> Vec<PixelType> {
     let found: BTreeSet<_> =
         (0..source.len()).filter_map(|row| Some(source.row_info(row).ok()?.dtype)).collect();

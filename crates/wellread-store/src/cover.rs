@@ -52,7 +52,7 @@ impl Cover {
             for ((range, piece), bound) in crop.iter_mut().zip(grid).zip(&bounds) {
                 let start = range.start / piece * piece;
                 let end = range.end.div_ceil(piece).saturating_mul(piece);
-                // No further than any crop goes: what is asked for may be less than whole pieces.
+                // It goes no further than any crop does: a request may be less than whole pieces.
                 *range = start.max(bound.start)..end.min(bound.end);
             }
             edges.extend([crop[0].start, crop[0].end]);

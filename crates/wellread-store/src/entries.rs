@@ -20,7 +20,7 @@ pub(crate) const UNMARKED: &str = ", which wellread did not write";
 /// Something directly in a folder.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name; what is not Unicode in it is replaced.
+    /// Its name; bytes in it that are no Unicode are replaced.
     pub name: String,
     /// Its path, which begins with that of the folder.
     pub path: PathBuf,
@@ -30,8 +30,8 @@ pub struct Entry {
     pub kind: Kind,
 }
 
-/// All that is directly in `folder`, hidden or not, by name, but what wellread notes down for itself while it writes and what
-/// file systems put there unasked.
+/// All entries directly in `folder`, hidden or not, by name. It leaves out wellread's own notes while it writes, and
+/// entries that file systems put there unasked.
 ///
 /// # Errors
 /// The folder cannot be listed.

@@ -107,7 +107,7 @@ impl Error {
         self.0.unreadable
     }
 
-    /// Says that nothing is wrong with the file: what was asked of it is not to be had.
+    /// States that nothing is wrong with the file: the request cannot be met.
     pub fn choice(mut self) -> Self {
         self.0.choice = true;
         self

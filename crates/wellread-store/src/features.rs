@@ -46,8 +46,8 @@ pub const ACQUISITION: &str = "Metadata_Acquisition";
 /// Feature columns: a row per image.
 pub type FeatureColumns = RecordBatch;
 
-/// The batch with its plain columns that are kept as a dictionary (pandas' and polars' categories) as values: what follows
-/// knows those only. `None` where it has no such column.
+/// The batch with its plain columns that are kept as a dictionary (pandas' and polars' categories) as values: later
+/// code knows those only. `None` where it has no such column.
 ///
 /// # Errors
 /// Keys that are not in their dictionary.

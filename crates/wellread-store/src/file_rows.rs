@@ -82,7 +82,7 @@ impl<T> FileRows<T> {
     /// The value that is kept of a row; `load` (given the row's path) makes it on first access.
     ///
     /// # Errors
-    /// No such row, or what `load` says, with the row's number.
+    /// No such row, or the error of `load`, with the row's number.
     pub fn get(&self, row: usize, load: impl FnOnce(&Path) -> Result<T>) -> Result<&T> {
         let entry = self.row(row)?;
         if let Some(loaded) = entry.loaded.get() {

@@ -15,8 +15,8 @@ use arrow_array::RecordBatch;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// How a whole set is read best, what is kept of it and what stands beside its images: [`crate::Store::hints`]. Making one
-/// costs nothing; what has to be looked up is looked up when it is asked for.
+/// How a whole set is read best, what is kept of it and what stands beside its images: [`crate::Store::hints`]. Making
+/// one costs nothing; facts that need a look are looked up when they are asked for.
 ///
 /// A format with nothing to say has the default: rows are read one by one, nothing is kept, no column is there.
 #[derive(Clone, Copy)]
@@ -346,14 +346,14 @@ impl<'a> RowHints<'a> {
         self.facts.cut(self.row)
     }
 
-    /// About how many rows' metadata is read to have that of this one, from where only the latest are kept: who wants that of
-    /// many rows asks in order of their positions. 1 where each row has its own.
+    /// About how many rows' metadata is read to have that of this one, from where only the latest are kept. A reader of
+    /// that of many rows asks in order of their positions. 1 where each row has its own.
     pub fn metadata_rows(self) -> usize {
         self.facts.metadata_rows(self.row)
     }
 
-    /// Bytes of memory that a thread needs at a time to read pixels of the row, from above: what is read, decompressed and
-    /// decoded, but not what is kept for later.
+    /// Bytes of memory that a thread needs at a time to read pixels of the row, from above. They hold bytes that are
+    /// read, decompressed and decoded, but not those that are kept for later.
     ///
     /// # Errors
     /// As [`crate::Store::row_info`].

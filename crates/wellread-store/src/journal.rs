@@ -2,7 +2,7 @@
 //!
 //! A first line names the images and options that make the set. Each line below notes progress: the number of an
 //! image for folders with files per image, and the engine's own notes for tables. A line that was cut off does not
-//! count. Images are complete from the first on: what follows a gap is written again.
+//! count. Images are complete from the first on: images behind a gap are written again.
 //!
 //! In another place than the file system it is an object (`journal/elsewhere.rs`), which notes images and nothing else.
 

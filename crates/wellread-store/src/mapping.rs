@@ -42,8 +42,8 @@ impl Mapping {
         Self::new(MmapOptions::new().map_raw_read_only(file)?, false)
     }
 
-    /// Maps `len` bytes from `offset` on for reading. The file may end before them: what lies behind its end must not be read
-    /// before it was written.
+    /// Maps `len` bytes from `offset` on for reading. The file may end before them: bytes behind its end must not be
+    /// read before they were written.
     ///
     /// # Errors
     /// As [`Self::of`].
@@ -138,8 +138,8 @@ impl std::fmt::Debug for Mapping {
 impl AsRef<[u8]> for Mapping {
     /// The bytes. Another program that writes to the file changes them; readers take them as they take any corrupt file.
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: mapped for as long as `self` lives, and readable to its end: what lies behind the file's end is made
-        // zeros when it is first touched, see `guard`. Bytes of any value are valid.
+        // SAFETY: mapped for as long as `self` lives, and readable to its end: bytes behind the file's end become
+        // zeros when they are first touched, see `guard`. Bytes of any value are valid.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr(), self.map.len()) }
     }
 }

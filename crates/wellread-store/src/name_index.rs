@@ -105,7 +105,7 @@ pub(crate) fn arrange<T>(
             None => (usize::MAX, one, None),
         })
         .collect();
-    // Stable: what is not in the index keeps its order.
+    // Stable: entries that are not in the index keep their order.
     placed.sort_by_key(|(row, ..)| *row);
     Ok(placed.into_iter().map(|(_, one, name)| (one, name)).collect())
 }

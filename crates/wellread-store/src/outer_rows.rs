@@ -17,7 +17,7 @@ use wellread_image::Region;
 pub(crate) struct TakerError(Option<Error>);
 
 impl TakerError {
-    /// Keeps an error; what the inner store has in its place is of no further use.
+    /// Keeps an error; the inner store's own in its place is of no further use.
     pub fn keep(&mut self, taken: Result<()>) -> Result<()> {
         taken.map_err(|error| {
             let instead = Error::new(error.path(), error.cause());

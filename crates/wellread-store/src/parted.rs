@@ -130,7 +130,8 @@ impl PartedSet {
     /// the number of images.
     ///
     /// # Errors
-    /// A part that is not there or cannot be read; what cannot be moved. Where no later run goes on with it, nothing is left then.
+    /// A part that is not there or cannot be read; a file that cannot be moved. Where no later run goes on with it,
+    /// nothing is left then.
     pub fn commit(self, parts: &[String], options: &WriteOptions, joined: bool) -> Result<usize> {
         match self.put_together(parts, options, joined) {
             Ok((images, place)) => self.staged.commit_file(&place).map(|()| images),

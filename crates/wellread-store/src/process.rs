@@ -44,7 +44,7 @@ fn register_fork_handler() -> bool {
     extern "C" fn forked() {
         ID.store(0, Ordering::Relaxed);
     }
-    // SAFETY: what is called in the forked process writes to an atomic and does nothing else.
+    // SAFETY: the function that is called in the forked process writes to an atomic and does nothing else.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) == 0 }
 }
 

@@ -78,7 +78,7 @@ pub fn scratch(target: &Path, who: &str) -> Result<ScratchFolder> {
 /// Puts a file of this machine at a path of another place, where it is once all of it is there.
 ///
 /// # Errors
-/// A file that cannot be read; what the place says.
+/// A file that cannot be read; the place's error.
 pub fn send(from: &Path, to: &Path) -> Result<()> {
     let cannot = |e: io::Error| Error::io(to, "cannot write", &e);
     let (file, length) = place::open(from).map_err(|e| Error::io(from, "cannot open", &e))?;

@@ -67,7 +67,7 @@ impl Staged {
     /// Chooses the temporary name for `target`; makes missing parent folders. Creates nothing else.
     ///
     /// With `overwrite`, a file, an empty folder or a folder that holds a set of images and nothing else is
-    /// replaced; other folders and devices never are. A link stays, and what it leads to is replaced.
+    /// replaced; other folders and devices never are. A link stays, and its target is replaced.
     ///
     /// # Errors
     /// When `target` exists and may not be replaced, or the parent cannot be made.
@@ -146,7 +146,7 @@ impl Staged {
     /// the images that are complete. `of` says what the set is made of.
     ///
     /// # Errors
-    /// As [`Self::new`]; what an earlier run left is of something else, or its process still lives.
+    /// As [`Self::new`]; an earlier run's part is of something else, or its process still lives.
     pub fn resumable(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
         if place::is_registered(target) {
             return Self::resumable_elsewhere(target, overwrite, of);
@@ -175,7 +175,7 @@ impl Staged {
             made => made.map_err(|e| Error::io(&staged.target, "cannot make the folder", &e))?,
         }
         let opened = Journal::open(&staged.temporary, &staged.target, of).inspect_err(|_| {
-            // Nothing is left of a folder that could not be begun; what is in one stays.
+            // Nothing is left of a folder that could not be begun; entries in one stay.
             let _ = std::fs::remove_dir(&staged.temporary);
         });
         let Some(journal) = opened? else { return Ok(None) };
@@ -272,7 +272,7 @@ impl Staged {
     /// Moves the finished output to its place.
     ///
     /// # Errors
-    /// Something is there meanwhile that may not be replaced; what the system says.
+    /// A file is there meanwhile that may not be replaced; the system's error.
     pub fn commit(mut self) -> Result<()> {
         // Held until the output is in place, except where no folder can be moved with a file open in it.
         let journal = self.journal.take();
@@ -344,7 +344,7 @@ impl Staged {
             let old = PathBuf::from(old);
             let had_old = std::fs::rename(&self.target, &old).is_ok();
             let result = std::fs::rename(from, &self.target);
-            // Another process was faster: what it put there is replaced in its turn. By now it may be gone again.
+            // Another process was faster: its output is replaced in its turn. By now it may be gone again.
             let again = attempt < ATTEMPTS
                 && result.as_ref().is_err_and(|e| is_taken(e) || self.target.symlink_metadata().is_ok());
             match &result {

@@ -1,5 +1,5 @@
-//! The `Store` trait: how pixels leave a format. How they enter one is [`crate::write`]'s; what only makes reading faster, or
-//! stands beside the pixels, is [`crate::hints`]'s.
+//! The `Store` trait: how pixels leave a format. [`crate::write`] has the way into one; [`crate::hints`] has the facts
+//! that only make reading faster, or stand beside the pixels.
 //!
 //! Reading is push, not pull. The store decodes a piece (a strip, tile, chunk, page slice) and gives it to a
 //! [`PixelSink`] as a [`Block`], which may borrow straight from a memory map. The sink takes the pixels that
@@ -193,7 +193,8 @@ pub trait Store: Send + Sync {
     /// How a row is read best; a store that wraps another hands on the other's, of the other's row.
     ///
     /// # Errors
-    /// A row that is not there, where it has to be looked for. Formats need not: what they are asked for then says so.
+    /// A row that is not there, where it has to be looked for. Formats need not look: a later request then gives the
+    /// error.
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>>;
 
     /// Reads every request, handing decoded pieces to `sink` in any order. Pieces of one request cover its

@@ -58,7 +58,7 @@ pub fn start(path: &Path, about: &str) -> Result<()> {
     }
     may_be_replaced(path)?;
     let staged = Staged::new(path, true)?;
-    // Made now: whoever cannot write here shall know it before the work begins.
+    // It is made now: a user who cannot write here shall know it before the work begins.
     let file = File::create(staged.path()).map_err(|e| Error::io(path, "cannot write", &e))?;
     if !wellread_trace::start() {
         return Err(busy());

@@ -1,8 +1,9 @@
-//! From what a process said, and what was measured of it from outside, to the `metrics` of upstream's results.
+//! From the reports of a process, and the measurements of it from outside, to the `metrics` of upstream's
+//! results.
 //!
-//! Timers are `{elapsed_seconds, memory_delta_mb, peak_memory_mb, peak_host_memory_mb}`, seconds and MB; the peak is the GPU's
-//! where the task runs on one, else the host's. Every key of upstream's results is there; what is not known is null. A task
-//! that reports no total has that of its process, and `measured_by` says so.
+//! Timers are `{elapsed_seconds, memory_delta_mb, peak_memory_mb, peak_host_memory_mb}`, seconds and MB; the peak is
+//! the GPU's where the task runs on one, else the host's. Every key of upstream's results is there; an unknown value is
+//! null. A task that reports no total has that of its process, and `measured_by` says so.
 //!
 //! **Throughput**, alike for every adapter, is images by the time of one pass over the data, and the time per batch is that
 //! time by its batches: see [`pass`].
@@ -117,7 +118,8 @@ fn info(mode: Mode, epochs: Option<u32>, said: &PhaseReport) -> Map<String, Valu
     info
 }
 
-/// Seconds of one pass over the data, and what was timed: of a training run an epoch, of an inference all of it.
+/// Seconds of one pass over the data, and the timed part: for a training run an epoch, for an inference all of
+/// it.
 ///
 /// An epoch is without validation where the task tells epochs one by one, and it is the median of those after the
 /// warm-up; a single one counts too. Without single epochs, it is the training divided by its epochs.

@@ -171,7 +171,7 @@ fn distinct(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-/// Names for the rows of an experiment: the branch, and what differs between several rows of one branch.
+/// Names for the rows of an experiment: the branch, and the differences between several rows of one branch.
 fn labels(rows: &[Row]) -> Vec<String> {
     let of = |row: &Row| (row.branch.clone(), row.experiment.clone());
     let mut groups: HashMap<(String, String), Vec<&Row>> = HashMap::new();

@@ -230,7 +230,7 @@ fn end_all(leader: Option<u32>, marked: &OsString) {
     process::end_marked(phases::VARIABLE, marked);
 }
 
-/// Ends the group, and what has left it, should this program be killed.
+/// Ends the group, and processes that have left it, should this program be killed.
 struct Watchdog(Option<Child>);
 
 impl Watchdog {

@@ -75,7 +75,7 @@ pub struct Repeat {
     pub said: PhaseReport,
     /// Folder of its log and other files.
     pub output_dir: PathBuf,
-    /// State of the machine before it, and what others used of it meanwhile.
+    /// State of the machine before it, and the load by others meanwhile.
     pub hardware: State,
     /// State of the machine after it; `None` of a run by an older version.
     #[serde(default)]

@@ -87,7 +87,7 @@ pub struct Row {
     pub line: usize,
     /// Branch, tag or commit.
     pub branch: String,
-    /// Name of the experiment; what it may be is the adapter's.
+    /// Name of the experiment; the adapter decides which names there are.
     pub experiment: String,
     /// The device; `None` for the GPU where there is one, else the processors.
     pub trainer: Option<Trainer>,

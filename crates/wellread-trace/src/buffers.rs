@@ -50,8 +50,8 @@ struct Chunk {
     length: AtomicUsize,
 }
 
-// SAFETY: an event is written once, by the thread that has the chunk, before the length says that it is there; whoever
-// reads looks at the length first. Chunks go from thread to thread under a lock.
+// SAFETY: an event is written once, by the thread that has the chunk, before the length says that it is there; a
+// reader looks at the length first. Chunks go from thread to thread under a lock.
 unsafe impl Sync for Chunk {}
 
 impl Chunk {
@@ -129,7 +129,8 @@ fn heed_forks() {
             FORKED.store(true, Ordering::Relaxed);
         }
         ONCE.call_once(|| {
-            // SAFETY: what is called does nothing but write to two atomics. Without memory for it, forks record in vain.
+            // SAFETY: the called function does nothing but write to two atomics. Without memory for it, forks record in
+            // vain.
             let _ = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         });
     }
@@ -211,7 +212,7 @@ impl ThreadState {
         }
         match recording.grow() {
             Some(chunk) => self.chunk = Some(chunk),
-            // Counted while the recording cannot end: what ends after it is no span of the next one.
+            // Counted while the recording cannot end: a span that ends after it is no span of the next one.
             None => {
                 DROPPED.fetch_add(1, Ordering::Relaxed);
             }

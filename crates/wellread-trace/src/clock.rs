@@ -1,4 +1,4 @@
-//! Ticks, and what they are in nanoseconds.
+//! Ticks, and their length in nanoseconds.
 //!
 //! A span looks at the clock twice, and that is most of what it costs. Ticks are those of the processor's time stamp
 //! counter where the kernel itself keeps time by it, which it does only where that counts evenly and alike on all

@@ -8,7 +8,7 @@ pub enum Kind {
     Open,
     /// Bytes of a file are read.
     Read,
-    /// A storage engine is asked for columns of rows; what is done with each batch of them is inside.
+    /// A storage engine is asked for columns of rows; the work on each batch of them is inside.
     Query,
     /// Stored bytes are decompressed.
     Decompress,

@@ -1,4 +1,4 @@
-//! Experiments of our own, without Python: what `wellread tasks` trains and runs when nothing else is installed.
+//! Experiments of our own, without Python: `wellread tasks` trains and runs them when nothing else is installed.
 //!
 //! ```text
 //! WELLREAD_TASK (JSON) ─▶ Task ─┐

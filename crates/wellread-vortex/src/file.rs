@@ -74,7 +74,7 @@ impl OpenFile {
         } else {
             (None, open_elsewhere(path, &file, length)?)
         };
-        // Every image takes some bytes; what is sized by the number of rows is bounded by this.
+        // Every image takes some bytes; this bounds buffers that are sized by the number of rows.
         if vortex.row_count() > length.saturating_mul(8) {
             let cause = format_args!("{} rows in {length} bytes are not possible", vortex.row_count());
             return Err(Error::new(path, cause).hint(TRUNCATED));

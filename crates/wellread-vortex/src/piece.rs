@@ -91,8 +91,8 @@ impl Leaf {
     }
 }
 
-/// Values that can be copied as they are. Whether all of them are the same is looked at where they are `decompressed`; what
-/// lies in the file is not touched before it is wanted.
+/// Values that can be copied as they are. Whether all of them are the same is looked at where they are `decompressed`;
+/// values in the file are not touched before they are wanted.
 fn plain(values: &ArrayRef, width: usize, decompressed: bool) -> Option<Plain> {
     if !values.validity().is_ok_and(|v| v.definitely_no_nulls()) {
         return None;
@@ -139,8 +139,8 @@ pub(crate) struct Opening<'a> {
 pub(crate) enum Decode {
     /// Nothing.
     Nothing,
-    /// Small values; and those that single rows of cannot be decompressed cheaply, up to a number of bytes: what may
-    /// be kept of each piece so that all can be kept. More would be decompressed again and again.
+    /// Small values, and values of which single rows cannot be decompressed cheaply, up to a number of bytes: as
+    /// much may be kept of each piece that all can be kept. More would be decompressed again and again.
     UpTo(usize),
 }
 

@@ -32,7 +32,8 @@ const KEPT: usize = 256 << 20;
 /// Bytes of decompressed pixels among them, of encodings that are slow to cut: as many as Parquet's pages.
 const DECODED: usize = 64 << 20;
 
-/// Rows that are looked up together: what each of them needs is asked of memory while the others' is on its way.
+/// Rows that are looked up together: the data of each of them are asked of memory while the others' are on their
+/// way.
 const AHEAD: usize = 16;
 
 /// Sets of columns that are remembered: a loader asks for few.

@@ -61,7 +61,8 @@ fn maker(name: &str) -> Option<&str> {
     name.strip_prefix(FOLDER)?.split_once('-').map(|(process, _)| process)
 }
 
-/// Unpacks the adapters of `wellread tasks` as the package [`TASKS`] within `folder`; what is there already stays.
+/// Unpacks the adapters of `wellread tasks` as the package [`TASKS`] within `folder`; files that are there already
+/// stay.
 ///
 /// # Errors
 /// A folder that cannot be written.

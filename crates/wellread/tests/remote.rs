@@ -188,7 +188,7 @@ fn batches_of_engines_are_asked_for_at_once_and_each_byte_once() {
     server::url();
     let dir = tempfile::tempdir().unwrap();
     let shape = Shape([1, 1, 1, 300, 400]);
-    // Images that lie together in a piece of Vortex are one request; what was read of Lance is not kept.
+    // Images that lie together in a piece of Vortex are one request; Lance's bytes are not kept.
     for (name, format, at_once, epochs) in [("a.lance", "lance", 16, 2), ("c.vortex", "vortex", 3, 1)] {
         let bucket = format!("ahead-{format}");
         let (local, other) = (dir.path().join(name), PathBuf::from(format!("s3://{bucket}/{name}")));

@@ -18,7 +18,7 @@ const LOADING_SHARE: f64 = 0.1;
 /// How often the first image is read to tell how long one takes, and the share of the time from which on no more.
 const PROBES: (usize, f64) = (3, 0.03);
 
-/// The time of a study, and what an image costs.
+/// The time of a study, and the cost of an image.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     /// Seconds that a thread needs to read an image.

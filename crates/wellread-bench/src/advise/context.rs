@@ -1,4 +1,4 @@
-//! A study under way, as each of its sections needs it: the sample, how it is loaded, and what time is left.
+//! A study under way, as each of its sections needs it: the sample, its loading, and the time that is left.
 
 use super::allowance::Batches;
 use super::candidates::Candidate;

@@ -1,4 +1,4 @@
-//! Files of this machine as if they lay in a bucket: what is read of them is recorded as the requests that it would be there.
+//! Files of this machine as if they lay in a bucket: reads are recorded as the requests that they would be there.
 //!
 //! ```text
 //!  a copy in the scratch folder ─ wellread-counted:///scratch/… ─▶ the format reads ─▶ near ranges joined, long ones cut,

@@ -21,7 +21,7 @@ const RUNS_OF_WORKERS: f64 = 12.0;
 const RUNS_OF_A_SIZE: f64 = 6.0;
 const RUNS_OF_CACHES: f64 = 12.0;
 
-/// How to load, and what was tried for it.
+/// The choices for loading, and those that were tried.
 pub(super) struct LoaderChoice {
     pub workers: Choice,
     pub workers_tried: Vec<SettingResult>,

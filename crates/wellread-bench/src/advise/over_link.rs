@@ -39,7 +39,7 @@ pub(super) fn predict(
     for candidate in all {
         let name = candidate.name();
         let rate = tried.iter().find(|one| one.name == name).map(|one| one.images_per_s.value);
-        // The set as it is was read over the link: what decoding would give is not known of it.
+        // The set as it is was read over the link: its speed of decoding alone is not known.
         let local = rate.filter(|_| !candidate.is_there()).unwrap_or(f64::INFINITY);
         match asked(study, candidate) {
             Ok((requests, bytes)) => {

@@ -8,7 +8,7 @@ use crate::config::Config;
 use anyhow::Result;
 use wellread_report::Table;
 
-/// One benchmark: its name, what it measures, how, and what its table says.
+/// One benchmark: its name, its measurement, and the findings of its table.
 pub struct Benchmark {
     /// Name on the command line and of its result files.
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! Bounds of a loader: `--memory` and `--prefetch`, and what they came to.
+//! Bounds of a loader: `--memory` and `--prefetch`, and their results.
 
 use crate::config::Config;
 use wellread_loader::{Loader, LoaderBuilder};

@@ -163,7 +163,8 @@ fn ratio_of_one(x: &[f64], y: &[f64]) -> Option<Interval> {
     })
 }
 
-/// How far a ratio of medians may lie from the median of the rounds' ratios without a word: what rounding hides.
+/// The difference between a ratio of medians and the median of the rounds' ratios that needs no remark: rounding
+/// hides it.
 const MAX_OFF: f64 = 0.02;
 
 impl Comparison {

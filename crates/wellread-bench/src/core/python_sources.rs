@@ -112,7 +112,7 @@ impl<'s> Source<'s> {
     }
 }
 
-/// Every framework with every set and every reader of it; what is missing goes to `unavailable`.
+/// Every framework with every set and every reader of it; missing ones go to `unavailable`.
 pub(crate) fn sources<'s>(
     session: &'s Session<'s>,
     track: &'static str,

@@ -48,7 +48,7 @@ const MIN_TIME_LEFT: f64 = 0.25;
 /// A benchmark is late from so much of its time on.
 const LATE: f64 = 1.25;
 
-/// How far a run is, and what time its benchmarks have.
+/// The progress of a run, and the time of its benchmarks.
 pub struct TimeBudget {
     /// The time budget of all benchmarks.
     whole: Duration,
@@ -98,7 +98,8 @@ impl Session<'_> {
         budget.saturating_sub(self.pace.since.get().elapsed()).max(budget.mul_f64(MIN_TIME_LEFT))
     }
 
-    /// Whether the running benchmark has taken more than that: what only stands beside its figures is left out then.
+    /// Whether the running benchmark has taken more than that: figures that only stand beside its own are left out
+    /// then.
     pub fn is_late(&self) -> bool {
         self.pace.since.get().elapsed() > self.budget().mul_f64(LATE)
     }

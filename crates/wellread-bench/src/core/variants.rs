@@ -304,8 +304,8 @@ fn run_watching_memory(variant: &mut Variant<'_>, turn: Turn) -> Result<Measurem
     Ok(measured)
 }
 
-/// The largest peak of a variant's warm-up turns, those of its twin included: what a variant sets up once is
-/// set up by whichever of the two comes first.
+/// The largest peak of a variant's warm-up turns, those of its twin included: the first of the two makes all
+/// that a variant sets up once.
 fn largest_peak<'o>(outcome: &'o Outcome<Measurement>, name: &str) -> Option<&'o PeakMemory> {
     let is_of = |run: &&Run<Measurement>| outcome.variants[run.of].name == name;
     outcome

@@ -96,7 +96,7 @@ pub fn prepare(
             }
             expected = sums;
         } else if !expected.starts_with(&sums) {
-            // The same source gives other images now: what is held is stale after all.
+            // The same source gives other images now: the held sets are stale after all.
             remove_record(folder)?;
             SetRecord::of(&made_from, Vec::new()).write(folder)?;
             return prepare(folder, source, formats, &options, progress);

@@ -1,4 +1,5 @@
-//! Random crops in the data-loader benchmark (`--random-crop`, `--crops`): what batches of them are compared with.
+//! Random crops in the data-loader benchmark (`--random-crop`, `--crops`): the images that batches of them are
+//! compared with.
 //!
 //! Where a crop lies depends on the epoch, so there is no list of hashes beforehand. The warm-up turn cuts each crop
 //! out of its whole image, which the loader's single-item path reads and [`crate::expected`] checks. Timed turns count

@@ -100,7 +100,7 @@ pub(super) fn run_model(
 /// A step of training; its loss.
 ///
 /// # Errors
-/// One that fails, or whose loss is no number: told of the pixels where these are none.
+/// One that fails, or whose loss is no number: the error names the pixels where these are none.
 pub(crate) fn trained(
     model: &mut dyn Model,
     pixels: &[f32],

@@ -142,7 +142,8 @@ pub(super) fn read_ahead(steps: usize, ahead: usize) -> Option<String> {
 /// The finding about the limit in one mode.
 pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Finding> {
     let all = by_speed(table, mode, judge);
-    // The fastest format decides, as in the sentence on what to do next: who reads a slow one can change that.
+    // The fastest format decides, as in the sentence on the next step: a user who reads a slow one can change
+    // that.
     let (best, others) = all.split_first()?;
     let verb = if mode == Mode::Train { "training" } else { "inference" };
     let begin = match &best.binds {

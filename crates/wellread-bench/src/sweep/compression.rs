@@ -1,4 +1,4 @@
-//! Codecs: how small each makes the images in each format, and what that costs in writing and reading.
+//! Codecs: the size of the images with each in each format, and the cost in writing and reading.
 //!
 //! `compressed_by` names the place of a format's codec, because that decides what a read has to decompress. A
 //! `chunk` is a Zarr chunk or a strip of a TIFF. A `container` has the values of a column (a page of a Parquet

@@ -1,4 +1,4 @@
-//! Rows by DuckDB's own queries: what is not read from blocks.
+//! Rows by DuckDB's own queries: those that are not read from blocks.
 //!
 //! ```text
 //!  rows ──key_of──▶ keys ──one query for all of them, or a scan──▶ batches in the order of rows, without their keys

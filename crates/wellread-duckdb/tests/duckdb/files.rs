@@ -93,7 +93,7 @@ fn a_database_that_is_being_written_says_so() {
     drop(held);
 }
 
-/// Holds the database that the environment names until standard input ends: what the next test runs as a process.
+/// Holds the database that the environment names until standard input ends: the next test runs it as a process.
 #[test]
 #[ignore = "run by another test"]
 fn holds_a_database() {

@@ -393,7 +393,7 @@ proptest! {
         }
     }
 
-    /// Any name at all comes back: what an attribute cannot hold is kept apart.
+    /// Any name at all comes back: characters that an attribute cannot hold are kept apart.
     #[test]
     fn names_are_kept_to_the_byte(names in prop::collection::vec(
         prop::collection::vec(prop::sample::select(vec!['\0', '\n', ' ', '\u{fffe}', '\u{ffff}', '"', '<', 'µ', '\u{1f52c}', 'a']), 0..6),

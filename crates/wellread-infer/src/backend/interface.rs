@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use wellread_model::infer::Session;
 use wellread_worker::Launch;
 
-/// A framework: how its process is started, and what it is asked to open there.
+/// A framework: the start of its process, and the request to open a model there.
 pub trait Backend: Sync {
     /// Name of `--framework` and of the column.
     fn name(&self) -> &'static str;

@@ -103,7 +103,7 @@ impl Making {
     /// Begins it, or goes on with what a run of the same line has left. `part` is the number of images of a part.
     ///
     /// # Errors
-    /// A table that is there; what was left is of another line, or is being written.
+    /// A table is there. An earlier run's parts have another line, or are being written.
     pub fn begin(
         options: &EmbedOptions,
         made_of: &str,

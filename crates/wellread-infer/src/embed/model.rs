@@ -1,4 +1,4 @@
-//! The model: what images it takes, whether those of a set fit it, and how its process is started.
+//! The model: the images that it takes, whether those of a set fit it, and the start of its process.
 //!
 //! ```text
 //!  ModelName ─ find ─▶ Chosen: axes ─ fit(images) ─▶ start ─▶ FrameworkRunner
@@ -57,7 +57,7 @@ impl Chosen {
     /// Checks that it takes images of these channels, rows and columns.
     ///
     /// # Errors
-    /// It does not; the message has both shapes, and what would make the images fit.
+    /// It does not; the message has both shapes, and a change that would make the images fit.
     pub fn fit(&self, set: &str, images: [usize; 3]) -> Result<()> {
         let refused = |takes: String, wanted: [Option<usize>; 3]| {
             let [c, h, w] = images;

@@ -85,7 +85,7 @@ pub struct EmbedOptions {
     pub overwrite: bool,
     /// Go on with what an interrupted run left.
     pub resume: bool,
-    /// Images of a part, about: what an interrupted run loses at most.
+    /// Images of a part, about: the most that an interrupted run loses.
     pub part_rows: usize,
     /// The key of the set, and the way to open it: a run goes on only where that is the same.
     pub source: Value,

@@ -190,7 +190,7 @@ fn numbers(
         .set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk)
 }
 
-/// The table: what stands beside images, and so many features of each.
+/// The table: the columns beside images, and so many features of each.
 pub(super) struct Table {
     metadata: RecordBatch,
     layout: FeatureLayout,

@@ -41,7 +41,7 @@ impl Ahead {
         self.0.push(Chunk { input: Arc::clone(input), extent, bytes: vec![] });
     }
 
-    /// Fetches what was noted. Where that fails nothing is here: whoever reads the chunks says why.
+    /// Fetches what was noted. Where that fails nothing is here: the reader of the chunks gives the error.
     pub fn fetch(&mut self) {
         self.0.sort_unstable_by_key(Chunk::place);
         self.0.dedup_by_key(|chunk| chunk.place());

@@ -33,7 +33,7 @@ pub(super) enum LevelCodec {
     Runs(usize),
     /// One by one, as they are.
     Flat,
-    /// One by one, packed to so many bits, 1,024 at a time; what is left at the end may not be packed.
+    /// One by one, packed to so many bits, 1,024 at a time; those left at the end may not be packed.
     Packed(usize),
     /// One by one, no more than 1,024 of them, packed to a number of bits that stands before them.
     PackedOnce,

@@ -87,7 +87,7 @@ impl Page {
         }
     }
 
-    /// Where the chunks of some rows lie, once the page was read from: what [`Self::read`] reads then.
+    /// The place of the chunks of some rows, once the page was read from: [`Self::read`] reads them then.
     pub fn extent(&self, rows: &Range<usize>) -> Option<Extent> {
         let PageLayout::Chunks(chunks) = &self.layout else { return None };
         if rows.start < rows.end && rows.end <= self.rows { chunks.extent_of(rows) } else { None }

@@ -22,7 +22,7 @@ pub(super) struct Room {
     pub runs: Vec<Run>,
     pub defined: Vec<Run>,
     pub marked: Vec<Run>,
-    /// Places in a dictionary, and what zstd or LZ4 held.
+    /// Places in a dictionary, and the content of zstd or LZ4.
     pub indices: MutableBuffer,
     pub decompressed: Decompressed,
 }

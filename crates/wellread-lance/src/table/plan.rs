@@ -32,7 +32,7 @@ pub(super) struct FragmentPlan {
     pub engine: OnceLock<FragmentReader>,
 }
 
-/// A data file of a fragment: open, and what is in it.
+/// A data file of a fragment: open, with its metadata.
 pub(super) struct DataFile {
     /// As the manifest names it.
     pub name: String,

@@ -64,7 +64,7 @@ fn a_data_file_that_shrinks_while_it_is_open() {
     assert_eq!(error.path(), set);
 }
 
-/// Every byte may be wrong: what is read may differ, for Lance keeps no checksums, but nothing breaks.
+/// Every byte may be wrong: pixels may differ, for Lance keeps no checksums, but nothing breaks.
 #[test]
 fn flipped_bits_never_panic() {
     let dir = tempfile::tempdir().unwrap();

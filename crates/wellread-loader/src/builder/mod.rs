@@ -231,7 +231,7 @@ impl LoaderBuilder {
     /// The bytes that the loader holds at most, caches and decoding included. Joined reads become shorter, fewer
     /// batches are read ahead and fewer threads read until that fits ([`Loader::memory`] gives the result), and the
     /// store keeps fewer decoded pages. Threads wait for each other with images that are much larger than most. Sizes
-    /// are upper estimates; what describes the set (its index, names) and batches that the caller keeps are not
+    /// are upper estimates. The description of the set (its index, names) and batches that the caller keeps are not
     /// counted.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(bytes);

@@ -33,7 +33,7 @@ impl Default for Filling {
 }
 
 impl Filling {
-    /// Whether it is of use: the threads of a process that was forked are not there, and what they claimed nobody releases.
+    /// Whether it is of use: the threads of a process that was forked are not there, and nobody releases their claims.
     pub fn is_of_this_process(&self) -> bool {
         self.process == process::id()
     }

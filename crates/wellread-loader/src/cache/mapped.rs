@@ -108,7 +108,7 @@ impl Mapped {
             return None;
         }
         let index = Mapping::shared(&file, usize::try_from(data_offset).ok()?).ok()?;
-        // Longer than the file is: what lies behind its end is not touched before it was written.
+        // It is longer than the file: bytes behind its end are not touched before they were written.
         let data = Mapping::part(&file, data_offset, limit.max(1)).ok()?;
         let checked = std::iter::repeat_with(AtomicU8::default).take(rows).collect();
         Some(Self {
@@ -279,7 +279,7 @@ impl CacheBackend for Mapped {
 
     fn size(&self) -> (usize, usize) {
         let images = (0..self.checked.len()).filter(|&row| self.pixels(row).is_some()).count();
-        // Another process may have a larger limit; what lies beyond this one's is not used.
+        // Another process may have a larger limit; bytes beyond this one's are not used.
         let taken = self.number(USED_BYTES_OFFSET).load(Ordering::Relaxed).min(self.limit);
         (usize::try_from(taken).unwrap_or(usize::MAX), images)
     }

@@ -24,7 +24,7 @@ pub(crate) struct Job<'a> {
     pub(crate) first_array: usize,
     /// `None` for single items, which may have any shape.
     pub(crate) reference: Option<&'a Reference>,
-    /// Where the set is of targets: whose.
+    /// The images of its targets, where the set is of targets.
     pub(crate) of: Option<Of<'a>>,
     /// Crops of each row in each array: as many images, one after the other.
     pub(crate) crops: usize,
@@ -48,7 +48,7 @@ impl Job<'_> {
         self.arrays.len() * self.crops
     }
 
-    /// The row of the set that is read for a row of the images, and what it is; checked that it can be.
+    /// The row of the set that is read for a row of the images, and its info; checked that it can be.
     pub(super) fn row(&self, row: usize) -> Result<(usize, RowInfo)> {
         let Some(Of { images, pairs }) = self.of else {
             let info = self.dataset.row_info(row)?;

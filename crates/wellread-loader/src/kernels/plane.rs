@@ -112,7 +112,7 @@ impl<P: Ordered> Kernel for Maximum<'_, P> {
     }
 }
 
-/// Part of a field of the size of images: what is subtracted from and multiplied with each pixel.
+/// Part of a field of the size of images: the values subtracted from and multiplied with each pixel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldPart<'a> {
     pub(crate) dark: Option<&'a [f32]>,

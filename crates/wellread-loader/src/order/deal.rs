@@ -75,7 +75,7 @@ pub(super) struct Stage {
     pub(super) first: usize,
     images: usize,
     nodes: usize,
-    /// Positions of a full step, the number of these, and what each node has of one.
+    /// Positions of a full step, the number of these, and the images that each node has of one.
     stride: usize,
     full: usize,
     step: usize,
@@ -103,7 +103,8 @@ impl Stage {
         }
     }
 
-    /// Full steps before a position, positions since then, and what each node has of the step that it is in.
+    /// Full steps before a position, positions since then, and the images that each node has of the step that
+    /// it is in.
     fn within_step(&self, position: usize) -> (usize, usize, usize) {
         let steps = (position / self.stride).min(self.full);
         let each = if steps < self.full { self.step } else { self.last };

@@ -172,7 +172,8 @@ impl RowOrder {
     }
 
     /// Tells the times apart that an epoch has the same row: a number that no other position with that row has. It is 0
-    /// where the epoch has each row once; what comes again because ranks are padded counts the passes over the epoch.
+    /// where the epoch has each row once; a row that comes again because ranks are padded counts the passes over the
+    /// epoch.
     pub(crate) fn occurrence(&self, position: usize) -> u64 {
         (if self.repeats { position } else { position / self.len() }) as u64
     }

@@ -1,4 +1,4 @@
-//! How random an order is, and what it costs to read.
+//! The randomness of an order, and its cost in reading.
 //!
 //! An order between "as stored" and "any row next" trades randomness for locality. Three numbers tell how
 //! much of each it has, beside the same numbers for a full shuffle of the very same images:

@@ -11,7 +11,7 @@ use wellread_store::{Error, Result, Store};
 pub(crate) struct Weighted {
     /// Rows with a weight above zero.
     rows: Vec<usize>,
-    /// For each of them, the part of 2^64 in which it is drawn itself, and what is drawn otherwise.
+    /// For each of them, the part of 2^64 in which it is drawn itself, and the row that is drawn otherwise.
     table: Vec<(u64, usize)>,
     /// Draws of an epoch.
     pub(crate) images: usize,

@@ -27,7 +27,8 @@ pub unsafe trait BatchMemory: Send + Sync + UnwindSafe + RefUnwindSafe {
 /// Bytes of alignment.
 pub(super) const ALIGNMENT: usize = 64;
 
-/// Bytes from which on a buffer is asked for in large pages: some of them, or what they round up to would weigh.
+/// Bytes from which on a buffer is asked for in large pages. For smaller ones, a part of a page or the rounding
+/// would weigh.
 pub(super) const LARGE: usize = 8 << 20;
 /// Bytes of a large page, or a multiple of its.
 #[cfg(any(test, all(target_os = "linux", not(miri))))]
@@ -62,7 +63,7 @@ pub(super) enum ForkInheritance {
 
 /// Whom memory goes back to.
 enum Owner {
-    /// The system: what was allocated, with room to align.
+    /// The system: the allocation, with room to align.
     System { base: NonNull<u8>, layout: Layout },
     /// The system's kernel, for large buffers: pages of their own, so that nobody else's are told what these are.
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -127,7 +128,7 @@ impl AlignedBytes {
         let _ = inheritance;
     }
 
-    /// Lets forked processes have the memory: whoever it is delivered to may fork, and look at it there.
+    /// Lets forked processes have the memory: the taker of a batch may fork, and look at it there.
     pub(crate) fn allow_fork_access(&self) {
         self.set_fork_inheritance(ForkInheritance::Inherit);
     }
@@ -192,7 +193,7 @@ impl Drop for AlignedBytes {
     }
 }
 
-// SAFETY: it owns its memory, as a `Box<[u8]>` does; who lends memory is `Send` and `Sync` itself.
+// SAFETY: it owns its memory, as a `Box<[u8]>` does; a lender of memory is `Send` and `Sync` itself.
 unsafe impl Send for AlignedBytes {}
 // SAFETY: shared access only reads.
 unsafe impl Sync for AlignedBytes {}

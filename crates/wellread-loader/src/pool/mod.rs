@@ -87,9 +87,9 @@ impl BufferPool {
         state.free.is_empty() && state.in_use >= expected.max(state.futile_wait_threshold)
     }
 
-    /// Waits for a buffer to come back, `longest` at most or until `stop`; what is left of that time. Another thread
-    /// may have taken it. The loader waits less often for a program that keeps batches: when twice as many are in use
-    /// as the last time that none came back.
+    /// Waits for a buffer to come back, `longest` at most or until `stop`; returns the rest of that time. Another
+    /// thread may have taken it. The loader waits less often for a program that keeps batches: when twice as many are
+    /// in use as the last time that none came back.
     pub(crate) fn wait_for_return(&self, longest: Duration, stop: &AtomicBool) -> Duration {
         let until = Instant::now() + longest;
         let mut state = self.lock();

@@ -119,7 +119,7 @@ fn a_forked_process_has_what_was_delivered_and_nothing_else() {
     if child == 0 {
         let is_there = kept.bytes().iter().all(|&byte| byte == 7);
         let mut resident = 0u8;
-        // SAFETY: the kernel says of a page whether it is mapped; what is there is not looked at.
+        // SAFETY: the kernel says of a page whether it is mapped; its content is not looked at.
         let lacks = unsafe { libc::mincore(lacked.cast_mut().cast(), 1, &raw mut resident) } != 0;
         drop(kept);
         drop(pool);

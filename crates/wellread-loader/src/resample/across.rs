@@ -86,7 +86,7 @@ impl Across {
     #[inline(always)]
     pub(super) fn run(&self, level: Level, row: &[f32], out: &mut [f32]) {
         match (self.lanes, level) {
-            // SAFETY: whoever has a level has its instructions (`dispatch` asserts that).
+            // SAFETY: a caller with a level has its instructions (`dispatch` asserts that).
             #[cfg(target_arch = "x86_64")]
             (2, Level::Avx2) if self.is_dense => unsafe { self.permute_eight(row, out) },
             // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! The ring of batches that threads fill: who reads what, and when a batch is done.
+//! The ring of batches that threads fill: the claims of threads, and the time when a batch is done.
 //!
 //! Work is cut into slices: a whole batch when it is small, some rows of it when it is large, so that all
 //! threads hurry for the batch that is needed first. A thread that finds more bytes to read in its slice than others have,
@@ -244,7 +244,7 @@ impl Shared {
             {
                 self.push_leftover(part.split_off(rows));
             }
-            // SAFETY: as before; what was left to others is no longer in it.
+            // SAFETY: as before; slices left to others are no longer in it.
             let fill = unsafe { part.memory_to_fill(arrays) };
             let result = self.fill(context, planned.map(drop), fill, part.first);
             reading.set(self.number_of(part.batch), part.positions.len() as u64);

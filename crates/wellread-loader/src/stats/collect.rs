@@ -79,7 +79,8 @@ impl PartialStats {
     }
 }
 
-/// Rows that are handed out, and whose moments are summed, together: neighbouring rows share pages and chunks, and some stores a query.
+/// Rows that are handed out together, and whose moments are summed together: neighbouring rows share pages and chunks,
+/// and some stores a query.
 pub fn group_of(store: &dyn Store) -> usize {
     store.hints().rows_per_read.max(16)
 }

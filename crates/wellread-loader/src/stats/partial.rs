@@ -1,4 +1,5 @@
-//! Statistics of a part of a set, to be put together with those of the other parts: what tasks on several machines hand back.
+//! Statistics of a part of a set, to be put together with those of the other parts: tasks on several machines hand them
+//! back.
 //!
 //! ```text
 //!  rows of a part ──pass──▶ PartialStats ──JSON──▶ add, add, … in order ──finish──▶ Stats

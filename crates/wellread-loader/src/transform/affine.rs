@@ -1,4 +1,4 @@
-//! A transform as factor and summand: what is folded into the one pass over the pixels, channel by channel.
+//! A transform as factor and summand: the steps folded into the one pass over the pixels, channel by channel.
 
 use super::compose::Transform;
 use super::steps::{Normalize, Scale};

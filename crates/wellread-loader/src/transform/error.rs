@@ -1,6 +1,6 @@
 //! The error of a transform that cannot be applied.
 
-/// A transform that cannot be applied: what is wrong and what to do.
+/// A transform that cannot be applied: the cause and the advice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause} (hint: {hint})")]
 pub struct TransformError {

@@ -17,8 +17,8 @@ pub enum Crop {
         /// Columns.
         width: usize,
     },
-    /// The square in the middle whose side is this share of the image's shorter side. With a resize after it: what
-    /// torchvision's `Resize(256)` and `CenterCrop(224)` show of an image is a share of 224 / 256.
+    /// The square in the middle whose side is this share of the image's shorter side. With a resize after it, 224
+    /// / 256 is the share of an image that torchvision's `Resize(256)` and `CenterCrop(224)` show.
     CenterSquare {
         /// Above 0, up to 1.
         share: f32,

@@ -294,7 +294,7 @@ fn a_cache_file_that_is_shortened_is_an_error_and_no_signal() {
         for error in errors {
             refused(error.to_string());
         }
-        // Also when it is as long again: what it has there are zeros.
+        // Also when it is as long again: the new part is zeros.
         handle.set_len(whole).unwrap();
         refused(cached.read(ROWS - 1).unwrap_err().to_string());
         // Another process that has it open and begins to read checks what it finds, and so does one that opens the set anew.

@@ -78,7 +78,7 @@ impl RowFacts for Odd {
     }
 }
 
-/// Four images of three planes, and what is asked of their decoded pixels.
+/// Four images of three planes, and the requests for their decoded pixels.
 fn odd() -> (Box<dyn Store>, Arc<Pages>) {
     let mut inner = MemoryStore::new("odd");
     for i in 0..4 {

@@ -67,7 +67,7 @@ fn joined_reads_deliver_the_same_batches() {
             assert!(epochs(&builder, 2) == expected, "{workers} workers, {joined} joined");
             assert_eq!(reads.load(std::sync::atomic::Ordering::Relaxed), 2 * 11usize.div_ceil(joined));
         }
-        // Fewer batches ahead than asked for by the store: what was chosen holds.
+        // Fewer batches ahead than the store asked for: the choice holds.
         let (_, dataset) = dataset(1000);
         let builder = builder(&dataset).workers(1).prefetch(4);
         assert_eq!(builder.clone().build().unwrap().joined(), 2);

@@ -108,7 +108,7 @@ fn numbers_that_are_none_are_counted_apart() {
     assert!(error.contains("set.json") && error.contains("channel 0"), "{error}");
 }
 
-/// Values beyond the range of `f32`, and whose squares are beyond that of `f64`.
+/// Values beyond the range of `f32`, and values with squares beyond that of `f64`.
 #[test]
 fn very_large_and_very_small_values_have_statistics() {
     let of = |planes: &[&[f64]]| {

@@ -1,4 +1,4 @@
-//! The processors: what they are, how they are clocked, and where their time goes.
+//! The processors: their model, their clocks, and the use of their time.
 
 use std::collections::BTreeSet;
 

@@ -37,7 +37,7 @@ impl GitState {
     }
 }
 
-/// The folder of git's files: `.git` itself, or what the file `.git` of a linked work tree names.
+/// The folder of git's files: `.git` itself, or the one that the file `.git` of a linked work tree names.
 fn git_folder(tree: &Path) -> Option<PathBuf> {
     let git = tree.join(".git");
     if git.is_dir() {

@@ -29,7 +29,7 @@ impl Trimmed {
             return None;
         }
         let mean = values[cut..n - cut].iter().sum::<f64>() / kept as f64;
-        // Winsorised: what is beyond the cut counts as the last value within.
+        // Winsorised: a value beyond the cut counts as the last value within.
         let (low, high) = (values[cut], values[n - cut - 1]);
         for value in &mut values {
             *value = value.clamp(low, high);

@@ -50,7 +50,7 @@ pub enum Event<'a> {
 pub enum Flow {
     /// Go on.
     Continue,
-    /// End the plan now; what was measured is returned.
+    /// End the plan now; the measurements so far are returned.
     Stop,
 }
 

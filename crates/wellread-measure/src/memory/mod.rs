@@ -108,7 +108,8 @@ impl PeakMemory {
         }
     }
 
-    /// How far the peak rose above the start: what the work itself needed, on top of what was there.
+    /// The rise of the peak above the start: the memory that the work itself needed, on top of the memory
+    /// that was there.
     pub fn growth(&self) -> Option<u64> {
         Some(self.bytes?.saturating_sub(self.at_start?))
     }
@@ -155,7 +156,7 @@ impl Drop for GuardRegistration {
 }
 
 impl PeakGuard {
-    /// Begins to watch. Never fails: what cannot be known is said at [`PeakGuard::stop`].
+    /// Begins to watch. Never fails: values that cannot be known are named at [`PeakGuard::stop`].
     pub fn start(scope: Scope) -> Self {
         let watch = match scope {
             Scope::Process => Self::watch_process(),

@@ -9,7 +9,7 @@ use crate::{Model, ModelOptions, Output, Result, StateDict};
 use candle_core::{Device, Tensor, Var};
 use wellread_trace::{Kind, span};
 
-/// A model: what it is made of.
+/// The definition of a model.
 pub(super) struct Definition {
     /// Name in the [registry](crate::registry).
     pub name: &'static str,

@@ -3,7 +3,7 @@
 use super::network::Network;
 use crate::{Error, Result};
 
-/// A model that can be measured: what goes in, what comes out, how it is built.
+/// A model that can be measured: its input, its output, its construction.
 #[derive(Clone, Debug)]
 pub struct Architecture {
     /// Name as in `--model`, which is torchvision's.

@@ -29,7 +29,7 @@ pub trait Session: Send {
     /// Nothing was run; a failure of the backend.
     fn logits(&self) -> Result<Vec<f32>>;
 
-    /// The axes of [`Self::logits`]: what comes out of a user's file may have any.
+    /// The axes of [`Self::logits`]: the output of a user's file may have any.
     ///
     /// # Errors
     /// Nothing was run.

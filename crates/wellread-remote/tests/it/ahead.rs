@@ -28,7 +28,7 @@ fn ask(asker: &mut dyn FetchAhead, path: &Path, ranges: &[Range<u64>]) -> Ticket
     asker.fetch(&[(path, ranges)]).unwrap()
 }
 
-/// An object of so many bytes, which lies where no other test's does, and what is read of it.
+/// An object of so many bytes, which lies where no other test's does, and a read of it.
 fn opened(bucket: &str, length: usize) -> (PathBuf, place::File) {
     server::url();
     server::put(&format!("{bucket}/a"), &bytes(length));

@@ -1,4 +1,5 @@
-//! The cache on disk: what one process has read, no other asks for, whoever is killed and whatever is damaged meanwhile.
+//! The cache on disk: no process asks for bytes that another has read, also when processes are killed and files damaged
+//! meanwhile.
 //!
 //! A process has one cache, and other tests here count requests; so what reads with one is this program, started again.
 

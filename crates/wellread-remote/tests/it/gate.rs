@@ -1,4 +1,5 @@
-//! Holds requests of the tests' server back until enough of them are there: what shows, without a clock, how many are made at once.
+//! Holds requests of the tests' server back until enough of them are there. That shows, without a clock, how many are
+//! made at once.
 
 use std::collections::HashMap;
 use std::io;

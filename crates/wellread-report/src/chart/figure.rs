@@ -204,8 +204,8 @@ impl Figure {
         all
     }
 
-    /// The same with the values of all panels on this scale, as far as the marks allow it: what adds up has no
-    /// logarithmic axis.
+    /// The same with the values of all panels on this scale, as far as the marks allow it: marks that add up
+    /// have no logarithmic axis.
     pub fn with_scale(&self, scale: Scale) -> Self {
         let mut figure = self.clone();
         for panel in figure.sections.iter_mut().flat_map(|section| &mut section.panels) {

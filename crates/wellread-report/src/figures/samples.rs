@@ -24,7 +24,7 @@ pub(crate) const TIMELINE: &str = "The same measurements in the order in which t
     high and falls was not warm yet; runs that rise or fall from one to the next mean that the machine drifted, and that \
     differences of that size are none of the formats.";
 
-/// Most configurations whose distributions are shown, and whose course is.
+/// Most configurations that have their distributions shown, and their course.
 const MAX_DISTRIBUTIONS: (usize, usize) = (12, 6);
 /// About so many points has a line over all runs.
 const LINE_POINTS: usize = 48;

@@ -1,4 +1,4 @@
-//! A figure in the page: the drawing itself, and what the script needs to answer questions about it.
+//! A figure in the page: the drawing itself, and the data that the script needs to answer questions about it.
 //!
 //! ```text
 //!  Figure ─svg─▶ <figure> drawing as printed          whole without the script

@@ -55,7 +55,7 @@ impl Samples {
         Self { runs: Table::new(name), seconds: vec![] }
     }
 
-    /// Adds a run: what tells it apart, and seconds of each item in the order measured.
+    /// Adds a run: its keys, and seconds of each item in the order measured.
     pub fn push(&mut self, run: Row, seconds: Vec<f64>) {
         self.runs.push(run);
         self.seconds.push(seconds);

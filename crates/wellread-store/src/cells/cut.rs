@@ -6,7 +6,8 @@
 //!  each(box, block, part) ◀──── what lies in it of each block, for every box ◀─────────┘
 //! ```
 //!
-//! A part is not copied out of its block unless its pixels are to be changed, or who takes them cannot take parts.
+//! A part is copied out of its block only where its pixels are to be changed, or where their taker cannot take
+//! parts.
 
 use crate::cover::{Cover, Rectangle, intersection};
 use crate::{Block, Error, PixelSink, Request, Result, RowHints, Scratch, Store, room};

@@ -355,8 +355,9 @@ fn check_choices(path: &Path, options: &CellOptions, has_masks: bool) -> Result<
     Ok(())
 }
 
-/// Shape and type of each image that has a cell, where they can be had; what cannot is an error at the first cell of its image. The
-/// files that have to be looked into for it are shared by threads, and asked for together where they lie far away.
+/// Shape and type of each image that has a cell, where they can be had. An image without them is an error at its first
+/// cell. The files that have to be looked into for it are shared by threads, and asked for together where they lie far
+/// away.
 fn infos(images: &dyn Store, of: &[Option<usize>]) -> Vec<Option<RowInfo>> {
     let mut has_cells = vec![false; images.len()];
     for image in of.iter().flatten() {

@@ -67,7 +67,7 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
     // A label image of an image of several files may be called as any of them: programs segment files.
     let (files, images_of_files) = files_by_image(images);
     let of_files = NameIndex::of(&files);
-    // Whole names first: what only looks alike then takes no image from them.
+    // Whole names come first: a name that only looks alike then takes no image from them.
     let (mut rest, mut is_named) = (vec![], vec![false; images.len()]);
     for label in 0..labels.len() {
         let name = labels.name(label)?;

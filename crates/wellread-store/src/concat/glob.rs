@@ -57,7 +57,7 @@ pub(super) fn paths(pattern: &Path) -> Result<Vec<Match>> {
     Ok(search.found)
 }
 
-/// A search, and what it has found.
+/// A search, and its results.
 struct Search<'p> {
     pattern: &'p Path,
     looked_at: usize,

@@ -54,7 +54,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     for path in paths {
         let path = path.as_ref();
         if is_elsewhere(path) || path.as_os_str().is_empty() {
-            // The error says there why it does not open.
+            // Opening it there gives the error.
             return registry::open(path, options);
         }
         look_anew(path);
@@ -71,8 +71,8 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     open_parts(&root, given, &files, options)
 }
 
-/// Lets what is at a path, or what a pattern may name, be asked for again: it may have been replaced since this process
-/// saw it last. The listings of one opening hold for all of it, so parts do not come here.
+/// Lets the entry at a path, or the entries that a pattern may name, be asked for again: they may have been replaced
+/// since this process saw them last. The listings of one opening hold for all of it, so parts do not come here.
 fn look_anew(path: &Path) {
     if glob::is_pattern(path) {
         place::look_anew(&glob::root(path));

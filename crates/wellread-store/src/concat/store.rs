@@ -154,7 +154,7 @@ impl Concat {
         if let Some(known) = self.columns.get() {
             return known;
         }
-        // Parts may read for it, so nobody waits: who comes meanwhile finds the same.
+        // Parts may read for it, so nobody waits: another thread meanwhile finds the same.
         let (mut names, mut seen) = (vec![], HashSet::new());
         for name in self.parts.iter().flat_map(|part| part.store.hints().feature_names()) {
             if seen.insert(name.clone()) {
@@ -186,7 +186,7 @@ impl Concat {
         if let Some(known) = self.shares_names.get() {
             return *known;
         }
-        // Nobody waits for it: who comes meanwhile finds the same.
+        // Nobody waits for it: another thread meanwhile finds the same.
         let found = names::may_repeat(self.parts.iter().map(|part| &*part.store));
         *self.shares_names.get_or_init(|| found)
     }
@@ -353,7 +353,7 @@ impl Store for Concat {
             Ok((part, Request { row, region: request.region }))
         };
         let mut places = requests.iter().map(place).collect::<Result<Vec<_>>>()?;
-        // All of a part at once: what its rows' ranges are told by is fetched together.
+        // All of a part at once: the index of its rows' ranges is fetched together.
         places.sort_by_key(|(part, _)| *part);
         for of_part in places.chunk_by(|a, b| a.0 == b.0) {
             let inner: Vec<Request> = of_part.iter().map(|(_, request)| *request).collect();

@@ -100,7 +100,7 @@ impl Room {
         self.folder.join(&key[..2]).join(format!("{}-{block:x}", &key[2..]))
     }
 
-    /// Changes the number of bytes that are used, with all others kept out; what it is then.
+    /// Changes the number of bytes that are used, with all others kept out; returns the new number.
     fn counted(&self, change: impl FnOnce(u64) -> io::Result<u64>) -> io::Result<u64> {
         let mut file = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         lock(&file)?;

@@ -10,7 +10,7 @@ pub fn has_durations(batch: &RecordBatch) -> bool {
     durations(batch).next().is_some()
 }
 
-/// The columns of durations, and what these are counted in.
+/// The columns of durations, and their units.
 pub fn durations(batch: &RecordBatch) -> impl Iterator<Item = (&str, TimeUnit)> {
     batch.schema_ref().fields().iter().filter_map(|field| match field.data_type() {
         DataType::Duration(unit) => Some((field.name().as_str(), *unit)),

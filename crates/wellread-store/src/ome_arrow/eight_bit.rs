@@ -1,4 +1,4 @@
-//! Whether a set that declares `uint16` was 8-bit: what statistics do not tell, its pixels do.
+//! Finds whether a set that declares `uint16` was 8-bit: pixels show it where statistics do not.
 
 use crate::{Error, RowInfo, Store};
 use wellread_image::PixelType;

@@ -21,7 +21,7 @@ pub(super) fn entry(folder: &Path) -> Result<Option<String>> {
     if !is_zarr(folder) {
         return images(folder);
     }
-    // An array of itself, and what cannot be read, is of others.
+    // An array of itself, and one that cannot be read, is of others.
     let Ok(group) = Group::load(folder) else { return Ok(Some(of_others(folder))) };
     let ome = &group.ome;
     // The writer leaves its mark in the attributes of every image.
@@ -53,7 +53,7 @@ fn of_others(folder: &Path) -> String {
     format!("{file}{}", entries::UNMARKED)
 }
 
-/// The first entry that is neither metadata nor at one of `paths`, nor passed by `inside`.
+/// The first entry that is neither metadata nor at one of `paths`, or that `inside` finds in one of these.
 fn described(
     folder: &Path,
     paths: &[&str],

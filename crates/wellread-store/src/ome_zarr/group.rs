@@ -292,7 +292,7 @@ impl Group {
         self.ome.wellread.as_ref()?.get("name")?.as_str()
     }
 
-    /// Channels, physical sizes at `level`, and what wellread's own writer kept beside them.
+    /// Channels, physical sizes at `level`, and the metadata that wellread's own writer kept beside them.
     pub fn metadata(&self, name: &str, level: usize) -> Result<ImageMetadata> {
         let image = self.multiscale()?;
         let mut metadata = ImageMetadata::named(name);

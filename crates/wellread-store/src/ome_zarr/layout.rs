@@ -70,7 +70,7 @@ fn ends_in_zarr(name: &str) -> bool {
 /// The rows of a path.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// Where they are, and what they are called.
+    /// Their places, and their names.
     pub places: Vec<ImageLocation>,
     /// Those whose folders are not there, though metadata name them.
     pub absent: BTreeSet<usize>,
@@ -135,7 +135,7 @@ pub(super) fn rows_known(path: &Path, options: &OpenOptions, known: &Consolidate
 
 /// The rows whose folders are not there, though metadata name them. Each folder that they lie in is listed once.
 fn absent(path: &Path, rows: &[ImageLocation]) -> BTreeSet<usize> {
-    // `None` where nobody can tell: then the images are taken to be there, and who reads one hears why it cannot be.
+    // `None` where nobody can tell: then the images are taken to be there, and reading one gives its error.
     let listed = |folder: &Path| -> Option<HashSet<OsString>> {
         match place::list(folder) {
             Ok(entries) => entries.map(|entry| Ok(entry?.name())).collect::<io::Result<_>>().ok(),

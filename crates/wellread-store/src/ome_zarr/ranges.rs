@@ -188,7 +188,7 @@ fn chunk_bytes(plan: &ArrayPlan) -> u64 {
     plan.chunk.iter().fold(size, |bytes, &n| bytes.saturating_mul(n as u64))
 }
 
-/// Bytes that so many may take as they are stored: what does not compress becomes longer by a little.
+/// Bytes that so many may take as they are stored: incompressible bytes become longer by a little.
 fn at_most(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 64).saturating_add(4096)
 }

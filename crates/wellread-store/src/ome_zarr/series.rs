@@ -10,8 +10,8 @@
 //!
 //! A folder of images, each a group with a name of its own, has the file of columns beside these, `cells/wellread-columns.parquet`.
 //!
-//! The first file, of 0.4 `.zmetadata` beside it, has the metadata of all images as well ([`super::consolidated`]), where they are not
-//! too many: who reads from a bucket asks for one file.
+//! The first file, of 0.4 `.zmetadata` beside it, has the metadata of all images as well ([`super::consolidated`]),
+//! where they are not too many: a reader from a bucket asks for one file.
 //!
 //! Other readers find images, and no more than that. The columns of an image are told by its group, so that groups that are removed
 //! are no trouble, and those that are added have nulls.

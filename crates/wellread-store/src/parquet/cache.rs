@@ -88,12 +88,12 @@ struct Inner {
 /// Bytes of an entry whose memory is used again, at most.
 const MAX_SPARE_BYTES: usize = 16 << 20;
 
-/// A bounded cache with second-chance eviction: what was used since it was last considered stays.
+/// A bounded cache with second-chance eviction: an entry that was used since it was last considered stays.
 #[derive(Default)]
 pub(super) struct Cache {
     inner: Mutex<Inner>,
-    /// Entries that went and that nobody else holds, to be used again. They do not count, as what is being decoded does not:
-    /// it will be that. Locked last: who has it waits for nobody.
+    /// Entries that went and that nobody else holds, to be used again. They do not count, as what is being decoded does
+    /// not: it will be that. It is locked last: a thread that has it waits for nobody.
     spare: Mutex<Vec<Arc<Entry>>>,
     /// Threads that decode now, and the most that did at a time.
     loading: AtomicUsize,

@@ -86,7 +86,7 @@ const BLOCK: usize = 512;
 /// How indices are unpacked.
 enum Indices {
     Narrow(Unpacker),
-    /// An index into more than 65,536 entries: floats, mostly.
+    /// For dictionaries of more than 65,536 entries: floats, mostly.
     Wide(u32),
 }
 

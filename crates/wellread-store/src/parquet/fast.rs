@@ -162,7 +162,7 @@ impl FastReader<'_> {
         self.wanted = wanted;
     }
 
-    /// Ends with the image: what is in the buffers is nobody's.
+    /// Ends with the image: the buffers' content belongs to nobody.
     pub fn end(&mut self, scratch: &mut Scratch) {
         if self.loaded.take().is_some() {
             give_back(&mut scratch.raw, &mut scratch.decoded);

@@ -37,7 +37,7 @@ impl PositionalFile {
         Ok(Self(Arc::new(Opened { file, length, path: path.to_owned(), sealed })))
     }
 
-    /// Whether we wrote it with checksums, and the footer matches its own: what the footer says of pages then holds.
+    /// Whether we wrote it with checksums, and the footer matches its own: the footer's facts about pages then hold.
     pub fn is_sealed(&self) -> bool {
         self.0.sealed.load(Ordering::Relaxed)
     }

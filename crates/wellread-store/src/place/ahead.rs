@@ -1,4 +1,4 @@
-//! Asking for bytes before they are read: what a format says it is going to read, and what a place makes of it.
+//! Asks for bytes before they are read: a format names the ranges, and a place makes requests of them.
 //!
 //! ```text
 //!  rows ─ a store's heads(), ranges() ─▶ Wanted: files and ranges ─▶ FetchAhead of their place ─▶ Ticket
@@ -73,7 +73,7 @@ impl Wanted {
     }
 }
 
-/// A file, and what is wanted of it; [`TAIL`] is counted from its end.
+/// A file, and its wanted ranges; [`TAIL`] is counted from its end.
 pub type FileRanges<'a> = (&'a Path, &'a [Range<u64>]);
 
 /// Requested bytes, kept until they are read. Dropping it gives up what is still on its way.

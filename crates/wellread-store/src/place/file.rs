@@ -80,10 +80,10 @@ impl File {
         }
     }
 
-    /// Fills `buffer` with pixels, or what they are found by, from `offset` on without moving a cursor.
+    /// Fills `buffer` with pixels, or with an index of pixels, from `offset` on without moving a cursor.
     ///
     /// # Errors
-    /// A file that ends before, or whatever reading says.
+    /// A file that ends before, or the error of the read.
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let _read = span(Kind::Read).with(buffer.len() as u64, 0);
         count_read(buffer.len());
@@ -107,7 +107,8 @@ impl File {
         }
     }
 
-    /// Fills all `parts` with pixels, or what they are found by: together where the place gains by that, else one after the other.
+    /// Fills all `parts` with pixels, or with an index of pixels: together where the place gains by that, else one
+    /// after the other.
     ///
     /// # Errors
     /// As [`Self::read_exact_at`].

@@ -1,4 +1,4 @@
-//! The way to places behind a network: what this process asked for over it, and what measures it.
+//! The way to places behind a network: the requests of this process over it, and the probe that measures it.
 //!
 //! ```text
 //!  a place ─ count_request, count_received, count_waited ─▶ LinkUse: sums of the process, for loaders and benchmarks

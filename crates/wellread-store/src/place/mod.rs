@@ -197,7 +197,7 @@ pub fn open(path: &Path) -> io::Result<(File, u64)> {
 /// All bytes of a regular file.
 ///
 /// # Errors
-/// As [`open`], and whatever reading says.
+/// As [`open`], and the error of the read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = vec![];
     read_after(path, &mut bytes)?;
@@ -207,7 +207,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// All bytes of a regular file, put behind those of `bytes`. Small files cost one call each of open, stat, read and close.
 ///
 /// # Errors
-/// As [`open`], and whatever reading says.
+/// As [`open`], and the error of the read.
 pub fn read_after(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
     let (file, length) = open(path)?;
     file.read_to_end(length, bytes)

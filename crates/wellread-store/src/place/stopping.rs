@@ -1,4 +1,5 @@
-//! Waiting for a place that ends early: whoever reads says what tells that nobody wants the bytes any more.
+//! Waiting for a place that ends early: the reader names a flag that tells that nobody wants the bytes any
+//! more.
 //!
 //! ```text
 //!  until(stop, read) ─▶ a format ─▶ File::read_exact_at ─▶ a place, which waits and looks at stop()

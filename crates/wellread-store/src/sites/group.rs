@@ -4,7 +4,7 @@
 //!  a Named for each file ─▶ sites: the same fields and folder ─▶ Grouped: which file holds plane (t, c, z) of which site
 //! ```
 //!
-//! A site is a row. Its planes are those of the whole set: what some site has and another has not is missing there.
+//! A site is a row. Its planes are those of the whole set: a plane of some site is missing where another has none.
 
 use super::columns::{self, TextColumn};
 use super::layout::Role;
@@ -157,7 +157,7 @@ pub(super) fn some(names: &[String]) -> String {
     format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
 }
 
-/// Values of each axis, in order, and what channels are called.
+/// Values of each axis, in order, and the names of channels.
 fn axes_of(found: &[(u32, Named)]) -> ([Vec<String>; 3], Vec<String>) {
     let axes: [Vec<String>; 3] = std::array::from_fn(|axis| {
         let distinct: HashSet<&str> = found.iter().map(|(_, named)| named.axes[axis].as_str()).collect();

@@ -1,4 +1,4 @@
-//! Sites that lack planes: what is said of them, and which are left out.
+//! Sites that lack planes: the note about them, and those that are left out.
 
 use super::group::{Grouped, NO_FILE};
 use crate::format::Missing;

@@ -7,8 +7,8 @@
 //!  requests (file, region with 1 along the axes that names give) ──inner.read──▶ blocks ──PlaneSink──▶ blocks of the site
 //! ```
 //!
-//! Files are not opened with the set: what a site looks like is what its first file looks like, and the others are held
-//! against that when they are read.
+//! Files are not opened with the set. The first file of a site decides the site's shape and type, and the others are
+//! compared with it when they are read.
 //!
 //! Long because all of it is one type, which answers all that a store is asked.
 
@@ -197,7 +197,7 @@ impl SitesStore {
             .choice()
     }
 
-    /// One request as requests of files, and what of it is missing.
+    /// One request as requests of files, and the parts of it that are missing.
     fn split(&self, at: usize, request: &Request, parts: &mut Parts) -> Result<()> {
         checked(self, request)?;
         let planes = self.planes(request.row)?;

@@ -1,4 +1,5 @@
-//! Output in another place than the file system: what may be replaced there, and how it is put in place.
+//! Output in another place than the file system: the files that may be replaced there, and the way it is put
+//! in place.
 //!
 //! ```text
 //!  .wellread-partial-…/ or .wellread-resume-NAME/   whole and read back

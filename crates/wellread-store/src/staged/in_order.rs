@@ -1,4 +1,5 @@
-//! A finished folder moved in a place where files are moved one by one: what makes a set of it goes last.
+//! A finished folder moved in a place where files are moved one by one: the files that make a set of it go
+//! last.
 
 use super::Staged;
 use super::elsewhere;

@@ -101,7 +101,8 @@ fn is_quiet(written: SystemTime) -> bool {
     written.elapsed().is_ok_and(|since| since >= QUIET)
 }
 
-/// Bytes of a file, or of all files in a folder, and when one of them was last written; what cannot be looked at has none.
+/// Bytes of a file, or of all files in a folder, and when one of them was last written; a file that cannot be looked at
+/// has none.
 fn size(path: &Path) -> (u64, SystemTime) {
     let (mut bytes, mut written) = (0, SystemTime::UNIX_EPOCH);
     let mut places = vec![path.to_owned()];

@@ -66,7 +66,8 @@ fn foreign_entry(folder: &Path) -> Result<Option<String>> {
         if let Some(foreign) = part_list::foreign_entries(folder)? {
             return Ok(foreign.into_iter().next());
         }
-        // Images may lie deeper than that: what is no set by itself may go only where there is nothing in it.
+        // Images may lie deeper than that: a folder that is no set by itself may go only where there is
+        // nothing in it.
         let is_hidden = |entry: &Entry| entry.name.starts_with('.');
         let foreign = |entry: &Entry| !entry.is_folder || is_hidden(entry) || !is_empty(&entry.path);
         return Ok(entries::list(folder)?.into_iter().find(foreign).map(|entry| entry.name));
@@ -80,7 +81,7 @@ fn is_empty(folder: &Path) -> bool {
     entries::list(folder).is_ok_and(|entries| entries.iter().all(empty))
 }
 
-/// Where `target` is if it is a link: what is written goes there, so that all who have the link's target see it.
+/// The target of `target` if it is a link: output goes there, so that all who have the link's target see it.
 ///
 /// # Errors
 /// A link that leads nowhere.

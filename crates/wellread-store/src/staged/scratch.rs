@@ -26,7 +26,7 @@ pub struct ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// Makes the folder where the system has temporary files: what `TMPDIR` names, or else `/tmp`.
+    /// Makes the folder where the system has temporary files: in `TMPDIR`, or else in `/tmp`.
     ///
     /// # Errors
     /// As the system says.

@@ -1,4 +1,4 @@
-//! One writer, several, and what a killed one leaves.
+//! One writer, several, and the leftovers of a killed one.
 
 use super::*;
 use std::time::Duration;

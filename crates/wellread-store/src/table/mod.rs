@@ -7,9 +7,9 @@
 //!  ImageView ──ome_arrow──▶ RecordBatch ──write──▶ TableSink (engine)                                   TableWriter
 //! ```
 //!
-//! An engine knows how to fetch some columns of some rows and how to append rows; what an OME-Arrow column
-//! means is known here. Engines are bound to Arrow releases of their own; [`arrow_bridge!`](crate::arrow_bridge)
-//! moves record batches between those and this crate's by the Arrow C data interface, without a copy.
+//! An engine can fetch some columns of some rows, and append rows; this module knows the meaning of an OME-Arrow
+//! column. Engines are bound to Arrow releases of their own; [`arrow_bridge!`](crate::arrow_bridge) moves record
+//! batches between those and this crate's by the Arrow C data interface, without a copy.
 
 mod batches;
 mod bridge;
@@ -135,7 +135,7 @@ pub trait ImageTable: Send + Sync {
     /// As [`Self::read`], of chunks or planes, without arrays: `columns` are numbers of the structs in one list, and
     /// last their pixels. Calls `each(position in rows, pieces)` for rows from the first on, and returns the number of
     /// calls. The caller asks [`Self::read`] for the others, which the engine does not have like that; it also gives
-    /// the error of rows that cannot be read. Whether the image itself is null is not told: who asks knows.
+    /// the error of rows that cannot be read. Whether the image itself is null is not told: the caller knows.
     ///
     /// # Errors
     /// The error of `each`, and the error that keeps any row from being read.

@@ -1,6 +1,7 @@
 //! [`Store`] over any engine.
 //!
-//! Long because one type answers for every engine: what rows are, which of two lists they are read from, and two ways to read.
+//! Long because one type answers for every engine: the shapes of rows, the list of two that they are read from, and two
+//! ways to read.
 
 use super::row::{Arrays, Pieces};
 use super::{ImageTable, Rows};

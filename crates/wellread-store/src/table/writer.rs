@@ -37,7 +37,7 @@ impl TableWriter {
     /// an interrupted run.
     ///
     /// # Errors
-    /// Options that a table of images cannot follow; what `make` says.
+    /// Options that a table of images cannot follow; the error of `make`.
     pub fn create(target: &Path, options: &WriteOptions, make: MakeSink) -> Result<Self> {
         if let Some(variant) = options.variant.as_deref().filter(|v| *v != "typed") {
             return Err(Error::new(

@@ -1,4 +1,4 @@
-//! The pages of a file: every directory of its main chain, read once, and what the first says about the whole file.
+//! The pages of a file: every directory of its main chain, read once, and the facts of the whole file in the first.
 
 use super::endian::Endian;
 use super::ifd::{FileView, Header, Ifd, TRUNCATED, read_chain, tag};

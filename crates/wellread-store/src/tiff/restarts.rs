@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 /// Decoded bytes between two places that are kept.
 const SPACING: usize = 16 << 10;
-/// Bytes of places, and what it takes to find them, that a store keeps.
+/// Bytes of places, and of the tables that find them, that a store keeps.
 const MEMORY: usize = 64 << 20;
 /// Bytes that a strip's places take beside themselves, about.
 const OVERHEAD: usize = 96;

@@ -1,4 +1,4 @@
-//! Names and row order: whatever images are called and however they stand, every format gives them back so.
+//! Names and row order: every format gives images back with their names and in their order.
 
 use proptest::prelude::*;
 use std::path::Path;

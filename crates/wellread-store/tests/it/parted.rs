@@ -1,4 +1,4 @@
-//! Sets that are written in parts: what comes of them is what one writer writes, and nobody sees less.
+//! Sets that are written in parts equal those of one writer, and nobody sees less.
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use std::collections::BTreeMap;

@@ -53,7 +53,7 @@ pub trait Adapter: Sync {
 pub struct Site<'a> {
     /// The task that it gets.
     pub task: &'a Task,
-    /// This program: what starts it, before any arguments.
+    /// This program: the command that starts it, before any arguments.
     pub program: &'a [OsString],
     /// The Python of the branch's environment; for adapters in Python.
     pub python: &'a Path,

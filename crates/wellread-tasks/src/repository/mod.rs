@@ -8,7 +8,7 @@
 //!
 //! The worktrees belong to a bare repository of ours, which borrows the user's objects: so not even the administrative
 //! files of the user's repository change (decision 0019). A lock per repository keeps two runs from measuring each
-//! other; the kernel releases it however a run ends, and what a killed run has left is removed by the next.
+//! other. The kernel releases it when a run ends in any way, and the next run removes the leftovers of a killed one.
 //!
 //! | module | what it holds |
 //! |---|---|

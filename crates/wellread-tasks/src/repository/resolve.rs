@@ -10,7 +10,7 @@ use std::path::Path;
 /// Names that a message suggests.
 const SUGGESTED: usize = 5;
 
-/// Finds `name` in the user's repository, else at its remotes; what is fetched goes into `objects`.
+/// Finds `name` in the user's repository, else at its remotes; fetched objects go into `objects`.
 pub(super) fn branch(user: &Path, objects: &Path, name: &str) -> Result<Branch> {
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
         bail!("{name:?} is no name of a branch, tag or commit");

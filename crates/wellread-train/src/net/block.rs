@@ -1,4 +1,4 @@
-//! Convolution, normalisation and ReLU as one: what a U-Net is made of.
+//! Convolution, normalisation and ReLU as one: the part that a U-Net is made of.
 
 use super::norm::{self, EPSILON, NormKind, Statistics};
 use super::{Param, Tensor};
@@ -30,8 +30,8 @@ pub struct BlockSpec {
 #[derive(Clone, Debug)]
 pub struct Block {
     spec: BlockSpec,
-    /// Convolution's weights and bias. With normalisation, also its scale and shift, then running mean and
-    /// variance.
+    /// Convolution's weights and bias. With normalisation, also its scale and shift; with that of batches, also running
+    /// mean and variance.
     params: Vec<Param>,
 }
 
@@ -111,7 +111,7 @@ impl Block {
         Ok(y)
     }
 
-    /// The result for training, and what [`Self::backward`] needs. Running statistics follow.
+    /// The result for training, and the values that [`Self::backward`] needs. Running statistics follow.
     ///
     /// # Errors
     /// Another number of channels than the block's.

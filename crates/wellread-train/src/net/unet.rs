@@ -155,7 +155,8 @@ impl Unet {
         &self.spec
     }
 
-    /// Pixels by which a result depends on its surroundings along each axis that is convolved: what tiles overlap by.
+    /// Pixels by which a result depends on its surroundings along each axis that is convolved: tiles overlap by as
+    /// many.
     pub const fn reach(&self) -> usize {
         // Two convolutions on the way down and two on the way up per level, each one pixel of that level.
         let mut reach = 0;
@@ -164,7 +165,7 @@ impl Unet {
             reach += 4 << level;
             level += 1;
         }
-        // The bottom, and what pooling and doubling shift.
+        // The bottom, and the shift by pooling and doubling.
         reach + (2 << self.spec.depth) + (1 << self.spec.depth)
     }
 

@@ -1,4 +1,5 @@
-//! Files that are cut short, changed or from the future, and what is no Vortex file: errors that say so, and never a panic.
+//! Files that are cut short, changed or from the future, and files that are no Vortex file: errors that say so, and
+//! never a panic.
 
 use super::{image, open, options, small_file, write};
 use std::path::Path;

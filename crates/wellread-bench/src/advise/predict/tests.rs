@@ -168,7 +168,7 @@ fn feed_of(workers: usize) -> Feed<'static> {
     Feed::new(Box::new(slow), (0..24).collect(), how)
 }
 
-/// A batch takes 8 ms of one thread. Threads sleep, so that how busy the machine is matters little; what remains is in the
+/// A batch takes 8 ms of one thread. Threads sleep, so that the load of the machine matters little. The rest is in the
 /// interval of the ratio, and a machine that stalls is tried again.
 #[test]
 fn predictions_hold_in_a_real_loop() {

@@ -1,4 +1,4 @@
-//! The layouts of generated plates, and what their files are called. How they are read: `wellread_store::sites`.
+//! The layouts of generated plates, and the names of their files. How they are read: `wellread_store::sites`.
 
 use super::wells::Site;
 use serde::Serialize;

@@ -36,7 +36,7 @@ pub struct PlateSpec {
 }
 
 impl PlateSpec {
-    /// A name for the plate in `folder`: what of the folder's name can stand in names of files.
+    /// A name for the plate in `folder`: the part of the folder's name that can stand in names of files.
     pub fn name_of(folder: &Path) -> String {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let kept: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();

@@ -22,7 +22,7 @@ pub(super) enum Kernel {
     FirstToken,
 }
 
-/// One step: what it does, the arrays it reads, the one it writes.
+/// One step: its work, the arrays it reads, the one it writes.
 #[derive(Debug)]
 pub(super) struct Step {
     pub kernel: Kernel,

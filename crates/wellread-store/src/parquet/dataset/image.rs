@@ -84,8 +84,8 @@ impl Image {
     }
 }
 
-/// Channels from their JSON; what is not understood is left out. As in the OME-Arrow struct, a wavelength of zero and
-/// an illumination "Unknown" are what nobody stated.
+/// Channels from their JSON; values that cannot be parsed are left out. As in the OME-Arrow struct, a wavelength of
+/// zero and an illumination "Unknown" are what nobody stated.
 fn channels_of(json: &str) -> Vec<Channel> {
     let Ok(Value::Array(list)) = serde_json::from_str(json) else { return vec![] };
     let text = |v: &Value, key: &str| v[key].as_str().unwrap_or_default().to_owned();

@@ -86,7 +86,7 @@ impl<W: Write + Send> PageWriter<W> {
     /// Adds rows to the row group that is being written.
     ///
     /// # Errors
-    /// A batch of another schema, or what the library says.
+    /// A batch of another schema, or the library's error.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         if self.columns.is_empty() {
             self.chunks.lock().clear();
@@ -216,7 +216,8 @@ impl Read for Pieces {
     }
 }
 
-/// Puts the dictionary in front and, if asked for, compresses and puts checksums into headers; what is said of the chunk follows.
+/// Puts the dictionary in front and, if asked for, compresses and puts checksums into headers; the description of the
+/// chunk follows.
 fn finished(
     pieces: Vec<Bytes>,
     mut closed: ColumnCloseResult,

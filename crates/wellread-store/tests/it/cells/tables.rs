@@ -1,4 +1,4 @@
-//! Tables of cells: what is wrong with them, which image a cell is of, units.
+//! Tables of cells: their errors, the image of a cell, units.
 
 use super::{Image, sliced, table, write};
 use rand_chacha::ChaCha8Rng;

@@ -19,8 +19,8 @@ use wellread_store::{
     Compression, ImageView, OpenOptions, Scratch, Store, Tune, WriteOptions, create, read_image, read_region,
 };
 
-/// Opens a damaged file and reads everything that can be read; what matters is that it ends without a panic
-/// and that no more is delivered than the file can justify.
+/// Opens a damaged file and reads everything that can be read. It must end without a panic, and deliver no
+/// more than the file can justify.
 fn survive(path: &Path) {
     let Ok(store) = ParquetStore::open(path, &OpenOptions::default()) else { return };
     let _ = store.layout();

@@ -1,4 +1,4 @@
-//! Names of any kind and number: what is written is read, by this crate and from files of the Parquet library.
+//! Names of any kind and number: written names are read, by this crate and from files of the Parquet library.
 
 use super::open;
 use proptest::prelude::*;

@@ -176,7 +176,7 @@ fn companion_of_times(folder: &Path) -> std::path::PathBuf {
             r#"<TiffData FirstT="{t}" IFD="0" PlaneCount="1"><UUID FileName="t{t}.tif">urn:uuid:00000000-0000-0000-0000-00000000000{t}</UUID></TiffData>"#
         )
     };
-    // The second time comes first: what places planes is the XML, not the names.
+    // The second time comes first: the XML places planes, not the names.
     let blocks = [1, 0, 2].map(block).concat();
     let xml = format!(
         r#"<?xml version="1.0" encoding="UTF-8"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0" Name="A"><Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="3" SizeY="2" SizeZ="1" SizeC="1" SizeT="3"><Channel ID="Channel:0:0" Name="DNA" SamplesPerPixel="1"/>{blocks}</Pixels></Image></OME>"#
