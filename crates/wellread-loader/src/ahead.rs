@@ -87,7 +87,7 @@ impl Lookahead {
             state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         while !state.stopped && batch >= state.past + self.near && is_full() {
-            // Room comes when batches are read, and also when what was asked for turns out shorter.
+            // Room comes when batches are read, and also when the requested bytes turn out fewer.
             (state, _) = self.moved.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
         }
         !state.stopped
@@ -105,7 +105,7 @@ impl Lookahead {
         self.moved.notify_all();
     }
 
-    /// Waits until a batch was asked for, so that whoever reads it does not ask as well.
+    /// Waits until a batch was asked for, so that its reader does not ask as well.
     pub(crate) fn wait_asked(&self, batch: usize) {
         let is_to_come = |state: &State| !state.stopped && !state.ended && batch >= state.asked;
         let mut state = self.lock();

@@ -210,7 +210,7 @@ pub(crate) struct Batches {
     /// `None` once closed.
     running: Mutex<Option<wellread::Batches>>,
     is_lent: bool,
-    /// Whether there are no workers, so that who asks for a batch reads it.
+    /// Whether there are no workers, so that the thread that asks for a batch reads it.
     reads: bool,
     /// Whether what it reads lies behind a network, where any batch may take long.
     is_far: bool,

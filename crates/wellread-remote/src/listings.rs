@@ -31,7 +31,7 @@ pub(crate) struct Named {
     pub(crate) is_folder: bool,
 }
 
-/// Names in a folder, and their entries. In order, so that what is looked at first does not change from time to time.
+/// Names in a folder, and their entries. In order, so that the first look is always at the same one.
 pub(crate) type Names = BTreeMap<String, Named>;
 
 #[derive(Debug)]
@@ -168,7 +168,7 @@ impl Listings {
         of.folders.clear();
     }
 
-    /// Drops what is kept of a bucket now, and again when what is returned goes: meanwhile it is changed.
+    /// Drops the entries kept of a bucket now, and again when the returned value is dropped: meanwhile it is changed.
     pub(crate) fn changing(&self, bucket: String) -> Changing<'_> {
         self.look_anew(&bucket);
         Changing { listings: self, bucket }

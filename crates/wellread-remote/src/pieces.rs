@@ -117,7 +117,7 @@ impl Slot {
         !matches!(*lock(&self.state), State::Left | State::GivenUp)
     }
 
-    /// Tells those who wait that who has asked wants it no more.
+    /// Tells the waiting threads that the one that asked wants it no more.
     fn give_up(&self) {
         let mut state = lock(&self.state);
         if matches!(*state, State::Queued | State::Asked) {

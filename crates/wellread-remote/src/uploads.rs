@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long is waited for what was begun to be thrown away.
+/// The longest wait for the removal of uploads that were begun.
 pub(crate) const ABORT: Duration = Duration::from_secs(10);
 
 /// The values needed to remove an upload.

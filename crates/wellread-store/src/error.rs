@@ -118,7 +118,7 @@ impl Error {
         self.0.choice
     }
 
-    /// Says that what is read may be fine, but is of a kind that is not read.
+    /// States that the file may be fine, but is of a kind that is not read.
     pub fn unsupported(mut self) -> Self {
         self.0.unsupported = true;
         self

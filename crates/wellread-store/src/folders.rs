@@ -46,9 +46,8 @@ fn is_zarr_metadata(entry: &Entry) -> bool {
 }
 
 /// Lists folders before a search, where each listing is a round trip. It lists those of a level all at once, `most` at
-/// most, down to the level that has an entry that `ends` the search. So who looks through it waits for as many round
-/// trips as it has levels. It does not look into a Zarr group, nor into a folder that is called as a set of some
-/// format.
+/// most, down to the level that has an entry that `ends` the search. So the search waits for as many round trips as
+/// there are levels. It does not look into a Zarr group, nor into a folder that is called as a set of some format.
 fn look_ahead(root: &Path, levels: usize, most: usize, ends: impl Fn(&Path, &str, bool) -> bool) {
     if !place::of(root).tells_names() {
         return;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Nobody has to follow a hint: pixels are the same without. A store that wraps another hands on both of the other's values
-//! whole, and changes those fields that differ: `Hints { columns: Some(self), ..self.inner.hints() }`. So what is added here
-//! passes through every wrapper.
+//! whole, and changes those fields that differ: `Hints { columns: Some(self), ..self.inner.hints() }`. So fields added here
+//! pass through every wrapper.
 
 use crate::Result;
 use crate::words::counted;

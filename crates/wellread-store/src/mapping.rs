@@ -92,7 +92,7 @@ impl Mapping {
     }
 
     /// Fails where `file`, whose mapping this is, has fewer than `end` bytes now, or where something of it could not be read
-    /// since it was mapped. To be called after reading, too: only then what was read is what the file held.
+    /// since it was mapped. To be called after reading, too: only then the bytes are the file's.
     ///
     /// A file cut within a page gives zeros without a signal; its length tells.
     ///

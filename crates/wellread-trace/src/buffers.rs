@@ -329,7 +329,7 @@ pub fn section(left: usize) {
 }
 
 /// Says that one of `left` equal parts of the section begins: it gets its share of the room that is left to the section.
-/// The part ends where what is returned is dropped; that says how many spans were dropped meanwhile.
+/// The part ends where the returned value is dropped, which reports the spans that were dropped meanwhile.
 pub fn part(left: usize) -> Part {
     if let Some(recording) = current().as_deref_mut().and_then(Option::as_mut) {
         recording.part = share(recording.room, recording.section, left);

@@ -5,7 +5,7 @@
 //!  rows ──tree──▶ pieces that are not kept ──fetch──▶ all their segments at once ──▶ the library, which asks for one after another
 //! ```
 //!
-//! Nothing is mapped, so what lies in a segment counts as memory of its piece.
+//! Nothing is mapped, so the bytes of a segment count as memory of its piece.
 
 use std::collections::HashMap;
 use std::io;

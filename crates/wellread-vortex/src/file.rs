@@ -90,8 +90,8 @@ impl OpenFile {
         self.map.is_none().then(|| Segments::new(Arc::clone(&self.file), specs))
     }
 
-    /// Runs `work`, which reads the file. Fails where the file became shorter than it was mapped: then what was read is not
-    /// what the file held.
+    /// Runs `work`, which reads the file. Fails where the file became shorter than it was mapped: then the bytes are not
+    /// the file's.
     pub fn while_whole<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         while_whole(self.map.as_deref(), &self.file, &self.path, self.length, work)
     }

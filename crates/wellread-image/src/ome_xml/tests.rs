@@ -1,6 +1,6 @@
 //! Documents as the main writers make them, the rules for plane positions, hostile input, round trips.
 //!
-//! Long because what is read and what is written are checked against each other, with the same documents.
+//! Long because reading and writing are checked against each other, with the same documents.
 
 use super::*;
 use crate::{Channel, PhysicalSize, TimeIncrement};

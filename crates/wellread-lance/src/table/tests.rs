@@ -25,7 +25,7 @@ fn numbers_are_read_by_this_crate_and_text_by_lance() {
     let size = path(&["ome_image", "pixels_meta", "size_x"]);
     let text = path(&["ome_image", "pixels_meta", "type"]);
     assert!(table.is_constant(&[size.clone(), text, name[0].clone()]));
-    // Lists, structs and what is not there are none.
+    // Lists, structs and missing columns are none.
     for other in [&["ome_image", "chunks", "x"][..], &["ome_image", "pixels_meta"], &["ome_image", "nothing"]]
     {
         assert!(!table.is_constant(&[size.clone(), path(other)]), "{other:?}");

@@ -233,7 +233,7 @@ impl CacheBackend for Mapped {
             }
         }
         each(pixels)?;
-        // After the pixels: they were there if what lies behind them is.
+        // After the pixels: they were there if the check behind them is.
         fence(Ordering::Acquire);
         if behind.load(Ordering::Acquire) == check {
             return Ok(true);

@@ -38,7 +38,7 @@ impl Jobs<'_> {
 
 impl Shared {
     /// Plans rows, as many as make a part of the work that is not much larger than others, and returns how many that is.
-    /// It depends on sizes only, so that what is read together does not depend on the number of threads.
+    /// It depends on sizes only, so that the rows read together do not depend on the number of threads.
     pub(crate) fn plan(&self, context: &mut ItemContext, fill: &mut Fill<'_>) -> Result<usize> {
         self.resolve_rows(fill);
         let Fill { rows, occurrences, .. } = fill;

@@ -1,6 +1,6 @@
 //! Intervals by resampling: how far a figure could have come out otherwise.
 //!
-//! [`Bootstrap`] asks how the recomputed figure spreads when what was measured is drawn anew, with replacement. It
+//! [`Bootstrap`] asks how the recomputed figure spreads when the samples are drawn anew, with replacement. It
 //! assumes no distribution, which suits timings: they are skewed and have outliers. The same seed gives the same
 //! interval on every machine.
 //!

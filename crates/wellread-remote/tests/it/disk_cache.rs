@@ -1,7 +1,7 @@
 //! The cache on disk: no process asks for bytes that another has read, also when processes are killed and files damaged
 //! meanwhile.
 //!
-//! A process has one cache, and other tests here count requests; so what reads with one is this program, started again.
+//! A process has one cache, and other tests here count requests; so this program, started again, reads with one.
 
 use crate::server;
 use std::path::Path;

@@ -21,7 +21,7 @@ impl RowId {
     }
 
     /// The names of a table's feature columns: `names`, without `row_id` where that counts rows. Where it is of integers, `read`
-    /// gives its values. One that cannot be read is named, so that who reads it is told why.
+    /// gives its values. One that cannot be read is named, so that its reader gets the error.
     pub fn features(
         &self,
         mut names: Vec<String>,

@@ -56,7 +56,7 @@ fn holds_groups(probe: &Probe) -> bool {
     })
 }
 
-/// Whether images of other formats lie in a folder: then what lies further below makes no set of OME-Zarr of it, and large
+/// Whether images of other formats lie in a folder: then deeper folders make no set of OME-Zarr of it, and large
 /// folders are not listed for it.
 fn holds_files(probe: &Probe) -> bool {
     let is_other = |name: &String| formats().iter().any(|f| f.name != NAMING.name && f.has_ending(name));
