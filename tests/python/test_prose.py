@@ -163,7 +163,8 @@ def test_what_the_program_says(tmp_path, capsys):
 
 
 def test_rust_comments_are_read():
-    text = "//! What it is.\nfn f() {\n    // What it\n    // is.\n    let a = 1; // What it is.\n    //// What it is.\n}\n"
+    code = "    let a = 1; // What it is.\n    //// What it is.\n"
+    text = f"//! What it is.\nfn f() {{\n    // What it\n    // is.\n{code}}}\n"
     assert found(prose.comments(text), "crates/a/src/lib.rs") == [(3, "clause")]
     assert prose.comments(text).count("\n") == text.count("\n")
 
