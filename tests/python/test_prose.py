@@ -162,6 +162,29 @@ def test_what_the_program_says(tmp_path, capsys):
     assert (said.out, said.err) == ("", f"no such file: {(tmp_path / 'none.md').resolve()}\n")
 
 
+def test_rust_comments_are_read():
+    code = "    let a = 1; // What it is.\n    //// What it is.\n"
+    text = f"//! What it is.\nfn f() {{\n    // What it\n    // is.\n{code}}}\n"
+    assert found(prose.comments(text), "crates/a/src/lib.rs") == [(3, "clause")]
+    assert prose.comments(text).count("\n") == text.count("\n")
+
+
+def test_every_folder_of_rust_has_files():
+    assert [folder for folder in prose.RUST if not any((prose.ROOT / folder).rglob("*.rs"))] == []
+
+
+def test_findings_in_rust_folders_are_named(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "lib.rs").write_text("//! What it is.\n\n// Who it is.\nfn f() {}\n")
+    (tmp_path / "b.rs").write_text("//! What it is.\n")
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    monkeypatch.setattr(prose, "RUST", ("a",))
+    assert [(one.file, one.line, one.rule) for one in prose.of_rust_folders()] == [
+        ("a/lib.rs", 1, "clause"),
+        ("a/lib.rs", 3, "clause"),
+    ]
+
+
 def test_the_listed_files_are_clean(capsys):
     code = prose.main([])
     assert code == 0, capsys.readouterr().out

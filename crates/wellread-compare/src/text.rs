@@ -11,10 +11,10 @@ use wellread_report::words::counted;
 
 /// Rows of the same that Markdown shows; the others are counted.
 const MAX_SAME_ROWS: usize = 10;
-/// Rows of a table in Markdown: what hosts of pull requests still show.
+/// Rows of a table in Markdown: hosts of pull requests still show so many.
 const MAX_ROWS: usize = 200;
 
-/// One sentence: what came out.
+/// The result in one sentence.
 pub fn verdict(c: &Comparison) -> String {
     if !c.comparable {
         return "The two cannot be compared: their pixels differ".to_owned();
@@ -47,7 +47,7 @@ pub fn verdict(c: &Comparison) -> String {
     }
 }
 
-/// The table for a terminal, and what must be known beside it.
+/// The table for a terminal, and the notes beside it.
 pub fn plain(c: &Comparison) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "A: {}\nB: {}", c.a, c.b);

@@ -17,7 +17,7 @@ use wellread_store::cells::{self, ByNumbers};
 use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 
-/// What targets are.
+/// The kind of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// Numbers of classes or of objects: a resize and a rotation take the nearest, and nothing is scaled.
@@ -101,7 +101,7 @@ impl Targets {
         self
     }
 
-    /// What they are.
+    /// Their kind.
     pub fn kind(&self) -> TargetKind {
         self.kind
     }
@@ -155,10 +155,10 @@ impl Targets {
 /// How targets were found for the images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// The first is of the first image, and so on: the sets have equally many rows, and names that agree, or agree in part: each
-    /// two begin with the same word or end with the same number, or those of one set are mere numbers and the other's have none.
-    /// Names that have nothing in common, and numbers that contradict that order, are an error unless this is asked for
-    /// ([`Targets::pairing`]).
+    /// The first target is of the first image, and so on. The sets have equally many rows, and names that agree, or
+    /// agree in part. Each two begin with the same word or end with the same number, or those of one set are mere
+    /// numbers and the other's have none. Names that have nothing in common, and numbers that contradict that order,
+    /// are an error unless this is asked for ([`Targets::pairing`]).
     Order,
     /// By names: that of the image, or of one of its files where it has several, and words after it (`B7_s1_mask`), whatever the
     /// folder. Where no name fits, by the numbers in them, where both sets have the same ones (`img_2` and `002`).
@@ -191,7 +191,8 @@ impl Pairs {
     /// turn comes.
     ///
     /// # Errors
-    /// Images without a target, counted, with the first few; names that fit two; other numbers of images where order is chosen.
+    /// Images without a target, counted, with the first few. Names that fit two. Other numbers of images where order is
+    /// chosen.
     pub(crate) fn find(
         images: &Dataset,
         targets: &Dataset,

@@ -207,7 +207,7 @@ impl Parts {
         self.with(|set| set.part_name(number))
     }
 
-    /// What names of parts end with.
+    /// The ending of names of parts.
     #[getter]
     fn ending(&self) -> PyResult<&'static str> {
         self.with(PartedSet::ending)

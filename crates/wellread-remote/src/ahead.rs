@@ -8,11 +8,12 @@
 //!                                                             └ still in the queue: the reader asks by itself
 //! ```
 //!
-//! Of an object whose length is not known the last bytes are asked for by their number. They are found where the reader keeps the
-//! ends of files, since before the answer nobody knows which bytes they are.
+//! Where the length of an object is not known, the last bytes are asked for by their number. They are found where the
+//! reader keeps the ends of files, since before the answer nobody knows which bytes they are.
 //!
-//! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: what is not asked for yet it asks for
-//! itself, so that two loaders that hold what they have cannot wait for each other. An error is told to who reads the piece first.
+//! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: it asks itself for a
+//! piece that is not asked for yet, so that two loaders that hold their pieces cannot wait for each other. An error is
+//! told to who reads the piece first.
 
 use crate::disk_cache;
 use crate::heads::{Head, Version};
@@ -60,7 +61,7 @@ struct Job {
     piece: Weak<Piece>,
     object: Object,
     range: Range<u64>,
-    /// Whose bytes they have to be, where that is known.
+    /// The version that the bytes must have, where that is known.
     version: Option<Version>,
     /// When it was asked for.
     asked: Asked,
@@ -91,7 +92,7 @@ impl Drop for Kept {
 }
 
 impl Session {
-    /// A session that holds `most` bytes, or what the process may hold, whichever is less.
+    /// A session that holds `most` bytes, or the most that the process may hold, whichever is less.
     pub(crate) fn new(link: &'static Link, connect: Connect, most: Option<u64>) -> Self {
         let bound = link.limits.link_bytes;
         let room = units(most.map_or(bound, |most| most.min(bound)).max(LEAST));
@@ -113,7 +114,7 @@ impl Session {
         }
         // The length of a while ago tells how much is worth asking for; where none is known, what comes in one piece.
         let length = head.as_ref().map(|head| head.length).or_else(|| self.link.heads.last_length(&name));
-        // What is on disk is read from there.
+        // Bytes on disk are read from there.
         let kept = head.as_ref().and_then(|head| disk_cache::Kept::new(object, &bucket, head).ok());
         let version = head.map(|head| head.version);
         let inside = ranges.iter().filter_map(|range| match (length, range.start, range.end) {
@@ -124,7 +125,8 @@ impl Session {
             }
             (None, start, end) => Some(start..end.min(start.saturating_add(PIECE))),
         });
-        // What came along with the file's beginning or end is read from there, what is on disk from the disk.
+        // Bytes that came along with the file's beginning or end are read from there, and bytes on disk from
+        // the disk.
         let is_kept = |range: &Range<u64>| {
             let Some((version, length)) = version.as_ref().zip(length) else { return false };
             let end = window(length, range.start, range.end);
@@ -205,7 +207,7 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
         let task = link.start(async move {
             let (is_tail, is_head) = (range == TAIL, range == (0..HEAD));
             let got = object.request(link, bucket.clone(), range, version).await;
-            // Some servers do not count from the end. Who opens the file asks for its beginning.
+            // Some servers do not count from the end. The reader that opens the file asks for its beginning.
             if is_tail && got.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::NotFound) {
                 return;
             }

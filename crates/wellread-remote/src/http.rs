@@ -56,7 +56,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     })
 }
 
-/// What a server says of an address.
+/// A server's answer about an address.
 enum Answer {
     File(Head),
     Folder,

@@ -1,4 +1,4 @@
-//! Which names are in folders that were listed not long ago: what is not among them is not asked for, and they are not listed again.
+//! The names in folders that were listed not long ago: others are not asked for, and the folders are not listed again.
 //!
 //! ```text
 //!  list ─▶ keep: folder, names ─▶ list ─────────▶ the names, without a request
@@ -8,9 +8,10 @@
 //!  changing, look_anew ─▶ dropped, of the whole bucket
 //! ```
 //!
-//! Opening a set looks at its folder several times: each format looks whether it knows it, and for some names that are seldom there.
-//! What another process writes is hidden for a minute at most, as a replaced version is, and not from who opens or creates a set. What
-//! this process writes is never hidden: a listing that was asked for before a change or while it was made is not kept.
+//! Opening a set looks at its folder several times: each format looks whether it knows it, and for some names that are
+//! seldom there. Changes by another process are hidden for a minute at most, as a replaced version is, and not from a
+//! process that opens or creates a set. Changes by this process are never hidden: a listing that was asked for before a
+//! change or while it was made is not kept.
 
 use crate::heads::{FRESH, KNOWN};
 use std::collections::{BTreeMap, HashMap};
@@ -27,14 +28,14 @@ pub(crate) struct Asked {
     changes: u64,
 }
 
-/// What has a name in a folder: an object, a folder, or both.
+/// The entries of a name in a folder: an object, a folder, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) is_object: bool,
     pub(crate) is_folder: bool,
 }
 
-/// Names in a folder, and what they are. In order, so that what is looked at first does not change from time to time.
+/// Names in a folder, and their entries. In order, so that the first look is always at the same one.
 pub(crate) type Names = BTreeMap<String, Named>;
 
 #[derive(Debug)]
@@ -62,12 +63,12 @@ struct OfBucket {
 }
 
 impl OfBucket {
-    /// What was said of a folder not long ago.
+    /// The recent listing of a folder.
     fn fresh(&self, folder: &str) -> Option<&Listed> {
         self.folders.get(folder).filter(|listed| listed.is_fresh())
     }
 
-    /// What the listing of the folder around an address says has its name; `None` where there is none that would tell.
+    /// The entries of an address in the listing of the folder around it; `None` where there is none that would tell.
     fn named(&self, address: &str) -> Option<Named> {
         let (folder, name) = address.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
         let names = self.fresh(folder)?.names.as_ref()?;
@@ -194,7 +195,7 @@ impl Listings {
         of.absent.clear();
     }
 
-    /// Drops what is kept of a bucket now, and again when what is returned goes: meanwhile it is changed.
+    /// Drops the entries kept of a bucket now, and again when the returned value is dropped: meanwhile it is changed.
     pub(crate) fn changing(&self, bucket: String) -> Changing<'_> {
         self.look_anew(&bucket);
         Changing { listings: self, bucket }

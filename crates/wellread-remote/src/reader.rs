@@ -16,12 +16,12 @@ pub(crate) struct Reader {
     object: Object,
     name: String,
     head: Head,
-    /// What a cache on disk knows it by.
+    /// The key in a cache on disk.
     kept: Kept,
 }
 
 impl Reader {
-    /// The object as it is now: what is known of it from listings and earlier answers, or else its first bytes are fetched.
+    /// The object as it is now: its facts come from listings and earlier answers, or else its first bytes are fetched.
     pub(crate) fn open(link: &'static Link, object: Object) -> io::Result<Self> {
         let name = object.address.to_string();
         let (head, is_new) = match link.heads.get(&name) {

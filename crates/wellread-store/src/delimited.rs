@@ -5,8 +5,9 @@
 //!                                                                                          └─▶ Table: all of them as text
 //! ```
 //!
-//! Fields may stand in double quotes, with delimiters, line ends and doubled quotes in them. The `csv` crate takes a quote that is not
-//! closed for one field up to the end of the file, so that all later lines are gone without an error: hence the look before.
+//! Fields may stand in double quotes, with delimiters, line ends and doubled quotes in them. The `csv` crate reads a
+//! quote that is not closed as one field up to the end of the file, so all later lines would be lost without an error.
+//! This module therefore looks first.
 
 use crate::words::counted;
 use crate::{Error, Result, place};
@@ -51,8 +52,8 @@ impl<'t> Delimited<'t> {
     /// A text with names in its first line.
     ///
     /// # Errors
-    /// Text that is no UTF-8; a quote that is not closed, or behind which a field goes on; more columns than are read. Names the
-    /// line.
+    /// Text that is no UTF-8. A quote that is not closed, or behind which a field goes on. More columns than are read.
+    /// Names the line.
     pub fn of(path: &'t Path, text: &'t [u8]) -> Result<Self> {
         let made = Self::beginning(path, text);
         if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
@@ -69,7 +70,7 @@ impl<'t> Delimited<'t> {
 
     /// A text that may end anywhere.
     fn beginning(path: &'t Path, text: &'t [u8]) -> Self {
-        // What Excel writes first.
+        // Excel writes this mark first.
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let (first, rest) = line_of(text);
         if let Some((delimiter, b"" | b"\r")) = first.strip_prefix(NAMED).and_then(<[u8]>::split_first)

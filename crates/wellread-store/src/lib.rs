@@ -9,7 +9,7 @@
 //!                          CopySink (native pixels) · the loader's fused sink (scaled floats in a batch slot)
 //! ```
 //!
-//! A store never knows about batches; whoever reads never knows about formats. Adding a format is one file
+//! A store never knows about batches, and its reader never knows about formats. Adding a format is one file
 //! here (or one crate, for engines that are large to compile) with a [`Format`] value, and one line in
 //! [`registry`].
 //!

@@ -26,8 +26,8 @@ pub fn none_beside_images(source: &dyn Store) -> Result<()> {
     Err(Error::new(source.path(), format_args!("{mask} is a mask of {image} by its name")))
 }
 
-/// A mask among the images of a folder of TIFF, PNG or JPEG files, and its image, by the names of folders and files alone:
-/// no file is opened. Of other sets nothing is known without reading.
+/// A mask among the images of a folder of TIFF, PNG or JPEG files, and its image, by the names of folders and files
+/// alone: no file is opened. For other sets the answer needs reading, and is `None`.
 pub fn among_files(source: &dyn Store) -> Option<(String, String)> {
     let root = source.path();
     if !matches!(source.format(), "tiff" | "image-folder") || !place::is_folder(root) {
@@ -36,7 +36,7 @@ pub fn among_files(source: &dyn Store) -> Option<(String, String)> {
     let below =
         |file: &PathBuf| file_names::text(file.strip_prefix(root).unwrap_or(file).as_os_str()).into_owned();
     let names: Vec<String> = source.files().ok()?.iter().map(below).collect();
-    // Of most sets no name says so, and no pairs need be looked for.
+    // Most sets have no name that says so, and no pairs need be looked for.
     let (mask, image) = names.iter().any(|name| is_called_mask(name)).then(|| find(&names))??;
     Some((mask.to_owned(), image.to_owned()))
 }
@@ -105,13 +105,13 @@ fn find(names: &[String]) -> Option<(&str, &str)> {
 /// A row that is a mask by its name.
 struct Mask<'n> {
     name: &'n str,
-    /// What its image is called, or begins with.
+    /// The name of its image, or its beginning.
     stem: &'n str,
     /// The folder that its image must lie in; of a folder of masks any.
     folder: Option<&'n str>,
 }
 
-/// What words of a file's name are separated by.
+/// Separators of words in a file's name.
 const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
 
 /// A stem and what it begins with, word by word, the longest first.
@@ -120,7 +120,7 @@ pub(crate) fn beginnings(stem: &str) -> impl Iterator<Item = &str> {
     std::iter::once(stem.len()).chain(ends).map(|end| &stem[..end])
 }
 
-/// What stands before the word that calls a file a mask, which is its last one: `cell0` of `cell0_mask`, `cell0-labels`,
+/// The part before the word that calls a file a mask, which is its last one: `cell0` of `cell0_mask`, `cell0-labels`,
 /// `cell0_MaskNuclei`, `cell0_cp_masks` (Cellpose).
 fn without_mask(stem: &str) -> Option<&str> {
     let (before, word) = stem.rsplit_once(SEPARATORS)?;
@@ -187,7 +187,7 @@ mod tests {
         for mask in ["X_MaskNuclei.tiff", "X-labels.tiff", "X_cp_masks.tiff", "X_seg.tiff", "X mask2.tiff"] {
             assert_eq!(found(&["X.tiff", "Y.tiff", mask]), pair(mask, "X.tiff"));
         }
-        // Of several channels.
+        // Images of several channels.
         assert_eq!(
             found(&["a/s1_ch1.tif", "a/s1_ch2.tif", "a/s1_mask.tif"]),
             pair("a/s1_mask.tif", "a/s1_ch1.tif")

@@ -1,4 +1,4 @@
-//! What can be told about a path before it is opened: a look at its first bytes or at the names in it.
+//! The facts of a path before it is opened: a look at its first bytes or at the names in it.
 //!
 //! ```text
 //!  path ──Probe::new──▶ Probe ──Format::recognise──▶ which format it is
@@ -13,7 +13,7 @@ pub(crate) const DEPTH: usize = 16;
 const HEAD: u64 = 64;
 const TAIL: u64 = 8;
 
-/// What can be told about a path by a look at its first bytes or its directory listing.
+/// The facts of a path that its first bytes or its directory listing give.
 #[derive(Debug)]
 pub struct Probe {
     /// The path looked at.

@@ -44,7 +44,7 @@ pub struct Joined {
     pub columns: usize,
     /// Names of the profiles' columns that were not: see [`crate::Hints::columns_left_out`].
     pub left_out: Vec<String>,
-    /// Of the added columns, those whose name is not that of the table, where several have one name there.
+    /// The added columns whose name is not that of the table, where several have one name there.
     pub renamed: Vec<Renamed>,
     /// Two images of different folders to which one profile went since it names no folder that tells them apart.
     pub shared: Option<[String; 2]>,
@@ -52,12 +52,12 @@ pub struct Joined {
     pub elsewhere: Option<String>,
 }
 
-/// Feature columns of `profiles`, a table (Parquet, CSV or TSV), for the images of `source`: the profile of an image is the row
-/// whose columns `keys` (several, separated by commas) have the values that the image has in columns of these names, where images have
-/// such columns: many images may share a row. Else it is the row where one of them has the image's name, with or without its ending
-/// and folders. Folders that both names have must be the same, from the last one on: `P1/a.tif` is the profile of
-/// `P1/a` and of `a`, not of `P2/a`. Of several that fit, the one with the most folders in common is taken, those that a folder of
-/// images lies in counted too. Images without a profile get nulls.
+/// Adds feature columns of `profiles`, a table (Parquet, CSV or TSV), to the images of `source`. The profile of an
+/// image is the row whose columns `keys` (several, separated by commas) have the image's values in columns of these
+/// names, where images have such columns. Many images may share a row. Else it is the row where one of them has the
+/// image's name, with or without its ending and folders. Folders that both names have must be the same, from the last
+/// one on: `P1/a.tif` is the profile of `P1/a` and of `a`, not of `P2/a`. Among several that fit, it takes the one with
+/// the most folders in common, those that a folder of images lies in counted too. Images without a profile get nulls.
 ///
 /// Whole names go first: where a folder holds `a.tif` and `a.tiff`, each has the profile of its file name, and a profile of `a`
 /// is an error.
@@ -66,8 +66,8 @@ pub struct Joined {
 /// some, only those are, in that order; else all but the index of pandas.
 ///
 /// # Errors
-/// No such table or column; two profiles for one image; one that could be of either of two images that only their endings tell
-/// apart; no image with a profile.
+/// No such table or column. Two profiles for one image. One profile that could be of either of two images that only
+/// their endings tell apart. No image with a profile.
 pub fn join(
     source: &dyn Store,
     profiles: &Path,
@@ -116,7 +116,7 @@ pub fn join(
     let [images_alone, profiles_alone] = alone(source, &found, by_columns, &key_columns);
     let table = if columns.is_empty() {
         left_out.retain(|name| !is_pandas_index(name));
-        // What the images have already, and is the same.
+        // Columns that the images have already, and that are the same.
         let table = if by_columns { without(profiles, &table, &keys)? } else { table };
         without_pandas_index(profiles, table)?
     } else {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Bytes of a file that is read at most: all of it is in memory before it is columns.
 const MAX_BYTES: u64 = 2 << 30;
 
-/// What stands for no value, beside nothing.
+/// Words for no value, beside nothing.
 const MISSING: [&str; 6] = ["NA", "N/A", "NaN", "nan", "null", "None"];
 
 /// Endings of tables of text.
@@ -32,8 +32,8 @@ pub(crate) fn is_text(path: &Path) -> bool {
 /// The columns of a file of lines, the first of which has their names.
 ///
 /// # Errors
-/// A file that cannot be read or is too large, with fewer or more fields in a line than in the first, with a quote that is not closed
-/// (which name the line), with text that is no UTF-8, or without lines.
+/// A file that cannot be read, is too large, has no lines, or has text that is no UTF-8. A line with fewer or more
+/// fields than the first, or with a quote that is not closed; these errors name the line.
 pub(crate) fn read(path: &Path) -> Result<RecordBatch> {
     let bytes = delimited::read(path, MAX_BYTES)
         .map_err(|e| e.hint("write it as Parquet, with the columns that are needed"))?;
@@ -183,7 +183,7 @@ impl Kinds {
     /// An empty column of the narrowest type.
     fn column(self) -> Column {
         match self {
-            // Of no value at all nothing is known: numbers, as pandas has it.
+            // A column without a value holds numbers, as in pandas.
             Self { some: false, .. } => Column::Number(Float64Builder::new()),
             Self { whole: true, .. } => Column::Whole(Int64Builder::new()),
             Self { unsigned: true, .. } => Column::Unsigned(UInt64Builder::new()),

@@ -205,7 +205,7 @@ impl Writers {
         ControlFlow::Continue(())
     }
 
-    /// Completes the sets: what became of each, and the checksums of the images.
+    /// Completes the sets: the result of each, and the checksums of the images.
     pub(super) fn finish(self) -> (Vec<FormatSet>, Vec<ImageChecksum>) {
         let finish = |(mut set, writer): (FormatSet, Option<Box<dyn StoreWriter>>)| {
             if let Some(Err(e)) = writer.map(StoreWriter::finish) {

@@ -1,4 +1,4 @@
-//! What the tables say about frameworks: wellread beside its peers in the same framework, and beside itself in Rust.
+//! The findings about frameworks: wellread beside its peers in the same framework, and beside itself in Rust.
 
 use crate::choices::Framework;
 use crate::conversion::python::{ALWAYS, NEVER};
@@ -269,7 +269,7 @@ mod tests {
         assert!(text.contains("wellread 801 images/s, 8") && text.contains("times tifffile"), "{text}");
         assert!(text.contains("80.0 % of the Rust loader"), "{text}");
         assert_eq!(found[0].severity, Severity::Good);
-        // What this program says of itself is as if nobody else had been measured.
+        // Findings about this program are as if nobody else had been measured.
         let own = crate::findings::all(&[table], &BTreeMap::new(), 1, "");
         assert!(
             own[0].text.contains("images/s in batches of 16 with 2 workers")

@@ -47,7 +47,7 @@ fn column(table: &RecordBatch, name: &str) -> Vec<i64> {
     table.column_by_name(name).unwrap().as_primitive::<Int64Type>().values().to_vec()
 }
 
-/// Converts, and what the document and the notes say.
+/// Converts, and returns the document and the notes.
 fn convert(source: &Path, target: &Path, more: &[&str]) -> (Value, String) {
     let done = wellread(&[&["--json", "convert", arg(source), arg(target)], more].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -79,7 +79,7 @@ fn joins_give_each_column_a_name_of_its_own() {
             assert_eq!(column(&table, name), values, "{format}");
         }
     }
-    // What is renamed is told also where little is to be said.
+    // Renamed columns are named also where little is printed.
     let quiet = dir.path().join("quiet.parquet");
     let done = wellread(&[&["convert", "-q", arg(&source), arg(&quiet)], &join(&[])[..]].concat());
     assert!(done.code == 0 && done.stderr.contains("v is now v_y_y"), "{}", done.stderr);

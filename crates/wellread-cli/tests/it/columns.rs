@@ -1,4 +1,5 @@
-//! Columns beside images in conversions: what goes along, what is left out and named, what becomes another type.
+//! Columns beside images in conversions: columns that go along, that are left out and named, that become another
+//! type.
 
 use crate::support::{arg, generate, has_format, json, wellread};
 use arrow_array::{
@@ -63,7 +64,8 @@ fn columns_that_are_left_out_are_named() {
     assert!(!said.contains("left out"), "{said}");
 }
 
-/// Of a table with two columns of images, the one that is not converted is named, whichever it is and whatever is written.
+/// With two columns of images in a table, the message names the one that is not converted, whichever it is and in every
+/// format.
 #[test]
 fn a_column_of_images_that_is_left_out_is_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -88,7 +88,7 @@ fn a_run_is_repeated_from_anywhere_and_not_on_other_pixels() {
     assert!(out.contains("the first/set/tiff"), "{out}");
     assert!(!out.contains("configuration: source differs"), "{out}");
     assert_eq!(summary(&here.join("new"))["pixel_checksum"], old["pixel_checksum"]);
-    // What is said next can be pasted: the folder has a space.
+    // The next command can be pasted: the folder has a space.
     let next = err.split("Next: ").nth(1).unwrap();
     let line = next.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(line.starts_with(&format!("wellread compare '{}' new", arg(&from_here))), "{err}");

@@ -1,10 +1,10 @@
-//! Conversions that are gone on with: what an interrupted one has left, what is complete, what is of another source.
+//! Conversions that go on with an interrupted one: its leftovers, complete sets, sets of another source.
 
 use crate::support::{Breakable, arg, files_below, generate, has_format, json, wellread};
 use serde_json::Value;
 
-/// What an interrupted run has left is compared with the source, also without `--no-verify`'s check of all: meanwhile
-/// its files may have been replaced.
+/// An interrupted run's images are compared with the source, also without `--no-verify`'s check of all: meanwhile its
+/// files may have been replaced.
 #[test]
 fn a_source_that_has_changed_is_not_gone_on_with() {
     let dir = tempfile::tempdir().unwrap();
@@ -146,7 +146,7 @@ fn what_was_damaged_since_is_written_again() {
     }
 }
 
-/// What is complete needs no going on: the same command says so and is done; another set at the target is kept.
+/// A complete set needs no going on: the same command says so and is done; another set at the target is kept.
 #[test]
 fn resuming_what_is_complete_does_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -230,7 +230,7 @@ fn resuming_what_is_complete_tells_columns_that_are_none_now() {
     }
 }
 
-/// What nobody can see in a set is said, where it is asked for: a level of compression.
+/// The message names a choice that nobody can see in a set, where it is asked for: a level of compression.
 #[test]
 fn resuming_what_is_complete_says_what_was_not_compared() {
     let dir = tempfile::tempdir().unwrap();
@@ -248,7 +248,7 @@ fn resuming_what_is_complete_says_what_was_not_compared() {
     assert!(again.stdout.contains("is complete") && again.stdout.contains(said), "{}", again.stdout);
 }
 
-/// Of images of the same names it is said in what they are others.
+/// For images of the same names, the message names their difference.
 #[test]
 fn resuming_onto_images_of_another_shape_says_so() {
     let dir = tempfile::tempdir().unwrap();

@@ -162,7 +162,7 @@ fn info_says_which_images_a_set_is_without() {
     assert!(!wellread(&["info", arg(&folder)]).stderr.contains("is not there"));
 }
 
-/// What a program said, on one line.
+/// The text of a program, on one line.
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

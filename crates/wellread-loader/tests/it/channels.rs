@@ -269,7 +269,7 @@ fn statistics_of_groups_go_by_names() {
     let columns = RecordBatch::try_from_iter([("plate", plates)]).unwrap();
     let dataset = Dataset::from_store(Box::new(images("set", &MIXED[..2]))).with_columns(columns).unwrap();
     let mut stats = GroupStats::of(dataset.store(), &["plate".to_owned()], &[50.0], 1, &|| {}).unwrap();
-    // Of DNA and ER, and of ER and DNA.
+    // Means of DNA and ER, and of ER and DNA.
     for (group, means) in stats.groups.iter_mut().zip([[2.0, 4.0], [6.0, 9.0]]) {
         for (channel, mean) in group.stats.channels.iter_mut().zip(means) {
             (channel.mean, channel.std) = (Some(mean), Some(2.0));

@@ -1,4 +1,5 @@
-//! Holds requests of the tests' server back until enough of them are there: what shows, without a clock, how many are made at once.
+//! Holds requests of the tests' server back until enough of them are there. That shows, without a clock, how many are
+//! made at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -12,7 +13,7 @@ struct Gate {
     wanted: usize,
     now: usize,
     most: usize,
-    /// Whose asker has hung up while they waited.
+    /// Requests whose client has hung up while they waited.
     given_up: usize,
     /// Requests of each round that is still to come.
     rounds: VecDeque<usize>,

@@ -156,7 +156,7 @@ fn headers_that_a_bound_on_memory_needs_are_asked_for_at_once_and_once() {
             server::keys(&format!("{bucket}/")).into_iter().filter(|key| key.contains("image-")).collect();
         assert_eq!(files.len(), IMAGES);
         let dataset = dataset(&other);
-        // What the loader looks at first.
+        // The files that the loader looks at first.
         dataset.store().row_info(0).unwrap();
         // Those of TIFF files were asked for when the folder was opened.
         let is_left = format == "image-folder";

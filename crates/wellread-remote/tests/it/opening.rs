@@ -1,4 +1,4 @@
-//! What opening a set in a bucket asks for: how many requests, and which of them at once. No clock tells.
+//! The requests of opening a set in a bucket: their number, and which of them come at once. No clock tells.
 
 use crate::gate;
 use crate::server;
@@ -206,7 +206,7 @@ fn consolidated_metadata_of_a_series_are_one_request() {
         let put = server::requests(&key(all)).len();
         let store = opened(&other);
         assert_eq!(server::requests(&key(all)).len() - put, 1, "{variant}");
-        // Of the first batch the chunks are left, which come at once.
+        // The chunks of the first batch are left, which come at once.
         let loader = one_batch(&other);
         gate::hold(&bucket, names.len());
         let (batch, asked) = Asked::by(&bucket, || first_batch(&loader));
@@ -220,7 +220,7 @@ fn consolidated_metadata_of_a_series_are_one_request() {
             let asked = server::requests(&key(&file));
             assert!(asked.iter().all(|one| one == "PUT"), "{file}: {asked:?}");
         }
-        // What it does not name is read for itself.
+        // Metadata that it does not name are read for themselves.
         let consolidated = String::from_utf8(server::get(&key(all)).unwrap()).unwrap();
         let without = consolidated.replace("\"2/", "\"9/").replace("\"2\":{", "\"9\":{");
         server::put(&key(all), without.as_bytes());
@@ -257,7 +257,7 @@ fn images_in_a_bucket_that_a_table_here_names_are_asked_for_ahead() {
     assert!(gate::most_at_once("open-named") >= names.len());
 }
 
-/// What cannot be listed may be there: its pixels are no zeros, and its images are not left out.
+/// A well that cannot be listed may be there: its pixels are no zeros, and its images are not left out.
 #[test]
 fn what_a_plate_names_in_a_well_that_cannot_be_listed_is_read() {
     server::url();

@@ -58,7 +58,7 @@ fn metadata_are_replaced_last_and_what_is_left_of_the_old_set_goes_then() {
     assert!(!gone.is_empty() && changes.len() == copies.len() + gone.len(), "{changes:?}");
     assert!(changes[copies.len()..].iter().all(|change| change.starts_with("DELETE")), "{changes:?}");
     assert_eq!(recognised(&set).len(), NAMES.len());
-    // What is more than a set is not replaced.
+    // A folder with other files than a set is not replaced.
     server::put("order/set/notes.txt", b"mine");
     let error = create(&set, "ome-zarr", &zarr("0.5")).err().unwrap().to_string();
     assert!(error.contains("notes.txt"), "{error}");
@@ -79,7 +79,7 @@ fn resume() -> WriteOptions {
     WriteOptions { resume: Some("these images".into()), ..WriteOptions::default() }
 }
 
-/// What the started program does; nothing among the other tests. It waits for its end.
+/// The test of the started program; nothing among the other tests. It waits for its end.
 #[test]
 fn writer() {
     let Ok(address) = std::env::var(ADDRESS) else { return };
@@ -140,7 +140,7 @@ fn a_writer_that_is_interrupted_throws_its_uploads_away() {
     assert_eq!(server::open_uploads("interrupted"), 0);
     assert!(!server::keys("interrupted/").contains(&"interrupted/large".to_owned()));
     assert!(staged::part(Path::new("s3://interrupted/set-tiff")).is_some());
-    // Who begins anew does not keep it.
+    // A new run does not keep it.
     write(Path::new("s3://interrupted/set-tiff"), "tiff", &WriteOptions::default());
     assert_eq!(hidden("interrupted/"), Vec::<String>::new());
 }

@@ -15,7 +15,7 @@ const PAGE: usize = 5;
 const DATE: &str = "Wed, 21 Oct 2026 07:28:00 GMT";
 const TIME: &str = "2026-10-21T07:28:00.000Z";
 
-/// What goes wrong with one answer to a request for bytes.
+/// The fault of one answer to a request for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
     /// This status.

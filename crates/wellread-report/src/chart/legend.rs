@@ -7,7 +7,7 @@ use super::sample::Spread;
 use super::style::TICK;
 use super::svg::{Anchor, Svg};
 
-/// What the marks of these panels mean: glyph and name.
+/// The meaning of the marks of these panels: glyph and name.
 pub(super) fn draw(svg: &mut Svg, section: &Section, variants: &[String], x: f64, y: f64, width: f64) -> f64 {
     let neutral = Paint::Soft;
     let has = |f: fn(&Mark) -> bool| section.panels.iter().flat_map(|p| &p.marks).any(f);

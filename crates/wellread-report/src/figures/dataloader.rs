@@ -28,7 +28,7 @@ fn sections(table: &Table) -> Vec<Section> {
             Scale::Linear,
         ),
     ];
-    // Of one number of workers there is nothing to scale with.
+    // One number of workers has nothing to scale with.
     let scales = table.distinct("workers").len() > 1;
     let shown = shown.into_iter().filter(|s| has(table, s.0) && (scales || s.0 != "scaling_efficiency"));
     if !has(table, "loader") {
@@ -46,7 +46,7 @@ fn sections(table: &Table) -> Vec<Section> {
                 this && select::rows(table, &s.1).iter().any(|&row| table.f64(column, row).is_some())
             };
             let mut series: Vec<_> = all.iter().filter(of).cloned().collect();
-            // Which framework it is, the section says.
+            // The section names the framework.
             let needless = format!(" · {}", framework.text());
             for (one, _) in &mut series {
                 one.name = one.name.replacen(&needless, "", 1);
@@ -126,8 +126,8 @@ fn section(table: &Table, column: &str, title: &str, scale: Scale, series: &[Nam
             })
             .collect(),
     });
-    // The names stand beside the lines of the last panel: one without lines, of batches that the set is too small for, would
-    // take them away. Why it is missing, a note says.
+    // The names stand beside the lines of the last panel: one without lines, of batches that the set is too small for,
+    // would take them away. A note gives the reason.
     let panels = with_values(panels.collect());
     // One point a format is no line.
     if let [only] = &xs[..] {

@@ -1,4 +1,4 @@
-//! Track 1: the latency of one image by access, transform and cache; throughput; opening and memory.
+//! Track 1: the latency of one image by access, transform and cache, then throughput, opening and memory.
 
 use super::panel::{axis, bars, rows_section};
 use super::select::{cross, facet, facet_title, has, reason, rows, series};
@@ -53,7 +53,7 @@ fn sections(table: &Table) -> Vec<Section> {
     });
     let rates = rows_section("Throughput", &series, &cache_names, rates.collect(), access.len().min(3));
 
-    // What the process held before is no format's cost, where that is known.
+    // Memory that the process held before is no format's cost, where that is known.
     let memory = if has(table, "peak_growth_mb") { "peak_growth_mb" } else { "peak_rss_mb" };
     let costs = [("open_s", "to open"), (memory, "memory")].into_iter().filter(|c| has(table, c.0));
     let several: Vec<&str> = [("kinds of access", access.len()), ("transforms", transform.len())]

@@ -20,7 +20,7 @@ use crate::table::{Cell, Table};
 struct Choice {
     table: &'static str,
     column: &'static str,
-    /// What the chosen rows have in common.
+    /// The values that the chosen rows share.
     which: &'static [(&'static str, &'static str)],
     title: &'static str,
 }
@@ -97,7 +97,7 @@ fn parts(table: &Table, formats: Vec<(Series, Vec<(&'static str, Cell)>)>, marks
     parts
 }
 
-/// What is said of the model's demand; it is drawn where the bars leave room for it.
+/// The words about the model's demand; it is drawn where the bars leave room for it.
 fn with_demand(axis: &mut Axis, demand: &Demand, most: f64) -> String {
     let Demand { images_per_s, model, mode } = demand;
     let takes = axis.unit.format(*images_per_s);
@@ -125,7 +125,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
     let mut common: Vec<(&'static str, Cell)> =
         choice.which.iter().map(|(name, value)| (*name, Cell::from(*value))).collect();
     common.extend(batch.clone().map(|size| ("batch_size", size)));
-    // Of several caches of a loader the first that was asked for, as in the sentences.
+    // The first of several caches of a loader, as in the sentences.
     if choice.table == "dataloader" {
         common.push(("cache", table.cell("cache", 0)));
     }
@@ -140,7 +140,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
         let value = |mark: &Mark| if let Mark::Value(estimate) = mark { estimate.value } else { f64::MIN };
         workers.iter().map(with).max_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or_default()
     };
-    // What was not measured is named below the picture; the benchmark's own figure says why.
+    // Rows that were not measured are named below the picture; the benchmark's own figure gives the reason.
     let (measured, left_out): (Vec<_>, Vec<_>) = series(table)
         .into_iter()
         .map(|(series, which)| {
@@ -160,7 +160,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
     let most = parts.iter().map(Part::best).fold(0.0, f64::max);
     let mut axis = panel::axis(choice.column).scale(Scale::Linear);
     axis.at_least = (parts.len() > 1).then_some(most * LABEL_ROOM);
-    // Of single images and of whole reads a model takes none, and of crops the loop counts others.
+    // A model takes no single images and no whole reads, and the loop counts crops otherwise.
     let model_loop = input.tables.iter().find(|other| other.name() == "loop");
     let asked = model_loop.filter(|_| choice.table == "dataloader" && !has(table, "crops"));
     let demand = asked.and_then(demand::of).map(|demand| with_demand(&mut axis, &demand, most));

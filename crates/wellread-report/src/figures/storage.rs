@@ -43,7 +43,7 @@ fn sections(table: &Table) -> Vec<Section> {
         known.unwrap_or_else(|| key_text(operation))
     };
     let panel = |operation: &Cell, variants: &[(&'static str, Cell)]| -> Panel {
-        // Opening has no throughput: what counts is the time.
+        // Opening has no throughput: the time counts.
         let opening = operation.text() == "open" || !has(table, "images_per_s");
         let column = if opening { "seconds" } else { "images_per_s" };
         bars(table, title(operation), column, &series, variants, &[("operation", operation.clone())])

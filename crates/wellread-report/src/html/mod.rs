@@ -90,8 +90,8 @@ fn paragraph(class: &str, text: &str) -> String {
     }
 }
 
-/// The findings that are seen at once, and those that are folded: problems, the first that says what binds (else the first of all)
-/// and the first that says what to do are seen. Where none says either, all are.
+/// The findings that are seen at once, and those that are folded. Seen are problems, the first on the limit (else the
+/// first of all) and the first on the next step. Where none says either, all are.
 fn seen_and_folded(all: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
     if all.iter().all(|finding| finding.topic == Topic::Other) {
         return (all.iter().collect(), vec![]);
@@ -202,7 +202,7 @@ fn benchmark(table: &Table, input: &ReportInput, name: &str) -> String {
     section(&section_id(table), name, &body)
 }
 
-/// What makes the figures less certain.
+/// The causes of less certain figures.
 fn notes(input: &ReportInput) -> String {
     let mut items: Vec<String> = vec![];
     let unfinished = input.details.get("unfinished").and_then(serde_json::Value::as_array);
@@ -244,7 +244,7 @@ fn notes(input: &ReportInput) -> String {
         ));
     }
     items.extend(input.warnings.iter().map(|w| format!("Warning: {w}")));
-    // What a derived table says of problems is said by the one it is from.
+    // The problems of a derived table stand with the table it is from.
     for table in input.tables.iter().filter(|table| !columns::is_derived(table.name())) {
         let keys = columns::keys(table);
         let heading = figures::heading(table.name());

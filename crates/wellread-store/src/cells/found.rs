@@ -40,7 +40,7 @@ impl CellsReport {
         kinds.into_iter().filter_map(|(found, what)| found.sentence("cell", what)).collect()
     }
 
-    /// What is to be said of that, a sentence each; nothing where all cells can be read and all images have some.
+    /// Notes for the user, a sentence each; none where all cells can be read and all images have some.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.problems();
         notes.extend(self.dropped.sentence("cell", "left out at the border of the image"));

@@ -13,8 +13,8 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-/// Columns of x and y, in the order in which they are looked for: CellProfiler's, those of CytoTable and pycytominer, those of
-/// scikit-image's `regionprops_table`, and what people write by hand.
+/// Columns of x and y, in the order in which they are looked for: CellProfiler's, those of CytoTable and pycytominer,
+/// those of scikit-image's `regionprops_table`, and names that people write by hand.
 const POSITIONS: [[&str; 2]; 12] = [
     ["Nuclei_Location_Center_X", "Nuclei_Location_Center_Y"],
     ["Cells_Location_Center_X", "Cells_Location_Center_Y"],

@@ -22,8 +22,8 @@ const THREADS: usize = 8;
 /// Files of a list whose first bytes are asked for at once.
 const AHEAD: usize = 1024;
 
-/// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format` names it; a
-/// folder of tables, or a pattern such as `plates/*.parquet`, as one set.
+/// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format`
+/// names it. A folder of tables, or a pattern such as `plates/*.parquet`, opens as one set.
 ///
 /// # Errors
 /// A path at which nothing is, content that no format knows or that is damaged, options that do not fit it.
@@ -57,7 +57,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     for path in paths {
         let path = path.as_ref();
         if is_elsewhere(path) || path.as_os_str().is_empty() {
-            // What is wrong with it is said there.
+            // Opening it there gives the error.
             return registry::open(path, options);
         }
         look_anew(path);
@@ -74,8 +74,8 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     open_parts(&root, Tables::of(given), &files, options)
 }
 
-/// Lets what is at a path, or what a pattern may name, be asked for again: it may have been replaced since this process saw it last.
-/// What the listings of this opening say holds for all of it, so parts do not come here.
+/// Lets the entry at a path, or the entries that a pattern may name, be asked for again: they may have been replaced
+/// since this process saw them last. The listings of one opening hold for all of it, so parts do not come here.
 fn look_anew(path: &Path) {
     if glob::is_pattern(path) {
         place::look_anew(&glob::root(path));
@@ -115,7 +115,7 @@ fn plates(_: &Path, _: &Format) -> Option<Vec<PathBuf>> {
     None
 }
 
-/// What a path is to be opened as.
+/// The way to open a path.
 enum Inside {
     /// These, each a set: the tables in a folder that is no set itself, or its OME-Zarr plates.
     Parts(Tables),
@@ -132,7 +132,7 @@ impl Inside {
     }
 }
 
-/// What a path is to be opened as: what is in it, where it is a folder.
+/// The way to open a path: by its content, where it is a folder.
 fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
     if path.as_os_str().is_empty() || !place::is_folder(path) {
         return Ok(Inside::Set(None));
@@ -164,7 +164,7 @@ fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
     }
 }
 
-/// What to do about a part that is another than was written.
+/// The advice about a part that is another than was written.
 const OTHER_PART: &str = "copy the folder again from where it came from, or write the set anew";
 
 /// A part of a set that was written in parts is not there.
@@ -316,7 +316,7 @@ fn of_pictures(_: &Path, _: &[PathBuf], _: &OpenOptions) -> Result<Option<Box<dy
     Ok(None)
 }
 
-/// All parts, opened by a few threads. Of several that cannot be opened, the first is the error.
+/// All parts, opened by a few threads. The first part that cannot be opened is the error.
 fn opened(found: &[Found], options: &OpenOptions) -> Result<Vec<Part>> {
     // A table stays open as long as its store is there.
     fd_table::reserve_descriptors();

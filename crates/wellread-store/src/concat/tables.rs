@@ -51,8 +51,8 @@ pub(super) fn has_tables(format: &Format) -> bool {
     format.keeps_features && !format.endings.is_empty()
 }
 
-/// Whether a file begins as one of the format and does not end as it begins, as Parquet does: it is taken for a table, so that opening it
-/// says what is wrong, and no image of it goes unnoticed.
+/// Whether a file begins as one of the format and does not end as it begins, as Parquet does. It is taken for a table,
+/// so that opening it reports the damage and no image of it is lost silently.
 fn is_cut_off(path: &Path, format: &Format) -> Result<bool> {
     let probe = Probe::new(path)?;
     Ok((format.recognise)(&probe) && probe.tail.get(4..) != probe.head.get(..4))

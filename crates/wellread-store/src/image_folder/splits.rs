@@ -48,8 +48,8 @@ pub(super) fn split_of_path(below: &Path) -> Option<(&'static str, &Path)> {
     (!class.as_os_str().is_empty()).then_some((split, class))
 }
 
-/// The class of an image of an image folder: the folder that it lies in, by its name. Of folders in folders it
-/// is the whole path, so that sites of different wells are not one class; a split at its beginning is no part of it.
+/// The class of an image of an image folder: the folder that it lies in, by its name. For folders in folders it is
+/// the whole path, so that sites of different wells are not one class; a split at its beginning is no part of it.
 ///
 /// ```
 /// use wellread_store::image_folder::class_of;
@@ -115,8 +115,8 @@ pub(super) fn column_names<'p>(
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The columns of these names: `class`, the folder; `label`, its place among all classes by name, from 0, those of `Labels.json` included;
-/// `class_name`, what `Labels.json` calls it; `split`.
+/// The columns of these names. `class` is the folder; `label` is its place among all classes by name, from 0, those of
+/// `Labels.json` included. `class_name` is its name in `Labels.json`, and `split` the split.
 ///
 /// # Errors
 /// None that is known of: columns of one length always are a table.

@@ -45,7 +45,7 @@ impl ImageFolder {
         let location = |file: PathBuf| {
             if let Ok(below) = file.strip_prefix(path) {
                 let (name, below) = (layout::name_of(below), below.to_owned());
-                // Of addresses in several buckets, what they have in common is none.
+                // Addresses in several buckets have no folder in common.
                 let is_below = place::is_registered(path) == place::is_registered(&file);
                 return ImageLocation { name, below: if is_below { below } else { file } };
             }

@@ -25,7 +25,7 @@ const GONE: usize = 3;
 /// Subfolders that are looked into to tell whether a folder holds images.
 const LOOKED_INTO: usize = 16;
 
-/// What the format is called.
+/// The format's name and endings.
 pub(super) const NAMING: Naming = Naming { name: "ome-zarr", endings: &[".zarr"] };
 
 /// Whether a probe is a Zarr group or array, or a folder that holds some.
@@ -41,7 +41,7 @@ pub(super) fn recognise(probe: &Probe) -> bool {
 fn holds_groups(probe: &Probe) -> bool {
     let may_be = |name: &&String| ends_in_zarr(name) || !name.contains('.');
     let some: Vec<&String> = probe.entries.iter().filter(may_be).take(LOOKED_INTO).collect();
-    // Of those that are called so the first will do.
+    // The first entry with such a name is enough.
     if !some.iter().any(|name| ends_in_zarr(name)) {
         place::list_ahead(&some.iter().map(|name| probe.path.join(name)).collect::<Vec<_>>());
     }
@@ -56,7 +56,7 @@ fn holds_groups(probe: &Probe) -> bool {
     })
 }
 
-/// Whether images of other formats lie in a folder: then what lies further below makes no set of OME-Zarr of it, and large
+/// Whether images of other formats lie in a folder: then deeper folders make no set of OME-Zarr of it, and large
 /// folders are not listed for it.
 fn holds_files(probe: &Probe) -> bool {
     let is_other = |name: &String| formats().iter().any(|f| f.name != NAMING.name && f.has_ending(name));
@@ -70,11 +70,11 @@ fn ends_in_zarr(name: &str) -> bool {
 /// The rows of a path.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// Where they are, and what they are called.
+    /// Their places, and their names.
     pub places: Vec<ImageLocation>,
     /// Those whose folders are not there, though metadata name them.
     pub absent: BTreeSet<usize>,
-    /// What a plate or a series lacks, in sentences.
+    /// The parts that a plate or a series lacks, in sentences.
     pub lacks: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn rows_known(path: &Path, options: &OpenOptions, known: &Consolidate
 
 /// The rows whose folders are not there, though metadata name them. Each folder that they lie in is listed once.
 fn absent(path: &Path, rows: &[ImageLocation]) -> BTreeSet<usize> {
-    // `None` where nobody can tell: then the images are taken to be there, and who reads one hears why it cannot be.
+    // `None` where nobody can tell: then the images are taken to be there, and reading one gives its error.
     let listed = |folder: &Path| -> Option<HashSet<OsString>> {
         match place::list(folder) {
             Ok(entries) => entries.map(|entry| Ok(entry?.name())).collect::<io::Result<_>>().ok(),
@@ -294,7 +294,8 @@ fn numbered(path: &Path) -> Result<(Vec<String>, Vec<String>)> {
     Ok((names, if gone.is_empty() { vec![] } else { vec![lack] }))
 }
 
-/// What an entry of a folder is: a name ending in .zarr is taken at its word, so that opening a large set only lists it.
+/// The role of an entry of a folder. A name that ends in .zarr counts without a look, so that opening a large set only
+/// lists it.
 fn sort(path: &Path, name: &str, is_dir: bool) -> Sort {
     let is_image = ends_in_zarr(name) || is_dir && !name.contains('.') && is_zarr(path);
     if is_image { Sort::Image } else { sort_quickly(path, name, is_dir, &NAMING) }
@@ -318,7 +319,8 @@ fn folder(path: &Path, options: &OpenOptions, known: &Consolidated) -> Result<Ve
     })?;
     let (mut groups, foreign) = (found.images, found.other);
     groups.sort();
-    // Links may lead to a group that is listed, or to this folder. What cannot be looked at says so where it is read.
+    // Links may lead to a group that is listed, or to this folder. An entry that cannot be looked at gives its error
+    // where it is read.
     if groups.last().is_some_and(|group| group.is_link) {
         let mut visited = Visited::default();
         let mut is_first = |place: &Path| visited.is_first(place).unwrap_or(true);

@@ -10,9 +10,10 @@
 //!                              └─ sharding: index once, then ranged reads of inner chunks
 //! ```
 //!
-//! The codecs that OME-Zarr writers use (`bytes` of either endianness, `transpose`, one of zstd, gzip, zlib,
-//! blosc or lz4, `crc32c`, and `sharding_indexed` around them) are decoded here, straight from the chunk file
-//! into a reused buffer whose size is known beforehand. Any other codec that `zarrs` knows is decoded by `zarrs`.
+//! The codecs that OME-Zarr writers use are decoded here, straight from the chunk file into a reused buffer whose
+//! size is known beforehand. They are `bytes` of either endianness, `transpose`, one of zstd, gzip, zlib, blosc
+//! or lz4, `crc32c`, and `sharding_indexed` around them. Any other codec that `zarrs` knows is decoded by
+//! `zarrs`.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -47,14 +47,14 @@ pub(super) struct OmeZarrStore {
     pub(super) absent: BTreeSet<usize>,
     /// Whether those are read as 0; else they cannot be read.
     is_zero: bool,
-    /// What the plate lacks, in sentences.
+    /// The parts that the plate lacks, in sentences.
     lacks: Vec<String>,
     /// Where the rows are those of a plate.
     plate: Option<PlateColumns>,
     /// Where they are a series with columns.
     series: Option<SeriesColumns>,
     plans: Plans,
-    /// What the group of all images says of theirs, where it lies far away.
+    /// The metadata that the group of all images has of theirs, where it lies far away.
     pub(super) consolidated: Consolidated,
     /// Whether metadata of an image were asked for.
     is_asked: AtomicBool,
@@ -63,7 +63,7 @@ pub(super) struct OmeZarrStore {
     pub(super) files: OpenFiles<(usize, usize)>,
 }
 
-/// What a reading thread keeps between calls.
+/// The state that a reading thread keeps between calls.
 #[derive(Default)]
 struct Context {
     decoders: Decoders,

@@ -41,8 +41,8 @@ pub static FORMAT: Format = Format {
     create: |path, options| Ok(Box::new(ParquetWriter::create(path, options)?)),
 };
 
-/// The same with the Parquet library's own defaults (dictionaries, pages of 1 MiB, large row groups), whatever is
-/// asked for: much of what newer formats claim over Parquet is configuration, so comparisons show both.
+/// The same with the Parquet library's own defaults (dictionaries, pages of 1 MiB, large row groups), whatever
+/// options are given. Much of what newer formats claim over Parquet is configuration, so comparisons show both.
 pub static DEFAULT_FORMAT: Format = Format {
     name: "parquet-default",
     about: "OME-Arrow Parquet with the Parquet library's defaults, to be compared with the tuned one",

@@ -1,4 +1,4 @@
-//! What a layout is: how one microscope, or one program, calls the files of a site.
+//! The definition of a layout: the names that one microscope, or one program, gives to the files of a site.
 //!
 //! ```text
 //!  layouts: harmony, imagexpress, …      a file each in this folder, and a line in `layouts.rs`
@@ -21,20 +21,20 @@ pub struct Layout {
     pub(super) patterns: &'static [&'static str],
     /// Files that such a microscope writes beside the images and that are none, such as thumbnails: by name without ending.
     pub(super) passes_over: fn(&str) -> bool,
-    /// What else is known of the images in a folder.
+    /// Further facts of the images in a folder.
     pub(super) details: fn(&Path) -> Option<Details>,
 }
 
-/// What a microscope says of its images, beside their names.
+/// Facts of a microscope about its images, beside their names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Details {
-    /// What each channel is called in file names, and what is known of it.
+    /// The name of each channel in file names, and its metadata.
     pub channels: Vec<(String, Channel)>,
     /// Size of a pixel along X, Y and Z.
     pub sizes: [Option<PhysicalSize>; 3],
 }
 
-/// What a field of a name stands for.
+/// The role of a field of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The axis T, C or Z of the image, by its number.

@@ -58,7 +58,7 @@ impl Pattern {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The error in it, in words.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts: Vec<Part> = vec![];
         let mut literal = String::new();
@@ -255,7 +255,7 @@ impl Class {
     }
 }
 
-/// What matching remembers, kept from name to name.
+/// The memory of matching, kept from name to name.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// A bit for each part and place that were tried in vain.

@@ -78,7 +78,7 @@ pub(super) struct TiffStore {
     first_id: u64,
     /// Descriptions of images by OME-XML, each parsed once.
     descriptions: Descriptions,
-    /// What companions say of files that have no OME-XML.
+    /// The descriptions in companions of files that have no OME-XML.
     companions: Companions,
     /// Files that stay open.
     opened: OpenFiles<FileKey>,
@@ -466,8 +466,9 @@ impl Store for TiffStore {
         self.with(row, |_, series, path, _| info_of(series, path))
     }
 
-    /// In a folder the name by its index of names; without one the file's name without extension, or the OME name where
-    /// the writer had to change it to make a file name. In a single file the OME name, if there is one.
+    /// In a folder, this is the name by its index of names. Without one, it is the file's name without extension, or
+    /// the OME name where the writer had to change it to make a file name. In a single file the OME name, if there is
+    /// one.
     fn name(&self, row: usize) -> Result<String> {
         let (place, path) = self.row(row)?;
         let slot = &self.files[place.file as usize];
@@ -561,7 +562,7 @@ impl Store for TiffStore {
         let first = self.with(0, |index, series, _, _| {
             let page = series.planes.iter().find(|p| p.source == 0).map_or(0, |p| p.page as usize);
             let page = &index.pages[page];
-            // What Deflate holds ends with a checksum, whoever has written it.
+            // Deflate data end with a checksum, whichever program has written them.
             Ok(page.sums.is_some() || page.format.codec == Codec::Deflate)
         });
         first.unwrap_or(false)

@@ -1,4 +1,4 @@
-//! Sets that are written in parts: what comes of them is what one writer writes, and nobody sees less.
+//! Sets that are written in parts equal those of one writer, and nobody sees less.
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use std::collections::BTreeMap;
@@ -187,7 +187,7 @@ fn a_part_whose_columns_are_others_now_is_written_again() {
         let path = set.part(&name);
         part(&set, &rows(&wells, 0, 10), format, &name);
         let holds = |source: &Arc<dyn Store>| holds(&rows(source, 0, 10), &path, format, 1);
-        // Of a format that has a file for each image, all columns are written in the end.
+        // A format that has a file for each image writes all columns in the end.
         let is_table = format == "parquet";
         assert!(holds(&wells), "{format}");
         assert_eq!([holds(&others), holds(&plain)], [!is_table; 2], "{format}");

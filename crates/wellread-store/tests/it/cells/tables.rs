@@ -1,4 +1,4 @@
-//! Tables of cells: what is wrong with them, which image a cell is of, units.
+//! Tables of cells: their errors, the image of a cell, units.
 
 use super::{Image, sliced, table, write};
 use rand_chacha::ChaCha8Rng;
@@ -9,7 +9,7 @@ use wellread_image::{PhysicalSize, PixelType, Shape};
 use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched};
 use wellread_store::{OpenOptions, Store, WriteOptions, open, read_image};
 
-/// What a table is refused for names the file, and the row where it is one.
+/// The error of a table names the file, and the row where it is one.
 #[test]
 fn bad_tables_say_what_is_wrong() {
     let mut random = ChaCha8Rng::seed_from_u64(1);
@@ -166,7 +166,7 @@ fn cells_are_joined_by_columns_and_have_them() {
     let refused = CellsStore::open(images, &path_of_long, &CellOptions { by, ..options.clone() });
     let error = refused.err().unwrap().to_string();
     assert!(error.contains("row 4000: could be of either of two images, p and q"), "{error}");
-    // Of the well alone there are two images.
+    // The well alone has two images.
     let images = open(&set, &OpenOptions::default()).unwrap();
     let by = vec!["Well".to_owned()];
     let error = CellsStore::open(images, &path, &CellOptions { by, ..options }).err().unwrap().to_string();
