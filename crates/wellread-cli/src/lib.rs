@@ -35,7 +35,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show what a set of images is: format, shapes, pixel type, channels, layout, size.
+    /// Show a set's format, shapes, pixel type, channels, layout and size.
     Info(commands::info::Args),
     /// Print the SHA-256 of every image's pixels.
     Checksum(commands::checksum::Args),
@@ -49,27 +49,27 @@ enum Command {
     Generate(commands::generate::Args),
     /// Draw one image or a contact sheet as PNG.
     View(commands::view::Args),
-    /// Say what works on this machine, and how to get what is missing; with --data, what binds when a set is loaded.
+    /// Check this machine; with --data, find what limits the loading of a set.
     Doctor(Box<commands::doctor::Args>),
-    /// Study a set of your own: recommend format, codec, chunks, workers, batch size and cache, and predict data wait.
+    /// Recommend format, codec, chunks, workers, batch size and cache for a set.
     Advise(commands::advise::Args),
-    /// Measure how fast stored images become tensors, step by step; ends with a report.
+    /// Measure how fast stored images become tensors, and write a report.
     Bench(Box<commands::bench::Args>),
-    /// Measure inference: latency, throughput and memory of PyTorch, JAX, ONNX Runtime and candle.
+    /// Measure latency, throughput and memory of inference by framework.
     Infer(Box<commands::infer::Args>),
-    /// Compute the features of every image, or of every cell, by a model: a table of profiles.
+    /// Compute a table of features with a model, one row per image or cell.
     Embed(Box<commands::embed::Args>),
     /// The worker of infer and embed for models that this program runs.
     #[command(hide = true)]
     InferWorker,
-    /// Measure training or inference across git branches, phase by phase, each branch in a worktree of its own.
+    /// Measure training or inference across git branches, phase by phase.
     Tasks(Box<commands::tasks::Args>),
-    /// A task of tasks whose experiment is wellread's own.
+    /// Run a task whose experiment is wellread's own.
     #[command(hide = true)]
     TaskNative(commands::task_native::Args),
-    /// Compare two results, or two revisions: faster, slower, same or unclear, row by row.
+    /// Compare two results or revisions row by row: faster, slower, same or unclear.
     Compare(commands::compare::Args),
-    /// Repeat the run that a summary.json is of, and say what differs.
+    /// Repeat the run of a summary.json, and report what differs.
     Rerun(commands::recipe::RerunArgs),
     /// Make plots and report.html again from a results folder.
     Report(commands::report::Args),

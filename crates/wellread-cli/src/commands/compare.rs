@@ -14,12 +14,12 @@ use wellread_measure::path_text;
 #[command(after_help = "\
 Compares two results, or two revisions, and fails with code 3 when the second is slower.
 
-A and B are result files (.parquet, .csv, .json as bench, infer and tasks write them), folders of them, several of these
-each (A1 A2 A3 -- B1 B2 B3), or commits of the repository around the working folder. Rows are matched by their
-configuration; each gets the ratio of B to A with its 95 % interval and a verdict: faster, slower, same or unclear. The
-interval counts processes, since rounds of one process say nothing of the next: of fewer than three a side there is a ratio
-within these runs only, no verdict and no code 3. Noise is no regression: an interval that holds 1, a probability that does
-not survive the correction for all rows of its table.
+A and B are result files (.parquet, .csv, .json as bench, infer and tasks write them), folders of them, or commits of the
+repository around the working folder. Either side may be several results: A1 A2 A3 -- B1 B2 B3. Rows are matched by their
+configuration. Each gets the ratio of B to A with its 95 % interval and a verdict: faster, slower, same or unclear. The
+interval counts processes, since rounds of one process do not predict the next. Fewer than three processes a side give a
+ratio within these runs, no verdict and no code 3. Noise is no regression: the interval must not hold 1, and the
+probability must survive the correction for all rows of its table.
 
 Examples:
   wellread bench dataloader --input plate.parquet --processes 5 --out before
@@ -29,30 +29,30 @@ Examples:
   wellread compare results --history history.jsonl --label $(git rev-parse --short HEAD)
   wellread compare --history history.jsonl")]
 pub struct Args {
-    /// The baseline and what is compared with it: results files or folders, or commits. Several results of each have -- between
-    /// the two sides. One alone is added to --history.
+    /// The baseline, then its competitor: results files or folders, or commits. Several results of each have -- between
+    /// the two sides. --history takes a single one, too.
     #[arg(value_name = "A B")]
     given: Vec<String>,
-    /// Slow-downs up to this are no regression.
+    /// Largest slow-down that is no regression.
     #[arg(long, default_value = "5%", value_parser = parse_share)]
     threshold: f64,
-    /// Columns to compare, such as p50_s,open_s; all for every one. By default each table's headline.
+    /// Columns to compare, such as p50_s,open_s, or all; by default each table's headline.
     #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
     quantity: Vec<String>,
     /// Tables to compare; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     table: Vec<String>,
-    /// Write the comparison as Markdown, for a pull request; - writes it to stdout instead of the text.
+    /// Write the comparison as Markdown to this file, for a pull request; - prints it to stdout instead of the text.
     #[arg(long, value_name = "FILE|-")]
     markdown: Option<PathBuf>,
-    /// Add B's figures (or A's, when it is alone) to this file of JSON lines, and say where in it a level changed.
+    /// Add B's figures (or A's, if it is alone) to this file of JSON lines, and report where a level changed.
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// What the record in the history is called; by default the commit that was measured.
+    /// Name of the record in the history; by default the measured commit.
     #[arg(long, requires = "history")]
     label: Option<String>,
-    /// Judge rounds of one process a side as if the next process were the same: an interval of rounds alone, which misses
-    /// what processes and hours differ by. Compare what was measured on unlike nodes of a cluster, too.
+    /// Judge rounds of one process a side, as if the next process were the same. This interval misses differences
+    /// between processes and between hours. Also compare results from unlike nodes of a cluster.
     #[arg(long)]
     assume_same_conditions: bool,
     /// Seed of resampling and of the order of turns.
@@ -64,7 +64,7 @@ pub struct Args {
     /// Cargo features to build revisions with, instead of the default ones.
     #[arg(help_heading = "Revisions", long, value_name = "LIST")]
     features: Option<String>,
-    /// The results of B, where those of A are before it; of commits what to measure: arguments of `wellread bench`.
+    /// Results of B, behind those of A. For two commits: arguments of `wellread bench`, which say what to measure.
     #[arg(last = true, value_name = "B RESULTS | BENCH ARGUMENTS")]
     after: Vec<String>,
 }

@@ -25,12 +25,11 @@ use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_typ
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Format, Store, WriteOptions, labels, masks, place, registry, staged, unkept};
 
-/// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
-/// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
-/// complete. What was written is read back and compared with the source.
+/// Pixels stay the same to the byte. Metadata is kept as far as the target format has a place for it. The target
+/// appears when it is complete, and the command reads it back and compares it with the source.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is complete. What was written is read back and compared with the source.
+Pixels stay the same to the byte. Metadata (names, channels, wavelengths, physical sizes) is kept as far as the target format has a place for it. The target appears when it is complete. A failed conversion leaves nothing, or with --resume the complete part. The command reads the target back and compares it with the source.
 
 Examples:
   wellread convert tiff-folder plate.parquet
@@ -42,41 +41,42 @@ Examples:
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     source: PathBuf,
-    /// Where to write.
+    /// File or folder to write.
     target: PathBuf,
-    /// Target format; by default told from the ending of the target's name, such as .parquet, .tiff, .zarr, .png.
+    /// Target format; by default the ending of the target's name decides, such as .parquet, .tiff, .zarr, .png.
     #[arg(long)]
     format: Option<String>,
     #[command(flatten)]
     write: WriteArgs,
-    /// Pixels that may wait between reading and writing.
+    /// Most bytes of pixels that wait between reading and writing.
     #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
     memory: u64,
-    /// A table of profiles (Parquet, CSV or TSV), one row per image, whose columns are put beside the images; or a plan, whose
-    /// rows many images share.
+    /// Table whose columns are added to the images (Parquet, CSV or TSV): profiles with one row per image, or a plan
+    /// whose rows many images share.
     #[arg(long, value_name = "PROFILES", requires = "on")]
     join: Option<PathBuf>,
-    /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles
-    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well. Without --join: ray, or
-    /// ray:ADDRESS such as ray:10.0.0.1:6379, has the nodes of a Ray cluster convert, all of which must see source and target;
-    /// a table is a folder of parts then. Needs a Python with wellread[ray].
+    /// With --join: the column of the profiles that has the images' names or file names. Several columns, separated by
+    /// commas, are for profiles with a file name per channel, or are columns that the images have too, such as
+    /// Metadata_Well. Without --join: ray, or ray:ADDRESS such as ray:10.0.0.1:6379, converts on the nodes of a Ray
+    /// cluster. All nodes must see source and target, and a table becomes a folder of parts. Needs a Python with
+    /// wellread[ray].
     #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
     on: Option<String>,
-    /// Keep what is complete when interrupted, and go on with what an earlier run of the same command left. For tiff,
-    /// ome-zarr, image-folder, lance and duckdb.
+    /// Keep the complete part when interrupted, and continue from the part that an earlier run of the same command
+    /// left. For tiff, ome-zarr, image-folder, lance and duckdb.
     #[arg(long)]
     resume: bool,
-    /// Do not read back what was written.
+    /// Do not read the target back.
     #[arg(long)]
     no_verify: bool,
-    /// Write images of several pixel types, or images and their masks, into one set; else they are refused.
+    /// Write images of several pixel types, or images and their masks, into one set; by default this is an error.
     #[arg(long)]
     mixed: bool,
-    /// Of the profiles, put these columns alone beside the images.
+    /// Add these columns of the profiles alone; by default all.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join", value_delimiter = ',')]
     columns: Vec<String>,
-    /// Layout of OME-Arrow Parquet: nested (one table, format parquet) or dataset (a folder of tables of chunks, format
-    /// ome-arrow-dataset). Also --layout nested and --layout dataset, which say nothing of the source then.
+    /// Layout of OME-Arrow Parquet: nested is one table (format parquet), dataset is a folder of tables of chunks
+    /// (format ome-arrow-dataset). --layout nested and --layout dataset mean the same; they say nothing of the source.
     #[arg(long, value_enum, conflicts_with = "format")]
     parquet_layout: Option<LayoutArg>,
     #[command(flatten)]

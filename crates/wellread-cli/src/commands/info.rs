@@ -25,7 +25,7 @@ Examples:
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
-    /// Look at no more than this many rows for shapes (the set is then marked as sampled).
+    /// Most rows to look at for shapes; a larger set is marked as sampled.
     #[arg(long, default_value_t = 100_000)]
     rows: usize,
     #[command(flatten)]

@@ -29,8 +29,9 @@ const HINT: &str = "pip install 'wellread[ray]'; the variable WELLREAD_PYTHON na
 /// Where a whole-set command is done.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct OnArgs {
-    /// Have the nodes of a Ray cluster do it: ray for the one that RAY_ADDRESS names, or else one on this machine; ray:ADDRESS, such as
-    /// ray:10.0.0.1:6379, names it. All nodes must see the paths. Needs a Python with wellread[ray].
+    /// Run on the nodes of a Ray cluster. ray takes the cluster of RAY_ADDRESS, or else one on this machine;
+    /// ray:ADDRESS names one, such as ray:10.0.0.1:6379. All nodes must see the paths. Needs a Python with
+    /// wellread[ray].
     #[arg(long, value_name = "ray[:ADDRESS]", value_parser = parse_on, conflicts_with = "jobs")]
     pub on: Option<On>,
 }

@@ -27,20 +27,22 @@ const PART_WORKER: &str = "--part-worker";
 /// Where features are computed.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct NodeArgs {
-    /// Have the nodes of a Ray cluster compute the features: ray for the one that RAY_ADDRESS names, or else one on this machine;
-    /// ray:ADDRESS, such as ray:10.0.0.1:6379, names it. All nodes must see the paths. Needs a Python with wellread[ray].
+    /// Compute on the nodes of a Ray cluster. ray takes the cluster of RAY_ADDRESS, or else one on this machine;
+    /// ray:ADDRESS names one, such as ray:10.0.0.1:6379. All nodes must see the paths. Needs a Python with
+    /// wellread[ray].
     #[arg(help_heading = "Cluster", long, value_name = "ray[:ADDRESS]", value_parser = parse_on, conflicts_with = "trace")]
     on: Option<On>,
-    /// Models that are open at once, each in an actor of Ray; by default as many as the cluster has room for.
+    /// Models that are open at once, each in an actor of Ray; by default as many as fit on the cluster.
     #[arg(help_heading = "Cluster", long, value_name = "N", requires = "on", value_parser = parse_positive)]
     actors: Option<usize>,
-    /// Processors of an actor, by default 1. Unless --threads and --workers say otherwise, it has as many threads for the model, and for reading.
+    /// Processors of an actor; by default 1. Both the model and reading take as many threads, unless --threads and
+    /// --workers are given.
     #[arg(help_heading = "Cluster", long, value_name = "N", requires = "on", value_parser = parse_positive)]
     cpus_per_actor: Option<usize>,
     /// GPUs of an actor: a share such as 0.5, or a whole number; by default none, and the model runs on processors.
     #[arg(help_heading = "Cluster", long, value_name = "SHARE", requires = "on", value_parser = parse_share)]
     gpus_per_actor: Option<f64>,
-    /// Compute parts that are asked for on stdin: how a node is given its work.
+    /// Compute the parts that stdin asks for; a node runs this.
     #[arg(long, hide = true)]
     part_worker: bool,
 }
