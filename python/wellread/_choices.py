@@ -1,4 +1,4 @@
-"""What a loader is asked for, checked: choices as the native loader takes them.
+"""The checked choices of a loader, as the native loader takes them.
 
 ::
 
@@ -147,7 +147,7 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
 def _transform(
     given: SimpleNamespace, dataset: Dataset, scale: Any, resized: tuple[int, int] | None
 ) -> dict[str, Any]:
-    """What becomes of pixels."""
+    """The choices for pixels."""
     return {
         "project": _check.truth("max_projection", given.max_projection),
         **_options.named_channels(given.channels, dataset),

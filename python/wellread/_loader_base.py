@@ -119,7 +119,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
     def _finisher(
         self, transform: Transform | None, batch_transform: Transform | None
     ) -> Callable[[Any, list[int]], Any] | None:
-        """What happens to a batch, of these rows, after it is an array where it is to be: None for nothing."""
+        """The steps on a batch of these rows after it is an array in its place; None for no step."""
         steps: list[Callable[[Any, list[int]], Any]] = []
         if self._scales_later:
             from . import _device
@@ -204,8 +204,8 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
 
     def close(self) -> None:
         """Ends the loader's iterations and their threads, and closes the set where the loader has opened it. Batches
-        stay; :meth:`state_dict` and :attr:`skipped` tell how far it came. What else is asked of a closed loader or of
-        its iterations is an error (:class:`wellread.ChoiceError`). Closing again does nothing.
+        stay; :meth:`state_dict` and :attr:`skipped` tell how far it came. Other calls of a closed loader or of its
+        iterations are an error (:class:`wellread.ChoiceError`). Closing again does nothing.
         """
         if not self._made:
             return
@@ -252,8 +252,9 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
 
     @property
     def traffic(self) -> dict[str, int | float | None]:
-        """Bytes read of files so far and bytes of stored pixels that went into batches, "read" and "used", and their
-        ratio, "amplification": below 1 where pixels are compressed, None where nothing was counted."""
+        """Bytes read of files so far, "read", bytes of stored pixels that went into batches, "used", and their ratio,
+        "amplification". The ratio is below 1 for compressed pixels, and None if nothing was counted.
+        """
         read, used = self._built.traffic
         return {"read": read, "used": used, "amplification": read / used if read and used else None}
 
@@ -261,8 +262,9 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         """Bytes read so far: "read" and "used" as in `traffic`, and "bytes_read_per_used", their ratio.
 
         A set in a bucket or on a web server also has the traffic of the link since this loader was made: "requests",
-        "bytes_received" and "link_wait_s", the seconds that threads waited for answers; the ratio is then that of the
-        bytes received. They are None of sets on this machine. They are counted for all loaders of a process together.
+        "bytes_received" and "link_wait_s". The last is the seconds that threads waited for answers. The ratio is then
+        that of the bytes received. For sets on this machine they are None. They are counted for all loaders of a
+        process together.
 
         The numbers of the dataset's ``cache_report`` are called "cache_bytes", "cache_images" and so on, those of
         a cache on disk as "cache_disk_hits" and so on.

@@ -5,8 +5,8 @@
 >>> for row in run_inference_benchmark(config):
 ...     print(row["batch_size"], row["latency_p50_ms"], row["throughput_ips"])
 
-Names and defaults are upstream's. The work is done by ``wellread infer``, which runs each framework in a
-process of its own: nothing is imported into this one, and what it measures is the same as on the command line.
+Names and defaults are upstream's. ``wellread infer`` does the work and runs each framework in a process of its own.
+It imports nothing into this one, and measures the same as on the command line.
 """
 
 from __future__ import annotations
@@ -144,8 +144,8 @@ def compare_models(
     """Whether frameworks compute the same: their outputs for the same weights and images, compared.
 
     Returns:
-        ``agree``; ``max_difference``, relative to the largest output (None where fewer than two frameworks ran); and
-        the rows in ``results``.
+        ``agree``, ``max_difference``, relative to the largest output (None if fewer than two frameworks ran), and the
+        rows in ``results``.
 
     Raises:
         BenchmarkError: nothing could be run.
@@ -335,7 +335,7 @@ def _listed(name: str, values: Sequence[str]) -> list[str]:
 
 
 def _arguments(config: BenchmarkConfig, frameworks: Sequence[str], models: Sequence[str]) -> list[str]:
-    """Of the command."""
+    """The arguments of the command."""
     given: dict[str, Any] = {
         "--framework": ",".join(frameworks),
         "--model": ",".join(os.fspath(model) for model in models),

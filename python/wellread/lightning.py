@@ -47,8 +47,8 @@ class WellreadDataModule(pl.LightningDataModule):
             ``weights`` or ``drop_last``, are for training alone.
 
     Training is shuffled anew in every epoch, in the same way whatever the number of workers. All ranks get equally
-    many batches: of training by leaving out what does not divide, of validation and test with every image exactly
-    once (their batches get another size where that is needed for it).
+    many batches. Training leaves out images that do not divide. Validation and test take every image exactly once, if
+    need be in batches of another size.
 
     A checkpoint holds where training is, to the batch. The run that goes on may have another number of workers or
     ranks, or another batch size.

@@ -125,10 +125,10 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             point or depth.
         labels: a column of the dataset, or an array of one value per row: items are (image, label).
         classes: True, or a list: labels are the numbers of classes, as those of :class:`wellread.DataLoader`.
-        dtype: the type that images are converted to before the transform: "float32", with which torch computes;
-            "float16", "bfloat16", "int32", "int64", "uint8", "uint16"; or "stored" for none (uint16 stays
-            torch.uint16, of which torch can neither add nor compare two). Values are not scaled, and never wrap: a
-            conversion to a type that cannot hold the stored one is a ValueError.
+        dtype: the type that images are converted to before the transform: "float32", with which torch computes,
+            "float16", "bfloat16", "int32", "int64", "uint8" or "uint16". "stored" converts nothing: uint16 stays
+            torch.uint16, which torch can neither add nor compare. Values are not scaled, and never wrap: a conversion
+            to a type that cannot hold the stored one is a ValueError.
         options: those of :class:`wellread.Dataset`, where a path is given.
 
     ``__getitems__`` reads the rows of a batch in one request. Items are tensors of their own memory, so
@@ -206,9 +206,8 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
-    """A set of images as an iterable dataset: each rank delivers its share (``shard`` among its choices), and its
-    worker processes take turns, so that torch's loader returns the batches that one process would, in their order,
-    whatever that order is.
+    """A set of images as an iterable dataset. Each rank delivers its share (``shard`` among its choices), and its
+    worker processes take turns. So torch's loader returns the batches of one process, in the same order.
 
     Args:
         dataset: a :class:`wellread.Dataset`, or the path of one.
@@ -216,9 +215,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             single images, for a loader that batches.
         choices: those of :class:`wellread.DataLoader`; threads in each process, ``num_workers``, are 1 unless given.
 
-    Each iteration runs the next epoch, also in worker processes that are made anew for it; :meth:`set_epoch` chooses
-    another (on Windows it has to be called before each epoch where there are workers). :meth:`state_dict` and
-    :meth:`load_state_dict` are what torchdata's StatefulDataLoader asks for, in each worker.
+    Each iteration runs the next epoch, also in worker processes that are made anew for it. :meth:`set_epoch` chooses
+    another; on Windows, call it before each epoch if there are workers. torchdata's StatefulDataLoader calls
+    :meth:`state_dict` and :meth:`load_state_dict` in each worker.
     """
 
     @showing(LoaderChoices, of=_loader.DataLoader.__init__)
@@ -253,10 +252,10 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         """Where the iteration begun last is, after the item delivered last: a small dictionary. In a worker process,
         of that worker.
 
-        Which items of worker processes were delivered, torch's loader does not say. So where they run, this is the
-        start of the iteration in the process that has started them, and that of the next epoch once they have read
-        all of theirs (``prefetch_factor`` ahead of what was delivered). To go on amid an epoch, take torchdata's
-        StatefulDataLoader, which keeps the state of each worker.
+        torch's loader does not say which items of worker processes were delivered. With workers this is therefore the
+        start of the iteration, in the process that has started them. It becomes the start of the next epoch once they
+        have read all of theirs, ``prefetch_factor`` ahead of the delivered ones. To continue within an epoch, take
+        torchdata's StatefulDataLoader, which keeps the state of each worker.
         """
         running = self._epochs.of_workers()
         if running is not None:

@@ -1,8 +1,8 @@
 //! One file per subcommand: its arguments, a `run`.
 //!
-//! What several of them need stands below them: here [`OpenArgs`], places and small parsers; the command as a line of words
-//! in `command_line`; this program as a command sees it in `program`; files told from others in `identity`; flags in `trace`, `cells`, `on`, `nodes`, `synthetic`, `plate`
-//! and `convert`.
+//! Shared parts are below them. This module has [`OpenArgs`], places and small parsers. `command_line` has the command
+//! as a line of words, `program` this program as a command sees it, `identity` tells files from others. `trace`,
+//! `cells`, `on`, `nodes`, `synthetic`, `plate` and `convert` have flags.
 
 pub mod advise;
 pub mod bench;
@@ -358,7 +358,7 @@ pub fn parse_tczyx(text: &str) -> Result<[usize; 5], String> {
         .ok_or_else(|| format!("{text:?} is not five positive numbers T,C,Z,Y,X, such as 1,1,1,256,256"))
 }
 
-/// What was given, each once, in order: a value given twice would be measured twice under one name.
+/// The given values, each once, in order: a value given twice would be measured twice under one name.
 pub fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
     let mut out: Vec<T> = Vec::with_capacity(given.len());
     for value in given {

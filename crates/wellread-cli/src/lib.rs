@@ -168,8 +168,8 @@ fn this_program(start: Vec<OsString>) -> Program {
     Program { start, parse: parse_words }
 }
 
-/// For the moment before the process ends because so many bytes of memory were not to be had, as far as that is known:
-/// removes output that is not finished, and returns what to say. Waits for no lock that this thread might hold.
+/// For the moment before the process ends because it could not get this many bytes of memory (`None`: the number is not
+/// known). Removes output that is not finished, and returns the message. Waits for no lock that this thread might hold.
 pub fn out_of_memory(bytes: Option<usize>) -> String {
     let what = bytes.map_or_else(
         || "the address space of this process is limited".to_owned(),

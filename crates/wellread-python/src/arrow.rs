@@ -158,7 +158,7 @@ pub(crate) fn export<'py>(py: Python<'py>, dataset: &Opened) -> PyResult<Bound<'
     }
 }
 
-/// Frees a stream. Who takes it marks it as released, so nothing of it is freed twice.
+/// Frees a stream. Its consumer marks it as released, so nothing of it is freed twice.
 unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
     // SAFETY: called by the interpreter with the capsule that `export` made.
     unsafe {
@@ -216,8 +216,8 @@ pub(crate) fn some_batches(stream: FFI_ArrowArrayStream) -> Result<Vec<RecordBat
     Ok(batches)
 }
 
-/// A set with the columns of a table in memory beside its images, the names of the columns that are left out, and a name in the
-/// table whose folders are not those of its image.
+/// A set with the columns of a table in memory beside its images. Then the names of the columns that are left out, and
+/// a name in the table whose folders are not those of its image.
 pub(crate) type WithTable<D> = (D, Vec<String>, Option<String>);
 
 /// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order.

@@ -65,7 +65,7 @@ struct ManagedVersioned {
     tensor: DlTensor,
 }
 
-/// What is exported: memory, how its numbers are to be seen, and what may be done with it.
+/// An export: memory, the type and shape of its numbers, and the permission to write.
 pub(crate) struct Export {
     pub(crate) pixels: Arc<Pixels>,
     pub(crate) dtype: DType,

@@ -30,7 +30,7 @@ impl Opened {
         self.with(py, Activity::Opening, |dataset| Ok(dataset.store().hints().feature_names()))
     }
 
-    /// What this process reads from.
+    /// The set that this process reads from.
     pub(crate) fn here(&self) -> Result<wellread::Dataset> {
         let process = wellread::store::process::id();
         if process == self.process {

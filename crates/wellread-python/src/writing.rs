@@ -188,7 +188,7 @@ impl Parts {
         self.with(|set| set.part_name(number))
     }
 
-    /// What names of parts end with.
+    /// The ending of the parts' names.
     #[getter]
     fn ending(&self) -> PyResult<&'static str> {
         self.with(PartedSet::ending)

@@ -161,10 +161,10 @@ def convert(
 ) -> dict[str, Any]:
     """Converts a set of images into another format, as ``wellread convert --on ray`` does.
 
-    Of TIFF, OME-Zarr and PNG, whose images have files of their own, the target is that of one machine to the byte.
-    Of tables it is a folder of parts, each of which is the table that one machine writes of those rows; it is opened
-    as one set, with the same images, names and columns in the same order. Of Lance it is one dataset, which the
-    driver makes of the parts in one pass.
+    For TIFF, OME-Zarr and PNG, whose images have files of their own, the target equals that of one machine to the
+    byte. For tables it is a folder of parts, each of which is the table that one machine writes for those rows. The
+    folder opens as one set, with the same images, names and columns in the same order. For Lance it is one dataset,
+    which the driver makes from the parts in one pass.
 
     Args:
         source: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how.

@@ -37,7 +37,7 @@ REFUSED = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What every read task is given."""
+    """The input of every read task."""
 
     how: _sets.Recipe
     choices: dict[str, Any]

@@ -219,9 +219,9 @@ def write(
         dataset: rows with an image each, (Y, X), (C, Y, X) or (T, C, Z, Y, X). With a column ``row``, as
             :func:`read` gives it, blocks are put in the order of their first rows; else as Ray's tasks are numbered.
             All other columns of plain values stand beside the images, where the format keeps them.
-        path: the target, on storage that all nodes share, or in a bucket. Of tables (Parquet, Vortex …) it is a
-            folder of them, which is opened as one set; of Lance one dataset, which the driver makes of the parts in
-            one pass; of TIFF, OME-Zarr and PNG a folder of images as one writer makes it.
+        path: the target, on storage that all nodes share, or in a bucket. For tables (Parquet, Vortex …) it is a
+            folder of them, which opens as one set. For Lance it is one dataset, which the driver makes from the parts
+            in one pass. For TIFF, OME-Zarr and PNG it is a folder of images as one writer makes it.
         format: the format; unless given, that of the ending of the path.
         image, name: the columns of images and of their names; with ``name=None`` images are called by their rows.
         channels: what channels are called.

@@ -98,7 +98,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// What to type.
+/// The commands to type.
 fn commands(advice: &Advice, args: &Args) -> Vec<String> {
     let chosen = &advice.recommendation;
     let typed = |words: &[&str]| joined(words.iter().map(ToString::to_string));
@@ -248,7 +248,7 @@ fn parse_price(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What each way of keeping the set would give where the set lies.
+/// Prints the result of each way of keeping the set, in the place where the set is.
 fn print_link(there: &LinkAdvice, ui: Ui) {
     ui.say("\nOver the link, in random order, predicted");
     for line in link_lines(&there.link) {

@@ -86,7 +86,7 @@ impl CellArgs {
         self.cells_mask == Some(Mask::Channel)
     }
 
-    /// What is read beside the images: the table, and the label images.
+    /// Files that are read beside the images: the table, and the label images.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let table = self.cells.as_deref().map(|table| file_and_table(table).0);
         table.into_iter().chain(self.cells_masks.as_deref())

@@ -69,7 +69,7 @@ pub struct Args {
     after: Vec<String>,
 }
 
-/// What A and B are.
+/// The kind of A and B.
 enum ComparedInputs<'a> {
     /// Files and folders of each side.
     Results(Vec<&'a str>, Vec<&'a str>),
@@ -106,7 +106,7 @@ pub fn options_first(words: &[OsString], compare: &clap::Command) -> Vec<OsStrin
     first
 }
 
-/// Of a word that is an option of the command, whether the next word is its value.
+/// Whether the next word is the value of this one; `None` if this one is no option of the command.
 fn takes_next_word(word: &str, command: &clap::Command) -> Option<bool> {
     let (name, has_value) = word.split_once('=').map_or((word, false), |(name, _)| (name, true));
     let is_meant = |arg: &&clap::Arg| match name.strip_prefix("--") {
@@ -252,7 +252,7 @@ fn measure(args: &Args, names: [&str; 2], options: &mut Options, ui: Ui) -> Outc
     measured.map_err(|e| failed(&e))
 }
 
-/// What the record is called: as asked, else the commit, else the version.
+/// The name of the record: as asked, else the commit, else the version.
 fn label(args: &Args, results: &Results) -> String {
     let text = |pointer: &str| results.detail(pointer).and_then(|value| value.as_str()).map(str::to_owned);
     let commit = text("/commit").or_else(|| text("/environment/git/commit"));

@@ -286,7 +286,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// What files say of how their images look, which is not converted.
+/// Settings of files about the look of their images, which are not converted.
 fn looks_of(source: &dyn Store) -> Vec<String> {
     let has_looks = registry::formats().iter().any(|f| f.name == source.format() && f.has_looks);
     let layout = has_looks.then(|| source.layout().ok()).flatten();
@@ -298,7 +298,7 @@ fn bytes_of_pixels(source: &dyn Store, images: usize) -> wellread_store::Result<
     (0..images).map(|row| source.row_info(row).map(size)).sum()
 }
 
-/// What is said where a conversion failed: why, and what it left.
+/// The message of a failed conversion: the reason, and the files that it left.
 fn failed(
     error: wellread_store::Error,
     source: &dyn Store,
@@ -327,7 +327,7 @@ fn failed(
     Failure::Failed(format!("{why}\n{left}"))
 }
 
-/// What a resumable set is made of: the source, by place and number of images, and all that decides what is written.
+/// The ingredients of a resumable set: the source, by place and number of images, and all that decides what is written.
 fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelType]) -> Outcome<String> {
     if let Some(why) = format.cannot_resume {
         let can = registry::formats().iter().filter(|f| f.cannot_resume.is_none()).map(|f| f.name);

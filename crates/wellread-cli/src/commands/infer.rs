@@ -277,7 +277,7 @@ fn nothing_compared<'r>(failed: impl Iterator<Item = &'r str>) -> String {
     )
 }
 
-/// What makes the command fail: nothing measured, or, with --check, outputs that differ.
+/// The reason for which the command fails: nothing measured, or, with --check, outputs that differ.
 fn verdict(run: &Run) -> Outcome {
     let of = |status| run.rows().filter(move |row| row.status == status);
     if of(Status::Failed).count() == run.records.len() {

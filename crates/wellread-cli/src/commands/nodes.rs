@@ -7,8 +7,8 @@
 //!        └──────────── results of the folders, as those of one run ◀── each row with the facts of its node
 //! ```
 //!
-//! A node has one part at a time, so that timings are as on an idle machine. What a command compares with each other is one part,
-//! and never of two nodes. All nodes must see the program and the paths.
+//! A node has one part at a time, so that timings are as on an idle machine. Results that a command compares with each
+//! other are one part, and never of two nodes. All nodes must see the program and the paths.
 
 mod part;
 mod slurm;
@@ -38,7 +38,7 @@ pub struct NodeArgs {
     node_part: Option<PartArg>,
 }
 
-/// What manages the nodes.
+/// The manager of the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cluster {
     /// Slurm, by `srun`.
@@ -93,7 +93,7 @@ fn command_of(program: &[OsString], words: &[String], number: usize, part: &Part
 }
 
 impl Cluster {
-    /// Runs this command in parts; says for each part how its command failed, if it did. What it printed is in its folder.
+    /// Runs this command in parts; says for each part how its command failed, if it did. Its output is in its folder.
     ///
     /// # Errors
     /// No cluster of that kind here.

@@ -1,7 +1,7 @@
 //! `wellread bench --recipe FILE.toml` and `wellread rerun summary.json`: studies that can be repeated.
 //!
-//! A recipe is a list of runs. Each is a command of this program with its options as keys; all are parsed by the same
-//! parser as a typed command before the first is run, so a recipe can do what the command line can, and no more.
+//! A recipe is a list of runs. Each is a command of this program with its options as keys. The parser of typed commands
+//! parses all of them before the first runs, so a recipe can do what the command line can, and no more.
 //!
 //! ```toml
 //! title = "Which format for random access?"

@@ -126,7 +126,7 @@ fn say_zeros(sentence: Option<&str>, ui: Ui) {
     }
 }
 
-/// Has the nodes of a cluster compute them. What they come to is text, which is written and printed as it is.
+/// Has the nodes of a cluster compute them. The result is text, which is written and printed as it is.
 fn run_on(args: &Args, on: &On, ui: Ui) -> Outcome {
     let mut more = serde_json::Map::new();
     let by = if args.by.is_empty() { None } else { Some(args.by.clone()) };

@@ -59,7 +59,7 @@ pub struct Args {
     on: OnArgs,
 }
 
-/// What [`Args::ignore`] can name.
+/// The values of [`Args::ignore`].
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Ignored {
     /// Images may be in other rows.

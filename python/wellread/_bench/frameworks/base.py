@@ -1,4 +1,4 @@
-"""What every framework is to the tracks, and what they have in common."""
+"""The interface of a framework to the tracks, and the common parts of all frameworks."""
 
 import multiprocessing
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a session is to `Inference`: a framework, a device, a model in it, and a batch."""
+"""The interface of a session to `Inference`: a framework, a device, a model in it, and a batch."""
 
 import contextlib
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ class Session(ABC):
 
     @abstractmethod
     def facts(self):
-        """What it runs on: `backend`, `device`, `device_type`, `device_name`, `versions`, `layout`, `notes`."""
+        """Facts of the run: `backend`, `device`, `device_type`, `device_name`, `versions`, `layout`, `notes`."""
 
     @abstractmethod
     def fetch(self, images):

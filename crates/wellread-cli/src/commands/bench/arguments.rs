@@ -203,7 +203,7 @@ fn benchmarks_of(what: &[String], sweeps: usize) -> u32 {
 }
 
 impl Args {
-    /// What is to be measured.
+    /// The configuration to measure.
     ///
     /// # Errors
     /// Choices that do not go together.

@@ -12,15 +12,16 @@ use wellread_store::convert::Converted;
 use wellread_store::words::counted_with;
 use wellread_store::{Error, Format, OpenOptions, Store};
 
-/// What was found.
+/// A result of the check.
 pub(super) enum Checked {
     /// It is as the source; the seconds that looking took.
     Same(Converted, f64),
-    /// An image that an interrupted run has left was damaged since: it is struck out, and all after it. What is said of that.
+    /// An image that an interrupted run has left was damaged since: it is struck out, and all after it. The text tells
+    /// of that.
     Struck(String),
 }
 
-/// What is compared.
+/// The two sides of the comparison.
 pub(super) struct Check<'a> {
     pub source: &'a dyn Store,
     /// Where the output will be.
@@ -82,7 +83,7 @@ impl Check<'_> {
         Err(Failure::Failed(Error::new(target, what).hint(advice).to_string()))
     }
 
-    /// What is wrong with image `row`, which an interrupted run has left, and what is done. What can be gone on with is kept.
+    /// The fault of image `row`, which an interrupted run has left, and the remedy. The part before it is kept.
     fn of_interrupted_run(&self, converted: Converted, row: usize, said: &str) -> Outcome<Checked> {
         let Self { target, format, .. } = *self;
         let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };

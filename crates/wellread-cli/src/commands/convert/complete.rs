@@ -140,7 +140,7 @@ fn beyond<'a>(names: &'a [String], others: &[String]) -> Vec<&'a str> {
     names.iter().map(String::as_str).filter(is_lone).collect()
 }
 
-/// What an image is in the target and in the source, where shape or type differ or cannot be read.
+/// Shape and type of an image in the target and in the source, if they differ or cannot be read.
 fn other_info(source: &dyn Store, target: &dyn Store, row: usize) -> Option<String> {
     let of = |store: &dyn Store| store.row_info(row).map_err(|error| error.cause().to_owned());
     let words = |info: Result<RowInfo, String>| match info {
@@ -157,7 +157,7 @@ pub(super) fn size(info: RowInfo) -> u64 {
     (info.shape.pixels() * info.dtype.size()) as u64
 }
 
-/// What is otherwise of the columns beside the images; those that only the target has count where columns would be kept.
+/// Differences in the columns beside the images. Columns that only the target has count if the format keeps columns.
 fn columns(target: &dyn Store, are_kept: bool, options: &WriteOptions) -> Result<Vec<String>, Error> {
     let has = target.hints().feature_names();
     let Some(wanted) = &options.features else {
@@ -178,7 +178,7 @@ fn columns(target: &dyn Store, are_kept: bool, options: &WriteOptions) -> Result
     Ok(differences)
 }
 
-/// What is otherwise of how pixels lie, of what was asked for.
+/// Differences between the layout of the pixels and the one that was asked for.
 fn layout(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<String> {
     let Ok(layout) = target.layout() else { return vec![] };
     let mut differences = vec![];
@@ -201,7 +201,7 @@ fn layout(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<St
     differences
 }
 
-/// What was asked for and cannot be seen in a set.
+/// Options that were given and cannot be seen in a set.
 fn untold(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<String> {
     let mut untold = vec![];
     if options.tune != Tune::default() && (format.uses_tune)(options) {
@@ -237,8 +237,8 @@ fn has_other_codec(asked: Compression, has: &str, format: &Format) -> bool {
     }
 }
 
-/// The pieces of a set and those that were asked for, where they are others; what reaches beyond the image is none. Of tables nobody can
-/// tell.
+/// The pieces of a set and those that were asked for, where they are others; what reaches beyond the image is none. A
+/// table does not show its pieces.
 fn other_chunk(
     asked: [usize; 5],
     layout: &StoreLayout,

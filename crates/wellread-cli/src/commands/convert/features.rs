@@ -6,24 +6,24 @@ use wellread_store::features::{self, FeatureColumns};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Format, Renamed, Store, profiles, registry};
 
-/// What goes along beside the images.
+/// The columns that are written beside the images.
 pub(super) struct Features {
     /// Feature columns, a row per image.
     pub columns: Option<FeatureColumns>,
-    /// What came of --join.
+    /// The result of --join.
     pub joined: Option<profiles::Joined>,
     /// Names of columns that are of no kind that is taken along.
     pub left_out: Vec<String>,
     /// Columns that go along under another name than they have.
     pub renamed: Vec<Renamed>,
-    /// What is to be said of them, once it is known that they are written.
+    /// Notes about them, to print once they are written.
     pub notes: Vec<Note>,
 }
 
 /// A line about columns.
 pub(super) enum Note {
     Say(String),
-    /// What is lost or changed.
+    /// A loss or change.
     Warn(String),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Joining<'a> {
     pub profiles: &'a Path,
     /// Its columns of image names, separated by commas.
     pub on: &'a str,
-    /// Of its columns these alone, where some are named.
+    /// The columns to take, if some are named.
     pub columns: &'a [String],
 }
 

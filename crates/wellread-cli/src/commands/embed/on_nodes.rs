@@ -21,7 +21,7 @@ use std::sync::mpsc::{Receiver, channel};
 use wellread_infer::embed::{Described, EmbedOptions, Event, Gatherer, Left, PartWorker, Summary};
 use wellread_store::Store;
 
-/// What makes this command one of a node; behind the command's name.
+/// The option that makes this command one of a node; behind the command's name.
 const PART_WORKER: &str = "--part-worker";
 
 /// Where features are computed.
@@ -84,7 +84,7 @@ struct Asked {
     folder: PathBuf,
 }
 
-/// What is asked for on stdin, a line each. Nobody needs what is computed once stdin ends: this process ends, too.
+/// Parts that stdin asks for, a line each. Nobody needs the results once stdin ends: this process ends, too.
 fn asked() -> Receiver<Asked> {
     let (send, receive) = channel();
     std::thread::spawn(move || {
@@ -116,8 +116,7 @@ fn refusal(error: &anyhow::Error) -> Value {
 
 /// Opens the model, then computes the parts that are asked for on stdin, until it ends.
 ///
-/// # Errors
-/// Stdout is gone. What fails else is an answer.
+/// # Errors Stdout is gone. Other failures are answers.
 pub fn work(store: Box<dyn Store>, options: EmbedOptions) -> Outcome {
     let parts = asked();
     let mut worker = match PartWorker::open(store, options) {
@@ -170,8 +169,7 @@ pub fn said(error: &anyhow::Error) -> Failure {
 
 /// Has a cluster compute the parts, and puts them together; what came of it, and what the nodes did.
 ///
-/// # Errors
-/// No cluster; what a node says; a table that is there. Parts that are whole are kept.
+/// # Errors No cluster, an error of a node, or a table that is there. Parts that are whole are kept.
 pub fn run(
     on: &On,
     (nodes, program): (&NodeArgs, &[OsString]),

@@ -4,7 +4,7 @@ use wellread_image::Channel;
 use wellread_store::Store;
 use wellread_store::words::counted;
 
-/// Of the first rows, so many, how many have the channels of the first in another order, and how many have others.
+/// Among this many first rows, the number with the channels of the first in another order, and the number with others.
 pub(super) fn others(store: &dyn Store, rows: usize, own: &[Channel]) -> [usize; 2] {
     let (mut moved, mut unlike) = (0, 0);
     let own: Vec<&str> = own.iter().map(|channel| channel.name.as_str()).collect();
@@ -29,7 +29,7 @@ pub(super) fn others(store: &dyn Store, rows: usize, own: &[Channel]) -> [usize;
     [moved, unlike]
 }
 
-/// What to say of these numbers of images, where there are any.
+/// Lines about these numbers of images, if there are any.
 pub(super) fn say_others([moved, unlike]: [usize; 2]) -> Vec<String> {
     let say = |count: usize, how: &str| (count > 0).then(|| format!("{} {how}", counted(count, "image")));
     let all = [
