@@ -59,10 +59,10 @@ class OpenSet:
         return self._handle is None
 
     def close(self) -> None:
-        """Closes the files and forgets what is cached. Its path, length and what it has read stay; whatever else is
-        asked of it is an error (:class:`wellread.ChoiceError`). Loaders, and sets that were made of it
-        (:meth:`cells`, :meth:`with_columns`), go on: the files stay open until the last of them is closed or gone.
-        Closing again does nothing.
+        """Closes the files and empties the cache. Its path, its length and the arrays that it has read stay; other
+        calls are an error (:class:`wellread.ChoiceError`). Loaders, and sets that were made of it (:meth:`cells`,
+        :meth:`with_columns`), continue: the files stay open until the last of them is closed or gone. Closing again
+        does nothing.
         """
         self._handle = None
 
@@ -77,16 +77,15 @@ class OpenSet:
 
     @property
     def parts(self) -> dict[str, range | list[int]]:
-        """The sets that this one is put together from, by their names, with the rows of each, in order: a range where
-        they follow each other, else a list. Empty where it is one set. ``ds.select(ds.parts[name])`` is one of them.
-        Rows that were chosen (:meth:`select`, :meth:`filter`) and :meth:`cells` stay of their parts; a part of which
-        no row is left has none.
+        """The sets that make up this one, by their names, with the rows of each, in order: a range if they follow
+        each other, else a list. Empty if it is one set. ``ds.select(ds.parts[name])`` is one of them. Chosen rows
+        (:meth:`select`, :meth:`filter`) and :meth:`cells` stay in their parts; a part may lose all its rows.
         """
         return {name: _rows.of_ranges(ranges) for name, ranges in self._native.parts()}
 
     def part_weights(self, shares: Sequence[float] | Mapping[str, float]) -> list[float]:
-        """Weights of the rows, for ``DataLoader(…, weights=…)``, by which each part is drawn in its share, however
-        many rows it has: ``both.part_weights([1, 1])`` mixes two sets half and half.
+        """Weights of the rows, for ``DataLoader(…, weights=…)``, which draw each part in its share, for any number of
+        rows: ``both.part_weights([1, 1])`` mixes two sets half and half.
 
         Args:
             shares: a number for each of :attr:`parts`, in their order or by their names; only their ratios count.
@@ -129,7 +128,7 @@ class OpenSet:
 
     @property
     def dtype(self) -> numpy.dtype[Any]:
-        """Type of the first image's pixels as stored; IndexError where there is no image."""
+        """Type of the first image's pixels as stored; IndexError if there is no image."""
         import numpy
 
         if self._model is not None:
@@ -191,7 +190,7 @@ class OpenSet:
         Raises:
             IndexError: there is no such row, or the region lies outside the image.
             wellread.CorruptImageError: an image cannot be read; ``path`` and ``row`` say which.
-            wellread.UnsupportedImageError: an image is of a kind that is not read; it may be fine.
+            wellread.UnsupportedImageError: wellread does not read this kind of image; it may be fine.
         """
         native = self._native
         rows = _rows.many(index, self._length) if _rows.is_several(index) else None
@@ -306,13 +305,13 @@ class OpenSet:
         :class:`wellread.lightning.WellreadDataModule`.
 
         Args:
-            fractions: about which share of the rows each part has: positive numbers that are 1 together at most. The
-                rest up to 1 is in no part.
-            by: a column, a tuple of columns, or a list of one key per row: rows that agree in it are in one part.
+            fractions: the share of the rows of each part, about: positive numbers with a sum of 1 at most. The rest
+                up to 1 is in no part.
+            by: a column, a tuple of columns, or a list of one key per row. Rows with equal values are in one part.
             seed: draws another split: a whole number from 0 to 2**64 - 1.
 
         Returns:
-            The rows of each part, ascending. A part without any is warned of (UserWarning).
+            The rows of each part, ascending. A UserWarning tells of a part without rows.
 
         Raises:
             KeyError: there is no such column.

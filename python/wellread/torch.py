@@ -43,7 +43,7 @@ _DTYPES = get_args(TensorDtype)
 
 
 class DataLoader(_loader.DataLoader[B_co]):
-    """:class:`wellread.DataLoader` with ``as_="torch"`` unless told otherwise."""
+    """:class:`wellread.DataLoader` with the default ``as_="torch"``."""
 
     @overload
     def __init__(
@@ -110,7 +110,7 @@ class Rows(list[Any]):
 
 
 def collate(items: list[Any]) -> Any:
-    """``collate_fn`` that does not copy what was read in one request; otherwise torch's default."""
+    """``collate_fn`` that does not copy images of one request; for others torch's default."""
     if isinstance(items, Rows):
         return items.whole
     return torch.utils.data.default_collate(items)
@@ -129,7 +129,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             "float16", "bfloat16", "int32", "int64", "uint8" or "uint16". "stored" converts nothing: uint16 stays
             torch.uint16, which torch can neither add nor compare. Values are not scaled, and never wrap: a conversion
             to a type that cannot hold the stored one is a ValueError.
-        options: those of :class:`wellread.Dataset`, where a path is given.
+        options: those of :class:`wellread.Dataset`, for a path.
 
     ``__getitems__`` reads the rows of a batch in one request. Items are tensors of their own memory, so
     ``DataLoader(..., collate_fn=wellread.torch.collate)`` makes the batch without a copy; torch's default copies
@@ -213,7 +213,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         dataset: a :class:`wellread.Dataset`, or the path of one.
         batch_size: images per item, tensors (N, C, Y, X): use ``DataLoader(..., batch_size=None)``. None delivers
             single images, for a loader that batches.
-        choices: those of :class:`wellread.DataLoader`; threads in each process, ``num_workers``, are 1 unless given.
+        choices: those of :class:`wellread.DataLoader`. ``num_workers`` are the threads in each process; the default
+            is 1.
 
     Each iteration runs the next epoch, also in worker processes that are made anew for it. :meth:`set_epoch` chooses
     another; on Windows, call it before each epoch if there are workers. torchdata's StatefulDataLoader calls
@@ -249,8 +250,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._place = self._since = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iteration begun last is, after the item delivered last: a small dictionary. In a worker process,
-        of that worker.
+        """The position of the latest iteration, after its last delivered item: a small dictionary. In a worker
+        process it is that worker's.
 
         torch's loader does not say which items of worker processes were delivered. With workers this is therefore the
         start of the iteration, in the process that has started them. It becomes the start of the next epoch once they
@@ -265,13 +266,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return dict(resumed) if resumed is not None else self._state(*(self._place or (epoch, 0)), self._since)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Makes the next iteration go on where :meth:`state_dict` was taken, without reading what came before. With
-        worker processes each has a state of its own, which torchdata's StatefulDataLoader keeps, and there must be as
-        many as there were.
+        """Makes the next iteration continue from :meth:`state_dict`, without reading the images before it. With
+        worker processes each has a state of its own, which torchdata's StatefulDataLoader keeps. Their number must be
+        the same.
 
         Raises:
             TypeError: no dictionary.
-            ValueError: no state. One of other images, another order or seed is refused by the iteration.
+            ValueError: no state. The iteration refuses a state of other images, another order or seed.
         """
         if not isinstance(state_dict, dict):
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")

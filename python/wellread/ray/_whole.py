@@ -81,8 +81,8 @@ def checksum(path: Path | Sequence[Path] | Dataset, *, address: str | None = Non
 
     Args:
         path: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how.
-        address: the cluster; unless given, the one that this process is connected to, or ``RAY_ADDRESS`` names, or
-            one that is started on this machine.
+        address: the cluster. The default is the one that this process is connected to, then that of ``RAY_ADDRESS``,
+            else one that starts on this machine.
 
     Returns:
         For each image, in order: row, name, shape_tczyx, dtype and sha256.
