@@ -380,7 +380,7 @@ class Dataset(OpenSet):
         if dataset._elsewhere is not None:
             warnings.warn(
                 f"{self._path}: the table names folders that the images do not lie in, such as {dataset._elsewhere}: "
-                "its rows were taken by what follows. Where these are other images of the same names, the columns "
+                "the rest of the names matched. If these are other images of the same names, the columns "
                 "are wrong",
                 stacklevel=2,
             )

@@ -251,7 +251,7 @@ fn note(left: &[Leftover], ui: Ui) {
     let aside = left.iter().filter_map(|one| match &one.kind {
         LeftoverKind::MovedAside(target) => {
             let path = one.path.display();
-            Some(format!("{path}: what was {} before, move it back", target.display()))
+            Some(format!("{path}: the earlier {}, move it back", target.display()))
         }
         _ => None,
     });
@@ -265,7 +265,7 @@ fn note(left: &[Leftover], ui: Ui) {
         )
     });
     let begun = named(&LeftoverKind::Resumable)
-        .map(|all| format!("{all}: the same command, with --resume, goes on with it; else remove it"));
+        .map(|all| format!("{all}: the same command with --resume continues from it; else remove it"));
     let all: Vec<String> = aside.chain(partial).chain(elsewhere).chain(begun).collect();
     if !all.is_empty() {
         ui.hint(format!("note: runs that were ended have left {}", all.join("; ")));

@@ -177,7 +177,7 @@ pub fn out_of_memory(bytes: Option<usize>) -> String {
     );
     let kept = wellread_store::staged::try_remove_unfinished();
     let kept = if kept == Some(true) {
-        "; what is complete is kept: the same command, with --resume, goes on with it"
+        "; the complete part is kept: the same command with --resume continues from it"
     } else {
         ""
     };
@@ -222,7 +222,7 @@ pub fn run() -> u8 {
         let resumable = wellread_store::staged::remove_unfinished();
         let of_bench = wellread_bench::suite::interrupted_state().map(|kept| match kept {
             InterruptedState::Results(folder) => format!(
-                "interrupted; what was measured until now is in {0}: `wellread report {0}` shows it",
+                "interrupted; the results so far are in {0}: `wellread report {0}` shows them",
                 folder.display()
             ),
             InterruptedState::Begun(folder) => format!(
@@ -235,14 +235,15 @@ pub fn run() -> u8 {
             ),
         });
         let of_infer = wellread_infer::result_files::interrupted_table()
-            .map(|table| format!("interrupted; what was measured until now is in {}", table.display()));
+            .map(|table| format!("interrupted; the results so far are in {}", table.display()));
         let kept = of_bench.or(of_infer);
         let said = if let Some(kept) = &kept {
             kept
         } else if tasks {
-            "interrupted; the task's processes were ended and its worktrees removed; --resume goes on with the results"
+            "interrupted; the task's processes were ended and its worktrees removed; --resume continues from the \
+             results"
         } else if resumable {
-            "interrupted; what is complete is kept: the same command, with --resume, goes on with it"
+            "interrupted; the complete part is kept: the same command with --resume continues from it"
         } else if writing {
             "interrupted; unfinished output was removed"
         } else {

@@ -202,13 +202,13 @@ fn given(args: &Args) -> Outcome<ComparedInputs<'_>> {
             }
             if let Some(missing) = after.iter().find(|name| !is_path(name)) {
                 return Err(Failure::Usage(format!(
-                    "after -- come the results of B where those of A are before it, and {missing} is no file or folder; \
-                     arguments of bench are for two commits"
+                    "{missing} is no file or folder: after -- come the results of B, if results of A are before \
+                     it; arguments of bench are for two commits"
                 )));
             }
             if after.is_empty() {
                 return Err(Failure::Usage(
-                    "of several results, -- says where those of B begin: wellread compare A1 A2 A3 -- B1 B2 B3".to_owned(),
+                    "put -- before the results of B: wellread compare A1 A2 A3 -- B1 B2 B3".to_owned(),
                 ));
             }
             Ok(ComparedInputs::Results(before, after))

@@ -194,7 +194,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         };
         if !differences.is_empty() {
             let how = differences.join("; ");
-            return Err(refused(format!("is complete, but not what this command would write: {how}")));
+            return Err(refused(format!("is complete, but differs from the result of this command: {how}")));
         }
         let compared = if is_of_cells {
             "their pixels are the same"
@@ -208,9 +208,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
         if !untold.is_empty() {
             let untold = untold.join(", ");
-            ui.say(format!(
-                "  of {untold} it does not show what it was written with: --overwrite writes it anew"
-            ));
+            ui.say(format!("  a finished set does not show {untold}: --overwrite writes it anew"));
         }
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
@@ -233,7 +231,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let resumed = writer.complete();
         if resumed > 0 {
             let images = counted(resumed, "image");
-            ui.say(format!("going on after {images} that an interrupted run has left complete"));
+            ui.say(format!("continuing after {images} that an interrupted run completed"));
         }
         let bar = ui.progress(source.len() as u64, "converting");
         // Images that were complete before count as well.
@@ -319,7 +317,7 @@ fn failed(
             let of = counted_with(source.len(), "image", ["is", "are"]);
             let complete = complete.map_or_else(|_| String::new(), |n| format!("{n} of {of} complete; "));
             format!(
-                "{complete}what is complete is kept in {}: the same command goes on with it",
+                "{complete}the complete part is kept in {}: the same command continues from it",
                 folder.display()
             )
         }

@@ -179,7 +179,7 @@ impl Args {
         match read.find(|path| same_place(path, &self.out)) {
             None => Ok(()),
             Some(path) => Err(Failure::Usage(format!(
-                "--out {}: is what is read, {}; choose another name",
+                "--out {}: is the same file as {}, which is read; choose another name",
                 self.out.display(),
                 path.display()
             ))),
@@ -236,7 +236,7 @@ fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
         }),
         Event::Resumed(images) => bar.suspend(|| {
             let images = counted(*images, "image");
-            ui.say(format!("going on after {images} that an interrupted run has left complete"));
+            ui.say(format!("continuing after {images} that an interrupted run completed"));
         }),
         Event::Renamed(columns) => bar.suspend(|| {
             for column in *columns {
@@ -251,7 +251,7 @@ fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
 fn with_kept(failure: Failure, args: &Args) -> Failure {
     match (failure, staged::part(&args.out)) {
         (Failure::Failed(why), Some(folder)) => Failure::Failed(format!(
-            "{why}\nwhat is complete is kept in {}: the same command with --resume goes on with it",
+            "{why}\nthe complete part is kept in {}: the same command with --resume continues from it",
             folder.display()
         )),
         (failure, _) => failure,
@@ -286,7 +286,7 @@ fn report(summary: &Summary, cluster: Option<&Value>, ui: Ui) -> Outcome {
     }
     let out = summary.out.display();
     if summary.complete {
-        ui.say(format!("{out} is complete: it is what this command would write, and nothing is left to do"));
+        ui.say(format!("{out} is complete: it is the result of this command, and nothing is left to do"));
         return Ok(());
     }
     let speed = rate.map_or_else(String::new, |rate| format!(" ({rate:.1} images/s)"));

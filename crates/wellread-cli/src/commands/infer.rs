@@ -207,7 +207,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     config.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;
     if config.split.is_some() && config.data.is_none() {
         return Err(Failure::Usage(
-            "--split chooses of stored images; name them with --data-source PATH".to_owned(),
+            "--split chooses from stored images; name them with --data-source PATH".to_owned(),
         ));
     }
     args.sites.of(config.data.as_deref(), "--data-source")?;

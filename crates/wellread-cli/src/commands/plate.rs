@@ -46,7 +46,7 @@ impl PlateArgs {
         ];
         match given.into_iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => {
-                Err(Failure::Usage(format!("{option} is of a plate: say of which, --plate WELLS")))
+                Err(Failure::Usage(format!("{option} belongs to a plate; add --plate WELLS")))
             }
             None => Ok(()),
         }
@@ -65,7 +65,7 @@ pub fn run(
 ) -> Outcome {
     let layout = args.layout.unwrap_or_default();
     if write.shard.is_some() && layout != PlateLayout::HcsZarr {
-        let why = "--shard is of OME-Zarr, and the files of this plate are TIFF";
+        let why = "--shard belongs to OME-Zarr, and the files of this plate are TIFF";
         return Err(Failure::Usage(format!("{why}; choose --layout hcs-zarr, or leave it out")));
     }
     let fields = args.fields.unwrap_or(FIELDS);

@@ -205,14 +205,15 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     let old = Results::open(&args.summary).map_err(|e| Failure::Failed(format!("{e:#}")))?;
     let failed = |cause: String| Failure::Failed(format!("{}: {cause}", args.summary.display()));
     let line = old.detail("/configuration/command").and_then(Value::as_str).filter(|line| !line.is_empty());
-    let line = line.ok_or_else(|| failed("does not say which command it is of".to_owned()))?;
+    let line = line.ok_or_else(|| failed("does not name its command".to_owned()))?;
     let mut words = split(line).map_err(|e| failed(format!("its command cannot be read: {e}")))?;
     // The program's own name, and what all commands take before theirs (--json, --quiet).
     let before = 1 + words.iter().skip(1).take_while(|word| word.starts_with('-')).count();
     words.drain(..before.min(words.len()));
     let target = words.first().and_then(|first| COMMANDS.iter().find(|(name, _)| name == first)?.1);
-    let target = target
-        .ok_or_else(|| failed(format!("cannot run {line:?} again; only bench, infer and tasks can be")))?;
+    let target = target.ok_or_else(|| {
+        failed(format!("cannot run {line:?} again; only bench, infer and tasks can run again"))
+    })?;
     let out = args.out.clone().unwrap_or_else(|| beside(folder));
     check_out(folder, &words, target, &out)?;
     let there = old.detail("/configuration/working_folder").and_then(Value::as_str).map(Path::new);
@@ -254,7 +255,7 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     ui.document(&json!({ "command": command, "out": path_text::text(&out), "results": path_text::text(&results), "differences": differences }))?;
     if differences.iter().any(|difference| difference.weight == provenance::Weight::Fatal) {
         return Err(Failure::Failed(format!(
-            "the pixels are other than those of {}: this is no repetition of it (hint: run it on the images that it was run on)",
+            "the pixels differ from those of {}: this is no repetition of it (hint: run it on the same images)",
             folder.display()
         )));
     }
@@ -288,7 +289,8 @@ fn check_out(folder: &Path, words: &[String], target: &str, out: &Path) -> Outco
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "{} is what is repeated: the new results would replace it (hint: name another folder by --out, or leave --out out)",
+        "{} holds the run to repeat: the new results would replace it (hint: name another folder by --out, or \
+         leave --out out)",
         folder.display()
     )))
 }

@@ -65,9 +65,8 @@ fn check_out(out: &Path) -> Outcome {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
-    masks::none_beside_images(&*store).map_err(|error| {
-        error.hint("statistics are those of images of one kind: give the folder of one of them")
-    })?;
+    masks::none_beside_images(&*store)
+        .map_err(|error| error.hint("statistics need images of one kind: give the folder of one kind"))?;
     if let Some(out) = &args.out {
         outside_of(&args.path, "--out", out)?;
         check_out(out)?;
@@ -179,7 +178,8 @@ fn say(stats: &Stats, ui: Ui) {
     }
     if stats.other_names > 0 {
         ui.hint(format!(
-            "the channels of {} are not called as those of the first: channels were taken by number, and a channel may mix stains",
+            "the channels of {} have other names than those of the first: channels were taken by number, and a \
+             channel may mix stains",
             counted(stats.other_names as usize, "image")
         ));
     }

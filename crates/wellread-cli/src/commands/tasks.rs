@@ -169,7 +169,8 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     // What was measured is told first.
     page.map_err(failed)?;
     if let Some(why) = outcome.stopped {
-        let hint = "what was measured is kept; --skip-failed goes on after a failure, --resume goes on with what is there";
+        let hint = "the results so far are kept; --skip-failed continues after a failure, --resume continues \
+                    from the results";
         return Err(Failure::Failed(format!("{why}\n{hint}")));
     }
     if outcome.entries.iter().all(|entry| entry.good().next().is_none()) {

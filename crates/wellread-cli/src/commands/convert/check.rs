@@ -73,7 +73,7 @@ impl Check<'_> {
         if let Some(row) = error.row_index().filter(|row| *row < resumed) {
             return self.of_interrupted_run(converted, row, &said);
         }
-        let what = format!("what was written does not read back as the source: {said}");
+        let what = format!("the written set does not read back as the source: {said}");
         converted.output.discard();
         let advice = error.hint_text().map_or(String::new(), |hint| format!("{hint}; "));
         let advice = format!(
@@ -90,14 +90,14 @@ impl Check<'_> {
         let read = |store: Box<dyn Store>| wellread_store::read_image(&*store, row);
         let can_be_read = wellread_store::open(converted.output.path(), &open).and_then(read).is_ok();
         let failure = |what: &str, advice: &str| {
-            let what = format!("what an interrupted run has left {what}: {said}");
+            let what = format!("the part that an interrupted run left {what}: {said}");
             Err(Failure::Failed(Error::new(target, what).hint(advice).to_string()))
         };
         if can_be_read {
             converted.output.discard();
             let advice =
                 "the source has changed since; nothing was left behind: the same command converts all images";
-            return failure("is not what the source has now", advice);
+            return failure("differs from the source", advice);
         }
         // What cannot be read at all is no other image: it was damaged since.
         if converted.output.keep_before(row) {
@@ -105,7 +105,8 @@ impl Check<'_> {
             drop(converted);
             let before = counted_with(row, "image", ["before it is", "before it are"]);
             return Ok(Checked::Struck(format!(
-                "note: what an interrupted run has left is damaged: {said}; {before} kept, and the others are written again"
+                "note: the part that an interrupted run left is damaged: {said}; {before} kept, and the others \
+                 are written again"
             )));
         }
         converted.output.discard();

@@ -145,7 +145,7 @@ fn other_info(source: &dyn Store, target: &dyn Store, row: usize) -> Option<Stri
     let of = |store: &dyn Store| store.row_info(row).map_err(|error| error.cause().to_owned());
     let words = |info: Result<RowInfo, String>| match info {
         Ok(RowInfo { shape, dtype }) => format!("{shape} {dtype}"),
-        Err(cause) => format!("not to be read ({cause})"),
+        Err(cause) => format!("unreadable ({cause})"),
     };
     let (ours, theirs) = (of(source), of(target));
     let differs = ours.is_err() || ours != theirs;
@@ -162,7 +162,9 @@ fn columns(target: &dyn Store, are_kept: bool, options: &WriteOptions) -> Result
     let has = target.hints().feature_names();
     let Some(wanted) = &options.features else {
         let others = has.iter().filter(|_| are_kept);
-        return Ok(others.map(|name| format!("it has a column {name:?}, which is none now")).collect());
+        return Ok(others
+            .map(|name| format!("it has a column {name:?} that the command does not write"))
+            .collect());
     };
     let names: Vec<String> = wanted.schema().fields().iter().map(|field| field.name().clone()).collect();
     let (there, absent): (Vec<String>, Vec<String>) =
@@ -170,7 +172,8 @@ fn columns(target: &dyn Store, are_kept: bool, options: &WriteOptions) -> Result
     let mut differences: Vec<String> =
         absent.iter().map(|name| format!("it has no column {name:?}")).collect();
     let others = has.iter().filter(|name| are_kept && !names.contains(name));
-    differences.extend(others.map(|name| format!("it has a column {name:?}, which is none now")));
+    differences
+        .extend(others.map(|name| format!("it has a column {name:?} that the command does not write")));
     if let Some(found) = target.hints().features(&there)? {
         let other = features::differing(wanted, &found);
         differences.extend(other.iter().map(|name| format!("its column {name:?} has other values")));

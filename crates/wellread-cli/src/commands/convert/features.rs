@@ -81,8 +81,8 @@ pub(super) fn features_of(
         }
         if let Some(name) = &found.elsewhere {
             notes.push(Note::Say(format!(
-                "note: profiles name folders that {} does not lie in, such as {name}: they were taken by what follows. Where these \
-                 are other images of the same names, the columns are wrong",
+                "note: profiles name folders that {} does not lie in, such as {name}: the rest of the names \
+                 matched. If these are other images of the same names, the columns are wrong",
                 source.path().display()
             )));
         }
@@ -92,7 +92,7 @@ pub(super) fn features_of(
         let lost = lost(source, columns, format);
         if let Some(first) = lost.first() {
             notes.push(Note::Warn(format!(
-                "note: {} has no place for what is beside the images, {} ({first} …), and leaves it out",
+                "note: {} has no place for columns beside the images and leaves out {} ({first} …)",
                 format.name,
                 counted(lost.len(), "column"),
             )));

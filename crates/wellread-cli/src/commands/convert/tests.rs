@@ -97,7 +97,7 @@ fn what_was_written_is_kept_where_the_source_cannot_be_read_again() {
     let format = known_format("tiff").unwrap();
     let checked = verify(&*store, converted, &command.args, format, &options);
     let Err(Failure::Failed(error)) = checked else { panic!("it cannot be read") };
-    assert!(error.contains("what is complete is kept in") && error.contains("goes on with it"), "{error}");
+    assert!(error.contains("the complete part is kept in") && error.contains("continues from it"), "{error}");
     assert!(!error.contains("does not read back"), "{error}");
     assert!(staged::part(&target).is_some());
 }

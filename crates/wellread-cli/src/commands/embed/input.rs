@@ -111,9 +111,9 @@ impl InputArgs {
         match &self.normalize {
             None => Ok(transform),
             Some(name) if name.as_os_str() == "imagenet" => Ok(transform.normalize(MEAN, DEVIATION)),
-            Some(_) if self.scale != ScaleArg::Unit => Err(Failure::Usage(
-                "--normalize FILE is of values as they are stored; leave --scale out".to_owned(),
-            )),
+            Some(_) if self.scale != ScaleArg::Unit => {
+                Err(Failure::Usage("--normalize FILE is for stored values; leave --scale out".to_owned()))
+            }
             Some(file) => Ok(transform.normalize_with(Normalize::from_stats(file)?)),
         }
     }
