@@ -203,15 +203,12 @@ def of_rust(text: str) -> Iterator[Sentence]:
 
 
 def of_python(text: str) -> Iterator[Sentence]:
-    """Sentences of docstrings."""
+    """Sentences of docstrings, also of attributes."""
     for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        said = ast.get_docstring(node, clean=False)
-        if said is not None:
-            head, *rest = said.split("\n")
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            head, *rest = node.value.value.split("\n")
             margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
-            yield from of_markdown("\n".join([head, *(line[margin:] for line in rest)]), node.body[0].lineno)
+            yield from of_markdown("\n".join([head, *(line[margin:] for line in rest)]), node.lineno)
 
 
 READERS: dict[str, Callable[[str], Iterator[Sentence]]] = {

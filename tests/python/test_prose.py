@@ -157,9 +157,9 @@ def test_docstrings_are_read():
     text = (
         '"""Reads.\n\nWhat it is.\n"""\n\n# What it is.\nX = "What it is."\n\n\n'
         'class A:\n    """What it is.\n\n    It is:\n\n        What it is.\n    """\n\n'
-        '    async def f(self):\n        """Who it is."""\n'
+        '    async def f(self):\n        """Who it is."""\n\n    b: int\n    """What it is."""\n'
     )
-    assert sorted(found(text, "python/a.py")) == [(3, "clause"), (11, "clause"), (19, "clause")]
+    assert sorted(found(text, "python/a.py")) == [(3, "clause"), (11, "clause"), (19, "clause"), (22, "clause")]
     assert found(text, "python/a.pyi") == found(text, "python/a.py")
 
 

@@ -16,7 +16,7 @@ class Entry:
     where: str
     """`module:Class` in this package."""
     package: str
-    """What it imports."""
+    """The module that it imports."""
     hint: str
     """How to get it."""
 

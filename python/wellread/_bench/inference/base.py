@@ -17,7 +17,7 @@ class Session(ABC):
         self.place = "?"
         """The device, such as `cuda:0`."""
         self.notes = []
-        """What a reader of the figures must know."""
+        """Facts that a reader of the figures must know."""
 
     @abstractmethod
     def facts(self):

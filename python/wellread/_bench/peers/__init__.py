@@ -20,7 +20,7 @@ class Reader:
     where: str
     """`module:Class` in this package."""
     packages: tuple
-    """What it imports, as (module, how to get it)."""
+    """Modules that it imports, as (module, how to get it)."""
     about: str
     """One line."""
 
