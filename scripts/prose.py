@@ -32,6 +32,7 @@ CLEAN = (
     "crates/wellread-python/src/**/*.rs",
     "docs/*.md",
     "docs/contributing/*.md",
+    "docs/decisions/*.md",
     "docs/howto/*.md",
     "docs/results/*.md",
     "python/README.md",
