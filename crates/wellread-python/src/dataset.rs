@@ -34,7 +34,7 @@ impl Dataset {
     }
 }
 
-/// The place to open: a path, or several as one set.
+/// The opened paths: a path, or several as one set.
 #[derive(FromPyObject)]
 enum Paths {
     One(PathBuf),
@@ -51,7 +51,7 @@ impl Paths {
     }
 }
 
-/// The source of the cells' positions: the stream of a table, label images that are open, or a file.
+/// The source of cells: the stream of a table, label images that are open, or a file.
 #[derive(FromPyObject)]
 enum CellTable<'py> {
     Stream(Bound<'py, PyCapsule>),
@@ -135,7 +135,7 @@ impl Dataset {
         self.opened.long(py, Activity::Opening, cut).map(Self::new)
     }
 
-    /// The same images with the columns of an Arrow stream beside them. Then the names of the columns that are left
+    /// The same images with the columns of an Arrow stream beside them. Also the names of the columns that are left
     /// out, and a name in the table whose folders are not those of its image.
     fn with_columns(
         &self,
@@ -173,7 +173,7 @@ impl Dataset {
         self.opened.with(py, Activity::Choosing, move |dataset| dataset.part_weights(&shares))
     }
 
-    /// The counts of the table of cells, as JSON; None if rows are images.
+    /// The report of the table of cells, as JSON; None where rows are images.
     fn cells_report(&self) -> PyResult<Option<String>> {
         let report = self.opened.home().cells_report();
         let text = report.map(serde_json::to_string).transpose();
@@ -194,7 +194,7 @@ impl Dataset {
         self.opened.home().len()
     }
 
-    /// The opened path; for several paths the folder that they have in common.
+    /// The opened path: for several paths, the folder that they have in common.
     #[getter]
     fn path(&self) -> String {
         self.opened.home().store().path().to_string_lossy().into_owned()
@@ -212,8 +212,8 @@ impl Dataset {
             .with(py, Activity::Opening, |dataset| Ok(wellread::store::masks::among_files(dataset.store())))
     }
 
-    /// The layout of most file names, and their number, if each file is an image since other names do not fit. Or the
-    /// layout of all names, the reason why each file is an image, and true.
+    /// The layout that most names of files are of, and their number, where each file is an image since some are not. Or
+    /// the layout that all are of, and the reason why each file is an image, and true.
     fn strays(&self, py: Python<'_>) -> PyResult<Option<(String, String, bool)>> {
         self.opened.with(py, Activity::Opening, |dataset| {
             let strays = wellread::store::sites::strays(dataset.store(), &OpenOptions::default());
@@ -265,7 +265,7 @@ impl Dataset {
         self.opened.with(py, Activity::Reading, move |dataset| dataset.name(row))
     }
 
-    /// The metadata of a row, as JSON.
+    /// The metadata of a row beside its pixels, as JSON.
     fn metadata(&self, py: Python<'_>, row: usize) -> PyResult<String> {
         self.opened.with(py, Activity::Reading, move |dataset| {
             let metadata = dataset.metadata(row)?;
@@ -312,7 +312,7 @@ impl Dataset {
         Ok(dict)
     }
 
-    /// The counts of the cache, and of the one on disk for a set behind a network.
+    /// The content and the counts of the cache, and of the one on disk for a set behind a network.
     fn cache_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (report, on_disk) = self.opened.with(py, Activity::Opening, |dataset| {
             Ok((dataset.cache_report(), dataset.disk_cache_report()))

@@ -18,7 +18,7 @@ pub(crate) const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Stack of threads that do what was asked of the main thread: as much as that usually has.
 const STACK: usize = 8 << 20;
 
-/// The work during which an error came up, which decides its kind.
+/// The activity in which an error came up, which decides its kind.
 #[derive(Clone, Copy)]
 pub(crate) enum Activity {
     /// Opening a set, or looking something up in it.
@@ -91,8 +91,8 @@ pub(crate) fn interruptible<T: Send>(
     })
 }
 
-/// As [`detached`] of work on this machine. Work on a place that `is_far`, as behind a network, is as
-/// [`interruptible`]: at the first signal it gives up its waits in places.
+/// As [`detached`] of work on this machine. Work on a set that `is_far`, as behind a network, runs as
+/// [`interruptible`]: at the first signal it gives up waiting in places.
 pub(crate) fn detached_from<T: Send>(
     py: Python<'_>,
     is_far: bool,
@@ -130,8 +130,8 @@ fn no_thread(py: Python<'_>, error: &std::io::Error, doing: Activity) -> PyErr {
     exception(py, &error.hint("end some threads or processes"), doing)
 }
 
-/// The result that a thread beside this one sends when it is done. At the first signal `interrupted` is called, and the
-/// signal's exception returned.
+/// The value that a thread beside this one sends when it is done. At the first signal `interrupted` is called, and
+/// the signal's exception returned.
 fn awaited<T: Send>(
     py: Python<'_>,
     receive: &Receiver<std::thread::Result<wellread::Result<T>>>,

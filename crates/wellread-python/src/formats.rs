@@ -1,4 +1,4 @@
-//! The formats of this build, and amounts of memory as the command takes them.
+//! The formats that this build can read, and amounts of memory as the command takes them.
 
 use pyo3::prelude::*;
 

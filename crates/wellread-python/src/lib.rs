@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The Python side checks types, names arguments in its errors and gives defaults; here values are taken as they are
-//! and what the loader refuses is raised. Nothing here calls Python while threads wait for it: the module lets go of
-//! the interpreter ([`pyo3::Python::detach`]) wherever it reads pixels or waits for them. An [`std::sync::Arc`] counts
-//! memory that other libraries hold views of; it needs no interpreter to be given back.
+//! and what the loader refuses is raised. Nothing here calls Python while threads wait for it. The interpreter is
+//! released ([`pyo3::Python::detach`]) wherever pixels are read or waited for. An [`std::sync::Arc`] counts memory that
+//! other libraries hold views of, and needs no interpreter to give it back.
 
 // Arguments of Python's functions are made for the call, and are the function's own.
 #![allow(clippy::needless_pass_by_value)]

@@ -81,7 +81,7 @@ impl Loader {
         self.loader.output_dtype().name()
     }
 
-    /// The arrays of a batch, views and then targets: shape (T, C, Z, Y, X) of an image, and the type's name.
+    /// Each array of a batch, views and then their targets: shape (T, C, Z, Y, X) of its images, and its type's name.
     #[getter]
     fn arrays(&self) -> Vec<([usize; 5], &'static str)> {
         let loader = &self.loader;
@@ -220,8 +220,8 @@ pub(crate) struct Batches {
     is_slow: AtomicBool,
 }
 
-/// A batch, or the address of the memory that it was lent, with its shape and rows. A batch with several arrays has for
-/// each of them its offset in that memory, its shape and type.
+/// A batch, or the address of the memory that it was lent, with its shape and rows. For batches with several arrays, it
+/// has the place of each in that memory, its shape and type.
 #[derive(IntoPyObject)]
 pub(crate) enum Delivered {
     Own(Batch),

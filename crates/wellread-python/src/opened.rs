@@ -45,7 +45,7 @@ impl Opened {
         }
         let dataset = self.home.reopened()?;
         if let Ok(kept) = &mut kept {
-            // What a parent had there is not taken apart here: its threads are not in this process.
+            // The parent's state is not dropped here: its threads are not in this process.
             std::mem::forget(kept.replace((process, dataset.clone())));
         }
         Ok(dataset)

@@ -64,7 +64,8 @@ unsafe fn without_null_buffers(array: *mut RawArray, data_type: &DataType) {
 
 /// All batches of a stream, and the schema that they have.
 ///
-/// # Errors An error of the producer, and arrays that differ from its schema.
+/// # Errors
+/// The producer's error, and arrays that are not those of its schema.
 pub(crate) fn read(mut stream: FFI_ArrowArrayStream) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
     let gone = || ArrowError::CDataInterface("the stream was taken before".to_owned());
     let (get_schema, get_next) = stream.get_schema().zip(stream.get_next()).ok_or_else(gone)?;

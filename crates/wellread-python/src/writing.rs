@@ -188,7 +188,7 @@ impl Parts {
         self.with(|set| set.part_name(number))
     }
 
-    /// The ending of the parts' names.
+    /// The ending of names of parts.
     #[getter]
     fn ending(&self) -> PyResult<&'static str> {
         self.with(PartedSet::ending)
