@@ -1,4 +1,4 @@
-"""The native module: bindings over the Rust crates. Use the package; what is here may change."""
+"""The native module: bindings over the Rust crates. Use the package; this module may change."""
 
 import builtins
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ def row_group(dataset: Dataset) -> int:
     """Rows that are read together; ranges of rows begin at a multiple of it."""
 
 def checksums(dataset: Dataset, start: int, end: int, jobs: int) -> str:
-    """What came of the rows from one up to another, as JSON: a list with a digest or an error for each."""
+    """The results of the rows from one up to another, as JSON: a list with a digest or an error for each."""
 
 def check_read(sums: str) -> None:
     """Raises the error of the first row, in a text of `checksums`, that could not be read."""
@@ -27,7 +27,7 @@ def check_read(sums: str) -> None:
 def verify_sums(
     dataset: Dataset, sums: str, expected: str | None, other: Dataset | None, any_order: bool, any_names: bool
 ) -> str:
-    """What ``wellread verify --json`` says of a set whose rows were read before."""
+    """The document of ``wellread verify --json`` for a set whose rows were read before."""
 
 def types_of(dataset: Dataset) -> list[str]:
     """Names of the pixel types of a set, each once."""
@@ -39,13 +39,13 @@ def group_rows(dataset: Dataset, by: list[str]) -> list[tuple[list[str | None], 
     """Values of the columns and rows of each group of a set."""
 
 def row_names(dataset: Dataset, rows: list[int]) -> str:
-    """What the channels of these rows are called, as JSON."""
+    """Names of the channels of these rows, as JSON."""
 
 def channel_order(first: int, names: list[str]) -> str:
     """The order of channels of rows, as JSON, from texts of `row_names`; `first` is the first of the rows."""
 
 def partial_stats(dataset: Dataset, rows: list[int], first: int, order: str, jobs: int) -> str:
-    """What was counted of these rows, as JSON."""
+    """Counts of these rows, as JSON."""
 
 def finish_stats(by: list[str] | None, groups: list[tuple[list[str | None], StatsSum]]) -> str:
     """The file of statistics, as JSON: of each group that the columns `by` tell, or of the one group. The sums were
@@ -90,7 +90,7 @@ class Parts:
         """The name of a part by its number."""
     @property
     def ending(self) -> str:
-        """What names of parts end with."""
+        """The ending of the parts' names."""
     def commit(self, parts: list[str], options: dict[str, Any], joined: bool, source: Dataset | None) -> int:
         """Makes a set of these parts, in this order, at its place. The number of images."""
     def keep(self) -> None:
@@ -284,7 +284,7 @@ class Batches(Iterator[Any]):
     def __iter__(self) -> Batches: ...
     def __next__(self) -> Batch | list[Batch] | tuple[int, list[Any], list[int]]: ...
     def next_from(self, from_dlpack: Callable[[Any], Any]) -> Any | None:
-        """What `from_dlpack` makes of a capsule of the next batch; None at the end."""
+        """The next batch, made by `from_dlpack` of a capsule; None at the end."""
     def __length_hint__(self) -> int: ...
     def progress(self) -> tuple[int, int] | None: ...
     def skipped(self) -> tuple[int, list[tuple[int, str]]]: ...

@@ -232,7 +232,7 @@ def test_a_table_may_name_any_file_of_a_site(tmp_path):
         np.testing.assert_array_equal(cells[0], stacks[1][:, 8:14, 7:13])
         np.testing.assert_array_equal(cells[1], stacks[0][:, 6:12, 9:15])
     # Of images of one file each it is not told which column is meant.
-    with pytest.raises(wr.ChoiceError, match="which image a cell is of"):
+    with pytest.raises(wr.ChoiceError, match="do not tell the image of a cell"):
         wr.Dataset(tmp_path, layout="files").cells(table, size=6)
 
 
@@ -306,7 +306,7 @@ def test_what_is_wrong_is_said(sites, tmp_path):
         return str(error.value)
 
     assert "no column 'z'" in refusal("image,x,y\nP1_A00_s1,1,2\n", x="z").replace('"', "'")
-    assert "which image a cell is of" in refusal("x,y\n1,2\n")
+    assert "do not tell the image of a cell" in refusal("x,y\n1,2\n")
     said = refusal("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1,,2\nP9,1,2\n")
     assert "2 of 3 cells cannot be cut out" in said and "row 2 (image P9)" in said
     # Options are called as they are here, not as those of the command.

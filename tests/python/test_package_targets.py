@@ -228,7 +228,7 @@ def test_numbers_in_names_pair_images_and_masks(tmp_path):
         ((pixels, masks),) = load
         assert np.array_equal(pixels[:, 0], masks[:, 0]) and sorted(pixels[:, 0, 0, 0]) == list(numbers), name
     zero = folder("zero", [f"{i - 1}" for i in numbers])
-    with pytest.raises(wr.ChoiceError, match='numbers in names do not tell.*pairing="order"'):
+    with pytest.raises(wr.ChoiceError, match='numbers in names do not match.*pairing="order"'):
         wr.DataLoader(images, 11, targets=zero)
     assert wr.DataLoader(images, 11, targets=zero, pairing="order").pairing == "order"
 

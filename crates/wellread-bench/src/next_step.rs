@@ -86,7 +86,7 @@ fn enough(wait: &Waiting, told: &str) -> (Severity, String, String) {
         return (
             Severity::Caution,
             format!("Next: measure loop again: {told}; {why}"),
-            "What to do is told by more rounds or more steps.".to_owned(),
+            "More rounds or more steps tell what to do.".to_owned(),
         );
     }
     (
@@ -103,7 +103,7 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
     let best = dataloader::rates(loader, batch).into_iter().find(|series| series.format == format)?;
     if judge.median(&best.values).is_none() {
         let text = format!("Next: measure dataloader again; {}", judge.too_few(best.values.len()));
-        return Some((text, format!("What binds the loading of {format} is told by more rounds.")));
+        return Some((text, format!("More rounds tell what binds the loading of {format}.")));
     }
     let (bound, limit) = dataloader::limit_of(loader, batch, &best)?;
     let share = best.median() / limit;
@@ -136,7 +136,7 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
     let binds = if share > 1.0 {
         format!("Nothing that was measured binds {format}: it exceeds {bound} alone.")
     } else {
-        format!("What binds {format} is {bound}, at {}{interval} of it.", percent(share))
+        format!("The limit of {format} is {bound}: it runs at {}{interval} of it.", percent(share))
     };
     Some((format!("Next: {what}"), binds))
 }
@@ -266,7 +266,7 @@ mod tests {
         let far = next(&[loader_at("reading and decoding", 0.3)]);
         assert!(far.text.contains("no limit that was measured is near"), "{}", far.text);
         assert!(
-            far.detail.contains("tiff runs at 30.0 %") && !far.detail.contains("What binds"),
+            far.detail.contains("tiff runs at 30.0 %") && !far.detail.contains("The limit of"),
             "{}",
             far.detail
         );

@@ -71,8 +71,11 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
     let mut notes = Vec::new();
     if config.random_crop.is_some() {
         // Neighbouring crops share what is decoded, by chance.
-        notes.push("with --random-crop only widening and scaling stands beside the rates: what reading must do depends on where \
-                    the crops lie".to_owned());
+        notes.push(
+            "with --random-crop the rates have one limit, widening and scaling: the work of reading \
+                    depends on the places of the crops"
+                .to_owned(),
+        );
     }
     let mut limits: HashMap<&str, Limits> = HashMap::new();
     for set in session.prepared.sets.iter().filter(|set| set.error.is_none()) {

@@ -105,12 +105,12 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
         (false, false) => (),
         (true, true) => {
             let neither = "unknown (no summary.json)".to_owned();
-            push("what it was measured on (perhaps)", neither.clone(), neither, Weight::Caution);
+            push("machine and settings (perhaps)", neither.clone(), neither, Weight::Caution);
             return found;
         }
         (no_a, no_b) => {
             let word = |unknown| if unknown { "unknown (no summary.json)" } else { "known" }.to_owned();
-            push("what it was measured on and with", word(no_a), word(no_b), Weight::Caution);
+            push("machine and settings", word(no_a), word(no_b), Weight::Caution);
             return found;
         }
     }
@@ -118,7 +118,7 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
     let machines = [a, b].map(|results| results.detail("/environment").is_some());
     if machines[0] != machines[1] {
         let [a, b] = machines.map(|known| if known { "known" } else { "unknown" }.to_owned());
-        push("what it was measured on", a, b, Weight::Caution);
+        push("machine", a, b, Weight::Caution);
     }
     let both = machines == [true; 2];
     // A path from the folder of a run, and the same one with the folder before it, are one path.
@@ -308,6 +308,6 @@ mod tests {
         // A machine that was not recorded is one difference.
         let mut nowhere = a.clone();
         nowhere.details.insert("environment".to_owned(), Value::Null);
-        assert_eq!(names(&a, &nowhere), ["what it was measured on"]);
+        assert_eq!(names(&a, &nowhere), ["machine"]);
     }
 }

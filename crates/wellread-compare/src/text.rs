@@ -169,9 +169,10 @@ pub fn markdown(c: &Comparison) -> String {
     }
     let _ = writeln!(
         out,
-        "Ratio: what B takes over what A takes (of rates the inverse), with its 95 % interval over processes. Slower or faster: \
-         beyond chance (Holm over each table, 5 %), and of runs in turns beyond the noise floor; same: the whole interval within \
-         {}. Detects: the smallest slow-down that would be called one in nine of ten repetitions.",
+        "Ratio: the time of B over that of A (for rates the inverse), with its 95 % interval over processes. \
+         Slower or faster: beyond chance (Holm over each table, 5 %), and for runs in turns beyond the noise \
+         floor. Same: the whole interval within {}. Detects: the smallest slow-down that nine of ten repetitions \
+         would find.",
         percent(c.threshold)
     );
     if is_within(c) {

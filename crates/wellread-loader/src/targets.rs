@@ -204,7 +204,7 @@ impl Pairs {
         let are_as_many = images.len() == targets.len();
         if chosen == Some(Pairing::Order) && !are_as_many {
             let (all, there) = (counted(images.len(), "image"), counted(targets.len(), "target"));
-            let cause = format_args!("there are {there} for {all}, and they were to be told by their order");
+            let cause = format_args!("there are {there} for {all}, and pairing is by order");
             return Err(Error::new(other.path(), cause).choice().hint("give one target for each image"));
         }
         if chosen == Some(Pairing::Order) || chosen.is_none() && ptr::addr_eq(own, other) {
@@ -239,7 +239,8 @@ impl Pairs {
             ByNumbers::Contradict(row) if chosen.is_none() => {
                 let [image, target] = [own.name(row)?, other.name(row)?];
                 let cause = format_args!(
-                    "the numbers in names do not tell which targets are whose: row {row} is {image} and its target would be {target}"
+                    "the numbers in names do not match targets to images: row {row} is {image} and its target \
+                     would be {target}"
                 );
                 return Err(Error::new(other.path(), cause).choice().hint(
                     "give targets the names or the numbers of their images; where the order is right, ask for it: pairing=\"order\" (Targets::pairing)",
@@ -267,7 +268,9 @@ impl Pairs {
         );
         let example = if targets.is_empty() { String::new() } else { other.name(0)? };
         Err(Error::new(own.path(), cause).choice().hint(format_args!(
-            "targets are told by the names of their images, or of a file of theirs, with words after them; where names have nothing in common and there are equally many, pairing=\"order\" (Targets::pairing) takes them in their order; the first target is called {example:?}"
+            "targets are matched by the names of their images, or of a file of theirs, with words after them. \
+             pairing=\"order\" (Targets::pairing) takes equally many in their order. The first target is called \
+             {example:?}"
         )))
     }
 

@@ -3,7 +3,7 @@
 {"command": "checksum", "path": …, "options": {…}, "address": …, …}
 ──▶ {"total": images} … {"done": images} … {"result": …, "cluster": {…}} or {"error": …, "usage": …}
 
-Of embed {"told": {"opened": …}} is answered on stdin, with the parts that are left.
+For embed, stdin answers {"told": {"opened": …}} with the parts that are left.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def asked_for(request: dict[str, Any]) -> Dataset:
 
 
 def result_of(request: dict[str, Any], job: Job, say: Say, questions: TextIO) -> Any:
-    """What the command is answered."""
+    """The answer to the command."""
     if request["command"] == "embed":
         return embedded(request, job, say, questions)
     if request["command"] == "run":

@@ -75,7 +75,7 @@ def check_reached(address: str | None) -> None:
 
 
 def words(error: BaseException) -> str:
-    """What an exception of Ray says, without the traceback that its text has."""
+    """The message of an exception of Ray, without its traceback."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, BaseException):
         return f"{type(cause).__name__}: {cause}"
@@ -84,8 +84,8 @@ def words(error: BaseException) -> str:
 
 
 def connected(address: str | None) -> Any:
-    """Ray, connected to the cluster at `address`; to the one that this process is connected to, where there is one;
-    else to what ``RAY_ADDRESS`` names, or to one that is started on this machine.
+    """Ray, connected to the cluster at `address`. By default that is the cluster that this process is connected to,
+    then that of ``RAY_ADDRESS``, else one that starts on this machine.
 
     Raises:
         ImportError: Ray is not installed.
@@ -112,7 +112,7 @@ def alive(ray: Any) -> set[str]:
 
 
 def named(call: Any, remote: dict[str, Any]) -> dict[str, Any]:
-    """What each task needs, as a function of Ray Data takes it: by the names that it knows, else in a dictionary."""
+    """The needs of each task for a function of Ray Data: by the names that it knows, else in a dictionary."""
     known = inspect.signature(call).parameters
     found = {name: value for name, value in remote.items() if name in known}
     others = {name: value for name, value in remote.items() if name not in known}
@@ -121,7 +121,7 @@ def named(call: Any, remote: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Node:
-    """What a node did."""
+    """The work of a node."""
 
     host: str
     images: int = 0
@@ -143,7 +143,7 @@ class Node:
 
 @dataclass
 class Summary:
-    """What all nodes did, by their names in the cluster."""
+    """The work of all nodes, by their names in the cluster."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
 
@@ -170,7 +170,7 @@ class Summary:
 
 @dataclass
 class Answer:
-    """What a task hands back."""
+    """The result of a task."""
 
     result: Any
     error: BaseException | None

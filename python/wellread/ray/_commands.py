@@ -21,7 +21,7 @@ PASSED_ON = "WELLREAD_"
 
 
 def command_task(line: list[str], log: str, folder: str | None, environment: dict[str, str]) -> str | None:
-    """Runs a command to its end on this node; how it failed, if it did. What it prints is in `log`."""
+    """Runs a command to its end on this node; how it failed, if it did. Its output is in `log`."""
     try:
         with open(log, "wb") as out:
             done = subprocess.run(

@@ -39,7 +39,7 @@ class WellreadDatasink(Datasink):
         self.token = uuid.uuid4().hex
 
     def get_name(self) -> str:
-        """What Ray calls the write tasks."""
+        """The name of the write tasks in Ray."""
         return "Wellread"
 
     def place(self, part: str) -> str:

@@ -40,7 +40,7 @@ Told = dict[str, Any]
 
 
 def environment(gpus: float) -> dict[str, str]:
-    """What the program of a node is told of this process."""
+    """The environment that the program of a node gets from this process."""
     passed = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON) or name == MODULES}
     passed |= _environment.told()
     # Ray hides GPUs that an actor does not ask for, in some of its versions.
@@ -229,7 +229,7 @@ class Pool:
 
 
 def _next(pool: Pool) -> tuple[Any, int | None, Answer] | None:
-    """What an actor has answered; None where nothing was, or an actor was lost."""
+    """The answer of an actor; None if there is none, or an actor was lost."""
     ready, _ = pool.ray.wait(list(pool.running), num_returns=1, timeout=1.0)
     if not ready:
         return None
@@ -264,7 +264,7 @@ def run(
     opened, and answers which parts are left; `tell` is given each part that is whole, and its images.
 
     Raises:
-        wellread.Error: what a program says; nodes that have opened something else; a part that is lost each time.
+        wellread.Error: a program failed, nodes have opened something else, or a part was lost each time.
     """
     pool = Pool(ray, request, summary)
     images = 0

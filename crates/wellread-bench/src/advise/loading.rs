@@ -129,7 +129,9 @@ fn batch_size(
     if asked || sizes.len() < 2 {
         let why = match (settings.batch_size, asked) {
             (Some(_), _) => "as asked for",
-            (None, true) => "what the step time is taken to be of; give --batch-size where it is of another",
+            (None, true) => {
+                "the size that the step time is taken for; give --batch-size if it is for another"
+            }
             (None, false) if study.is_cut => {
                 "larger ones were not measured, to keep to the time (--time-budget)"
             }

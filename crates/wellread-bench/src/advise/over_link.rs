@@ -46,7 +46,7 @@ pub(super) fn predict(
                 let each = Each { requests, bytes, local };
                 predictions.push(of(name, each, &link, study.sample.of, study.settings.price_per_1000));
             }
-            Err(why) => notes.push(format!("{name}: what it would take over the link is not known: {why:#}")),
+            Err(why) => notes.push(format!("{name}: its time over the link is not known: {why:#}")),
         }
     }
     predictions.sort_by(|a, b| b.images_per_s.total_cmp(&a.images_per_s));
@@ -96,7 +96,7 @@ fn asked(study: &Study<'_>, candidate: &Candidate) -> Result<(f64, f64)> {
     }
     let ranges = recording.take();
     if ranges.is_empty() {
-        bail!("all of the sample was kept from reading it before");
+        bail!("an earlier read left all of the sample in memory");
     }
     let bytes: u64 = ranges.iter().map(|one| one.range.end - one.range.start).sum();
     Ok((ranges.len() as f64 / images, bytes as f64 / images))

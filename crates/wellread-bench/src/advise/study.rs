@@ -69,7 +69,7 @@ pub fn study(
     let batches = allowance.batches(usual, is_given, workers);
     if batches.measured < usual {
         let told = if is_given {
-            format!("; times of a step are of batches of {}, in proportion", batches.meant)
+            format!("; times of a step are for batches of {}, in proportion", batches.meant)
         } else {
             String::new()
         };

@@ -75,7 +75,7 @@ fn left_of_other_images(out: &Path, expected: &Path, targets: &[PathBuf]) -> Opt
     let left: Vec<String> =
         names.filter(|name| !targets.contains(&out.join(name)) && out.join(name).exists()).collect();
     (!left.is_empty()).then(|| {
-        Error::new(out, format_args!("{} would stay of the images before", left.join(", "))).hint(
+        Error::new(out, format_args!("{} would stay from the earlier images", left.join(", "))).hint(
             "write all that is there again (--formats, --masks), remove the others, or choose another folder",
         )
     })

@@ -53,7 +53,7 @@ pub(crate) fn finding(table: &Table, judge: &Judge) -> Option<Finding> {
     Some(Finding::new(
         Severity::Info,
         text,
-        "What each keeps, and how often it served, is in the columns cache_bytes, cache_images, cache_hits and cache_misses.",
+        "The columns cache_bytes, cache_images, cache_hits and cache_misses have the content and the use of each.",
     ))
 }
 

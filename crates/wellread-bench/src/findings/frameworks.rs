@@ -213,19 +213,18 @@ fn no_ops(table: &Table) -> Vec<Finding> {
         } else {
             format!("; sometimes: {}", sometimes.join(", "))
         };
-        lines.push(format!(
-            "{framework}: these do not: {}; these do: {}{sometimes}",
-            none(free),
-            none(copying)
-        ));
+        lines.push(format!("{framework}: without: {}; with: {}{sometimes}", none(free), none(copying)));
     }
     if lines.is_empty() {
         return vec![];
     }
     vec![Finding::new(
         Severity::Info,
-        format!("Which conversions copy pixels, by the addresses of array and tensor: {}", lines.join(". ")),
-        "float_of_float32 is upstream's conversion, torch.from_numpy(float32).float(): nothing is converted by it.",
+        format!(
+            "Conversions without and with a copy of the pixels, by the addresses of array and tensor: {}",
+            lines.join(". ")
+        ),
+        "float_of_float32 is upstream's conversion, torch.from_numpy(float32).float(): it converts nothing.",
     )]
 }
 

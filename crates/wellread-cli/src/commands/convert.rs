@@ -27,12 +27,11 @@ use wellread_store::{
     Error, Format, Store, WriteOptions, labels, masks, mixed_channels, place, registry, staged, unkept,
 };
 
-/// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
-/// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
-/// complete. What was written is read back and compared with the source.
+/// Pixels stay the same to the byte. Metadata is kept as far as the target format has a place for it. The target
+/// appears when it is complete, and the command reads it back and compares it with the source.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is complete. What was written is read back and compared with the source.
+Pixels stay the same to the byte. Metadata (names, channels, wavelengths, physical sizes) is kept as far as the target format has a place for it. The target appears when it is complete. A failed conversion leaves nothing, or with --resume the complete part. The command reads the target back and compares it with the source.
 
 Examples:
   wellread convert tiff-folder plate.parquet
@@ -45,18 +44,18 @@ Examples:
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     source: PathBuf,
-    /// Where to write.
+    /// File or folder to write.
     target: PathBuf,
-    /// Target format; by default told from the ending of the target's name, such as .parquet, .tiff, .zarr, .png.
+    /// Target format; by default the ending of the target's name decides, such as .parquet, .tiff, .zarr, .png.
     #[arg(long)]
     format: Option<String>,
     #[command(flatten)]
     write: WriteArgs,
-    /// Pixels that may wait between reading and writing.
+    /// Most bytes of pixels that wait between reading and writing.
     #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
     memory: u64,
-    /// A table of profiles (Parquet, CSV or TSV), one row per image, whose columns are put beside the images; or a plan, whose
-    /// rows many images share.
+    /// Table whose columns are added to the images (Parquet, CSV or TSV): profiles with one row per image, or a plan
+    /// whose rows many images share.
     #[arg(long, value_name = "PROFILES", requires = "on")]
     join: Option<PathBuf>,
     /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles
@@ -73,17 +72,17 @@ pub struct Args {
     /// ome-zarr, image-folder, lance and duckdb.
     #[arg(long)]
     resume: bool,
-    /// Do not read back what was written.
+    /// Do not read the target back.
     #[arg(long)]
     no_verify: bool,
-    /// Write images of several pixel types, or images and their masks, into one set; else they are refused.
+    /// Write images of several pixel types, or images and their masks, into one set; by default this is an error.
     #[arg(long)]
     mixed: bool,
-    /// Of the profiles, put these columns alone beside the images.
+    /// Add these columns of the profiles alone; by default all.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join", value_delimiter = ',')]
     columns: Vec<String>,
-    /// Layout of OME-Arrow Parquet: nested (one table, format parquet) or dataset (a folder of tables of chunks, format
-    /// ome-arrow-dataset). Also --layout nested and --layout dataset, which say nothing of the source then.
+    /// Layout of OME-Arrow Parquet: nested is one table (format parquet), dataset is a folder of tables of chunks
+    /// (format ome-arrow-dataset). --layout nested and --layout dataset mean the same; they say nothing of the source.
     #[arg(long, value_enum, conflicts_with = "format")]
     parquet_layout: Option<LayoutArg>,
     #[command(flatten)]
@@ -215,7 +214,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         };
         if !differences.is_empty() {
             let how = differences.join("; ");
-            return Err(refused(format!("is complete, but not what this command would write: {how}")));
+            return Err(refused(format!("is complete, but differs from the result of this command: {how}")));
         }
         let compared = if is_of_cells {
             "their pixels are the same"
@@ -229,9 +228,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
         if !untold.is_empty() {
             let untold = untold.join(", ");
-            ui.say(format!(
-                "  of {untold} it does not show what it was written with: --overwrite writes it anew"
-            ));
+            ui.say(format!("  a finished set does not show {untold}: --overwrite writes it anew"));
         }
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
@@ -254,7 +251,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let resumed = writer.complete();
         if resumed > 0 {
             let images = counted(resumed, "image");
-            ui.say(format!("going on after {images} that an interrupted run has left complete"));
+            ui.say(format!("continuing after {images} that an interrupted run completed"));
         }
         let bar = ui.progress(source.len() as u64, "converting");
         // Images that were complete before count as well.
@@ -307,7 +304,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// What files say of how their images look, which is not converted.
+/// Settings of files about the look of their images, which are not converted.
 fn looks_of(source: &dyn Store) -> Vec<String> {
     let has_looks = registry::formats().iter().any(|f| f.name == source.format() && f.has_looks);
     let layout = has_looks.then(|| source.layout().ok()).flatten();
@@ -319,7 +316,7 @@ fn bytes_of_pixels(source: &dyn Store, images: usize) -> wellread_store::Result<
     (0..images).map(|row| source.row_info(row).map(size)).sum()
 }
 
-/// What is said where a conversion failed: why, and what it left.
+/// The message of a failed conversion: the reason, and the files that it left.
 fn failed(
     error: wellread_store::Error,
     source: &dyn Store,
@@ -340,7 +337,7 @@ fn failed(
             let of = counted_with(source.len(), "image", ["is", "are"]);
             let complete = complete.map_or_else(|_| String::new(), |n| format!("{n} of {of} complete; "));
             format!(
-                "{complete}what is complete is kept in {}: the same command goes on with it",
+                "{complete}the complete part is kept in {}: the same command continues from it",
                 folder.display()
             )
         }
@@ -348,7 +345,7 @@ fn failed(
     Failure::Failed(format!("{why}\n{left}"))
 }
 
-/// What a resumable set is made of: the source, by place and number of images, and all that decides what is written.
+/// The ingredients of a resumable set: the source, by place and number of images, and all that decides what is written.
 fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelType]) -> Outcome<String> {
     if let Some(why) = format.cannot_resume {
         let can = registry::formats().iter().filter(|f| f.cannot_resume.is_none()).map(|f| f.name);

@@ -26,7 +26,7 @@ Examples:
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
-    /// Look at no more than this many rows for shapes (the set is then marked as sampled).
+    /// Most rows to look at for shapes; a larger set is marked as sampled.
     #[arg(long, default_value_t = 100_000)]
     rows: usize,
     #[command(flatten)]
@@ -81,7 +81,7 @@ struct Info {
     /// Names of label images that lie beside the images.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     labels: Vec<String>,
-    /// What the files say of the images' look, which the pixels do not have.
+    /// Settings of the files about the images' look, which the pixels do not have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     looks: Vec<String>,
 }
@@ -216,7 +216,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// What pixels take, as they are and in files.
+/// Bytes of pixels, as they are and in files.
 #[derive(Clone, Copy)]
 struct Pieces {
     /// Bytes of the pixels in their pieces without a codec: chunks are whole also where the image ends within them.
@@ -225,7 +225,7 @@ struct Pieces {
     stored: u64,
 }
 
-/// What to say where compression has made the pixels larger than they are.
+/// A line for compression that makes the pixels larger than they are.
 fn larger_than_pixels(info: &Info, Pieces { plain, stored }: Pieces) -> Option<String> {
     let codec = info.codec.to_lowercase();
     let is_plain = codec.is_empty() || codec == "none" || codec == "uncompressed";
@@ -240,10 +240,10 @@ fn larger_than_pixels(info: &Info, Pieces { plain, stored }: Pieces) -> Option<S
     })
 }
 
-/// Of what Parquet's plain pixels of few bits would take, files hold at least this much where they are kept so.
+/// Files with Parquet's plain pixels of few bits hold at least this share of the bytes that these would take.
 const PLAIN_PARQUET: f64 = 0.95;
 
-/// What to say where Parquet keeps pixels of 8 or 16 bits in its smallest number, which has 32.
+/// A line for Parquet that keeps pixels of 8 or 16 bits in its smallest number, which has 32.
 fn wide_pixels(info: &Info) -> Option<String> {
     let bits = match info.dtype.as_str() {
         "uint8" | "int8" => 8,
@@ -283,7 +283,7 @@ fn bytes_in_chunks(shape: [usize; 5], pixel: usize, layout: &StoreLayout) -> u12
     sizes.product::<u128>() * pixel as u128
 }
 
-/// Why pixels of the first image cannot be read, where they are of a kind that is not. What is damaged is for `verify`.
+/// Why pixels of the first image cannot be read, where they are of a kind that is not. Damage is for `verify`.
 fn unsupported(store: &dyn Store) -> Option<String> {
     if store.is_empty() {
         return None;
@@ -295,7 +295,7 @@ fn unsupported(store: &dyn Store) -> Option<String> {
     Some(format!("{}{hint}", error.cause()))
 }
 
-/// What is said of a set, and what that is reckoned from.
+/// The description of a set, and the figures behind it.
 struct Described {
     info: Info,
     pieces: Pieces,

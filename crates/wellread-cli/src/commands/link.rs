@@ -10,13 +10,13 @@ static CHOSEN: OnceLock<LinkArgs> = OnceLock::new();
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Sets in buckets")]
 pub struct LinkArgs {
-    /// Requests at once (64, or what WELLREAD_IN_FLIGHT says).
+    /// Requests at once; by default 64, or the value of WELLREAD_IN_FLIGHT.
     #[arg(long, global = true, value_name = "REQUESTS", value_parser = clap::value_parser!(u16).range(1..=4096))]
     in_flight: Option<u16>,
-    /// Bytes that a loader fetches ahead and has not read yet, at most (256MiB, or what WELLREAD_LINK_BYTES says).
+    /// Most bytes that a loader fetches ahead; by default 256MiB, or the value of WELLREAD_LINK_BYTES.
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_bytes)]
     link_bytes: Option<u64>,
-    /// Do not sign requests, whatever credentials there are: for public buckets.
+    /// Send unsigned requests even if there are credentials; for public buckets.
     #[arg(long, global = true, overrides_with = "anonymous")]
     anonymous: bool,
 }

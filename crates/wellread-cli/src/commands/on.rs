@@ -6,8 +6,8 @@
 //!      └── total, done, told … ◀── the result ──┘  lines of JSON; what is told may be answered on stdin
 //! ```
 //!
-//! The Python is that of [`wellread_worker::python`]. What comes back is what this program finds itself, so that it is printed and written
-//! by the same code.
+//! The Python is that of [`wellread_worker::python`]. Its results have the form of this program's own, so that the same
+//! code prints and writes them.
 
 use super::{OpenArgs, link};
 use crate::output::{Failure, Outcome, Ui};
@@ -21,7 +21,7 @@ use wellread_store::checksum::{ImageChecksum, SentRow};
 use wellread_store::{Missing, Unmatched};
 use wellread_worker::{python, python_command, question};
 
-/// What the Python runs.
+/// The code that the Python runs.
 const CODE: &str = "from wellread.ray.__main__ import main; sys.exit(main())";
 /// How what is missing can be had.
 const HINT: &str = "pip install 'wellread[ray]'; the variable WELLREAD_PYTHON names the Python that has it, if it is not that of this program";
@@ -29,8 +29,9 @@ const HINT: &str = "pip install 'wellread[ray]'; the variable WELLREAD_PYTHON na
 /// Where a whole-set command is done.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct OnArgs {
-    /// Have the nodes of a Ray cluster do it: ray for the one that RAY_ADDRESS names, or else one on this machine; ray:ADDRESS, such as
-    /// ray:10.0.0.1:6379, names it. All nodes must see the paths. Needs a Python with wellread[ray].
+    /// Run on the nodes of a Ray cluster. ray takes the cluster of RAY_ADDRESS, or else one on this machine;
+    /// ray:ADDRESS names one, such as ray:10.0.0.1:6379. All nodes must see the paths. Needs a Python with
+    /// wellread[ray].
     #[arg(long, value_name = "ray[:ADDRESS]", value_parser = parse_on, conflicts_with = "jobs")]
     pub on: Option<On>,
 }
@@ -43,8 +44,7 @@ pub struct On {
 
 /// A cluster by its name.
 ///
-/// # Errors
-/// What is none, in words.
+/// # Errors A text that is no cluster.
 pub fn parse_on(text: &str) -> Result<On, String> {
     let address = match text.strip_prefix("ray") {
         Some("") => None,
@@ -58,13 +58,13 @@ pub fn parse_on(text: &str) -> Result<On, String> {
     Ok(On { address })
 }
 
-/// What a cluster has found, and what its nodes did.
+/// The result of a cluster, and the work of its nodes.
 pub struct Found {
     pub result: Value,
     pub cluster: Value,
 }
 
-/// What a command answers to what it is told, if it is asked for something.
+/// The answer of a command to a line, if the line asks for something.
 type Hear<'a> = dyn FnMut(&Value, &ProgressBar) -> Outcome<Option<Value>> + 'a;
 
 /// A line of the Python.
@@ -229,7 +229,7 @@ impl On {
         }
     }
 
-    /// What came of each row of a set, and what the nodes did.
+    /// The result of each row of a set, and the work of the nodes.
     ///
     /// # Errors
     /// As [`Self::ask`].

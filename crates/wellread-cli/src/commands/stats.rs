@@ -14,28 +14,28 @@ use wellread_store::{Store, masks, mixed_channels};
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Values are those stored. Of 8- and 16-bit types all is exact; of wider types percentiles are off by at most 0.1 % of
-their value. NaN and infinite values are counted apart and are part of nothing else.
+Statistics are of the stored values. They are exact for 8- and 16-bit types; a percentile of a wider type is off by at
+most 0.1 % of its value. NaN and infinite values are counted apart, and are part of nothing else.
 
 Examples:
   wellread stats plate.parquet --out stats.json
   wellread stats 'plates/*.parquet' --by Metadata_Plate --out plate-stats.json
   wellread stats screen.parquet --out stats.json --on ray
 
-A loader normalises by the file: Normalize::from_stats(\"stats.json\") in Rust, normalize=\"stats.json\" in Python; with --by each
-image by the numbers of its group. Or it scales by its percentiles: Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
+A loader normalises with the file: Normalize::from_stats(\"stats.json\") in Rust, normalize=\"stats.json\" in Python. With --by it
+takes the numbers of each image's group. It also scales with the percentiles: Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
     #[command(flatten)]
     open: OpenArgs,
-    /// Compute them for each group of images that agree in these columns beside them, such as Metadata_Plate.
+    /// Compute statistics for each group of images with equal values in these columns, such as Metadata_Plate.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", value_delimiter = ',')]
     by: Vec<String>,
     /// Percentiles to compute.
     #[arg(long, value_delimiter = ',', default_value = listed(&PERCENTILES), value_parser = parse_percentile)]
     percentiles: Vec<f64>,
-    /// File to write all of it to, histograms included, as JSON.
+    /// JSON file for all results, histograms included.
     #[arg(long, visible_alias = "output", value_name = "FILE")]
     out: Option<PathBuf>,
     /// Threads.
@@ -66,9 +66,8 @@ fn check_out(out: &Path) -> Outcome {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
-    masks::none_beside_images(&*store).map_err(|error| {
-        error.hint("statistics are those of images of one kind: give the folder of one of them")
-    })?;
+    masks::none_beside_images(&*store)
+        .map_err(|error| error.hint("statistics need images of one kind: give the folder of one kind"))?;
     if let Some(out) = &args.out {
         outside_of(&args.path, "--out", out)?;
         check_out(out)?;

@@ -17,13 +17,13 @@ use wellread_store::words::counted;
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Reads every pixel; exit code 1 when something cannot be read or differs. What has no checksums
-(JPEG, Lance, Vortex, parquet-duckdb; files of other programs, or written with --no-checksums)
-may be damaged and still be read: compare it with expected checksums or with its source
-(--against). Images must then agree in order, name, shape, pixel type and pixels. What differs is
-told apart: images in another row, under another name, with other pixels.
-Options of opening, such as --pattern and --cells, are of both sets where both take them, and of
-the other one where the first does not: it is what was made of that.
+Reads every pixel; exit code 1 when something cannot be read or differs. Files without checksums
+may be damaged and still be readable: JPEG, Lance, Vortex, parquet-duckdb, files of other programs
+or of --no-checksums. Compare these with expected checksums or with their source (--against).
+Images must then agree in order, name, shape, pixel type and pixels. The result tells three cases
+apart: images in another row, under another name, with other pixels.
+Options of opening, such as --pattern and --cells, hold for both sets if both take them. Otherwise
+they hold for the other set, from which the first was made.
 
 Examples:
   wellread verify plate.parquet
@@ -38,7 +38,7 @@ pub struct Args {
     /// Expected checksums (JSON) or another set of the same images in any format.
     #[arg(long, value_name = "EXPECTED.json|PATH")]
     against: Option<PathBuf>,
-    /// What may differ from the expected images: their order, their names, or both.
+    /// Differences to accept: the order of the images, their names, or both.
     #[arg(
         long,
         value_name = "order,names",
@@ -48,7 +48,7 @@ pub struct Args {
         requires = "against"
     )]
     ignore: Vec<Ignored>,
-    /// Problems to print.
+    /// Most problems to print.
     #[arg(long, default_value_t = 10)]
     show: usize,
     #[command(flatten)]
@@ -60,10 +60,10 @@ pub struct Args {
     on: OnArgs,
 }
 
-/// What [`Args::ignore`] can name.
+/// The values of [`Args::ignore`].
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Ignored {
-    /// Images may stand in other rows.
+    /// Images may be in other rows.
     Order,
     /// Images may have other names.
     Names,

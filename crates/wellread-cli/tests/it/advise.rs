@@ -251,7 +251,7 @@ fn advice_within_no_time_says_what_was_cut() {
     let notes = given["notes"].to_string();
     for said in [
         "batches of 1 instead of 16 were measured",
-        "times of a step are of batches of 16, in proportion",
+        "times of a step are for batches of 16, in proportion",
         "the sample is of 1 image at most",
         "a real loop to check the prediction against: not tried within the time",
     ] {

@@ -377,8 +377,8 @@ fn generate_replaces_no_part_of_a_set() {
     let before = files_below(&set);
     let args = ["generate", arg(&set), "--images", "2", "--size", "40x56", "--overwrite", "--formats"];
     let with = |more: &[&'static str]| [&args[..], more].concat();
-    fails(&with(&["parquet"]), 1, &["tiff, masks would stay of the images before", "--formats"]);
-    fails(&with(&["parquet,tiff"]), 1, &["masks would stay of the images before", "--masks"]);
+    fails(&with(&["parquet"]), 1, &["tiff, masks would stay from the earlier images", "--formats"]);
+    fails(&with(&["parquet,tiff"]), 1, &["masks would stay from the earlier images", "--masks"]);
     assert_eq!(files_below(&set), before);
     assert_eq!(wellread(&with(&["parquet,tiff,ome-zarr", "--masks"])).code, 0);
     for name in ["tiff", "images.parquet", "ome-zarr"] {

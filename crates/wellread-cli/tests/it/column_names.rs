@@ -195,7 +195,11 @@ fn resuming_what_is_complete_names_what_would_be_written_otherwise() {
         assert!(!again.stdout.contains("have a profile"), "{}", again.stdout);
         for (column, values, said) in [
             ("v", [1, 3], &["its column \"v\" has other values"][..]),
-            ("w", [1, 2], &["it has no column \"w\"", "it has a column \"v\", which is none now"]),
+            (
+                "w",
+                [1, 2],
+                &["it has no column \"w\"", "it has a column \"v\" that the command does not write"],
+            ),
         ] {
             let other = resume(column, values, &[]);
             assert_eq!(other.code, 1, "{format}: {}", other.stdout);

@@ -199,7 +199,7 @@ fn a_full_disk_says_what_is_left() {
         assert_eq!(code, 1, "{format}: {said}");
         assert!(!said.contains("nothing was left"), "{format}: {said}");
         let place = folder.canonicalize().unwrap();
-        for words in [arg(&place), "the same command goes on with it"] {
+        for words in [arg(&place), "the same command continues from it"] {
             assert!(said.contains(words), "{format}: {said}");
         }
         let resumed = json(&args)["images_resumed"].as_u64().unwrap();

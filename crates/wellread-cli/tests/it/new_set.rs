@@ -343,7 +343,7 @@ fn what_killed_runs_have_left_is_named() {
     assert!(removed.contains(".wellread-resume-plate.parquet, which an interrupted run"), "{removed}");
     assert!(!place(".wellread-resume-plate.parquet").exists());
     assert!(named.contains(&format!("{other} (2.0 KiB): not written to for an hour")), "{named}");
-    assert!(named.contains(".wellread-resume-third (512 B): the same command, with --resume"), "{named}");
+    assert!(named.contains(".wellread-resume-third (512 B): the same command with --resume"), "{named}");
     assert!(!named.contains("plate.parquet"), "{named}");
     assert!(place(&other).exists() && !place(&same).exists() && place(".wellread-resume-third").exists());
     // Once they are gone, there is nothing to say.

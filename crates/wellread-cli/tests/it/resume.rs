@@ -133,7 +133,7 @@ fn what_was_damaged_since_is_written_again() {
         assert_eq!(done.code, 0, "{format}: {}", done.stderr);
         let name = images[3].file_name().unwrap().to_str().unwrap();
         for words in
-            ["what an interrupted run has left is damaged", name, "row 3", "3 images before it are kept"]
+            ["the part that an interrupted run left is damaged", name, "row 3", "3 images before it are kept"]
         {
             assert!(done.stderr.contains(words), "{format}: {words}: {}", done.stderr);
         }
@@ -219,12 +219,16 @@ fn resuming_what_is_complete_tells_columns_that_are_none_now() {
         assert!(again.code == 0 && again.stdout.contains("is complete"), "{} {}", again.stdout, again.stderr);
         let fewer = resume(&one);
         assert_eq!(fewer.code, 1, "{}", fewer.stdout);
-        assert!(fewer.stderr.contains("it has a column \"dose\", which is none now"), "{}", fewer.stderr);
+        assert!(
+            fewer.stderr.contains("it has a column \"dose\" that the command does not write"),
+            "{}",
+            fewer.stderr
+        );
         assert!(!fewer.stderr.contains("\"well\""), "{}", fewer.stderr);
         let none = resume(&[]);
         assert_eq!(none.code, 1, "{}", none.stdout);
         for column in ["well", "dose"] {
-            let said = format!("it has a column {column:?}, which is none now");
+            let said = format!("it has a column {column:?} that the command does not write");
             assert!(none.stderr.contains(&said), "{}", none.stderr);
         }
     }
@@ -244,7 +248,7 @@ fn resuming_what_is_complete_says_what_was_not_compared() {
     assert_eq!(resume("zstd:3").code, 0);
     let again = resume("zstd:9");
     assert_eq!(again.code, 0, "{}", again.stderr);
-    let said = "of the level of --compression zstd:9 it does not show what it was written with";
+    let said = "a finished set does not show the level of --compression zstd:9";
     assert!(again.stdout.contains("is complete") && again.stdout.contains(said), "{}", again.stdout);
 }
 

@@ -118,7 +118,8 @@ impl LoaderBuilder {
         if steps.len() == 0 && !self.drop_last {
             let images = counted(order.len(), "image");
             return Err(error(&format_args!(
-                "there are more ranks than images: {world} ranks, {images}, and leaving out what does not divide leaves none"
+                "there are more ranks than images: {world} ranks, {images}, and leaving out images that do not \
+                 divide leaves none"
             ))
             .hint(format_args!(
                 "choose {} ranks at most, or let ranks have the same images, by uneven=\"pad\" (Uneven::Pad)",

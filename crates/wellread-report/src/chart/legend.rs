@@ -50,7 +50,7 @@ pub(super) fn draw(svg: &mut Svg, section: &Section, variants: &[String], x: f64
         }
     }
     if has(|m| matches!(m, Mark::Sample(_))) {
-        items.push((Glyph::Box, "how many measurements lie there".into()));
+        items.push((Glyph::Box, "number of measurements there".into()));
         items.push((Glyph::Dot, "p50 (median)".into()));
         items.push((Glyph::Tick(5.0), "p95".into()));
         items.push((Glyph::Tick(7.5), "p99, both where there are enough measurements".into()));

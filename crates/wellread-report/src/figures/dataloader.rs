@@ -12,9 +12,10 @@ pub(super) static SPEC: Spec = Spec {
     table: "dataloader",
     heading: "Data loader: batches",
     title: "Data loader: batches delivered with more workers and larger batches",
-    how_to_read: "Each line is a format (each bar, where one number of workers was measured); from left to right more workers load in parallel. A line that rises gains from \
-        more workers; where it is flat, something else is the limit. The time of a batch is from asking for it \
-        to having it. Names stand at the right, in the order of the lines.",
+    how_to_read: "Each line is a format (or each bar, for one number of workers). From left to right more \
+                  workers load in parallel. A line that rises gains from more workers; where it is flat, \
+                  something else is the limit. The time of a batch is from asking for it to having it. Names \
+                  stand at the right, in the order of the lines.",
     sections,
 };
 

@@ -11,11 +11,13 @@ use crate::table::{Cell, Estimate, Table};
 pub(super) static SPEC: Spec = Spec {
     table: "dataset",
     heading: "Dataset: single images",
-    title: "Dataset: how long one image takes",
-    how_to_read: "Each row is a format; the dot is the time that half of the images take at most (p50), the ticks those \
-        that 95 and 99 of 100 images take at most, the small dot the slowest; the line begins at the fastest. A long line to the right means that some images take much \
-        longer. With a memory cache all formats are the same: what was read once is kept as it is delivered. \
-        Where panels of what it takes name several kinds of access or transforms, a bar is the median over all of them and has no whisker.",
+    title: "Dataset: time of one image",
+    how_to_read: "Each row is a format. The dot is the time that half of the images take at most (p50); the \
+                  ticks are those that 95 and 99 of 100 images take at most. The small dot is the slowest, and \
+                  the line begins at the fastest. A long line to the right means that some images take much \
+                  longer. With a memory cache all formats are the same: it keeps images as they are delivered. \
+                  If panels of times name several kinds of access or transforms, a bar is the median over all of \
+                  them and has no whisker.",
     sections,
 };
 

@@ -30,25 +30,27 @@ static CHOICES: [Choice; 3] = [
         table: "dataloader",
         column: "samples_per_sec",
         which: &[],
-        title: "How many images per second each format delivers",
+        title: "Images per second by format",
     },
     Choice {
         table: "dataset",
         column: "samples_per_sec",
         which: &[("access", "random"), ("transform", "none"), ("cache", "none")],
-        title: "How many single images per second each format gives in random order",
+        title: "Single images per second by format, in random order",
     },
     Choice {
         table: "storage",
         column: "images_per_s",
         which: &[("operation", "read_all"), ("cache", "warm")],
-        title: "How many images per second each format reads, files in memory",
+        title: "Images read per second by format, files in memory",
     },
 ];
 
-pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. Formats of one codec stand together: compare \
-    these. The line below the picture says what a whisker is; bars whose whiskers overlap may be alike. A bar without one was \
-    measured too few times. A dashed line is what the model takes by itself: a format that ends left of it makes the model wait.";
+pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. Formats of one codec stand \
+                                      together: compare these. The line below the picture explains the whiskers; \
+                                      bars whose whiskers overlap may be alike. A bar without one was measured \
+                                      too few times. A dashed line is the rate of the model by itself: a format \
+                                      that ends left of it makes the model wait.";
 
 /// How far beyond the longest bar the axes of all parts reach, so that its label is no reason for another scale.
 const LABEL_ROOM: f64 = 1.2;
@@ -104,11 +106,12 @@ fn with_demand(axis: &mut Axis, demand: &Demand, most: f64) -> String {
     let work = if mode == "train" { "training" } else { "inference" };
     if *images_per_s > FAR * most {
         return format!(
-            "The model ({model}, {work}) takes {takes} when it waits for nothing, far beyond this axis: it waits for every format."
+            "The model ({model}, {work}) takes {takes} without waiting, far beyond this axis: it waits for every \
+             format."
         );
     }
     axis.references.push((*images_per_s, format!("{model} takes {takes}")));
-    format!("Dashed line: what the model ({model}, {work}) takes when it waits for nothing, {takes}.")
+    format!("Dashed line: the rate of the model ({model}, {work}) without waiting, {takes}.")
 }
 
 /// The figure; `None` where nothing was measured that compares several formats.
@@ -299,7 +302,8 @@ mod tests {
             assert_eq!(section.panels[0].axis.references, [(32.0, "small-cnn takes 32.0/s".to_owned())]);
         }
         assert!(
-            drawn.notes[0].starts_with("Dashed line: what the model (small-cnn, training) takes"),
+            drawn.notes[0]
+                .starts_with("Dashed line: the rate of the model (small-cnn, training) without waiting"),
             "{:?}",
             drawn.notes
         );

@@ -163,7 +163,7 @@ pub(crate) fn figures(samples: &Samples, about: &ReportInput) -> Vec<(Figure, &'
     let mut figures = vec![];
     if let Some(section) = distribution(samples, &chosen) {
         figures.push((
-            figure("distribution", format!("{heading}: how the single times are distributed"), section),
+            figure("distribution", format!("{heading}: distribution of the single times"), section),
             DISTRIBUTION,
         ));
     }

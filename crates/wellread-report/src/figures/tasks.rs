@@ -33,7 +33,7 @@ pub(super) static COMPARED: Spec = Spec {
 pub(super) static SPEC: Spec = Spec {
     table: "tasks",
     heading: "Phases by branch",
-    title: "Where the time goes, branch by branch",
+    title: "Time of each phase, by branch",
     how_to_read: "Each row is a branch, each panel a phase; shorter is faster. The first panels are phases that repeat for \
         every batch: medians of the steady state, without warm-up, so a branch whose data loading is longer than the \
         model's step waits for data. Below come phases of every epoch, then those that happen once per run. Whiskers are 95 % intervals where there are \

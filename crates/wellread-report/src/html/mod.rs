@@ -133,7 +133,7 @@ fn list(findings: &[&Finding]) -> String {
 fn answer(input: &ReportInput) -> String {
     let (seen, folded) = seen_and_folded(&input.findings);
     let mut body = if seen.is_empty() {
-        "<p>Nothing here was compared with anything else, so there is no answer to give; the figures below stand for themselves.</p>\n"
+        "<p>The run compared nothing, so there is no answer; the figures below have the results.</p>\n"
             .to_owned()
     } else {
         list(&seen)
@@ -160,7 +160,7 @@ fn measured(input: &ReportInput) -> String {
     if !pictures.is_empty() {
         body += &format!("<h3>Images</h3>\n<ul class=\"pictures\">\n{pictures}</ul>\n");
     }
-    section("measured", "What was measured, and on what", &body)
+    section("measured", "Images, machine and settings", &body)
 }
 
 fn facts(caption: &str, facts: &[Fact]) -> String {
@@ -280,8 +280,8 @@ fn again(input: &ReportInput) -> String {
     }
     let recorded = input.details.get("configuration").and_then(|all| all["command"].as_str());
     if recorded.is_some_and(|line| !line.is_empty()) {
-        body += "<p>Or, in the folder of this report, again with what was recorded; it also says which versions and \
-                 hardware differ:</p>\n";
+        body += "<p>Or repeat the recorded run in the folder of this report; this also reports which versions \
+                 and hardware differ:</p>\n";
         body += &command("wellread rerun summary.json");
     }
     body += "<h3>Files beside this report</h3>\n<ul class=\"files\">\n";

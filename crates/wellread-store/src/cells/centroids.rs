@@ -115,8 +115,8 @@ pub(super) fn table(
             apart.pieces
         );
         return Err(Error::new(labels.path(), cause).row(apart.row).choice().hint(format_args!(
-            "{} numbers the pieces that touch, as skimage.measure.label(mask) does; or give label images, numbered by that. Of label \
-             images whose cells are cut up, give their positions as a table",
+            "{} numbers the pieces that touch, as skimage.measure.label(mask) does; or give label images with \
+             these numbers. For label images whose cells are cut up, give the positions as a table",
             option_as("cells.label_masks", "true")
         )));
     }

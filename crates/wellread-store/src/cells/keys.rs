@@ -114,7 +114,7 @@ impl By {
             _ => {}
         }
         let cause = format!(
-            "which image a cell is of is not told by the names of columns: name those that tell it ({})",
+            "the names of columns do not tell the image of a cell: name those that tell it ({})",
             option("cells.by")
         );
         Err(table.no_choice(cause, &["plate", "well", "site", "image", "file"]))

@@ -67,7 +67,7 @@ pub(super) fn position_columns(table: &CellTable, options: &CellOptions) -> Resu
     POSITIONS.iter().find(fits).map(|pair| pair.map(str::to_owned)).ok_or_else(|| {
         table.no_choice(
             format_args!(
-                "which columns hold the positions of cells is not told by their names: name both, {} and {}",
+                "the names of columns do not tell which of them hold the positions of cells: name both, {} and {}",
                 option("cells.x"),
                 option("cells.y")
             ),

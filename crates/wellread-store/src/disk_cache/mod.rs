@@ -277,7 +277,7 @@ impl DiskCache {
 fn say(folder: &Path, why: &dyn std::fmt::Display) {
     let folder = folder.display();
     let note =
-        format!("note: the cache in {folder} is not used any more, and reading goes on without it: {why}");
+        format!("note: the cache in {folder} is not used any more, and reading continues without it: {why}");
     let _ = writeln!(io::stderr(), "{note}");
 }
 

@@ -7,8 +7,8 @@ use crate::features::is_own_of_tables;
 use crate::{Format, Tune, WriteOptions};
 
 /// Why writing Parquet cannot be resumed.
-pub(super) const NO_APPENDING: &str = "a Parquet file is readable only by the index at its end, which is written last, so no part \
-    of it can be gone on with";
+pub(super) const NO_APPENDING: &str = "a Parquet file is readable only by the index at its end, which is written \
+                                       last, so a part of it cannot be continued";
 
 /// OME-Arrow columns in Parquet files.
 pub static FORMAT: Format = Format {

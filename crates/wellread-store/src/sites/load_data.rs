@@ -154,12 +154,12 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
             }
             None if options.path_map.iter().any(|(_, to)| paths::is_relative(to)) => {
                 error.hint(format_args!(
-                    "what {} leads to begins at the folder of the table unless it is absolute",
+                    "the TO of {} begins at the folder of the table unless it is absolute",
                     option("path_map")
                 ))
             }
             None => error.hint(format_args!(
-                "say where they lie: {}, where FROM is what paths in the table begin with",
+                "say where they lie: {}, where FROM is the beginning of paths in the table",
                 option_as("path_map", "FROM=TO")
             )),
         });

@@ -210,7 +210,9 @@ fn field(inside: &str, before: &[Part]) -> Result<Part, String> {
     }
     let is_there = |part: &Part| matches!(part, Part::Field { name: other, .. } if other == name);
     if !name.is_empty() && before.iter().any(is_there) {
-        return Err(format!("the field {{{name}}} is there twice; * stands for what need not be read again"));
+        return Err(format!(
+            "the field {{{name}}} is there twice; * stands for a part that need not be read again"
+        ));
     }
     let digits = kind.bytes().take_while(u8::is_ascii_digit).count();
     let width = match &kind[..digits] {

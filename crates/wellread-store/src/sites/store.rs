@@ -79,7 +79,7 @@ pub(super) fn opened(
         let whole = whole_sites(&grouped);
         if whole.is_empty() {
             let cause = format!("no site has all of its files: {}", incomplete.first.join("; "));
-            return Err(Error::new(path, cause).hint("--missing zero reads what is missing as 0").choice());
+            return Err(Error::new(path, cause).hint("--missing zero reads the missing part as 0").choice());
         }
         only(grouped, &whole)
     } else {
@@ -190,7 +190,7 @@ impl SitesStore {
         Error::new(self.path(), format_args!("{name} has no {lacks}"))
             .row(row)
             .hint(format_args!(
-                "{} leaves such sites out, {} reads what is missing as 0",
+                "{} leaves such sites out, {} reads the missing part as 0",
                 option_as("missing", "skip"),
                 option_as("missing", "zero")
             ))

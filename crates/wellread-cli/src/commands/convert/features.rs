@@ -6,24 +6,24 @@ use wellread_store::features::{self, FeatureColumns};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Format, Renamed, Store, profiles, registry};
 
-/// What goes along beside the images.
+/// The columns that are written beside the images.
 pub(super) struct Features {
     /// Feature columns, a row per image.
     pub columns: Option<FeatureColumns>,
-    /// What came of --join.
+    /// The result of --join.
     pub joined: Option<profiles::Joined>,
     /// Names of columns that are of no kind that is taken along.
     pub left_out: Vec<String>,
     /// Columns that go along under another name than they have.
     pub renamed: Vec<Renamed>,
-    /// What is to be said of them, once it is known that they are written.
+    /// Notes about them, to print once they are written.
     pub notes: Vec<Note>,
 }
 
 /// A line about columns.
 pub(super) enum Note {
     Say(String),
-    /// What is lost or changed.
+    /// A loss or change.
     Warn(String),
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Joining<'a> {
     pub profiles: &'a Path,
     /// Its columns of image names, separated by commas.
     pub on: &'a str,
-    /// Of its columns these alone, where some are named.
+    /// The columns to take, if some are named.
     pub columns: &'a [String],
     /// What is done with images that it has no row for.
     pub unmatched: JoinUnmatched,
@@ -133,8 +133,8 @@ pub(super) fn features_of(
         }
         if let Some(name) = &found.elsewhere {
             notes.push(Note::Say(format!(
-                "note: profiles name folders that {} does not lie in, such as {name}: they were taken by what follows. Where these \
-                 are other images of the same names, the columns are wrong",
+                "note: profiles name folders that {} does not lie in, such as {name}: the rest of the names \
+                 matched. If these are other images of the same names, the columns are wrong",
                 source.path().display()
             )));
         }
@@ -144,7 +144,7 @@ pub(super) fn features_of(
         let lost = lost(source, columns, format);
         if let Some(first) = lost.first() {
             notes.push(Note::Warn(format!(
-                "note: {} has no place for what is beside the images, {} ({first} …), and leaves it out",
+                "note: {} has no place for columns beside the images and leaves out {} ({first} …)",
                 format.name,
                 counted(lost.len(), "column"),
             )));

@@ -63,7 +63,7 @@ fn bad_tables_say_what_is_wrong() {
     assert_eq!(cells("image,x,y\na,1,2\n", &padded).unwrap().len(), 1);
     let dropped = CellOptions { edge: Edge::Drop, ..small.clone() };
     assert!(refusal("image,x,y\na,1,2\n", &dropped).contains("no cell is left"));
-    assert!(refusal("x,y\n1,2\n", &small).contains("which image a cell is of"));
+    assert!(refusal("x,y\n1,2\n", &small).contains("do not tell the image of a cell"));
     assert!(refusal("image,left,top\na,1,2\n", &small).contains("name both, x and y"));
     assert!(refusal("image,x,y\na,one,2\n", &small).contains("\"x\" holds no numbers"));
     assert!(refusal("image,x,y\na,1\n", &small).contains("line 2: 2 fields"));

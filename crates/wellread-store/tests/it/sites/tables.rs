@@ -66,7 +66,7 @@ fn a_table_says_which_file_is_which_channel() {
     assert!(error.contains(": path_map FROM=TO"), "{error}");
     let relative = vec![(r"C:\data\plate".to_owned(), "elsewhere/images".to_owned())];
     let error = failure(&path, &OpenOptions { path_map: relative, ..options() });
-    let why = "what path_map leads to begins at the folder of the table unless it is absolute";
+    let why = "the TO of path_map begins at the folder of the table unless it is absolute";
     assert!(error.contains("elsewhere/images") && error.contains(why), "{error}");
     let map = vec![(r"C:\data\plate".to_owned(), dir.path().join("images").display().to_string())];
     let store = open(&path, &OpenOptions { path_map: map, ..options() }).unwrap();
