@@ -70,6 +70,7 @@ build-light: ## the wellread binary without the storage engines: a few minutes
 # takes ten minutes, beside building them.
 lint: engine-packages
 	python3 scripts/prose.py
+	python3 scripts/links.py
 	cargo fmt --all --check
 	$(CLIPPY) cargo build --release --locked --workspace --all-targets
 
@@ -137,12 +138,12 @@ docs: ## the documentation as a site, in results/docs (compiles mdbook once, a f
 	"$$(scripts/mdbook.sh "$(CACHE)/mdbook")" build docs
 	@echo "Open results/docs/index.html in a browser."
 
-reference: ## docs/commands.md and docs/support.md, from the program that `make build-all` has made and trials of it
-	python3 scripts/command-reference.py "$(WELLREAD)" > docs/commands.md.new
-	mv docs/commands.md.new docs/commands.md
+reference: ## pages of commands, of the Python package and of support, from the built program, its sources and trials of it
+	python3 scripts/command-reference.py "$(WELLREAD)" docs
+	python3 scripts/python-reference.py --write
 	$(WITH_DUCKDB) python3 scripts/support-tables.py "$(WELLREAD)" --write
 
-figures: ## the tables of README.md and docs/peers.md, from the result files in docs/results
+figures: ## the tables of README.md and docs/peers*.md, from the result files in docs/results
 	python3 scripts/figures.py --write
 
 house: ## lines of each crate, long files, imports in circles (none may be left)

@@ -15,10 +15,15 @@ def link(*, in_flight: int | None = None, link_bytes: int | str | None = None, a
     An argument that is left out stays as it is, or as the environment says (``WELLREAD_IN_FLIGHT``,
     ``WELLREAD_LINK_BYTES``, ``WELLREAD_ANONYMOUS``).
 
-    :param in_flight: requests at once (64).
-    :param link_bytes: bytes that a loader fetches ahead and has not read yet, at most: a number or such as ``"1GiB"``
-        (256 MiB). A loader with a bound on memory holds less.
-    :param anonymous: whether requests are not signed, whatever credentials there are, as public buckets have it.
+    Args:
+        in_flight: requests at once (64).
+        link_bytes: bytes that a loader fetches ahead and has not read yet, at most: a number or such as ``"1GiB"``
+            (256 MiB). A loader with a bound on memory holds less.
+        anonymous: whether requests are not signed, whatever credentials there are, as public buckets have it.
+
+    Raises:
+        TypeError: a value of another type.
+        ValueError: a number out of range, or a text that is no size.
     """
     if in_flight is not None:
         os.environ["WELLREAD_IN_FLIGHT"] = str(whole("in_flight", in_flight, 1, 4096))
