@@ -26,7 +26,7 @@ class Wellread:
         import wellread as wr
 
         where = job["folder"] if job["local"] else f"s3://{BUCKET}"
-        cache = {"cache": f"disk:{job['cache']}:64GiB"} if job["cache"] else {}
+        cache = {"cache": f"disk:{job['cache']}:8GiB"} if job["cache"] else {}
         images = wr.Dataset(f"{where}/{job['set']}/{FORMATS[job['format']]}", **cache)
         self.some = job["rows"] if job["rows"] < len(images) else None
         if self.some:
