@@ -21,10 +21,8 @@ formats runs twice in a round: how far it lies from itself is the noise. `remote
 import argparse
 import contextlib
 import datetime
-import importlib.metadata
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -38,8 +36,9 @@ sys.path[:0] = [str(HERE / name) for name in ("peers", "plates", "remote", "../t
 BATCH = 16
 # What a process may take at most: a peer that takes longer is said to hang.
 LONGEST_S = 1800
-
-
+# Libraries whose versions a result has.
+COMPARED = ("torch", "numpy", "zarr", "obstore", "s3fs", "pylance", "tifffile", "fsspec", "litdata",
+            "mosaicml-streaming", "webdataset")  # fmt: skip
 SELF, CHILDREN = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
 
 
@@ -199,16 +198,6 @@ def arguments(given=None):
     return a
 
 
-def versions():
-    """Of the loaders, as far as they are installed."""
-    found = {"Python": platform.python_version()}
-    for name in ("torch", "numpy", "zarr", "obstore", "s3fs", "pylance", "tifffile", "fsspec", "litdata",
-                 "mosaicml-streaming", "webdataset"):  # fmt: skip
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
-
-
 def main():
     a = arguments()
     if a.job:
@@ -238,7 +227,8 @@ def main():
     if a.prepare:
         return None
     facts = {"date": datetime.date.today().isoformat(), "machine": peers_compare.machine(), "rounds": a.rounds,
-             "commit": peers_compare.commit(), "mbit": a.mbit, "threads": a.threads, "versions": versions(),
+             "commit": peers_compare.commit(), "mbit": a.mbit, "threads": a.threads,
+             "versions": peers_compare.versions(COMPARED),
              "command": peers_compare.command(sys.argv[1:], "remote.py")}  # fmt: skip
     result = {"facts": facts, "links": {}}
     with Loopback(program(data), "serve", data, mbit=a.mbit) as server:

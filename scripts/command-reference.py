@@ -15,6 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from links import slug
+
 MOST_LINES = 200
 HEAD = """# Commands
 
@@ -76,14 +78,9 @@ def sections(titled: dict[str, str]) -> str:
     return "".join(f"\n## {title}\n\n{block(text)}" for title, text in titled.items())
 
 
-def anchor(title: str) -> str:
-    """The name of a heading in links, as GitHub and mdBook make it."""
-    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-
-
 def page_of(name: str, usage: str, titled: dict[str, str], elsewhere: list[str]) -> str:
     """The page of a command, with links to its parts that are elsewhere (`PAGE#TITLE`)."""
-    links = [f"[{title}]({page}#{anchor(title)})" for page, title in (place.split("#") for place in elsewhere)]
+    links = [f"[{title}]({page}#{slug(title)})" for page, title in (place.split("#") for place in elsewhere)]
     foot = ", ".join([*links, "[all commands](../commands.md)"])
     return f"# wellread {name}\n\n{block(usage)}{sections(titled)}\n## More\n\n{foot}\n"
 

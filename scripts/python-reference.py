@@ -14,6 +14,7 @@ import re
 import sys
 from pathlib import Path
 
+from links import slug
 from public_names import Thing, file_of, is_attribute, methods, public, read, signature
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,13 +59,13 @@ class Writer:
         """Note where a thing and its members are."""
         full, own = f"{dotted}.{one.name}", dotted == "wellread" and bool(methods(one))
         page = f"{one.name.lower()}.md" if own else page_name(dotted)
-        self.places[full] = (page, "" if own else anchor(one.name))
+        self.places[full] = (page, "" if own else slug(one.name))
         behind = f"{one.name.lower()}-methods.md" if self.is_long.get(one.name) and own else page
         for member in one.members:
             if is_attribute(member.node):
-                self.places[f"{full}.{member.name}"] = (page, "attributes" if own else anchor(one.name))
+                self.places[f"{full}.{member.name}"] = (page, "attributes" if own else slug(one.name))
             elif member.name != "__init__":
-                self.places[f"{full}.{member.name}"] = (behind, anchor(f"{one.name}.{member.name}"))
+                self.places[f"{full}.{member.name}"] = (behind, slug(f"{one.name}.{member.name}"))
 
     def pages(self) -> dict[str, str]:
         written = {}
@@ -206,11 +207,6 @@ def joined(parts: list[str]) -> str:
 
 def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
-
-
-def anchor(title: str) -> str:
-    """The name of a heading in links, as GitHub and mdBook make it."""
-    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def page_name(dotted: str) -> str:

@@ -203,11 +203,14 @@ def machine():
     return f"{os.cpu_count()} processors ({model}), {platform.system()} {platform.release()}"
 
 
-def versions():
+COMPARED = ("torch", "numpy", "tifffile", "zarr", "tensorstore", "pyarrow", "duckdb", "pylance", "vortex-data",
+            "ome-arrow", "spdl")  # fmt: skip
+
+
+def versions(names=COMPARED):
     """Of what is compared, as far as it is installed."""
     found = {"Python": platform.python_version()}
-    for name in ("torch", "numpy", "tifffile", "zarr", "tensorstore", "pyarrow", "duckdb", "pylance", "vortex-data",
-                 "ome-arrow", "spdl"):  # fmt: skip
+    for name in names:
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -39,9 +39,9 @@ def spread(estimate, low, high, unit=""):
     return f"{page.number(estimate)}{ends}{unit}"
 
 
-def floor(part, phase):
-    """How far the variant that ran twice in a round lay from itself."""
-    seconds, found = PHASES[phase][1], []
+def floor(part, seconds):
+    """How far the variant that ran twice in a round lay from itself; `seconds` is a function of a run."""
+    found = []
     for twin in part["twins"]:
         first = next((run for run in part["runs"][twin["of"]] if run["round"] == twin["round"]), None)
         if first and "error" not in twin and "error" not in first:
@@ -58,7 +58,7 @@ def judged(part, row, phase):
     top, bottom = page.paired(top, bottom)
     seconds = PHASES[phase][1]
     sides = [[seconds(run) for run in side] for side in (top, bottom)]
-    one = judge.judge(*sides, floor(part, phase))
+    one = judge.judge(*sides, floor(part, seconds))
     rates = [statistics.median(run["rows"] / seconds(run) for run in side) for side in (top, bottom)]
     return {**row, "rates": rates, "ratio": (one.estimate, one.low, one.high),
             "memory": [statistics.median(run["memory_mb"] for run in side) for side in (top, bottom)],
@@ -76,7 +76,7 @@ def lines(cells):
 def of_part(name, part):
     """The tables of a part, one of the first epoch, one of later ones."""
     found = []
-    for phase, (text, _) in PHASES.items():
+    for phase, (text, seconds) in PHASES.items():
         rows = [judged(part, row, phase) for row in part["rows"]]
         table = [["set", "A", "B", "A, images/s", "B, images/s", "time of A / time of B", "goal", "verdict"]]
         for row in rows:
@@ -88,7 +88,7 @@ def of_part(name, part):
                 rates = [page.number(rate) for rate in row["rates"]]
                 table.append([*about, *rates, spread(*row["ratio"]), goal, row["verdict"]])
         found += [f"**{TITLES[name]}**, {text}", "", *lines(table), ""]
-        noise = floor(part, phase)
+        noise = floor(part, seconds)
         if noise is not None:
             found += [f"The same loader run twice in a round differed by {noise:.1%} at most.", ""]
     copies = [one["gb_per_s"] for one in part["copy"] if "error" not in one]

@@ -47,16 +47,6 @@ def ratio(top, bottom, of_top, of_bottom=None):
     return statistics.median(ratios), *(judge.interval(ratios) or (None, None))
 
 
-def noise(at):
-    """How far the variant that ran twice in a round lay from itself, first epochs from opening on."""
-    found = []
-    for twin in at["twins"]:
-        first = next((run for run in at["runs"][twin["of"]] if run["round"] == twin["round"]), None)
-        if first and "error" not in twin and "error" not in first:
-            found.append(rate(first) / rate(twin))
-    return judge.noise_floor(found)
-
-
 def of_formats(at):
     """wellread over the link: a row for each format."""
     table = [["wellread, random order", "first batch, s", "first epoch, images/s", "later epoch, images/s",
@@ -135,7 +125,7 @@ def section(result):
             found += [f"**{measured['about'][0].upper()}{measured['about'][1:]}**, {latency} ms a request", ""]
             for table in (of_formats(at), of_peers(at), of_places(at)):
                 found += [*table, ""] if table else []
-            floor = noise(at)
+            floor = plate_page.floor(at, lambda run: run["epochs"][0]["s"])
             if floor is not None:
                 found += [f"The same loader run twice in a round differed by {floor:.1%} at most.", ""]
     return "\n".join(found).rstrip()
