@@ -1,7 +1,7 @@
-"""Plates and cells beside their peers: sites of several files, crops of cells, views, opening (docs/peers.md).
+"""Plates and cells beside their peers: sites of several files, crops of cells, views, opening (docs/peers-plates.md).
 
     python benches/plates.py --out results/plates.json [--rounds 6] [--sites 192] [--seconds 1] [--only a,b]
-    python benches/plates.py --write docs/peers.md results/plates.json
+    python benches/plates.py --write docs/peers-plates.md results/plates.json
 
  a  sites of 5 channels, 1080 x 1080, a TIFF for each channel: torch DataLoader + tifffile
  b  crops of cells in fully random order: the same peer, which reads whole images; zarr-python and tensorstore

@@ -1,6 +1,11 @@
-"""command-reference.py WELLREAD: writes docs/commands.md from the program's own help texts, to stdout.
+"""command-reference.py WELLREAD DOCS: DOCS/commands.md and a page for each command, from its own help text.
 
-`make reference` calls it; tests/python/test_docs.py fails when the page is not what the program says.
+`make reference` calls it; tests/python/test_docs.py fails when the pages are not what the program says.
+
+    help of each command -> parts (usage, arguments, groups of options, examples) -> a page for each command
+                                └─ groups that several commands share word for word -> commands/shared-options.md
+
+A page of more than `MOST_LINES` lines hands its groups of options to a second one, `NAME-options.md`.
 """
 
 import os
@@ -10,20 +15,29 @@ import sys
 import tempfile
 from pathlib import Path
 
+MOST_LINES = 200
 HEAD = """# Commands
 
-What `wellread COMMAND --help` says, put here by `make reference`. Every command takes `--json` (one JSON document on
-stdout, everything else on stderr), `--quiet` and `--help`. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 `compare`
-found a regression, 130 interrupted. What the columns of results mean is in [result columns](result-columns.md).
+`make reference` writes this page and the pages of the commands from `wellread COMMAND --help`. Every command takes
+`--json` (one JSON document on stdout, everything else on stderr), `--quiet` and `--help`. Exit codes: 0 done,
+1 failed, 2 wrong usage, 3 `compare` found a regression, 130 interrupted. [Result columns](result-columns.md) has the
+meaning of each column of the results.
+"""
+SHARED = """# Options that several commands share
+
+`make reference` writes this page. [Commands](../commands.md) lists the commands.
 """
 # Defaults that are those of the machine.
 MACHINE = [
     (re.compile(r"(--(?:jobs|threads) <[A-Z]+>[^\[]*)\[default: \d+\]"), r"\1[default: all processors]"),
     (re.compile(r"/home/you/\.cache"), "~/.cache"),
 ]
+# Parts that every command has under these titles, with another text each.
+OWN = ("Arguments", "Commands", "Example", "Examples", "Options")
 
 
 def help_of(binary: Path, *command: str) -> str:
+    """What `wellread COMMAND --help` prints, on any machine."""
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "XDG_CACHE_HOME": "/home/you/.cache"}
     done = subprocess.run([binary, *command, "--help"], capture_output=True, text=True, check=True, env=environment)
     text = done.stdout
@@ -32,21 +46,109 @@ def help_of(binary: Path, *command: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-def commands(text: str) -> list[str]:
+def commands(text: str) -> dict[str, str]:
+    """The commands that the program's own help lists, with what each does."""
     listed = text.split("Commands:\n")[1].split("\n\n")[0]
-    return [name for name in re.findall(r"^  ([a-z-]+) ", listed, re.M) if name != "help"]
+    found = re.findall(r"^  ([a-z-]+) +(.+(?:\n {8,}.+)*)", listed, re.M)
+    return {name: " ".join(about.split()) for name, about in found if name != "help"}
 
 
-def page(binary: Path) -> str:
+def parts(text: str) -> tuple[str, dict[str, str]]:
+    """The description, usage and notes of a help text, and its titled parts by title."""
+    notes: list[str] = []
+    titled: dict[str, str] = {}
+    for block in re.split(r"\n\n(?=\S)", text):
+        first, _, rest = block.partition("\n")
+        if rest and re.fullmatch(r"[A-Z][^.]*:", first):
+            titled[first.removesuffix(":")] = rest
+        else:
+            notes.append(block)
+    return "\n\n".join(notes), titled
+
+
+def block(text: str) -> str:
+    """Text as the program prints it."""
+    return f"```text\n{text}\n```\n"
+
+
+def sections(titled: dict[str, str]) -> str:
+    """A section for each part."""
+    return "".join(f"\n## {title}\n\n{block(text)}" for title, text in titled.items())
+
+
+def anchor(title: str) -> str:
+    """The name of a heading in links, as GitHub and mdBook make it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def page_of(name: str, usage: str, titled: dict[str, str], elsewhere: list[str]) -> str:
+    """The page of a command, with links to its parts that are elsewhere (`PAGE#TITLE`)."""
+    links = [f"[{title}]({page}#{anchor(title)})" for page, title in (place.split("#") for place in elsewhere)]
+    foot = ", ".join([*links, "[all commands](../commands.md)"])
+    return f"# wellread {name}\n\n{block(usage)}{sections(titled)}\n## More\n\n{foot}\n"
+
+
+def shared(helps: dict[str, tuple[str, dict[str, str]]]) -> dict[str, str]:
+    """Groups of options that several commands have, each with the same words."""
+    found: dict[str, list[str]] = {}
+    for _, titled in helps.values():
+        for title, text in titled.items():
+            if title not in OWN:
+                found.setdefault(title, []).append(text)
+    same = {title: {" ".join(text.split()) for text in texts} for title, texts in found.items()}
+    # Of several layouts of the same words the one that most commands have.
+    return {
+        title: max(texts, key=texts.count)
+        for title, texts in found.items()
+        if len(texts) > 1 and len(same[title]) == 1
+    }
+
+
+def pages(helps: dict[str, str]) -> dict[str, str]:
+    """The pages by their paths below the documentation, of help texts by command; that of the program is ""."""
+    listed = commands(helps[""])
+    parted = {name: parts(helps[name]) for name in listed}
+    common = shared(parted)
+    rows = "\n".join(f"| [`wellread {name}`](commands/{name}.md) | {about} |" for name, about in listed.items())
+    written = {
+        "commands.md": f"{HEAD}\n| command | it does |\n|---|---|\n{rows}\n\n"
+        f"[Options that several commands share](commands/shared-options.md)\n\n{block(helps[''])}",
+        "commands/shared-options.md": SHARED + sections(common),
+    }
+    for name, (usage, titled) in parted.items():
+        own = {title: text for title, text in titled.items() if title not in common}
+        page = page_of(name, usage, own, [f"shared-options.md#{title}" for title in titled if title in common])
+        if len(page.splitlines()) > MOST_LINES:
+            more = [title for title in own if title not in OWN]
+            links = [f"{name}-options.md#{title}" for title in more]
+            links += [f"shared-options.md#{title}" for title in titled if title in common]
+            page = page_of(name, usage, {title: text for title, text in own.items() if title in OWN}, links)
+            back = f"[wellread {name}]({name}.md) has its usage, its other options and examples."
+            rest = sections({title: own[title] for title in more})
+            written[f"commands/{name}-options.md"] = f"# wellread {name}: options of each part\n\n{back}\n{rest}"
+        written[f"commands/{name}.md"] = page
+    return written
+
+
+def asked(binary: Path) -> dict[str, str]:
+    """The help texts of the program and of its commands."""
     with tempfile.TemporaryDirectory() as folder:
         # The program calls itself by the name it is called by.
         program = Path(folder) / "wellread"
         program.symlink_to(binary.resolve())
         top = help_of(program)
-        parts = [HEAD, f"```text\n{top}\n```\n"]
-        parts += [f"## wellread {name}\n\n```text\n{help_of(program, name)}\n```\n" for name in commands(top)]
-    return "\n".join(parts)
+        return {"": top} | {name: help_of(program, name) for name in commands(top)}
+
+
+def write(docs: Path, written: dict[str, str]) -> None:
+    """Put the pages there, and remove those of commands that are gone."""
+    folder = docs / "commands"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.md"):
+        old.unlink()
+    for path, text in written.items():
+        (docs / path).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page(Path(sys.argv[1])))
+    write(Path(sys.argv[2]), pages(asked(Path(sys.argv[1]))))

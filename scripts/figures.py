@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""figures.py [--write | --take RESULT …]: the tables of README.md and docs/peers.md, from docs/results/*.json alone.
+"""figures.py [--write | --take RESULT …]: tables of README.md and docs/peers*.md, from docs/results/*.json alone.
 
     make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
-    make bench-plates                                        machine, date, command, every run
+    make bench-plates                                        machine, date, command, every run         peers-plates.md
 
 Without an option it prints each page that has another figure than the result files, and ends with 1 when there is
 one. The ratios in the text of README.md are looked for in the result files too. It needs nothing but Python 3.10.
@@ -60,7 +60,7 @@ def readme_table(peers):
 
 def pages(results):
     """What each page is with the tables of the results."""
-    book, readme = ROOT / "docs" / "peers.md", ROOT / "README.md"
+    book, plates, readme = ROOT / "docs" / "peers.md", ROOT / "docs" / "peers-plates.md", ROOT / "README.md"
     text = book.read_text()
     for name in ("peers", "writing"):
         text = peers_page.put(text, results[name])
@@ -69,7 +69,8 @@ def pages(results):
         raise ValueError(f"README.md has no {BEGIN} … {END}")
     before, after = front.split(BEGIN)[0], front.split(END)[1]
     return {
-        book: plate_page.put(text, results["plates"]),
+        book: text,
+        plates: plate_page.put(plates.read_text(), results["plates"]),
         readme: f"{before}{BEGIN}\n{readme_table(results['peers'])}\n{END}{after}",
     }
 

@@ -1,6 +1,6 @@
 """The choices of a process for its link to sets in buckets and on web servers.
 
-It is kept in the environment, so that processes that are started later have it too, forked and spawned ones alike.
+The environment keeps them, so that later processes have them too, forked and spawned ones alike.
 """
 
 import os
@@ -10,15 +10,20 @@ from ._native import parse_bytes
 
 
 def link(*, in_flight: int | None = None, link_bytes: int | str | None = None, anonymous: bool | None = None) -> None:
-    """Choose how sets in buckets are asked for: before the first of them is opened in this process.
+    """Choose the link to sets in buckets, before this process opens the first of them.
 
-    An argument that is left out stays as it is, or as the environment says (``WELLREAD_IN_FLIGHT``,
+    An argument that is left out keeps its value, or takes that of the environment (``WELLREAD_IN_FLIGHT``,
     ``WELLREAD_LINK_BYTES``, ``WELLREAD_ANONYMOUS``).
 
-    :param in_flight: requests at once (64).
-    :param link_bytes: bytes that a loader fetches ahead and has not read yet, at most: a number or such as ``"1GiB"``
-        (256 MiB). A loader with a bound on memory holds less.
-    :param anonymous: whether requests are not signed, whatever credentials there are, as public buckets have it.
+    Args:
+        in_flight: requests at once (64).
+        link_bytes: bytes that a loader fetches ahead and has not read yet, at most: a number or such as ``"1GiB"``
+            (256 MiB). A loader with a bound on memory holds less.
+        anonymous: whether requests are not signed, whatever credentials there are, as public buckets have it.
+
+    Raises:
+        TypeError: a value of another type.
+        ValueError: a number out of range, or a text that is no size.
     """
     if in_flight is not None:
         os.environ["WELLREAD_IN_FLIGHT"] = str(whole("in_flight", in_flight, 1, 4096))

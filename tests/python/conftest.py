@@ -157,3 +157,35 @@ def stub(tmp_path, monkeypatch):
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
 
     return write
+
+
+BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium of the system."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = os.environ.get("WELLREAD_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not path:
+        pytest.skip("no Chromium on this machine: install chromium, or name one in WELLREAD_BROWSER")
+    with playwright.sync_playwright() as driver:
+        # As root, as in a container, Chromium has no sandbox, and /dev/shm may be small or full of what others left.
+        args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+        browser = driver.chromium.launch(executable_path=path, args=args, timeout=180_000)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The documentation as a site, and what mdbook said. It compiles for minutes: only where `make docs` did."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    mdbook = shutil.which("mdbook") or shutil.which("mdbook", path=cache / "wellread/mdbook/bin")
+    if not mdbook:
+        pytest.skip("no mdbook here: `make docs` gets it")
+    folder = tmp_path_factory.mktemp("site")
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    done = subprocess.run([mdbook, "build", docs, "--dest-dir", folder], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return folder, done.stderr + done.stdout

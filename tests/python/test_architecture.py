@@ -1,4 +1,4 @@
-"""docs/architecture.md: paths and functions that it names are there, and it names every crate and folder."""
+"""docs/architecture.md and docs/architecture/: what they name is there, and they name every crate and folder."""
 
 import re
 from pathlib import Path
@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "docs" / "architecture.md", *sorted((ROOT / "docs" / "architecture").glob("*.md"))]
+PAGE = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 # Fenced blocks are pictures.
 TEXT = re.sub(r"^```.*?^```", "", PAGE, flags=re.S | re.M)
 CRATES = sorted(path.parent.name for path in ROOT.glob("crates/*/Cargo.toml"))
 SECTIONS = {
     name: (int(lines.replace(",", "")), body)
-    for name, lines, body in re.findall(r"^### (wellread[\w-]*), ([\d,]+) lines$(.*?)(?=^##)", TEXT, re.M | re.S)
+    for name, lines, body in re.findall(r"^### (wellread[\w-]*), ([\d,]+) lines$(.*?)(?=^#|\Z)", TEXT, re.M | re.S)
 }
 FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"target"}
 FILES = {path.name for folder in ("crates", "fuzz") for path in (ROOT / folder).rglob("*.rs")}
@@ -57,7 +58,7 @@ def sources(*crates):
 
 
 def section(title):
-    return re.search(rf"^### {title}$(.*?)(?=^##)", TEXT, re.M | re.S)[1]
+    return re.search(rf"^##+ {title}$(.*?)(?=^#|\Z)", TEXT, re.M | re.S)[1]
 
 
 # Files with a condition variable, in crates that load, at which no batch waits.
@@ -126,7 +127,7 @@ def test_every_folder_of_a_crate_is_named(crate):
         if file.parent != source and not is_test(file.relative_to(source))
     }
     there = named(crate)
-    assert not folders - set(there), "say in docs/architecture.md what lives there and what may not"
+    assert not folders - set(there), "say in docs/architecture/crates-*.md what lives there and what may not"
     missing = [name for name in there if not (source / name).exists()]
     assert not missing, missing
     assert len(there) == len(set(there)), "named twice"
@@ -136,7 +137,7 @@ def test_every_folder_of_a_crate_is_named(crate):
 def test_every_top_level_file_of_a_crate_is_named(crate):
     source = ROOT / "crates" / crate / "src"
     files = {path.name for path in source.glob("*.rs")} - {"lib.rs", "main.rs"}
-    assert not files - set(named(crate)), "say in docs/architecture.md what lives there"
+    assert not files - set(named(crate)), "say in docs/architecture/crates-*.md what lives there"
 
 
 @pytest.mark.parametrize("crate", CRATES)

@@ -333,8 +333,7 @@ def test_the_defaults_and_the_recipe_are_upstreams(wellread, tmp_path):
 def test_seven_rounds_are_the_default(wellread, tmp_path):
     """As the help and the documents have it; a run that nothing is said to has seven of each configuration."""
     said = printed("bench", "dataset", "--help")
-    documented = (ROOT / "docs/commands.md").read_text()
-    documented = documented[documented.index("## wellread bench\n") :]
+    documented = (ROOT / "docs/commands/bench.md").read_text()
     for text in (said, documented):
         option = text[text.index("--repeats <REPEATS>") :].split("\n\n      --")[0]
         assert "[default: 7]" in option, option

@@ -1,6 +1,6 @@
-"""The documentation: its commands and snippets run, its links lead somewhere, what it names is there.
+"""The documentation: its commands and snippets run, what it names is there.
 
-How a page says that a block cannot run, or is to run smaller, is in ``docs_pages.py``.
+``docs_pages.py`` says how a page marks blocks that cannot run or are to run smaller; links are in ``test_links.py``.
 """
 
 import contextlib
@@ -105,53 +105,35 @@ def texts(page):
     return re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.S | re.M)
 
 
-def anchors(page):
-    """The names of its headings, as GitHub and mdBook make them."""
-    headings = re.findall(r"^#+ (.*)$", texts(page), re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
-
-
-def test_links_lead_somewhere():
-    wrong = []
-    for page in [*pages(), ROOT / "CONTRIBUTING.md"]:
-        for link in re.findall(r"\]\(([^)\s]+)\)", texts(page)):
-            if link.startswith(("http://", "https://")):
-                continue
-            path, _, anchor = link.partition("#")
-            target = (page.parent / path).resolve() if path else page
-            if not target.exists() or (anchor and anchor not in anchors(target)):
-                wrong.append(f"{name_of(page)}: {link}")
-            # The site has the pages of docs/ alone.
-            elif DOCS in page.parents and DOCS not in target.parents:
-                wrong.append(f"{name_of(page)}: {link} leaves docs/; name the path instead")
-    assert not wrong, "\n".join(wrong)
-
-
 def test_every_page_is_in_the_summary_once():
     listed = re.findall(r"\]\(([^)]+)\)", (DOCS / "SUMMARY.md").read_text())
     there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"SUMMARY.md"}
     assert sorted(listed) == sorted(there)
 
 
-def test_the_site_is_built_without_a_broken_link(place, tmp_path):
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    mdbook = shutil.which("mdbook") or shutil.which("mdbook", path=cache / "wellread/mdbook/bin")
-    if not mdbook:
-        pytest.skip("no mdbook here: `make docs` gets it")
-    command = [mdbook, "build", DOCS, "--dest-dir", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0 and "WARN" not in done.stderr + done.stdout, done.stderr + done.stdout
-    built = [page for page in tmp_path.rglob("*.html") if page.name not in ("print.html", "404.html", "toc.html")]
+def test_the_site_is_built_without_a_broken_link(site):
+    folder, said = site
+    assert "WARN" not in said, said
+    built = [page for page in folder.rglob("*.html") if page.name not in ("print.html", "404.html", "toc.html")]
     assert len(built) >= 20
     for page in built:
         for link in re.findall(r'(?:href|src)="([^"#:]+)(?:#[^"]*)?"', page.read_text()):
-            assert (page.parent / link).exists(), f"{page.relative_to(tmp_path)}: {link}"
+            assert (page.parent / link).exists(), f"{page.relative_to(folder)}: {link}"
 
 
-def test_commands_are_the_help_of_the_program(place):
-    command = [sys.executable, ROOT / "scripts/command-reference.py", shutil.which("wellread", path=place["PATH"])]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, env=place)
-    assert (DOCS / "commands.md").read_text() == said.stdout, "not what the program says: make reference"
+def pages_of_commands(docs):
+    """The pages that scripts/command-reference.py writes, by their paths."""
+    pages = [docs / "commands.md", *sorted((docs / "commands").glob("*"))]
+    return {str(page.relative_to(docs)): page.read_text() for page in pages}
+
+
+def test_commands_are_the_help_of_the_program(place, tmp_path):
+    program = shutil.which("wellread", path=place["PATH"])
+    subprocess.run([sys.executable, ROOT / "scripts/command-reference.py", program, tmp_path], check=True, env=place)
+    there, said = pages_of_commands(DOCS), pages_of_commands(tmp_path)
+    assert sorted(there) == sorted(said), "not the program's commands: make reference"
+    stale = [name for name in said if there[name] != said[name]]
+    assert stale == [], "not what the program says: make reference"
 
 
 def test_support_is_what_was_tried(place):
@@ -168,11 +150,22 @@ def spans(text):
 
 
 def options(command):
-    """The options that docs/commands.md, which is checked above, lists for a command."""
-    text = (DOCS / "commands.md").read_text()
-    assert f"\n## wellread {command}\n" in text, f"no command {command}"
-    part = text.split(f"\n## wellread {command}\n")[1].split("\n## ")[0]
-    return set(re.findall(r"(--[a-z][a-z-]*)", part))
+    """The options that the pages in docs/commands, which are checked above, list for a command."""
+    page = DOCS / "commands" / f"{command}.md"
+    assert page.is_file(), f"no command {command}"
+    text = page.read_text()
+    parts = [text]
+    # Groups of options that stand on another page.
+    for name, anchor in re.findall(r"\]\(([a-z-]+-options\.md)#([a-z-]+)\)", text):
+        sections = re.split(r"^## ", (page.parent / name).read_text(), flags=re.M)[1:]
+        of = {re.sub(r"[^\w\- ]", "", part.split("\n")[0].lower()).replace(" ", "-"): part for part in sections}
+        parts.append(of[anchor])
+    return set(re.findall(r"(--[a-z][a-z-]*)", "\n".join(parts)))
+
+
+def test_options_are_found_on_every_page_of_a_command():
+    assert {"--time-budget", "--random-images", "--cells", "--in-flight"} <= options("bench")
+    assert "--cells" not in options("tasks") and "--in-flight" in options("tasks")
 
 
 def test_upstream_names_what_there_is():
@@ -307,8 +300,9 @@ def test_the_citation_is_of_this_version():
 
 
 def documented(section):
-    """The columns that docs/result-columns.md has for a table: all, and those that are always there."""
-    text = (DOCS / "result-columns.md").read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
+    """The columns that the pages of result columns have for a table: all, and those that are always there."""
+    text = "\n".join((DOCS / f"result-columns{page}.md").read_text() for page in ("", "-more"))
+    text = text.split(f"\n## {section}\n")[1].split("\n## ")[0].split("\n# ")[0]
     rows = re.findall(r"^\| (`.*?) \| (.*?) \|$", text, re.M)
     every = {name for names, _ in rows for name in spans(names)}
     return every, {name for names, about in rows if not about.startswith("*where*") for name in spans(names)}
@@ -355,7 +349,7 @@ def test_result_columns_are_those_that_are_written(wellread, tmp_path):
 
 def test_commands_and_files_named_in_the_text_are_there():
     wrong = []
-    known = {line.split()[2] for line in (DOCS / "commands.md").read_text().splitlines() if line.startswith("## ")}
+    known = set(re.findall(r"\(commands/([a-z-]+)\.md\) \|", (DOCS / "commands.md").read_text()))
     assert len(known) > 8
     known.add("task-native")  # what `wellread tasks` starts; its help does not list it
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "."} - {"results"}

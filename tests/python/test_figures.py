@@ -1,4 +1,4 @@
-"""Figures of README.md and docs/peers.md are those of docs/results (scripts/figures.py)."""
+"""Figures of README.md and docs/peers*.md are those of docs/results (scripts/figures.py)."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ def copy(tmp_path):
     """The pages, the result files and the scripts, to be changed."""
     for folder in ("benches", "docs/results", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
-    for page in ("README.md", "docs/peers.md"):
+    for page in ("README.md", "docs/peers.md", "docs/peers-plates.md"):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
 
@@ -46,6 +46,7 @@ def test_each_result_is_small_and_says_machine_date_and_command():
         ("README.md", "| 2.20 (", "| 2.30 (", "README.md: a table is not that of docs/results"),
         ("README.md", "has 0.62 (", "has 0.82 (", "README.md: 0.82 (0.58–0.74) is in no file of docs/results"),
         ("docs/peers.md", "| 725 |", "| 726 |", "docs/peers.md: a table is not that of docs/results"),
+        ("docs/peers-plates.md", "| 592 |", "| 593 |", "docs/peers-plates.md: a table is not that of docs/results"),
     ],
 )
 def test_another_figure_is_found(copy, page, old, new, said):

@@ -151,7 +151,7 @@ def test_jax_takes_a_batch_for_an_array(parquet):
 
 
 def test_a_read_only_batch_binds_numpy_and_not_torch(batch):
-    """What docs/python.md says of the flag."""
+    """What docs/python-loaders.md says of the flag."""
     import jax.dlpack
     import torch
 

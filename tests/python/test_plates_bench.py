@@ -92,5 +92,5 @@ def test_a_page_takes_six_rounds_and_keeps_what_stands_around(page):
 
 
 def test_the_page_of_the_book_has_its_markers(page):
-    book = (BENCHES.parent / "docs" / "peers.md").read_text()
+    book = (BENCHES.parent / "docs" / "peers-plates.md").read_text()
     assert page.section(result()) in page.put(book, result())
