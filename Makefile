@@ -19,7 +19,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote docs reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote bench-ray docs reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -35,6 +35,12 @@ demo: ## measure formats, workers and tensor paths on generated cell images; end
 	@echo "Open $(DEMO_OUT)/report.html in a browser. Images: $(DEMO_OUT)/images.png; plots: $(DEMO_OUT)/*.png"
 	@[[ -x "$(WELLREAD)" ]] || echo "Lance, Vortex and DuckDB were left out of this build: \`make build\` makes the whole program (some 20 minutes), then \`make demo\` compares them too, DuckDB where its library is (pip install duckdb)."
 	@echo "\`make install\` puts the program on your PATH. Try: wellread info $(DEMO_OUT)/data/images.parquet"
+
+# `ARGS="--only segment_nuclei"` runs a part; `ARGS=--generated` leaves real images beside the clone alone.
+examples: build python-package ## the gallery: six things to do with images of cells, a picture of each in results/gallery (installs PyTorch: large)
+	scripts/python-env.sh "$(CACHE)/gallery" examples/gallery/requirements.txt
+	[[ -n "$${WELLREAD_DUCKDB:-}" || ! -x "$(PYTHON_ENV)/bin/python" ]] || export $(WITH_DUCKDB); \
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/gallery/bin/python" examples/gallery/run_all.py --out results/gallery $(ARGS)
 
 # What a crate has when it is built alone is light; the builds of the workspace below have the engines without asking, since the
 # crate `wellread` has them by default.
@@ -89,12 +95,14 @@ test-python: build-all python-env profiles-env python-package browser ## files c
 	  "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python -n 2 --dist loadfile --durations 30
 
 # Of each kind of set the same share; the small one is a test (tests/python/test_campaign.py, crates/wellread-cli/tests/mutations.rs).
-campaign: build-all python-env python-package ## damage to sets of every format, kills, forks, links that fail: N=27000 SEED=1 SECONDS_MOST=0 KILLS=20 FAULTS=10000
+campaign: build-all python-env python-package ## damage to sets of every format, kills, forks, links and nodes that fail: N=27000 SEED=1 SECONDS_MOST=0 KILLS=20 FAULTS=10000 RAY_SEEDS=20
 	WELLREAD_MUTATIONS="$(or $(PER_SET),600)" $(WITH_DUCKDB) cargo test --release --locked --workspace --test mutations -- --nocapture
 	WELLREAD="$(WELLREAD)" $(WITH_DUCKDB) PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" fuzz/campaign.py --n "$(or $(N),27000)" \
 	  --seed "$(or $(SEED),1)" --seconds "$(or $(SECONDS_MOST),0)" --kills "$(or $(KILLS),20)" --out "$(or $(OUT),results/campaign)"
 	WELLREAD="$(WELLREAD)" WELLREAD_FAULTS="$(or $(FAULTS),10000)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" -m pytest -q \
 	  tests/python/test_remote_faults.py
+	WELLREAD="$(WELLREAD)" $(WITH_DUCKDB) PYTHONPATH="$(PYTHON_PACKAGE)" "$(PYTHON_ENV)/bin/python" fuzz/ray_kills.py \
+	  --seeds "$(or $(RAY_SEEDS),20)" --out "$(or $(OUT),results/campaign)"
 
 # No pins, unlike tests/python/requirements.txt: what a user gets who installs these today.
 engines-latest: build python-env ## files by the newest PyPI release of each engine, read by wellread; which stamps to raise
@@ -133,6 +141,11 @@ bench-plates: system-packages build python-package ## sites, crops of cells, vie
 bench-remote: build-all python-package ## sets in a bucket over a slow link beside zarr-python, pylance, tifffile, LitData … (30 GB of disk)
 	scripts/python-env.sh "$(CACHE)/remote" benches/remote/requirements.txt
 	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/remote/bin/python" benches/remote.py --out results/remote.json $(ARGS)
+
+# `ARGS="--only read --kinds small --rounds 6"` measures a part.
+bench-ray: build-all python-package ## a Ray cluster of two processors: wellread.ray.read beside Ray Data's readers, --on ray beside one process (10 GB of disk)
+	scripts/python-env.sh "$(CACHE)/ray" benches/on_ray/requirements.txt
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/ray/bin/python" benches/on_ray.py --out results/on-ray.json $(ARGS)
 
 docs: ## the documentation as a site, in results/docs (compiles mdbook once, a few minutes)
 	"$$(scripts/mdbook.sh "$(CACHE)/mdbook")" build docs

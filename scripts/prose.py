@@ -6,10 +6,10 @@
 Without a path it reads the files of `CLEAN`. It prints `FILE:LINE: RULE: ADVICE: SENTENCE` for each finding and ends
 with 1 when there is one, with 2 when a file is missing. It needs nothing but Python 3.10.
 
-    file -> paragraphs (Markdown, Rust docs, Python docstrings) -> sentences -> `RULES` -> findings
+    file -> paragraphs (Markdown, Rust docs and help texts, Python docstrings) -> sentences -> `RULES` -> findings
 
-Code blocks, tables, quotes and HTML comments are left out. Inline code counts as one word. `<!-- prose: RULE -->` on
-a line of a sentence allows what that rule forbids there.
+Code blocks, tables, pictures of lines and arrows, quotes and HTML comments are left out. Inline code counts as one
+word. `<!-- prose: RULE -->` on a line of a sentence allows what that rule forbids there.
 """
 
 import ast
@@ -22,19 +22,25 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Files without a finding, but for those of `NOT_YET`. Add a file or pattern when it is clean.
 CLEAN = (
+    "CHANGELOG.md",
     "CODE_OF_CONDUCT.md",
     "CONTRIBUTING.md",
     "README.md",
     "SECURITY.md",
     "crates/README.md",
     "crates/*/README.md",
+    "crates/wellread-cli/src/**/*.rs",
+    "crates/wellread-python/src/**/*.rs",
     "docs/*.md",
     "docs/architecture/*.md",
     "docs/contributing/*.md",
     "docs/formats/*.md",
     "docs/howto/*.md",
     "docs/results/*.md",
+    "examples/gallery/*.py",
     "python/README.md",
+    "python/wellread/**/*.py",
+    "python/wellread/**/*.pyi",
     "scripts/prose.py",
 )
 # Titles of decisions.
@@ -130,6 +136,9 @@ ALLOW = re.compile(r"<!-- prose: (\w+)")
 FENCE = re.compile(r"^\s*(```|~~~)")
 HEADING = re.compile(r"^#{1,6} ")
 ITEM = re.compile(r"^\s*(?:[*+-]|\d+[.)])\s+")
+PICTURE = re.compile("[─│┌┐└┘├┤┬┴┼▶◀▲▼]")
+# The text of a command behind its options; indented lines of it are examples.
+AFTER_HELP = re.compile(r'\bafter_help = "((?:[^"\\]|\\.)*)"', re.DOTALL)
 ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|et al|etc|vs|cf|Fig|No|approx)\.$")
 END = re.compile(r"[.?!][\"'”’)*_\]]*(?=\s)")
 
@@ -164,7 +173,7 @@ def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
             fence = "" if stripped.startswith(fence) else fence
             continue
         opened, heading, item = FENCE.match(line), HEADING.match(line), ITEM.match(line)
-        table = stripped.startswith(("|", ">"))
+        table = stripped.startswith(("|", ">")) or bool(PICTURE.search(stripped))
         # An indented block that is no part of a list or paragraph.
         code = line.startswith("    ") and not held and not listed
         if held and (not stripped or opened or heading or item or table):
@@ -182,7 +191,7 @@ def of_markdown(text: str, first: int = 1) -> Iterator[Sentence]:
 
 
 def of_rust(text: str) -> Iterator[Sentence]:
-    """Sentences of `///` and `//!` docs."""
+    """Sentences of `///` and `//!` docs, which are also help texts of options, and of help texts of commands."""
     held: list[str] = []
     for number, line in enumerate([*text.split("\n"), ""], 1):
         match = re.match(r"\s*//[/!](?!/) ?(.*)", line)
@@ -191,21 +200,27 @@ def of_rust(text: str) -> Iterator[Sentence]:
         elif held:
             yield from of_markdown("\n".join(held), number - len(held))
             held = []
+    for said in AFTER_HELP.finditer(text):
+        lines = said[1].replace('\\"', '"').split("\n")
+        lines = ["" if line == "\\" or line.startswith(" ") else line for line in lines]
+        yield from of_markdown("\n".join(lines), 1 + text[: said.start(1)].count("\n"))
 
 
 def of_python(text: str) -> Iterator[Sentence]:
-    """Sentences of docstrings."""
+    """Sentences of docstrings, also of attributes."""
     for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        said = ast.get_docstring(node, clean=False)
-        if said is not None:
-            head, *rest = said.split("\n")
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            head, *rest = node.value.value.split("\n")
             margin = min((len(line) - len(line.lstrip()) for line in rest if line.strip()), default=0)
-            yield from of_markdown("\n".join([head, *(line[margin:] for line in rest)]), node.body[0].lineno)
+            yield from of_markdown("\n".join([head, *(line[margin:] for line in rest)]), node.lineno)
 
 
-READERS: dict[str, Callable[[str], Iterator[Sentence]]] = {".md": of_markdown, ".rs": of_rust, ".py": of_python}
+READERS: dict[str, Callable[[str], Iterator[Sentence]]] = {
+    ".md": of_markdown,
+    ".rs": of_rust,
+    ".py": of_python,
+    ".pyi": of_python,
+}
 
 
 def findings(text: str, file: str) -> list[Finding]:
@@ -241,9 +256,51 @@ def main(paths: list[str]) -> int:
     for path in files:
         name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.as_posix()
         found += findings(path.read_text(encoding="utf-8"), name)
+    found += [] if paths else of_rust_folders()
     for finding in found:
         print(finding)
     return 1 if found else 0
+
+
+# Folders of Rust files whose docs and comments have no finding. Add a folder when it is clean.
+RUST = (
+    "crates/wellread",
+    "crates/wellread-bench",
+    "crates/wellread-cli/tests",
+    "crates/wellread-compare",
+    "crates/wellread-duckdb",
+    "crates/wellread-image",
+    "crates/wellread-infer",
+    "crates/wellread-lance",
+    "crates/wellread-loader",
+    "crates/wellread-measure",
+    "crates/wellread-model",
+    "crates/wellread-python",
+    "crates/wellread-remote",
+    "crates/wellread-report",
+    "crates/wellread-store",
+    "crates/wellread-tasks",
+    "crates/wellread-trace",
+    "crates/wellread-train",
+    "crates/wellread-vortex",
+    "crates/wellread-worker",
+    "fuzz",
+)
+RUST_COMMENT = re.compile(r"^(\s*)//([/!]?)(?!/)(.*)$", re.MULTILINE)
+
+
+def comments(text: str) -> str:
+    """A Rust file with its `//` comments as docs and without its docs, line by line."""
+    return RUST_COMMENT.sub(lambda match: "" if match[2] else f"{match[1]}///{match[3]}", text)
+
+
+def of_rust_folders() -> list[Finding]:
+    """The findings of docs and comments in the folders of `RUST`."""
+    found: list[Finding] = []
+    for path in (path for folder in RUST for path in sorted((ROOT / folder).rglob("*.rs"))):
+        text, name = path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix()
+        found += [*findings(text, name), *findings(comments(text), name)]
+    return found
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 //! The memory-mapped file of decoded images that processes share: its header, entries and pixels, in parts written over.
 //!
-//! A process that ends half way, or another program, leaves such files; what they hold is checked before it is lent.
+//! A process that ends half way, or another program, leaves such files; their content is checked before it is lent.
 #![no_main]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What all fuzz targets over stores do: open, look at everything, read what is not too large to be quick.
+//! The work that all fuzz targets over stores share: open, look at everything, read images that are not too
+//! large to be quick.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -24,8 +25,8 @@ pub fn file(name: &str, data: &[u8]) -> PathBuf {
     path
 }
 
-/// Writes over parts of `good`: patches are four bytes of offset, one of length, and so many bytes. So checksums and lengths
-/// around what is changed stay as they are, and what lies behind them is reached.
+/// Writes over parts of `good`: patches are four bytes of offset, one of length, and so many bytes. So checksums and
+/// lengths around the change stay as they are, and the code behind them is reached.
 pub fn patch(good: &mut [u8], mut patches: &[u8]) {
     if good.is_empty() {
         return;

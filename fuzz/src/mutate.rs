@@ -33,10 +33,10 @@ pub const KINDS: [&str; 9] =
 
 /// Damages `bytes`, which are not empty; which of [`KINDS`] it was.
 ///
-/// What is damaged differs from what it was, unless all that it was is one byte again and again.
+/// The damaged bytes differ from the former ones, unless these were one byte again and again.
 pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> usize {
     let before = bytes.clone();
-    // Half of all is single bits: what happens most.
+    // Half of all is single bits: the most common damage.
     let kind = if random.below(2) == 0 { 0 } else { random.below(KINDS.len() as u64) as usize };
     for _ in 0..20 {
         once(bytes, kind, random);

@@ -40,7 +40,7 @@ def view(batch, flags: int = 0) -> memoryview:
 
 
 def exported(batch, flags: int) -> memoryview:
-    """What `memoryview(batch)` and others that take a buffer are given."""
+    """The buffer for `memoryview(batch)` and others that take one."""
     if batch.dtype not in _FORMATS:
         # They would find bytes; NumPy goes on to `__array_interface__`.
         raise BufferError(f"memoryview has no format of {batch.dtype}: batch.memoryview() is its bytes")

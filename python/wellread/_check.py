@@ -137,7 +137,7 @@ def reals(name: str, value: Any) -> list[float]:
 
 
 def kind(value: Any) -> str:
-    """What a value is, in words."""
+    """A value in words."""
     return f"{type(value).__name__} {value!r}" if isinstance(value, (int, float, str)) else type(value).__name__
 
 

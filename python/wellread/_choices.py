@@ -1,4 +1,4 @@
-"""What a loader is asked for, checked: choices as the native loader takes them.
+"""The checked choices of a loader, as the native loader takes them.
 
 ::
 
@@ -23,19 +23,19 @@ class Checked:
     """Choices that make sense together."""
 
     library: str
-    """Whose arrays batches are."""
+    """The library whose arrays batches are."""
     native: dict[str, Any]
-    """What the native loader takes."""
+    """The choices that the native loader takes."""
     named: _ranks.Ranks | None
     """Rank and number of ranks, where they are given."""
     by_node: _nodes.Named | None
-    """What is said of nodes, where each has a part of the set."""
+    """The statement about nodes, if each has a part of the set."""
     scales_later: bool
     """Whether pixels are scaled where they are moved to."""
     pins: bool
     device: Any
     rows: str
-    """What the choice of rows is called."""
+    """The name of the choice of rows."""
     views: _recipes.Views | None
 
 
@@ -147,7 +147,7 @@ def checked(arguments: Mapping[str, Any], dataset: Dataset) -> Checked:
 def _transform(
     given: SimpleNamespace, dataset: Dataset, scale: Any, resized: tuple[int, int] | None
 ) -> dict[str, Any]:
-    """What becomes of pixels."""
+    """The choices for pixels."""
     return {
         "project": _check.truth("max_projection", given.max_projection),
         **_options.named_channels(given.channels, dataset),

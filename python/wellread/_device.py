@@ -96,7 +96,7 @@ class Lender:
 
 
 class Lending:
-    """What an iteration has lent: always for so many batches, delivered ones replaced."""
+    """The memory that an iteration has lent: always for so many batches, delivered ones replaced."""
 
     def __init__(self, lender: Lender, loader: Any, batches: int):
         import torch
@@ -156,8 +156,9 @@ def scaler(as_: str, factor: float, summand: float) -> Callable[[Any], Any]:
 
 
 def mover(as_: str, device: Any, iterator: Any, is_part: bool) -> Callable[[], Any]:
-    """A function that returns the iterator's next batch on a device (:func:`usable`). Of what comes with its pixels,
-    torch's tensors are moved as well. `is_part` says that other processes have other images."""
+    """A function that returns the iterator's next batch on a device (:func:`usable`). Tensors of torch that come with
+    the pixels are moved as well. `is_part` says that other processes have other images.
+    """
     if as_ == "jax":
         put = _targets.each(_put(device, is_part))
 
@@ -183,8 +184,9 @@ def mover(as_: str, device: Any, iterator: Any, is_part: bool) -> Callable[[], A
 
 
 def _put(device: Any, is_part: bool) -> Callable[[Any], Any]:
-    """What moves a batch to a device or sharding of JAX. Over the devices of several processes, the parts of their
-    ranks become one array."""
+    """A function that moves a batch to a device or sharding of JAX. Over the devices of several processes, the parts
+    of their ranks become one array.
+    """
     import jax
 
     if is_part and not getattr(device, "is_fully_addressable", True):

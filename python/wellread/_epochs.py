@@ -50,8 +50,9 @@ class Epochs:
         return epoch, resumed
 
     def of_workers(self) -> tuple[int, dict[str, Any] | None] | None:
-        """What the iteration of worker processes that was begun last began with, or the next where all of them are
-        done with it; None in a worker process, and where there is no such iteration."""
+        """The start of the last iteration that worker processes began, or of the next if all of them are done with
+        it. None in a worker process, and if there is no such iteration.
+        """
         if torch.utils.data.get_worker_info() is not None:
             return None
 
@@ -72,7 +73,7 @@ class Epochs:
             self._change(lambda entry: entry.update(next=epoch, resumed=resumed, latest=None))
 
     def begin(self) -> tuple[int, dict[str, Any] | None]:
-        """What an iteration that begins now begins with: in worker processes the same for all of the iteration."""
+        """The start of an iteration that begins now: in worker processes the same for all of the iteration."""
         own, self._own = self._own, None
         iteration = self._running = self._iteration()
         info = torch.utils.data.get_worker_info()
@@ -105,7 +106,9 @@ class Epochs:
         self._change(change)
 
     def _iteration(self) -> str | None:
-        """What all workers of an iteration of torch's loader, and no others, call it; None without workers."""
+        """The name of an iteration of torch's loader, the same in all its workers and in no others; None without
+        workers.
+        """
         info = torch.utils.data.get_worker_info()
         if info is None:
             return None
@@ -167,7 +170,7 @@ class _Table:
             return None
 
     def handle(self) -> Any:
-        """What the process that is being started gets the file by."""
+        """The handle by which the process that is being started gets the file."""
         return multiprocessing.reduction.DupFd(self._file.fileno())
 
     def _identity(self) -> tuple[int, int]:

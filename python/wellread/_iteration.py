@@ -131,8 +131,9 @@ class Iterator(Generic[B_co]):
         return (pixels, *beside) if beside else pixels  # type: ignore[return-value]
 
     def fetch(self) -> Any:
-        """The next batch as an array in memory of the host, in a tuple with what comes beside it, if something does,
-        and last with its rows if there is something to do to it that may fail."""
+        """The next batch as an array in memory of the host. A tuple holds the parts that come beside it, if there are
+        any, and last its rows if a later step may fail.
+        """
         try:
             batch: Any = self._next()
         except StopIteration:

@@ -1,6 +1,6 @@
 """The choices of a process for its link to sets in buckets and on web servers.
 
-It is kept in the environment, so that processes that are started later have it too, forked and spawned ones alike.
+The environment keeps them, so that later processes have them too, forked and spawned ones alike.
 """
 
 import os
@@ -10,9 +10,9 @@ from ._native import parse_bytes
 
 
 def link(*, in_flight: int | None = None, link_bytes: int | str | None = None, anonymous: bool | None = None) -> None:
-    """Choose how sets in buckets are asked for: before the first of them is opened in this process.
+    """Choose the link to sets in buckets, before this process opens the first of them.
 
-    An argument that is left out stays as it is, or as the environment says (``WELLREAD_IN_FLIGHT``,
+    An argument that is left out keeps its value, or takes that of the environment (``WELLREAD_IN_FLIGHT``,
     ``WELLREAD_LINK_BYTES``, ``WELLREAD_ANONYMOUS``).
 
     Args:

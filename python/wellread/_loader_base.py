@@ -119,7 +119,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
     def _finisher(
         self, transform: Transform | None, batch_transform: Transform | None
     ) -> Callable[[Any, list[int]], Any] | None:
-        """What happens to a batch, of these rows, after it is an array where it is to be: None for nothing."""
+        """The steps on a batch of these rows after it is an array in its place; None for no step."""
         steps: list[Callable[[Any, list[int]], Any]] = []
         if self._scales_later:
             from . import _device
@@ -161,7 +161,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
 
     @property
     def rows_per_batch(self) -> int:
-        """Rows of the dataset in a batch: fewer than its images where each row becomes several crops."""
+        """Rows of the dataset in a batch: fewer than its images if each row becomes several crops."""
         return self._arguments["batch_size"] // self._arguments["crops_per_image"]
 
     @property
@@ -171,8 +171,9 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
 
     @property
     def readers(self) -> int:
-        """Threads that read while a batch is waited for: those of ``num_workers`` and, unless memory, very large
-        images or a network forbid it, the one that waits."""
+        """Threads that read while the program waits for a batch: those of ``num_workers``, and the thread that waits.
+        The latter does not read if memory, very large images or a network forbid it.
+        """
         return self._built.readers
 
     @property
@@ -188,13 +189,14 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
 
     @property
     def pairing(self) -> str | None:
-        """How targets were found for the images: by their "names", or by "order", the first of the first image and so
-        on. None without targets."""
+        """The way in which targets were found for the images: by their "names", or by "order", the first for the
+        first image and so on. None without targets.
+        """
         return self._built.pairing
 
     @property
     def feature_names(self) -> list[str] | None:
-        """The columns of the features that batches have; None where they have none."""
+        """The columns of the features in batches; None without features."""
         return None if self._features is None else list(self._features)
 
     @property
@@ -203,9 +205,9 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         return not self._made
 
     def close(self) -> None:
-        """Ends the loader's iterations and their threads, and closes the set where the loader has opened it. Batches
-        stay; :meth:`state_dict` and :attr:`skipped` tell how far it came. What else is asked of a closed loader or of
-        its iterations is an error (:class:`wellread.ChoiceError`). Closing again does nothing.
+        """Ends the loader's iterations and their threads, and closes the set if the loader has opened it. Batches
+        stay; :meth:`state_dict` and :attr:`skipped` still work. Other calls of a closed loader or of its iterations
+        are an error (:class:`wellread.ChoiceError`). Closing again does nothing.
         """
         if not self._made:
             return
@@ -233,7 +235,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
 
     @property
     def images(self) -> int:
-        """Images of an epoch, of this rank: of the ranks of now, as :meth:`__len__` and :meth:`rows`."""
+        """Images of an epoch for this rank, by the present ranks, as in :meth:`__len__` and :meth:`rows`."""
         return self._native.images
 
     @property
@@ -247,13 +249,14 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         self._latest = self._resumed = None
 
     def rows(self, epoch: int) -> list[int]:
-        """The dataset's rows in the order in which an epoch delivers them, to this rank."""
+        """The dataset's rows in the order in which an epoch delivers them to this rank."""
         return self._native.rows(_check.whole("epoch", epoch, 0, 2**64 - 2))
 
     @property
     def traffic(self) -> dict[str, int | float | None]:
-        """Bytes read of files so far and bytes of stored pixels that went into batches, "read" and "used", and their
-        ratio, "amplification": below 1 where pixels are compressed, None where nothing was counted."""
+        """Bytes read of files so far, "read", bytes of stored pixels that went into batches, "used", and their ratio,
+        "amplification". The ratio is below 1 for compressed pixels, and None if nothing was counted.
+        """
         read, used = self._built.traffic
         return {"read": read, "used": used, "amplification": read / used if read and used else None}
 
@@ -261,8 +264,9 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         """Bytes read so far: "read" and "used" as in `traffic`, and "bytes_read_per_used", their ratio.
 
         A set in a bucket or on a web server also has the traffic of the link since this loader was made: "requests",
-        "bytes_received" and "link_wait_s", the seconds that threads waited for answers; the ratio is then that of the
-        bytes received. They are None of sets on this machine. They are counted for all loaders of a process together.
+        "bytes_received" and "link_wait_s". The last is the seconds that threads waited for answers. The ratio is then
+        that of the bytes received. For sets on this machine they are None. They are counted for all loaders of a
+        process together.
 
         The numbers of the dataset's ``cache_report`` are called "cache_bytes", "cache_images" and so on, those of
         a cache on disk as "cache_disk_hits" and so on.
@@ -277,7 +281,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
 
     @property
     def skipped(self) -> list[tuple[int, str]]:
-        """With on_error="skip", row and error of the images left out by the iteration begun last: the first 1,000."""
+        """With on_error="skip", row and error of the images that the latest iteration left out: the first 1,000."""
         if self._ended is not None:
             return list(self._ended[1])
         return self._latest.skipped() if self._latest is not None else []
@@ -299,9 +303,9 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         return iterator
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iteration begun last is, after the batch delivered last, whatever was read ahead: a small
-        dictionary that JSON and pickle can hold. Before the first iteration, and after the end of one, where the next
-        begins.
+        """The position of the latest iteration, after its last delivered batch: a small dictionary that JSON and
+        pickle can hold. Images that were read ahead do not count. Before the first iteration, and after the end of
+        one, it is the start of the next.
         """
         if self._ended is not None:
             return dict(self._ended[0])
@@ -313,9 +317,9 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         return json.loads((native if core.loader is None else core.loader).state(*core.progress(), core.since))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Makes the next iteration go on where :meth:`state_dict` was taken, with exactly the images that were not
-        yet delivered. The number of workers, the batch size, the transform and the number of ranks and nodes may be
-        others. All ranks load the state of one of them, who all have delivered equally many batches.
+        """Makes the next iteration continue from :meth:`state_dict`, with exactly the images that were not yet
+        delivered. The number of workers, the batch size, the transform and the number of ranks and nodes may differ.
+        All ranks load the state of one rank; all ranks have delivered equally many batches.
 
         Raises:
             TypeError: no dictionary.

@@ -1,4 +1,4 @@
-"""The native module: bindings over the Rust crates. Use the package; what is here may change."""
+"""The native module: bindings over the Rust crates. Use the package; this module may change."""
 
 import builtins
 from collections.abc import Callable, Iterator
@@ -9,6 +9,9 @@ __version__: str
 def formats() -> list[str]:
     """Names of the storage formats of this build."""
 
+def misspelt_fields(pattern: str) -> list[tuple[str, str]]:
+    """Fields of a pattern that are columns of their own, and nearly called like a known one: each with that one."""
+
 def parse_bytes(text: str) -> int:
     """Bytes of an amount of memory, such as "512MiB"."""
 
@@ -16,7 +19,7 @@ def row_group(dataset: Dataset) -> int:
     """Rows that are read together; ranges of rows begin at a multiple of it."""
 
 def checksums(dataset: Dataset, start: int, end: int, jobs: int) -> str:
-    """What came of the rows from one up to another, as JSON: a list with a digest or an error for each."""
+    """The results of the rows from one up to another, as JSON: a list with a digest or an error for each."""
 
 def check_read(sums: str) -> None:
     """Raises the error of the first row, in a text of `checksums`, that could not be read."""
@@ -24,7 +27,7 @@ def check_read(sums: str) -> None:
 def verify_sums(
     dataset: Dataset, sums: str, expected: str | None, other: Dataset | None, any_order: bool, any_names: bool
 ) -> str:
-    """What ``wellread verify --json`` says of a set whose rows were read before."""
+    """The document of ``wellread verify --json`` for a set whose rows were read before."""
 
 def types_of(dataset: Dataset) -> list[str]:
     """Names of the pixel types of a set, each once."""
@@ -36,13 +39,13 @@ def group_rows(dataset: Dataset, by: list[str]) -> list[tuple[list[str | None], 
     """Values of the columns and rows of each group of a set."""
 
 def row_names(dataset: Dataset, rows: list[int]) -> str:
-    """What the channels of these rows are called, as JSON."""
+    """Names of the channels of these rows, as JSON."""
 
 def channel_order(first: int, names: list[str]) -> str:
     """The order of channels of rows, as JSON, from texts of `row_names`; `first` is the first of the rows."""
 
 def partial_stats(dataset: Dataset, rows: list[int], first: int, order: str, jobs: int) -> str:
-    """What was counted of these rows, as JSON."""
+    """Counts of these rows, as JSON."""
 
 def finish_stats(by: list[str] | None, groups: list[tuple[list[str | None], StatsSum]]) -> str:
     """The file of statistics, as JSON: of each group that the columns `by` tell, or of the one group. The sums were
@@ -50,6 +53,9 @@ def finish_stats(by: list[str] | None, groups: list[tuple[list[str | None], Stat
 
 def from_images(images: list[tuple[str, list[int], str, bytes]], channels: list[str]) -> Dataset:
     """Images in memory as a set: name, shape (T, C, Z, Y, X), type and pixels of each, and their channels' names."""
+
+def with_profiles(dataset: Dataset, table: str, on: str, columns: list[str]) -> Dataset:
+    """A set with the columns of a table of profiles beside its images, as ``wellread convert --join`` puts them."""
 
 def format_of_name(name: str) -> str | None:
     """The format that a target's name tells of by its ending."""
@@ -84,7 +90,7 @@ class Parts:
         """The name of a part by its number."""
     @property
     def ending(self) -> str:
-        """What names of parts end with."""
+        """The ending of the parts' names."""
     def commit(self, parts: list[str], options: dict[str, Any], joined: bool, source: Dataset | None) -> int:
         """Makes a set of these parts, in this order, at its place. The number of images."""
     def keep(self) -> None:
@@ -212,6 +218,10 @@ class Dataset:
     ) -> list[list[int]]: ...
     def name(self, row: int) -> str: ...
     def metadata(self, row: int) -> str: ...
+    def mask_channels(self) -> list[tuple[int, str]]: ...
+    def mixed_channels(
+        self, rows: list[int] | None, channels: list[int] | None, most: int
+    ) -> tuple[tuple[str, list[str]], tuple[str, list[str]]] | None: ...
     def read(self, rows: list[int], region: tuple[list[int], list[int]] | None = None) -> Batch: ...
     def layout(self) -> dict[str, Any]: ...
     def cache_report(self) -> dict[str, int]: ...
@@ -274,7 +284,7 @@ class Batches(Iterator[Any]):
     def __iter__(self) -> Batches: ...
     def __next__(self) -> Batch | list[Batch] | tuple[int, list[Any], list[int]]: ...
     def next_from(self, from_dlpack: Callable[[Any], Any]) -> Any | None:
-        """What `from_dlpack` makes of a capsule of the next batch; None at the end."""
+        """The next batch, made by `from_dlpack` of a capsule; None at the end."""
     def __length_hint__(self) -> int: ...
     def progress(self) -> tuple[int, int] | None: ...
     def skipped(self) -> tuple[int, list[tuple[int, str]]]: ...

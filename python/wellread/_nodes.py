@@ -1,9 +1,9 @@
 """On how many nodes the ranks are, where each node has a part of the set: shard="local".
 
-  given        nodes=, node=
-  found        LOCAL_WORLD_SIZE, GROUP_WORLD_SIZE, GROUP_RANK or NODE_RANK     what a launcher on each node says
-               SLURM_STEP_NUM_NODES or SLURM_NNODES, SLURM_NODEID              of a step that srun has started
-  else         one node where there is one rank, and an error where there are several
+    given        nodes=, node=
+    found        LOCAL_WORLD_SIZE, GROUP_WORLD_SIZE, GROUP_RANK or NODE_RANK     what a launcher on each node says
+                 SLURM_STEP_NUM_NODES or SLURM_NNODES, SLURM_NODEID              of a step that srun has started
+    else         one node where there is one rank, and an error where there are several
 
 All that is known must agree, and ranks be numbered node by node: rank = node * ranks of a node + local rank. Parts
 follow from the number of nodes and from that, so no rank has to ask another where it is.
@@ -19,14 +19,14 @@ from . import _check, _ranks
 
 
 class Named(NamedTuple):
-    """What the caller says of nodes: their number, and which one this process is on."""
+    """The nodes by the caller: their number, and which one this process is on."""
 
     nodes: int | None
     node: int | None
 
 
 class _Claim(NamedTuple):
-    """What somebody says of nodes."""
+    """A statement about nodes."""
 
     by: str
     nodes: int | None
@@ -34,7 +34,7 @@ class _Claim(NamedTuple):
 
 
 def given(shard: Any, nodes: Any, node: Any, reshard_every: Any) -> Named | None:
-    """What the caller says of nodes; None where nodes have no parts of their own.
+    """The nodes by the caller; None if nodes have no parts of their own.
 
     Raises TypeError or ValueError for arguments that make no sense.
     """
@@ -99,7 +99,7 @@ def now(named: Named, ranks: _ranks.Ranks, variables: Mapping[str, str] | None =
 
 
 def _claims(variables: Mapping[str, str], ranks: _ranks.Ranks) -> list[_Claim]:
-    """What launchers have told this process of nodes."""
+    """Statements of launchers about nodes."""
     claims = []
     of_node = _ranks.number(variables, "LOCAL_WORLD_SIZE")
     groups = _ranks.number(variables, "GROUP_WORLD_SIZE")

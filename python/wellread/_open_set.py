@@ -59,10 +59,10 @@ class OpenSet:
         return self._handle is None
 
     def close(self) -> None:
-        """Closes the files and forgets what is cached. Its path, length and what it has read stay; whatever else is
-        asked of it is an error (:class:`wellread.ChoiceError`). Loaders, and sets that were made of it
-        (:meth:`cells`, :meth:`with_columns`), go on: the files stay open until the last of them is closed or gone.
-        Closing again does nothing.
+        """Closes the files and empties the cache. Its path, its length and the arrays that it has read stay; other
+        calls are an error (:class:`wellread.ChoiceError`). Loaders, and sets that were made of it (:meth:`cells`,
+        :meth:`with_columns`), continue: the files stay open until the last of them is closed or gone. Closing again
+        does nothing.
         """
         self._handle = None
 
@@ -77,16 +77,15 @@ class OpenSet:
 
     @property
     def parts(self) -> dict[str, range | list[int]]:
-        """The sets that this one is put together from, by their names, with the rows of each, in order: a range where
-        they follow each other, else a list. Empty where it is one set. ``ds.select(ds.parts[name])`` is one of them.
-        Rows that were chosen (:meth:`select`, :meth:`filter`) and :meth:`cells` stay of their parts; a part of which
-        no row is left has none.
+        """The sets that make up this one, by their names, with the rows of each, in order: a range if they follow
+        each other, else a list. Empty if it is one set. ``ds.select(ds.parts[name])`` is one of them. Chosen rows
+        (:meth:`select`, :meth:`filter`) and :meth:`cells` stay in their parts; a part may lose all its rows.
         """
         return {name: _rows.of_ranges(ranges) for name, ranges in self._native.parts()}
 
     def part_weights(self, shares: Sequence[float] | Mapping[str, float]) -> list[float]:
-        """Weights of the rows, for ``DataLoader(…, weights=…)``, by which each part is drawn in its share, however
-        many rows it has: ``both.part_weights([1, 1])`` mixes two sets half and half.
+        """Weights of the rows, for ``DataLoader(…, weights=…)``, which draw each part in its share, for any number of
+        rows: ``both.part_weights([1, 1])`` mixes two sets half and half.
 
         Args:
             shares: a number for each of :attr:`parts`, in their order or by their names; only their ratios count.
@@ -104,9 +103,10 @@ class OpenSet:
 
     @property
     def cells_report(self) -> dict[str, Any] | None:
-        """Counts of the table of cells, if rows are cells (:meth:`cells`), else None: ``rows`` of the table,
-        ``cells`` and ``images`` that there are; ``without_image``, ``without_position``, ``outside``, ``dropped`` (at
-        the border) and ``images_without_cells``, each with ``count`` and the ``first`` few in words."""
+        """Counts of the table of cells, if rows are cells (:meth:`cells`), else None. They are ``rows`` of the table,
+        ``cells`` and ``images``. ``without_image``, ``without_position``, ``outside``, ``dropped`` (at the border)
+        and ``images_without_cells`` have a ``count`` each, and the ``first`` few in words.
+        """
         report = self._native.cells_report()
         return None if report is None else json.loads(report)
 
@@ -128,7 +128,7 @@ class OpenSet:
 
     @property
     def dtype(self) -> numpy.dtype[Any]:
-        """Type of the first image's pixels as stored; IndexError where there is no image."""
+        """Type of the first image's pixels as stored; IndexError if there is no image."""
         import numpy
 
         if self._model is not None:
@@ -138,14 +138,16 @@ class OpenSet:
     @property
     def columns(self) -> list[str]:
         """Names of the columns of plain values beside the images. A table's ``row_id`` is one of them unless it
-        counts rows from 0. Of columns with one name, all but the first get ``_y`` behind it."""
+        counts rows from 0. If columns share a name, all but the first get ``_y`` behind it.
+        """
         return self._native.column_names()
 
     @property
     def cache_report(self) -> dict[str, int]:
-        """Counts of the cache: bytes, images, hits, misses. For a set behind a network, if the
-        process has a cache on disk, also its counts for all such sets: ranges that it had and had not,
-        "disk_hits" and "disk_misses", bytes read from it and put there, "disk_bytes_read" and "disk_bytes_kept"."""
+        """Counts of the cache: bytes, images, hits, misses. A set behind a network also has counts of the process's
+        cache on disk, if there is one, for all such sets. "disk_hits" and "disk_misses" are ranges that it had and
+        had not. "disk_bytes_read" and "disk_bytes_kept" are bytes read from it and put there.
+        """
         return self._native.cache_report()
 
     def __len__(self) -> int:
@@ -181,14 +183,14 @@ class OpenSet:
                 touches are decoded. Steps are not possible.
 
         Returns:
-            An array (C, Y, X), or (T, C, Z, Y, X) where the region has more than one time point or depth; for several
-            rows the same with an axis before that (of length 0 where there is no row), or a list of arrays where
-            images differ in shape or type. The memory is the caller's, aligned to 64 bytes and writable.
+            An array (C, Y, X), or (T, C, Z, Y, X) if the region has more than one time point or depth. Several rows
+            add an axis before that (of length 0 for no row), or give a list of arrays if images differ in shape or
+            type. The memory is the caller's, aligned to 64 bytes and writable.
 
         Raises:
             IndexError: there is no such row, or the region lies outside the image.
             wellread.CorruptImageError: an image cannot be read; ``path`` and ``row`` say which.
-            wellread.UnsupportedImageError: an image is of a kind that is not read; it may be fine.
+            wellread.UnsupportedImageError: wellread does not read this kind of image; it may be fine.
         """
         native = self._native
         rows = _rows.many(index, self._length) if _rows.is_several(index) else None
@@ -249,9 +251,9 @@ class OpenSet:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of ``ds[:]``, without reading it: (N, C, Y, X), or (N, T, C, Z, Y, X); of no rows of a set
-        (:meth:`select`) as of its first image, and (0,) of no images at all. All images are looked at once, the files
-        of a folder each; of one, :meth:`image_shape` tells it.
+        """Shape of ``ds[:]``, without reading it: (N, C, Y, X), or (N, T, C, Z, Y, X). A set of no rows
+        (:meth:`select`) takes the shape of its first image, and a set of no images has (0,). It looks at all images
+        once, in a folder at each file; :meth:`image_shape` is for one image.
 
         Raises:
             ValueError: images differ in shape or type, so that they are no one array (a
@@ -303,13 +305,13 @@ class OpenSet:
         :class:`wellread.lightning.WellreadDataModule`.
 
         Args:
-            fractions: about which share of the rows each part has: positive numbers that are 1 together at most.
-                What they leave of 1 is in no part.
-            by: a column, a tuple of columns, or a list of one key per row: rows that agree in it are in one part.
+            fractions: the share of the rows of each part, about: positive numbers with a sum of 1 at most. The rest
+                up to 1 is in no part.
+            by: a column, a tuple of columns, or a list of one key per row. Rows with equal values are in one part.
             seed: draws another split: a whole number from 0 to 2**64 - 1.
 
         Returns:
-            The rows of each part, ascending. A part without any is warned of (UserWarning).
+            The rows of each part, ascending. A UserWarning tells of a part without rows.
 
         Raises:
             KeyError: there is no such column.
@@ -337,9 +339,9 @@ class OpenSet:
         """The metadata of an image.
 
         Returns:
-            id, name, channels (a list of id, name, emission_um, excitation_um, illumination, color_rgba), the
-            physical size of a pixel along X, Y and Z (value and unit, or None), acquired (ISO 8601, or None), and
-            shape_tczyx and dtype.
+            id, name, channels (a list of id, name, emission_um, excitation_um, illumination, color_rgba), shape_tczyx
+            and dtype. Also the physical size of a pixel along X, Y and Z (value and unit, or None), and acquired (ISO
+            8601, or None).
         """
         row = _rows.one(index, self._length)
         shape, dtype = self._native.info(row)
@@ -348,9 +350,9 @@ class OpenSet:
     def column(self, name: str) -> NDArray[Any]:
         """The values of a column beside the images (:attr:`columns`), one per row, such as a label or a well.
 
-        Numbers, truth values and times keep their types; where some are missing, whole numbers become float64 with
-        NaN (exact up to 2**53 only: where each digit counts, ``pyarrow.table(dataset).column(name)`` keeps type and
-        nulls) and truth values objects with None. Texts are an array of objects (str or None).
+        Numbers, truth values and times keep their types. If some are missing, whole numbers become float64 with NaN,
+        and truth values objects with None. float64 is exact up to 2**53 only; ``pyarrow.table(dataset).column(name)``
+        keeps type and nulls. Texts are an array of objects (str or None).
 
         Raises:
             KeyError: there is no such column.

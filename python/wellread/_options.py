@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from . import _check, _native, _types
-from .errors import Error
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -30,8 +28,8 @@ TARGET_KINDS = get_args(_types.TargetKind)
 PAIRINGS = get_args(_types.Pairing)
 
 
-# Sets of one dataset whose channels are looked at before a loader reads: of some storage each is a request.
-_PARTS_LOOKED_AT = 64
+# Images whose channels are looked at before a loader reads, beside the first of each set.
+_IMAGES_LOOKED_AT = 64
 
 # What computes with values, which therefore cannot stay as they are stored, where it is asked for.
 COMPUTING = (
@@ -208,36 +206,44 @@ def named_channels(given: Any, dataset) -> dict[str, Any]:
     return {"channels": found, "channel_names": given if has_names else None}
 
 
-def tell_mixed(dataset: Dataset, rows: Iterable[int] | None, transform: Mapping[str, Any]) -> None:
-    """Warns where sets that are put together have other channels at the numbers that a loader takes: its batches mix
-    them. Only the first row of each set is looked at. By names of channels each image's own are taken."""
-    fields, normalize = transform["illumination"], transform["normalize"]
+def tell_mixed(
+    dataset: Dataset, rows: Sequence[int] | None, transform: Mapping[str, Any], what: str = "channels"
+) -> None:
+    """Warns where images, or sets that are put together, have other channels at the numbers that a loader takes: its
+    batches mix them. The first image of each set and some all over the rows are looked at. By names of channels each
+    image's own are taken; `what` is the choice of these names."""
+    fields, normalize = transform.get("illumination"), transform.get("normalize")
     by_field = isinstance(fields, list) or any("{channel" in os.fspath(path) for path in fields or () if path)
     by_file = isinstance(normalize, (str, os.PathLike)) and normalize != "image"
     if transform["channel_names"] is not None or by_field or by_file:
         return
-    parts = dataset.parts
-    if len(parts) < 2:
+    numbers = transform["channels"]
+    mixed = dataset._native.mixed_channels(None if rows is None else list(rows), numbers, _IMAGES_LOOKED_AT)
+    if mixed is None:
         return
-    wanted = None if rows is None else set(rows)
-    first: tuple[str, list[str]] | None = None
-    for part, its in itertools.islice(parts.items(), _PARTS_LOOKED_AT):
-        row = next((row for row in its if wanted is None or row in wanted), None)
-        if row is None:
-            continue
-        try:
-            there = [channel["name"] for channel in dataset.metadata(row)["channels"]]
-        except Error:
-            # It is told when its turn comes.
-            continue
-        numbers = range(len(there)) if transform["channels"] is None else transform["channels"]
-        names = [there[number] if number < len(there) else "" for number in numbers]
-        if first is None:
-            first = part, names
-        elif len(names) == len(first[1]) and any(a and b and a != b for a, b in zip(first[1], names, strict=True)):
+    (one, own), (other, there) = mixed
+    of = "" if what == "channels" else " of targets"
+    warnings.warn(
+        f"channels{of} go by number, and are {own} in {one}, {there} in {other}: batches mix them; "
+        f"{what}=[names] takes each image's own",
+        stacklevel=3,
+    )
+
+
+def tell_scaled_masks(dataset: Dataset, transform: Mapping[str, Any], scales_later: bool) -> None:
+    """Warns where a channel that a loader takes is a mask by its name and is scaled or normalised like a stain."""
+    if transform["scale"] is None and transform["normalize"] is None and not scales_later:
+        return
+    masks = dict(dataset._native.mask_channels())
+    taken = transform["channels"]
+    for number, name in masks.items():
+        if taken is None or number in taken:
+            left = range(dataset._native.info(0)[0][1]) if taken is None else taken
+            left = [channel for channel in left if channel not in masks]
+            out = f"channels={left} leaves it out, and " if left else ""
             warnings.warn(
-                f"channels go by number, and are {first[1]} in {first[0]}, {names} in {part}: batches mix them; "
-                "channels=[names] takes each image's own",
+                f"channel {number} is called {name!r} and holds whole numbers: it is scaled or normalised like a "
+                f"stain; {out}targets=dataset, target_channels=[{name!r}] delivers it as it is stored",
                 stacklevel=3,
             )
             return

@@ -1,4 +1,4 @@
-"""What comes beside the pixels of a batch, and how a batch is put together.
+"""The parts beside the pixels of a batch, and how a batch is put together.
 
 labels ── classes ──┐
 columns, features ──┼── rows of the batch ──▶ labels, columns, features, indices ──┐
@@ -22,7 +22,7 @@ PARTS = ("pixels", "targets", "labels", "columns", "features", "indices")
 
 
 def names_of(parts: Sequence[str], as_dict: Any, keys: Any) -> list[str] | None:
-    """What the parts of a batch are called in a dictionary; None where a batch is a tuple of them.
+    """Names of the parts of a batch in a dictionary; None if a batch is a tuple of them.
 
     Raises TypeError or ValueError for names that make no sense.
     """
@@ -94,7 +94,7 @@ class Classes:
 
 
 class WithClasses:
-    """What tells the classes that it numbers labels by."""
+    """The classes that it numbers labels by, as a function."""
 
     _classes: Classes | None
 
@@ -206,7 +206,7 @@ def matrix(dataset: Dataset, names: Sequence[str]) -> Any:
 
 
 class Beside:
-    """What comes beside pixels, by the rows of a batch: a tuple of the parts that were asked for, in their order."""
+    """The parts beside pixels, by the rows of a batch: a tuple of the parts that were asked for, in their order."""
 
     def __init__(
         self,

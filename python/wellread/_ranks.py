@@ -1,11 +1,11 @@
 """Which share of the images this process delivers: its rank, and the number of ranks.
 
-  given        shard=(rank, world_size), a process group, or False       taken as it is
-               rank= and world_size=, also with shard="local"
-  found        torch.distributed, jax.distributed, if initialised        all that are must agree, as must RANK …
-               what the parent of a worker process has found
-               RANK and WORLD_SIZE, or the step that srun has started    what a launcher says of this process
-  else         one rank
+    given        shard=(rank, world_size), a process group, or False       taken as it is
+                 rank= and world_size=, also with shard="local"
+    found        torch.distributed, jax.distributed, if initialised        all that are must agree, as must RANK …
+                 what the parent of a worker process has found
+                 RANK and WORLD_SIZE, or the step that srun has started    what a launcher says of this process
+    else         one rank
 
 Ranks are looked for when they are needed and not when a loader is made, since programs make their loaders before they
 start a process group. Nothing is imported for it, and no library is made to start anything.
@@ -36,7 +36,7 @@ class OfGroup(tuple):
 
 
 class Found(NamedTuple):
-    """What is known of this process, who says so, and what its user should know."""
+    """Facts about this process, their source, and what its user should know."""
 
     ranks: Ranks
     by: str
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 class Inherited(NamedTuple):
-    """What the process that pickles a loader has found."""
+    """Ranks that the process that pickles a loader has found."""
 
     ranks: Ranks
     by: str
@@ -135,7 +135,7 @@ def now(named: Ranks | None, inherited: Inherited | None = None) -> Found:
 
 
 def to_hand_on(inherited: Inherited | None) -> Inherited | None:
-    """What a worker process of this one is to take as found, where there are several ranks."""
+    """Ranks that a worker process of this one takes as found, if there are several."""
     try:
         found = now(None, inherited)
     except ChoiceError:
@@ -212,7 +212,7 @@ def _is_child_of(process: int) -> bool:
 
 
 def of_environment(variables: Mapping[str, str]) -> Found:
-    """What launchers have told this process: ``RANK`` and ``WORLD_SIZE``, and the step that ``srun`` has started.
+    """Statements of launchers to this process: ``RANK`` and ``WORLD_SIZE``, and the step that ``srun`` has started.
 
     Where both are there, ``RANK`` and ``WORLD_SIZE`` count: a launcher such as torchrun runs once on each node, as a
     task of the step, and starts the ranks. Where no such launcher can have made them, they must be those of the step.
@@ -302,7 +302,7 @@ def number(variables: Mapping[str, str], name: str) -> int | None:
 
 
 def wrong(cause: str, hint: str) -> ChoiceError:
-    """What to raise where what is known contradicts itself."""
+    """The error for facts that contradict each other."""
     return ChoiceError(f"{cause} (hint: {hint})", hint=hint)
 
 

@@ -31,7 +31,7 @@ KEYS = (
 
 
 class Views:
-    """What ``views`` asks for; `base` is the loader's own transform, as the native loader takes it."""
+    """The recipes of ``views``; `base` is the loader's own transform, as the native loader takes it."""
 
     def __init__(self, given: Any, base: dict[str, Any]) -> None:
         #: Native transforms, one per view, where views are of recipes.

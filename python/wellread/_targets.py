@@ -114,7 +114,7 @@ class Arrangement:
         return arrays[0] if self._views is None else self._views.group(arrays)
 
     def checked(self, made: Any, rows: list[int]) -> Any:
-        """What the user's callables made of images and targets, which must be both still."""
+        """Results of the user's callables for images and targets, which must still be both."""
         if not self._has_targets:
             return made
         if self._names is not None:

@@ -1,4 +1,4 @@
-"""What arguments may be, for type checkers: words, and choices that calls hand on to :class:`wellread.DataLoader`.
+"""Types of arguments, for type checkers: words, and choices that calls hand on to :class:`wellread.DataLoader`.
 
 The words are the only list of them: what checks arguments takes them from here.
 """
@@ -82,8 +82,9 @@ class OpenOptions(TypedDict, total=False):
 
 
 class Recipe(TypedDict, total=False):
-    """What a view has of its own; the rest is as :class:`wellread.DataLoader` has it. ``scale_range`` and
-    ``ratio_range`` are the share of the area and the proportion of ``random_resized_crop``."""
+    """Choices that a view has of its own; the others are those of :class:`wellread.DataLoader`. ``scale_range`` and
+    ``ratio_range`` are the share of the area and the proportion of ``random_resized_crop``.
+    """
 
     crop: Size | None
     crop_square: float | None

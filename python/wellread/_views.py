@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def no_column(name: str, names: Sequence[str]) -> str:
-    """What is said of a column that is not there, with the first of those that are."""
+    """The message about a missing column, with the first of those that are there."""
     there = f"there are {_check.some(names)}" if names else "there is none"
     return f"no column {name!r} stands beside the images; {there}"
 
@@ -141,7 +141,7 @@ def _is_none(one: Any) -> bool:
 
 
 def _kind_of_column(values: NDArray[Any]) -> str | None:
-    """What a column has; None where it has no value."""
+    """The kind of a column; None if it has no value."""
     kind = values.dtype.kind
     if kind == "O":
         first = next((value for value in values if value is not None), None)
@@ -152,7 +152,7 @@ def _kind_of_column(values: NDArray[Any]) -> str | None:
 
 
 def _kind_of_value(one: Any) -> str | None:
-    """What a value is; None for what no column has."""
+    """The kind of a value; None for one that no column has."""
     import numpy
 
     kinds = (

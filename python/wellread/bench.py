@@ -5,8 +5,8 @@
 >>> for row in run_inference_benchmark(config):
 ...     print(row["batch_size"], row["latency_p50_ms"], row["throughput_ips"])
 
-Names and defaults are upstream's. The work is done by ``wellread infer``, which runs each framework in a
-process of its own: nothing is imported into this one, and what it measures is the same as on the command line.
+Names and defaults are upstream's. ``wellread infer`` does the work and runs each framework in a process of its own.
+It imports nothing into this one, and measures the same as on the command line.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ class BenchmarkConfig:
     Args:
         framework: "pytorch", "jax", "onnxruntime" or "candle".
         model_name: "resnet50", "vit_b_16" or the path of an ONNX file.
-        device_prefer: "cuda", "mps", "tpu" or "cpu"; the framework's best unless given. One that is named and missing
-            is a failure.
+        device_prefer: "cuda", "mps", "tpu" or "cpu"; the default is the framework's best. A named device that is
+            missing is a failure.
         batch_sizes: images per pass.
         warmup_iterations: fewest passes before the measured ones; more follow until latency is steady.
-        measurement_iterations: passes measured.
-        input_shape: (channels, height, width) of an image; the model's own unless given.
+        measurement_iterations: measured passes.
+        input_shape: (channels, height, width) of an image; the default is the model's own.
         dtype: "float32", "float16" or "bfloat16".
         data_source: "synthetic", or the path of a set of images in any format that wellread reads, such as an image
-            folder laid out as ImageNet-100; then results have end-to-end figures, too.
+            folder laid out as ImageNet-100. A set adds end-to-end figures to the results.
         csv_output_dir: folder of the results.
         verbose: print progress.
-        compile: run PyTorch by torch.compile.
-        threads: threads of the framework; one per processor unless given.
+        compile: run PyTorch with torch.compile.
+        threads: threads of the framework; the default is one per processor.
         seed: of weights, synthetic images and the order of turns.
         options: more arguments of ``wellread infer``, such as ("--torch", "channels-last").
     """
@@ -100,7 +100,7 @@ def run_inference_benchmark(config: BenchmarkConfig) -> list[dict[str, Any]]:
 
     Returns:
         A dictionary per batch size with the columns of the CSV file: ``latency_p50_ms``, ``throughput_ips``,
-        ``memory_mb`` and so on; ``status`` is "ok", "invalid" or "failed", and ``reason`` says why.
+        ``memory_mb`` and so on. ``status`` is "ok", "invalid" or "failed", and ``reason`` says why.
 
     Raises:
         BenchmarkError: nothing could be measured: an unknown name, a framework that is missing.
@@ -119,9 +119,9 @@ def run_benchmark_suite(
     """Measures all frameworks with all models: frameworks in turns, on the same weights and images.
 
     Args:
-        models: names, as in :class:`BenchmarkConfig`; both unless given.
-        frameworks: the same; PyTorch and JAX unless given.
-        batch_sizes: images per pass; 1, 8, 32 and 128 unless given.
+        models: names, as in :class:`BenchmarkConfig`; the default is both.
+        frameworks: likewise; the default is PyTorch and JAX.
+        batch_sizes: images per pass; the default is 1, 8, 32 and 128.
         csv_output_dir: folder of the results.
         verbose: print progress.
         options: other fields of :class:`BenchmarkConfig`.
@@ -144,8 +144,8 @@ def compare_models(
     """Whether frameworks compute the same: their outputs for the same weights and images, compared.
 
     Returns:
-        ``agree``; ``max_difference``, relative to the largest output (None where fewer than two frameworks ran); and
-        the rows in ``results``.
+        ``agree``, ``max_difference``, relative to the largest output (None if fewer than two frameworks ran), and the
+        rows in ``results``.
 
     Raises:
         BenchmarkError: nothing could be run.
@@ -162,7 +162,7 @@ class BenchmarkLogger:
 
     Args:
         output_dir: the folder.
-        filename: the file; a new one named by the time unless given.
+        filename: the file; the default is a new one named by the time.
     """
 
     def __init__(self, output_dir: str | os.PathLike[str] = "results/raw", filename: str | None = None):
@@ -196,7 +196,7 @@ class BenchmarkLogger:
             return list(csv.DictReader(file))
 
     def read_results(self) -> pandas.DataFrame:
-        """All results as a table of pandas.
+        """All results as a pandas table.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -226,9 +226,9 @@ def create_dataloader(
         input_shape: (channels, height, width) of an image.
         as_: "numpy", "torch" or "jax".
         seed: of synthetic images.
-        batches: how many synthetic batches an epoch has; 100 unless given.
-        split: "train", "val" … of a folder laid out as ImageNet, also as ImageNet-100 is distributed; all images
-            unless given.
+        batches: number of synthetic batches of an epoch; the default is 100.
+        split: "train", "val" … of a folder laid out as ImageNet, also as ImageNet-100 is distributed. The default is
+            all images.
         options: of a set: arguments of :class:`wellread.DataLoader`, such as ``shuffle=True``. Each process gets all
             images unless ``shard="auto"`` divides them among ranks.
 
@@ -285,7 +285,7 @@ def create_dataloader(
 
 
 def reset_memory_stats() -> None:
-    """Sets back the peaks of memory that torch keeps in this process, and gives back what is not used.
+    """Resets the peaks of memory that torch keeps in this process, and frees unused memory.
 
     Benchmarks need no such call: each framework runs in a process of its own.
     """
@@ -335,7 +335,7 @@ def _listed(name: str, values: Sequence[str]) -> list[str]:
 
 
 def _arguments(config: BenchmarkConfig, frameworks: Sequence[str], models: Sequence[str]) -> list[str]:
-    """Of the command."""
+    """The arguments of the command."""
     given: dict[str, Any] = {
         "--framework": ",".join(frameworks),
         "--model": ",".join(os.fspath(model) for model in models),

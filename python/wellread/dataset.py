@@ -1,6 +1,6 @@
 """Sets of images, read at random.
 
-Long because the one class here says what each of its methods takes and raises.
+Long because the docs of the one class here list the arguments and exceptions of each method.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ class Dataset(OpenSet):
     """A set of images: a file or folder in any format that wellread reads, recognised by its content.
 
     Args:
-        path: the file or folder; a folder of tables (Parquet, Lance, Vortex, DuckDB), whose folders may be called
-            ``plate=BR1``, which are a column then; a pattern such as "plates/*.parquet" or "screen/**/*.parquet"; or
-            a list of any of these, which are one set (:meth:`concat`, :attr:`parts`).
-        format: name of the format, where content alone should not decide (:func:`wellread.formats`).
-        table: name of the table, in databases with several; the split ("train", "val") of an image folder that has
-            some.
-        column: name of the image column, in tables with several; unless given, the first that is built like one.
+        path: the file or folder, a folder of tables (Parquet, Lance, Vortex, DuckDB), or a pattern such as
+            "plates/*.parquet" or "screen/**/*.parquet". Folders of tables that are called ``plate=BR1`` become a
+            column. A list of any of these is one set (:meth:`concat`, :attr:`parts`).
+        format: name of the format, if content alone should not decide (:func:`wellread.formats`).
+        table: name of the table, in databases with several; or the split ("train", "val") of an image folder.
+        column: name of the image column, in tables with several. The default is the first column with the structure
+            of images.
         level: level of multiscale images (OME-Zarr); 0 is full resolution.
-        cache: what is kept of images that were read: "none", "memory[:SIZE]", "lru:SIZE", "compressed[:SIZE]",
+        cache: the cache of images that were read: "none", "memory[:SIZE]", "lru:SIZE", "compressed[:SIZE]",
             "compressed-lru:SIZE", "file[:SIZE]" (shared by all processes), "preload[:SIZE]" or "chunked:ROWS[:SIZE]",
-            with SIZE as "2GiB". Of sets in a bucket also "disk:FOLDER:SIZE": bytes as they were fetched, shared by
-            all processes and later runs.
+            with SIZE as "2GiB". For sets in a bucket also "disk:FOLDER:SIZE": it keeps bytes as they were fetched,
+            and all processes and later runs share it.
         layout: how files of a folder make images: "harmony", "imagexpress", "cellvoyager", "cv1000", "columbus",
-            "incell", "cellomics", or "files" for an image a file. Unless given, it is told from the names, where all
-            of them are those of one layout; with ``format``, an image is a file.
-        pattern: how files are called, instead of a layout: text, ``{field}`` and ``*`` for anything, such as
-            "{well}_*_{site}_{channel}_001.tif". The fields channel, z and time are axes of an image; plate, well and
-            site are the columns Metadata_Plate, Metadata_Well and Metadata_Site, others columns of their own names.
-        missing: what is done with images that lack one of their files: "error" where they are read, "skip" them, or
-            "zero" for what is missing.
-        unmatched: what is done with files whose names do not fit a layout or pattern that is asked for: "error" or
-            "skip".
-        path_map: beginnings of paths in a table of files (load_data.csv), each with what it is here.
-        skip_null: leave out rows of a table that hold no image, which are errors when they are read. For that the
-            shape of every row is looked at.
+            "incell", "cellomics", or "files" for an image a file. By default the names decide, if all of them fit one
+            layout. With ``format``, an image is a file.
+        pattern: the pattern of file names, instead of a layout: text, ``{field}`` and ``*`` for anything, such as
+            "{well}_*_{site}_{channel}_001.tif". The fields channel, z and time are axes of an image. Plate, well and
+            site are the columns Metadata_Plate, Metadata_Well and Metadata_Site; other fields are columns of their
+            own names.
+        missing: images that lack one of their files: "error" fails where one is read, "skip" leaves them out, "zero"
+            fills the missing part with 0.
+        unmatched: files whose names do not fit the chosen layout or pattern: "error" fails, "skip" leaves them out.
+        path_map: beginnings of paths in a table of files (load_data.csv), each with its replacement on this machine.
+        skip_null: leave out rows of a table that hold no image; otherwise reading such a row is an error. Looks at
+            the shape of every row.
 
     Raises:
         FileNotFoundError: there is no such file (a :class:`wellread.Error` too).
@@ -61,13 +61,14 @@ class Dataset(OpenSet):
 
     ``ds[i]`` is an array in the stored type, of shape (C, Y, X), or (T, C, Z, Y, X) where an image has more than one
     time point or depth. Negative rows count from the end. ``ds[2:8]``, ``ds[[3, 1]]`` and ``ds[mask]`` read all their
-    rows in one request: one array with the images along the first axis, or a list of arrays where images differ in
-    shape or type. Of no rows it is an empty array, (0, C, Y, X) by the shape and type of the first image.
+    rows in one request. They are one array with the images along the first axis, or a list of arrays if images differ
+    in shape or type. No rows give an empty array, (0, C, Y, X) by the shape and type of the first image.
 
-    A folder with masks beside the images, told by the names of folders and files, is opened with a UserWarning: both
-    are images of the set. So is a folder with images that the ``load_data.csv`` in it does not name: they are none.
+    A folder with masks beside the images, by the names of folders and files, opens with a UserWarning: both are
+    images of the set. A folder with images that its ``load_data.csv`` does not name also opens with one: these are no
+    images of the set.
 
-    It may be shared by threads, is pickled by its path and options, and opens itself anew in forked processes, so
+    Threads may share a dataset. It is pickled by its path and options and opens itself anew in forked processes, so
     worker processes of any start method can use it. ``with`` closes it (:meth:`close`).
     """
 
@@ -125,6 +126,12 @@ class Dataset(OpenSet):
                 "give the folder of one of them",
                 stacklevel=2,
             )
+        for field, meant in () if pattern is None else _native.misspelt_fields(pattern):
+            warnings.warn(
+                f"{self._path}: the pattern has a field {{{field}}}, which is a column of its own; did you mean "
+                f"{{{meant}}}?",
+                stacklevel=2,
+            )
         unnamed = self._native.unnamed()
         if unnamed is not None:
             warnings.warn(f'{self._path}: {unnamed}: layout="files" reads each file as an image', stacklevel=2)
@@ -154,7 +161,8 @@ class Dataset(OpenSet):
 
         Args:
             table: rows with a column of OME-Arrow images.
-            column: name of the image column, where there are several; unless given, the first that is built like one.
+            column: name of the image column, if there are several. The default is the first column with the structure
+                of images.
 
         Raises:
             TypeError: the object has no Arrow stream.
@@ -183,9 +191,9 @@ class Dataset(OpenSet):
 
         Args:
             path: the table.
-            path_map: beginnings of paths in the table, each with what it is here.
-            missing: what is done with images that lack one of their files, as for :class:`Dataset`.
-            cache: what is kept of images that were read, as for :class:`Dataset`.
+            path_map: beginnings of paths in the table, each with its replacement on this machine.
+            missing: images that lack one of their files, as for :class:`Dataset`.
+            cache: the cache of images that were read, as for :class:`Dataset`.
         """
         table = _check.path("path", path)
         if not table.lower().endswith(".csv"):
@@ -195,10 +203,10 @@ class Dataset(OpenSet):
     @classmethod
     def concat(cls, datasets: Iterable[Dataset]) -> Dataset:
         """Several sets as one, also of several formats: the rows of the first, then of the next. ``a + b`` is the
-        same. Columns are joined by their names: where a set has none of a name its values are missing, and numbers
-        become the type that holds them all. Where two sets may have an image of the same name, each image is called
-        by its set as well: sets of files where a file's name is there twice, tables always, since no file is opened
-        for it. Caches of the sets go on.
+        same. Columns are joined by their names: a set without a column has missing values there, and numbers become
+        the type that holds them all. The name of a set comes before the names of its images, if two sets may have an
+        image of the same name. For sets of files that is so if a file's name is there twice. For tables it is always
+        so, since no file is opened to look. The caches of the sets stay in use.
 
         Raises:
             wellread.ChoiceError: a column is text in one set and a number in another, when it is read.
@@ -240,13 +248,13 @@ class Dataset(OpenSet):
         Args:
             condition: one truth value per row; or a callable that is given the columns, as NumPy arrays by their
                 names (:meth:`column`), and returns that.
-            **values: the value that a column has to have, or a list of which it has to have one; None (or NaN) for a
-                missing one. All have to hold. A datetime with a time zone is compared in UTC, in which columns with
-                one are stored.
+            **values: the value that a column must have, or a list of allowed values; None (or NaN) for a missing one.
+                All conditions must hold. A datetime with a time zone is compared in UTC, in which columns with a time
+                zone are stored.
 
         Raises:
             KeyError: there is no such column.
-            TypeError: a value that no such column has, as a text where it has dates.
+            TypeError: a value of another kind than the column's, such as a text for dates.
             TypeError, ValueError: nothing is asked for, or not one truth value per row.
         """
         return _select(self, _views.rows_where(self, condition, values))
@@ -269,43 +277,44 @@ class Dataset(OpenSet):
     ) -> Dataset:
         """The cells of a table, cut out of these images: a set whose rows are cells, in the table's order.
 
-        A read decodes each chunk, tile or strip once for all cells that it is in, and a ``cache`` of this set keeps
-        whole images, decoded once, that crops are cut out of. ``order="block"`` of the loader mixes the cells of some
-        images at a time. The table's columns are the columns of the new set; those of the images stand beside them.
+        A read decodes each chunk, tile or strip once for all cells that it is in. A ``cache`` of this set keeps whole
+        images, decoded once, and crops are cut out of them. ``order="block"`` of the loader mixes the cells of some
+        images at a time. The new set has the columns of the table and those of the images.
 
         Args:
-            table: Parquet (of CytoTable or pycytominer), CSV, TSV or CellProfiler's SQLite, with a row per cell
-                ("experiment.sqlite:Per_Nuclei" names one of its tables); or a set of label images, whose labels are
-                the cells (their centroids and areas are computed): its path, or a Dataset, such as some rows of one
-                (:meth:`select`). Or a table in memory, as :meth:`with_columns`
-                takes it: a pandas or polars frame, a pyarrow table.
-            x, y: columns of the position; unless given, those of CellProfiler and scikit-image are looked for, such
-                as ``Nuclei_Location_Center_X``.
+            table: a table with a row per cell: Parquet (of CytoTable or pycytominer), CSV, TSV or CellProfiler's
+                SQLite ("experiment.sqlite:Per_Nuclei" names one of its tables). Or a set of label images, by its path
+                or as a Dataset, such as some rows of one (:meth:`select`): each label is a cell, with its centroid
+                and area. Or a table in memory, as :meth:`with_columns` takes it: a pandas or polars frame, a pyarrow
+                table.
+            x, y: columns of the position. The default is those of CellProfiler or scikit-image, such as
+                ``Nuclei_Location_Center_X``.
             size: height and width of a crop in pixels. The pixel that the position lies in is at index ``size // 2``.
-            by: columns that the table and the images have and that tell the image, such as ``("Plate", "Well",
-                "Site")`` (``Metadata_Plate`` is found as ``Plate``); or a column of the table that has the images'
-                names. Unless given: plate, well, site and field where both have them, else a column of names.
-            edge: at the border of the image the box is moved inside ("shift"), filled with 0 ("pad"), or the cell is
-                left out ("drop").
-            unit: what positions are measured in: "pixel" (the centre of the first is 0), or "um", for which the
-                images' metadata say how large a pixel is.
-            mask: "zero" makes pixels 0 that are not the cell's own, "channel" adds a last channel with 1 where they
-                are, by the label images.
-            masks: the set of label images, told by the names of their images: its path or a Dataset; the table's,
-                where it is one.
-            label_masks: True where label images, the table's or ``masks``, are binary masks: the pieces of each that
-                touch, also at a corner, are numbered as ``skimage.measure.label(mask > 0)`` does, in the order of
-                their first pixels.
-            label: column of the cell's number in its label image; unless given, ``ObjectNumber`` and the like.
-            unmatched: cells without an image or a position, or outside of their image, are an error that counts them
-                ("error"), or left out ("skip").
+            by: columns of both the table and the images that identify a cell's image, such as ``("Plate", "Well",
+                "Site")`` (``Plate`` also finds ``Metadata_Plate``). Or a column of the table that has the images'
+                names. The default is plate, well, site and field if both have them, else a column of names.
+            edge: cells at the border of the image: "shift" moves the box inside, "pad" fills the outside with 0,
+                "drop" leaves the cell out.
+            unit: unit of the positions: "pixel" (the centre of the first is 0), or "um", by the pixel size in the
+                images' metadata.
+            mask: "zero" sets pixels outside of the cell to 0, "channel" adds a last channel that is 1 inside. Needs
+                label images.
+            masks: the set of label images, matched by the names of their images: its path or a Dataset. The default
+                is the table, if it is label images.
+            label_masks: True if the label images, the table's or ``masks``, are binary masks. Each group of touching
+                pixels, also at a corner, gets a number in the order of first pixels, as with
+                ``skimage.measure.label(mask > 0)``.
+            label: column of the cell's number in its label image. The default is ``ObjectNumber`` or a similar name.
+            unmatched: cells without an image or a position, or outside of their image: "error" fails and counts them,
+                "skip" leaves them out.
 
         Returns:
-            A dataset whose rows are called ``IMAGE/cell-NUMBER``. Its :attr:`cells_report` counts what was left out.
+            A dataset whose rows are called ``IMAGE/cell-NUMBER``. Its :attr:`cells_report` counts the cells that were
+            left out.
 
         Raises:
             FileNotFoundError: there is no such table (a :class:`wellread.Error` too).
-            wellread.ChoiceError: a column that is not there or not told, cells that cannot be cut out, crops larger
+            wellread.ChoiceError: a column that is missing or not clear, cells that cannot be cut out, crops larger
                 than an image (a :class:`ValueError` too).
             wellread.Error: a table that is damaged or no table, two cells of one number in an image.
         """
@@ -338,29 +347,29 @@ class Dataset(OpenSet):
         unmatched: Lone = "error",
     ) -> Dataset:
         """The same images with the columns of a table beside them, for ``labels=``, ``by=``, ``columns=``,
-        :meth:`split` and whatever else takes a column: the plan of a plate, predictions, an AnnData.
+        :meth:`split` and other options that take a column: the plan of a plate, predictions, an AnnData.
 
         Args:
-            table: a pandas or polars frame, a pyarrow table, a DuckDB result, whatever has ``__arrow_c_stream__``
-                (of pandas that needs pyarrow); or what has such a table as its ``obs``, as an AnnData. It is read at
-                once. Columns of nested or binary values, or of nulls that have no type, are left out with a
-                UserWarning that names them; where the images have a column of the same name, the table's takes its
-                place.
-            on: what tells the row of an image: columns that both have, such as "Metadata_Well" or ("plate", "well"),
-                where many images may share a row; or a column of the table that has the images' names
-                (:meth:`name`) or those of their files, with or without endings and folders; of folders that the
-                images do not lie in a UserWarning tells. The index of a pandas frame is a column by its name, or
-                "index" if it has none. Unless given, the table has one row per image, in their order.
-            unmatched: images without a row are an error ("error"), or have nulls ("null"); where no image has one, it
-                is an error in any case.
+            table: a pandas or polars frame, a pyarrow table, a DuckDB result, or anything else with
+                ``__arrow_c_stream__`` (pandas needs pyarrow for it). An object with such a table as its ``obs`` also
+                works, such as an AnnData. It is read at once. Columns of nested or binary values, or of nulls without
+                a type, are left out with a UserWarning that names them. A column of the table replaces a column of
+                the images with the same name.
+            on: columns that both have, such as "Metadata_Well" or ("plate", "well"), by which many images may share a
+                row. Or a column of the table with the images' names (:meth:`name`) or those of their files, with or
+                without endings and folders. A UserWarning tells of folders that the images do not lie in. The index
+                of a pandas frame is a column by its name, or "index" if it has none. By default the table has one row
+                per image, in their order.
+            unmatched: images without a row: "error" fails, "null" gives them nulls. It is an error in any case if no
+                image has a row.
 
         Returns:
             A dataset over the same open files and cache, which is pickled with the table.
 
         Raises:
             TypeError: the table has no Arrow stream.
-            wellread.ChoiceError: columns that are not there, two rows for an image, an image without one, a name that
-                is of images in several folders, other numbers of rows than images (a :class:`ValueError` too).
+            wellread.ChoiceError: columns that are missing, two rows for an image, or an image without one. Also a
+                name of images in several folders, and another number of rows than images (a :class:`ValueError` too).
         """
         names = [on] if isinstance(on, str) else _check.several("on", () if on is None else on, "columns")
         names = [_check.text(f"on[{i}]", name) for i, name in enumerate(names)]
@@ -377,7 +386,7 @@ class Dataset(OpenSet):
         if dataset._elsewhere is not None:
             warnings.warn(
                 f"{self._path}: the table names folders that the images do not lie in, such as {dataset._elsewhere}: "
-                "its rows were taken by what follows. Where these are other images of the same names, the columns "
+                "the rest of the names matched. If these are other images of the same names, the columns "
                 "are wrong",
                 stacklevel=2,
             )

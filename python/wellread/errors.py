@@ -1,4 +1,4 @@
-"""Exceptions. All of the package's own are :class:`Error`, and :class:`ValueError` where choices make no sense."""
+"""Exceptions. The package's own are :class:`Error`; choices that make no sense are also :class:`ValueError`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _OF_A_WORKER = re.compile(
 
 
 class Error(Exception):
-    """Something about a set of images that cannot be done.
+    """An operation on a set of images failed.
 
     Attributes:
-        path: the file or folder at fault, as text; None where no one file is.
-        row: the row (image, from 0) at fault; None where no one row is.
-        hint: what to do about it; None where nothing helps. The message has it too.
+        path: the file or folder at fault, as text; None if no single file is.
+        row: the row (image, from 0) at fault; None if no single row is.
+        hint: a remedy; None if there is none. The message has it too.
     """
 
     path: str | None
@@ -56,7 +56,9 @@ class CorruptImageError(Error):
 
 
 class UnsupportedImageError(Error):
-    """An image that may be fine, of a kind that is not read, such as another compression: the message says which."""
+    """An image that may be fine, of a kind that wellread does not read, such as another compression. The message
+    names it.
+    """
 
 
 class MissingError(Error, FileNotFoundError):
@@ -68,7 +70,7 @@ class MissingError(Error, FileNotFoundError):
 
 
 class ChoiceError(Error, ValueError):
-    """Choices of a loader that make no sense, or do not fit the images."""
+    """Choices that make no sense, or do not fit the images."""
 
 
 def _rebuilt(kind: type[Error], args: tuple[Any, ...], path: str | None, row: int | None, hint: str | None) -> Error:

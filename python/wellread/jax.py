@@ -1,7 +1,7 @@
 """The loader with JAX's arrays.
 
-On a CPU they show the loader's own memory, without a copy; to another device, or several (a ``Sharding``), each batch
-is moved by JAX while the one before it is computed with.
+On a CPU they show the loader's own memory, without a copy. JAX moves each batch to another device, or several (a
+``Sharding``), while the program computes with the batch before.
 """
 
 from __future__ import annotations

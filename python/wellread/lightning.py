@@ -1,4 +1,4 @@
-"""Lightning: a DataModule over :class:`wellread.DataLoader`, and a callback that says where the time goes.
+"""Lightning: a DataModule over :class:`wellread.DataLoader`, and a callback that times the phases of a run.
 
 Works with ``lightning`` and with the older package ``pytorch_lightning``, whichever the program has imported.
 """
@@ -47,15 +47,15 @@ class WellreadDataModule(pl.LightningDataModule):
             ``weights`` or ``drop_last``, are for training alone.
 
     Training is shuffled anew in every epoch, in the same way whatever the number of workers. All ranks get equally
-    many batches: of training by leaving out what does not divide, of validation and test with every image exactly
-    once (their batches get another size where that is needed for it).
+    many batches. Training leaves out images that do not divide. Validation and test take every image exactly once, if
+    need be in batches of another size.
 
-    A checkpoint holds where training is, to the batch. The run that goes on may have another number of workers or
+    A checkpoint holds the position of training, to the batch. A resumed run may have another number of workers or
     ranks, or another batch size.
 
     Raises:
-        TypeError: choices of the order that are not in `train_choices`; choices that a loader does not have.
-        ValueError: shares that are none, a part for training that is empty, fewer rows than ranks.
+        TypeError: choices of the order outside of `train_choices`, or choices that a loader does not have.
+        ValueError: invalid shares, an empty part for training, or fewer rows than ranks.
     """
 
     @showing(ImageChoices, of=DataLoader.__init__)
@@ -199,11 +199,11 @@ class WellreadDataModule(pl.LightningDataModule):
         return _ranks.now(None).ranks if trainer is None else (trainer.global_rank, trainer.world_size)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where training is, for the checkpoint."""
+        """The position of training, for the checkpoint."""
         return {} if self._train is None else {"train": self._train.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on from a checkpoint with the next :meth:`train_dataloader`."""
+        """Continues from a checkpoint with the next :meth:`train_dataloader`."""
         self._state = state_dict.get("train")
 
 

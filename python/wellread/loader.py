@@ -1,6 +1,6 @@
 """Epochs of batches, read and transformed by threads outside of Python.
 
-Long because the one class here takes fifty options, each of which is said.
+Long because the one class here takes fifty options, and its docs explain each of them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DataLoader(LoaderBase[B_co]):
     """Delivers a set of images in batches, epoch after epoch.
 
     Threads decode, crop, scale and batch outside of the interpreter's lock, straight into the memory that the arrays
-    show. It goes back to the loader when the last view of it is gone. You may keep batches, slice them, change them
+    show. The memory goes back to the loader when its last view is gone. You may keep batches, slice them, change them
     in place, and use them after the loader. The same seed gives the same batches, to the bit, with any number of
     workers.
 
@@ -62,53 +62,53 @@ class DataLoader(LoaderBase[B_co]):
         batch_size: images per batch.
         shuffle: every row once, in a random order that differs from epoch to epoch.
         seed: seed of the order and of all random draws: a whole number from 0 to 2**64 - 1.
-        num_workers: threads that read ahead; 0 reads each batch when it is asked for; unless given, one per core,
+        num_workers: threads that read ahead. 0 reads each batch when it is asked for. The default is one per core,
             eight at most.
-        as_: "numpy", "torch" or "jax": whose arrays batches are; "batch" for :class:`wellread.Batch`.
+        as_: the library whose arrays batches are: "numpy", "torch" or "jax"; "batch" gives :class:`wellread.Batch`.
         dtype: "float32", "float16", "bfloat16" or "stored" (uint16 stays uint16).
-        scale: "unit" takes the range of the stored type to [0, 1]; a number is multiplied by; (low, high) takes a
-            range of stored values (one for all channels or lists of one per channel) to [0, 1]; None leaves values
-            as they are; "device" delivers what "unit" would, but moves the stored type and scales it there (torch and
-            JAX). "auto" is "unit", and None with dtype="stored".
+        scale: "unit" takes the range of the stored type to [0, 1]. A number multiplies the values. (low, high) takes
+            a range of stored values to [0, 1]: one for all channels, or lists of one per channel. None leaves values
+            as they are. "device" gives the values of "unit", but moves the stored type and scales on the device
+            (torch and JAX). "auto" is "unit", and None with dtype="stored".
         percentiles: (low, high) from 0 to 100: scales each channel of each image to [0, 1] by its percentiles. NaN
             and infinite values do not count; infinite ones are clipped to 0 and 1.
-        normalize: (mean, std) of the scaled values, numbers or lists of one per channel; "image" for each channel of
-            each image by its own; or the file that ``wellread stats --out`` wrote, with ``--by Metadata_Plate`` each
-            image by the numbers of its plate. Those go by the names of channels where both have names; a name that
-            the file lacks is an error, and images whose channels are in another order follow the first.
-        channels: indices or names of the channels to take, in this order. A name is looked up in each image, which
-            may have its channels in another order; one that lacks it is an error.
+        normalize: (mean, std) of the scaled values, numbers or lists of one per channel. "image" takes each channel
+            of each image by its own. Or a file of ``wellread stats --out``; with ``--by Metadata_Plate`` it takes
+            each image by the numbers of its plate. The numbers of a file go by the names of channels, if both have
+            names. A name that the file lacks is an error, and images whose channels are in another order follow the
+            first.
+        channels: indices or names of the channels to take, in this order. The loader looks a name up in each image,
+            which may have its channels in another order. An image that lacks the name is an error.
         crop, random_crop: (height, width) or one number: the centre, or a random part.
         crop_square: the square in the middle whose side is this share of the shorter side, from 0 to 1.
         random_resized_crop: (height, width): a part of random size and proportion, resized.
         flip: probability, or (left to right, top to bottom), or True for one half each, or "horizontal", "vertical".
         turns: "none", "half" (0 or 180 degrees), "quarter", or "fitting" (quarter where the images are square).
         rotate: rotation by a random angle up to so many degrees either way, bilinear, the edge mirrored.
-        resize: (height, width) of all planes; ``resize_filter`` is "area" (unless given), "bilinear" or "antialias".
+        resize: (height, width) of all planes; ``resize_filter`` is "area" (the default), "bilinear" or "antialias".
         max_projection: reduces depth to its maximum.
         brightness, contrast, gamma: random changes of intensity, 0 for none; ``per_channel`` draws anew for each.
         photon_noise, gaussian_noise: random noise, in units of scaled values.
         channel_dropout: probability of each channel of becoming 0.
-        illumination: file of the flat field, or (flat, dark), that images are corrected by; a pattern such as
-            "illum/{Metadata_Plate}/{Metadata_Plate}_Illum{channel}.npy" for one of each plate and channel: names of
-            columns, ``{channel}`` for the channel's name, ``{channel:1}`` for its number from 1. Or a dictionary of
-            these by the names of channels, ``{"DNA": "dna.npy", "ER": "er.npy"}``, in whichever order images have
-            them.
-        crops_per_image: so many crops of each image, one after the other in a batch, from one read.
+        illumination: file of the flat field, or (flat, dark), that corrects images. A pattern such as
+            "illum/{Metadata_Plate}/{Metadata_Plate}_Illum{channel}.npy" names one for each plate and channel. It
+            takes names of columns, ``{channel}`` for the channel's name, and ``{channel:1}`` for its number from 1.
+            Or a dictionary of these by the names of channels, ``{"DNA": "dna.npy", "ER": "er.npy"}``, in any order.
+        crops_per_image: the number of crops of each image, one after the other in a batch, from one read.
         targets: a second set, or its path: masks, another stain. Batches are (pixels, targets). Crops, flips, turns,
-            rotations and sizes are those of the image; changes of intensity are the image's alone. The target of an
-            image is found by names, also by the numbers in them if both sets have the same ones, or by order
-            if the sets are as large and names agree in part (:attr:`pairing`). Numbers that contradict the order
-            are an error.
+            rotations and sizes are those of the image; changes of intensity are the image's alone. The loader finds
+            the target of an image by its name, or by the numbers in the names if both sets have the same ones. It
+            goes by order if the sets are as large and names agree in part (:attr:`pairing`). Numbers that contradict
+            the order are an error.
         target_kind: "labels" takes the nearest pixel where targets are resized or rotated, and delivers them as
-            stored; "image" treats them as images. Unless given, whole numbers are labels.
+            stored; "image" treats them as images. By default whole numbers are labels.
         target_channels, target_dtype, target_scale: as ``channels``, ``dtype`` and ``scale``, of targets; labels are
             not scaled.
         pairing: "order" takes targets in their order, whatever they are called; "names" by names and numbers alone.
-        views: so many views of each row, each with draws of its own, from one read: batches are tuples of arrays. Or
-            a list of recipes, or a dictionary of recipes or (how many, recipe) by name: a recipe is a dictionary of
-            choices that replace the loader's, such as ``{"random_resized_crop": 96, "scale_range": (0.05, 0.4)}``.
-            With targets each view has its own.
+        views: the number of views of each row, each with draws of its own, from one read: batches are tuples of
+            arrays. Or a list of recipes, or a dictionary of recipes or (how many, recipe) by name. A recipe is a
+            dictionary of choices that replace the loader's, such as ``{"random_resized_crop": 96, "scale_range":
+            (0.05, 0.4)}``. With targets each view has its own.
         order: "sequential", "shuffle", "block" (nearly random, few places at a time), "grouped" (rows of a group
             together), "weighted" or "balanced" (classes in equal shares).
         by: for "grouped" and "balanced": a column, a tuple of columns, or a list of one key per row of the dataset.
@@ -116,67 +116,68 @@ class DataLoader(LoaderBase[B_co]):
             those of an image unless said otherwise.
         weights: for "weighted": one number per row of the dataset.
         block: for "block": (rows of a block, blocks that are mixed); the second alone where blocks are groups.
-        images_per_epoch: for "weighted" and "balanced", unless as many as there are rows, also of weight 0.
-        rows: only these rows of the dataset, in this order where the order is sequential: numbers, which count from
-            the end where they are negative, or one truth value per row; ``sampler`` is the same under torch's name.
-        shard: this process's part of the images, where several processes divide them. "auto" finds it when it is
-            needed, at each iteration anew: the rank and number of ranks of torch.distributed or jax.distributed where
-            one is initialised, else ``RANK`` and ``WORLD_SIZE``, else those of the step that Slurm's srun started,
-            else all images. (rank, world_size), or a process group of torch, names it; False, or None, delivers all
+        images_per_epoch: for "weighted" and "balanced"; the default is the number of rows, also those of weight 0.
+        rows: only these rows of the dataset, in this order if the order is sequential. They are numbers, of which
+            negative ones count from the end, or one truth value per row. ``sampler`` is the same under torch's name.
+        shard: this process's part of the images, if several processes divide them. "auto" finds the rank and the
+            number of ranks at each iteration anew. It asks torch.distributed or jax.distributed where one is
+            initialised, then ``RANK`` and ``WORLD_SIZE``, then the step that Slurm's srun started; else it takes all
+            images. (rank, world_size), or a process group of torch, names the part. False, or None, delivers all
             images to every process. With a ``sampler`` that divides rows itself (torch's DistributedSampler) "auto"
-            divides no further. "local" finds the ranks as "auto" does, and each node gets a part of the set: rows
-            that lie beside each other, which its ranks divide among them, so that its disk cache holds that part
-            only.
-            Without ``order`` and ``shuffle``, with shuffle=True and order="block".
+            divides no further. "local" finds the ranks as "auto" does, and gives each node a part of the set:
+            neighbouring rows, which its ranks divide among them. The disk cache of a node then holds that part only.
+            "local" needs shuffle=True, order="block", or neither ``order`` nor ``shuffle``.
         rank, world_size: the same as shard=(rank, world_size); with shard="local", the ranks.
-        nodes, node: for shard="local": the number of nodes, and which of them this process is on. Unless given,
-            ``LOCAL_WORLD_SIZE`` and ``GROUP_RANK`` or ``NODE_RANK`` tell them, which launchers set, or
-            ``SLURM_NNODES`` and ``SLURM_NODEID``. Ranks are numbered node by node, equally many on each; what
-            contradicts that, or itself, is an error.
-        reshard_every: for shard="local": after so many epochs nodes get other parts; 0 for never.
-        uneven: "drop" leaves out what does not divide among the ranks, "pad" repeats some images.
+        nodes, node: for shard="local": the number of nodes, and which of them this process is on. By default the
+            loader takes them from ``LOCAL_WORLD_SIZE`` and ``GROUP_RANK`` or ``NODE_RANK``, which launchers set, or
+            from ``SLURM_NNODES`` and ``SLURM_NODEID``. Ranks are numbered node by node, equally many on each; a
+            contradiction is an error.
+        reshard_every: for shard="local": the number of epochs after which nodes get other parts; 0 for never.
+        uneven: "drop" leaves out images that do not divide among the ranks, "pad" repeats some images.
         drop_last: leaves out a last batch that is not full.
-        prefetch: batches read ahead at most; twice the number of workers, and 4 at least, unless given.
+        prefetch: batches read ahead at most; the default is twice the number of workers, and 4 at least.
         memory: bytes that the loader holds at most, or "2GiB".
-        on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). A batch of which none
-            is left is not delivered; with several ranks, which must have equally many batches, it is an error.
+        on_error: "raise", or "skip" to leave out images that cannot be read (:attr:`skipped`). The loader leaves out
+            a batch that loses all its images. With several ranks, which must have equally many batches, that is an
+            error.
         labels: a column of the dataset, or an array of one value per row, which is copied: batches are
             (pixels, labels). Labels of texts are a list, unless ``classes`` makes numbers of them.
-        classes: True makes labels the numbers (int64) of their classes, which are the sorted different values of all
-            rows of the dataset, whichever of them ``rows`` takes; a list says which classes there are, in their
-            order. :attr:`classes` tells them, :attr:`class_to_idx` their numbers.
+        classes: True makes labels the numbers (int64) of their classes. The classes are the sorted different values
+            of all rows of the dataset, whichever rows ``rows`` takes. A list names the classes in their order.
+            :attr:`classes` has them, :attr:`class_to_idx` their numbers.
         columns: several columns: batches are (pixels, {name: values}).
         features: columns of numbers, or a pattern of their names such as "Cells_*", or several: batches are (pixels,
-            features), a float32 array (N, number of columns) with NaN for what is missing. :attr:`feature_names` are
+            features), a float32 array (N, number of columns) with NaN for missing values. :attr:`feature_names` are
             its columns.
         indices: batches have the dataset's row of each image (int64).
-        as_dict: batches are dictionaries of their parts, {"pixels": …, "labels": …}. Unless so, a batch of several
+        as_dict: batches are dictionaries of their parts, {"pixels": …, "labels": …}. Otherwise a batch of several
             parts is a tuple of those that were asked for: (pixels, targets, labels, columns, features, indices).
         keys: the names of the parts in the dictionary of a batch: {"pixels": "image", "labels": "class"}, or
             one name per part in their order, such as ("image", "mask").
-        transform: a callable for each image (an array of the chosen library, without the batch's axis), whose results
-            are stacked, so it must return arrays of one shape: torchvision, MONAI, your own. Runs in the thread that
-            iterates. With targets it is given (image, target) and returns both, or a dictionary by the first two of
-            ``keys``; with views, one image of each.
+        transform: a callable for each image (an array of the chosen library, without the batch's axis): torchvision,
+            MONAI, your own. The loader stacks its results, so it must return arrays of one shape. It runs in the
+            thread that iterates. With targets it is given (image, target) and returns both, or a dictionary by the
+            first two of ``keys``. With views it is given one image of each.
         batch_transform: a callable for each batch, whose result is the batch.
         pin_memory: decodes into page-locked memory (torch with CUDA), for copies that do not wait.
-        device: the target of batches: a torch device, the next batch under way while this one is used, or a JAX
+        device: the target of batches: a torch device, to which the next batch moves while this one is used, or a JAX
             one.
         epoch: the epoch that the first iteration runs.
 
     Raises:
-        TypeError, ValueError: an argument of a wrong type, or one that makes no sense or does not fit the images; the
+        TypeError, ValueError: an argument of a wrong type, or one that makes no sense or does not fit the images. The
             message names it.
         KeyError: there is no such column.
         wellread.Error: the set cannot be read.
 
     A batch of N images has the shape (N, C, Y, X), or (N, T, C, Z, Y, X) where images have more than one time point
-    or depth. Iterations are ordinary iterators: several may run at once, breaking off stops their threads. Ctrl-C is
-    answered while waiting for a batch. :meth:`state_dict` and :meth:`load_state_dict` resume in the middle of an
+    or depth. Iterations are ordinary iterators: several may run at once, and leaving one early stops its threads.
+    Ctrl-C works while waiting for a batch. :meth:`state_dict` and :meth:`load_state_dict` resume in the middle of an
     epoch. ``with`` closes a loader (:meth:`close`).
 
-    To type checkers a loader is one of its batches: ``DataLoader[torch.Tensor]``, ``DataLoader[tuple[torch.Tensor,
-    Any]]`` with labels alone, ``DataLoader[dict[str, Any]]``, and ``DataLoader[Any]`` of other parts.
+    Type checkers see a loader by the type of its batches: ``DataLoader[torch.Tensor]``,
+    ``DataLoader[tuple[torch.Tensor, Any]]`` with labels alone, ``DataLoader[dict[str, Any]]``, and
+    ``DataLoader[Any]`` of other parts.
     """
 
     @overload
@@ -365,6 +366,11 @@ class DataLoader(LoaderBase[B_co]):
         self._targets = targets
         asked = _choices.checked(self._arguments, dataset)
         _options.tell_mixed(dataset, asked.native["rows"], asked.native["transform"])
+        _options.tell_scaled_masks(dataset, asked.native["transform"], asked.scales_later)
+        about_targets = asked.native["targets"]
+        # What the channel of a label image is called says nothing of its labels.
+        if targets is not None and about_targets["kind"] == "image":
+            _options.tell_mixed(targets, None, about_targets, "target_channels")
         self._as, self._named, self._by_node = asked.library, asked.named, asked.by_node
         self._pins, self._scales_later = asked.pins, asked.scales_later
         self._inherited = None

@@ -43,7 +43,7 @@ _DTYPES = get_args(TensorDtype)
 
 
 class DataLoader(_loader.DataLoader[B_co]):
-    """:class:`wellread.DataLoader` with ``as_="torch"`` unless told otherwise."""
+    """:class:`wellread.DataLoader` with the default ``as_="torch"``."""
 
     @overload
     def __init__(
@@ -110,7 +110,7 @@ class Rows(list[Any]):
 
 
 def collate(items: list[Any]) -> Any:
-    """``collate_fn`` that does not copy what was read in one request; otherwise torch's default."""
+    """``collate_fn`` that does not copy images of one request; for others torch's default."""
     if isinstance(items, Rows):
         return items.whole
     return torch.utils.data.default_collate(items)
@@ -125,11 +125,11 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             point or depth.
         labels: a column of the dataset, or an array of one value per row: items are (image, label).
         classes: True, or a list: labels are the numbers of classes, as those of :class:`wellread.DataLoader`.
-        dtype: the type that images are converted to before the transform: "float32", with which torch computes;
-            "float16", "bfloat16", "int32", "int64", "uint8", "uint16"; or "stored" for none (uint16 stays
-            torch.uint16, of which torch can neither add nor compare two). Values are not scaled, and never wrap: a
-            conversion to a type that cannot hold the stored one is a ValueError.
-        options: those of :class:`wellread.Dataset`, where a path is given.
+        dtype: the type that images are converted to before the transform: "float32", with which torch computes,
+            "float16", "bfloat16", "int32", "int64", "uint8" or "uint16". "stored" converts nothing: uint16 stays
+            torch.uint16, which torch can neither add nor compare. Values are not scaled, and never wrap: a conversion
+            to a type that cannot hold the stored one is a ValueError.
+        options: those of :class:`wellread.Dataset`, for a path.
 
     ``__getitems__`` reads the rows of a batch in one request. Items are tensors of their own memory, so
     ``DataLoader(..., collate_fn=wellread.torch.collate)`` makes the batch without a copy; torch's default copies
@@ -206,19 +206,19 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
 
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
-    """A set of images as an iterable dataset: each rank delivers its share (``shard`` among its choices), and its
-    worker processes take turns, so that torch's loader returns the batches that one process would, in their order,
-    whatever that order is.
+    """A set of images as an iterable dataset. Each rank delivers its share (``shard`` among its choices), and its
+    worker processes take turns. So torch's loader returns the batches of one process, in the same order.
 
     Args:
         dataset: a :class:`wellread.Dataset`, or the path of one.
         batch_size: images per item, tensors (N, C, Y, X): use ``DataLoader(..., batch_size=None)``. None delivers
             single images, for a loader that batches.
-        choices: those of :class:`wellread.DataLoader`; threads in each process, ``num_workers``, are 1 unless given.
+        choices: those of :class:`wellread.DataLoader`. ``num_workers`` are the threads in each process; the default
+            is 1.
 
-    Each iteration runs the next epoch, also in worker processes that are made anew for it; :meth:`set_epoch` chooses
-    another (on Windows it has to be called before each epoch where there are workers). :meth:`state_dict` and
-    :meth:`load_state_dict` are what torchdata's StatefulDataLoader asks for, in each worker.
+    Each iteration runs the next epoch, also in worker processes that are made anew for it. :meth:`set_epoch` chooses
+    another; on Windows, call it before each epoch if there are workers. torchdata's StatefulDataLoader calls
+    :meth:`state_dict` and :meth:`load_state_dict` in each worker.
     """
 
     @showing(LoaderChoices, of=_loader.DataLoader.__init__)
@@ -250,13 +250,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._place = self._since = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iteration begun last is, after the item delivered last: a small dictionary. In a worker process,
-        of that worker.
+        """The position of the latest iteration, after its last delivered item: a small dictionary. In a worker
+        process it is that worker's.
 
-        Which items of worker processes were delivered, torch's loader does not say. So where they run, this is the
-        start of the iteration in the process that has started them, and that of the next epoch once they have read
-        all of theirs (``prefetch_factor`` ahead of what was delivered). To go on amid an epoch, take torchdata's
-        StatefulDataLoader, which keeps the state of each worker.
+        torch's loader does not say which items of worker processes were delivered. With workers this is therefore the
+        start of the iteration, in the process that has started them. It becomes the start of the next epoch once they
+        have read all of theirs, ``prefetch_factor`` ahead of the delivered ones. To continue within an epoch, take
+        torchdata's StatefulDataLoader, which keeps the state of each worker.
         """
         running = self._epochs.of_workers()
         if running is not None:
@@ -266,13 +266,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         return dict(resumed) if resumed is not None else self._state(*(self._place or (epoch, 0)), self._since)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Makes the next iteration go on where :meth:`state_dict` was taken, without reading what came before. With
-        worker processes each has a state of its own, which torchdata's StatefulDataLoader keeps, and there must be as
-        many as there were.
+        """Makes the next iteration continue from :meth:`state_dict`, without reading the images before it. With
+        worker processes each has a state of its own, which torchdata's StatefulDataLoader keeps. Their number must be
+        the same.
 
         Raises:
             TypeError: no dictionary.
-            ValueError: no state. One of other images, another order or seed is refused by the iteration.
+            ValueError: no state. The iteration refuses a state of other images, another order or seed.
         """
         if not isinstance(state_dict, dict):
             raise TypeError(f"state_dict must be a dict, not {type(state_dict).__name__}")

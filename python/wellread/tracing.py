@@ -1,4 +1,4 @@
-"""Timelines of what each thread does, for Perfetto: ``with wellread.trace("trace.json"): ...``"""
+"""Timelines of the work of each thread, for Perfetto: ``with wellread.trace("trace.json"): ...``"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import _native
 
 
 class trace:  # noqa: N801 - used as a function is
-    """Records what the threads of this process do while the block runs, and writes it to ``path``.
+    """Records the work of this process's threads while the block runs, and writes it to ``path``.
 
     >>> with wellread.trace("trace.json"):
     ...     for batch in loader:
@@ -18,13 +18,13 @@ class trace:  # noqa: N801 - used as a function is
     ...             train(batch)
 
     The file is in Chrome's trace format and opens at https://ui.perfetto.dev. It shows opening, reading,
-    decompressing, transforming and waiting of every thread of wellread's loaders, the steps that
-    :class:`step` names, and is written whatever ends the block. One recording at a time; processes that are
-    forked meanwhile record nothing. A trace that is at ``path`` is replaced; anything else there raises
+    decompressing, transforming and waiting of every thread of wellread's loaders, and the steps that :class:`step`
+    names. It is written also if the block ends by an exception. One recording runs at a time; processes that are
+    forked meanwhile record nothing. It replaces an earlier trace at ``path``; another file there raises
     :class:`wellread.Error`, as does a place that cannot be written.
 
-    After the block, ``spans`` is the number of spans in the file, and ``dropped`` of those that were not
-    kept, since there were more than a million.
+    After the block, ``spans`` is the number of spans in the file. ``dropped`` is the number of spans beyond the limit
+    of a million, which are not kept.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -45,7 +45,7 @@ class trace:  # noqa: N801 - used as a function is
 
 
 class step:  # noqa: N801 - used as a function is
-    """Shows the block under this name in a recording that is under way; costs nothing to speak of without one."""
+    """Shows the block under this name in the running recording; does nothing without one."""
 
     __slots__ = ("_begun", "name")
 

@@ -302,7 +302,7 @@ def test_a_run_that_is_interrupted_keeps_its_rows(interrupted):
     folder, said = interrupted("Throughput", "--batch-sizes", 1, 64, "--iterations", 20, "--warmup", 5)
     assert sorted(path.suffix for path in folder.iterdir()) == [".csv", ".json"]
     (table,) = folder.glob("*.csv")
-    assert said == f"interrupted; what was measured until now is in {table}"
+    assert said == f"interrupted; the results so far are in {table}"
     with open(table, newline="") as file:
         (row,) = csv.DictReader(file)
     assert row["batch_size"] == "1" and row["status"] == "ok"

@@ -113,6 +113,22 @@ def test_loaders_deliver_cells_and_tell_what_is_read(sites, tmp_path):
     assert ratios["memory", "block"] is None
 
 
+def test_a_table_of_a_european_excel_has_decimal_commas(sites, tmp_path):
+    folder, images = sites
+    path, _ = table_of(tmp_path, images, seed=5)
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    european = tmp_path / "european.csv"
+    lines = [";".join(value if ".tif" in value else value.replace(".", ",") for value in row) for row in rows]
+    european.write_text("\n".join(["sep=;", *lines]) + "\n")
+    ds = wr.Dataset(folder / "images")
+    plain, cells = (ds.cells(table, size=16) for table in (path, european))
+    assert len(plain) == len(cells) == 120
+    for row in range(0, 120, 7):
+        np.testing.assert_array_equal(cells[row], plain[row])
+    x = "Nuclei_Location_Center_X"
+    np.testing.assert_array_equal(cells.column(x), plain.column(x))
+
+
 def test_it_is_pickled_and_read_by_threads(sites, tmp_path):
     folder, images = sites
     path, _ = table_of(tmp_path, images)
@@ -216,7 +232,7 @@ def test_a_table_may_name_any_file_of_a_site(tmp_path):
         np.testing.assert_array_equal(cells[0], stacks[1][:, 8:14, 7:13])
         np.testing.assert_array_equal(cells[1], stacks[0][:, 6:12, 9:15])
     # Of images of one file each it is not told which column is meant.
-    with pytest.raises(wr.ChoiceError, match="which image a cell is of"):
+    with pytest.raises(wr.ChoiceError, match="do not tell the image of a cell"):
         wr.Dataset(tmp_path, layout="files").cells(table, size=6)
 
 
@@ -290,7 +306,7 @@ def test_what_is_wrong_is_said(sites, tmp_path):
         return str(error.value)
 
     assert "no column 'z'" in refusal("image,x,y\nP1_A00_s1,1,2\n", x="z").replace('"', "'")
-    assert "which image a cell is of" in refusal("x,y\n1,2\n")
+    assert "do not tell the image of a cell" in refusal("x,y\n1,2\n")
     said = refusal("image,x,y\nP1_A00_s1,1,2\nP1_A00_s1,,2\nP9,1,2\n")
     assert "2 of 3 cells cannot be cut out" in said and "row 2 (image P9)" in said
     # Options are called as they are here, not as those of the command.

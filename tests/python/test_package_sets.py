@@ -347,6 +347,53 @@ def test_channels_go_by_their_names_in_each_image(tmp_path, wellread):
         assert channel["mean"] == pytest.approx(expected, rel=1e-6)
 
 
+def test_images_of_one_set_that_name_channels_in_two_orders_are_told(tmp_path, wellread):
+    values = {"DNA": 1, "ER": 2}
+    for name, stains in (("a", ("DNA", "ER")), ("b", ("ER", "DNA"))):
+        image = np.stack([np.full((8, 8), values[stain], np.uint16) for stain in stains])
+        about = {"axes": "CYX", "Channel": {"Name": list(stains)}}
+        tifffile.imwrite(tmp_path / f"{name}.ome.tif", image, photometric="minisblack", metadata=about)
+    ds = wr.Dataset(tmp_path)
+    names = [ds.name(row) for row in range(2)]
+    two = rf"\['DNA', 'ER'\] in {names[0]}, \['ER', 'DNA'\] in {names[1]}: batches mix them"
+    with pytest.warns(UserWarning, match=two):
+        [pixels] = wr.DataLoader(ds, 2, scale=None)
+    assert pixels[:, :, 0, 0].tolist() == [[1, 2], [2, 1]]
+    # Targets are taken by number as well.
+    with pytest.warns(UserWarning, match=r"channels of targets go by number.*target_channels=\[names\]"):
+        loader = wr.DataLoader(
+            ds,
+            2,
+            channels=["DNA"],
+            scale=None,
+            targets=ds,
+            target_kind="image",
+            target_channels=[0],
+            target_scale=None,
+        )
+    [(pixels, targets)] = loader
+    assert (pixels[:, :, 0, 0].tolist(), targets[:, :, 0, 0].tolist()) == ([[1], [1]], [[1], [2]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(wr.DataLoader(ds, 1, rows=[1])) == 1
+        assert len(wr.DataLoader(ds, 2, channels=["ER"])) == 1
+    info = wellread("info", tmp_path)
+    assert (info["channels_reordered"], info["channels_unlike"]) == (1, 0)
+    assert info["channels_elsewhere"] == [{"image": names[1], "channels": ["ER", "DNA"]}]
+    assert wellread("stats", tmp_path)["reordered"] == 1
+
+
+def test_a_misspelt_field_of_a_pattern_is_told(tmp_path):
+    for stain in ("DNA", "ER"):
+        tifffile.imwrite(tmp_path / f"A01_{stain}.tif", np.zeros((8, 8), np.uint16))
+    with pytest.warns(UserWarning, match=r"\{chanel\}, which is a column of its own; did you mean \{channel\}\?"):
+        ds = wr.Dataset(tmp_path, pattern="{well}_{chanel}.tif")
+    assert (len(ds), "chanel" in " ".join(ds.columns).lower()) == (2, True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(wr.Dataset(tmp_path, pattern="{well}_{channel}.tif")) == 1
+
+
 def test_sets_of_other_channels_are_told_where_channels_go_by_number(tmp_path):
     values = {"DNA": 1, "ER": 2, "AGP": 3}
     for plate, stains in (("one", ("DNA", "ER")), ("two", ("AGP", "DNA"))):

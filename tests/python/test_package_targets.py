@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -227,7 +228,7 @@ def test_numbers_in_names_pair_images_and_masks(tmp_path):
         ((pixels, masks),) = load
         assert np.array_equal(pixels[:, 0], masks[:, 0]) and sorted(pixels[:, 0, 0, 0]) == list(numbers), name
     zero = folder("zero", [f"{i - 1}" for i in numbers])
-    with pytest.raises(wr.ChoiceError, match='numbers in names do not tell.*pairing="order"'):
+    with pytest.raises(wr.ChoiceError, match='numbers in names do not match.*pairing="order"'):
         wr.DataLoader(images, 11, targets=zero)
     assert wr.DataLoader(images, 11, targets=zero, pairing="order").pairing == "order"
 
@@ -321,3 +322,23 @@ def test_masks_may_be_called_as_a_file_of_their_image(tmp_path):
     for row, number in enumerate(cells.column("ObjectNumber")):
         assert cells[row][0].min() == cells[row][0].max() == number == row + 1
         assert int(cells[row][2].sum()) == 64
+
+
+def test_a_stored_mask_that_is_scaled_like_a_stain_is_told(tmp_path):
+    labels = np.arange(64, dtype=np.uint16).reshape(8, 8)
+    image = np.stack([np.full((8, 8), 65535, np.uint16), labels])
+    about = {"axes": "CYX", "Channel": {"Name": ["DNA", "nuclei_mask"]}}
+    tifffile.imwrite(tmp_path / "a.ome.tif", image, photometric="minisblack", metadata=about)
+    ds = wr.Dataset(tmp_path)
+    told = r"channel 1 is called 'nuclei_mask'.*channels=\[0\] leaves it out.*target_channels=\['nuclei_mask'\]"
+    for choices in ({}, {"channels": ["nuclei_mask", "DNA"]}, {"normalize": (0, 1), "scale": None}):
+        with pytest.warns(UserWarning, match=told):
+            wr.DataLoader(ds, 1, **choices)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for choices in ({"scale": None}, {"dtype": "stored"}, {"channels": [0]}):
+            wr.DataLoader(ds, 1, **choices)
+        # As the warning says it.
+        [(pixels, targets)] = wr.DataLoader(ds, 1, channels=[0], targets=ds, target_channels=["nuclei_mask"])
+    assert (pixels == 1).all() and pixels.shape == (1, 1, 8, 8)
+    np.testing.assert_array_equal(targets, labels[None, None])

@@ -140,13 +140,27 @@ def test_rust_docs_are_read():
     assert found(text, "crates/a/src/lib.rs") == [(1, "clause"), (8, "clause")]
 
 
+def test_help_texts_are_read():
+    text = (
+        '/// Args.\n#[command(after_help = "\\\nWhat it is.\n\nA \\"good\\" one; two; three.\n\n'
+        'Examples:\n  what it is.\n  two; three; four.")]\nstruct Args {\n    /// What it is.\n    #[arg(long)]\n'
+        "    what: bool,\n}\n"
+    )
+    assert sorted(found(text, "crates/a/src/lib.rs")) == [(3, "clause"), (5, "semicolons"), (11, "clause")]
+
+
+def test_pictures_are_left_out():
+    assert found("  what it is ──▶ one; two\n     └── three; four\n\nWhat it is.\n") == [(4, "clause")]
+
+
 def test_docstrings_are_read():
     text = (
         '"""Reads.\n\nWhat it is.\n"""\n\n# What it is.\nX = "What it is."\n\n\n'
         'class A:\n    """What it is.\n\n    It is:\n\n        What it is.\n    """\n\n'
-        '    async def f(self):\n        """Who it is."""\n'
+        '    async def f(self):\n        """Who it is."""\n\n    b: int\n    """What it is."""\n'
     )
-    assert sorted(found(text, "python/a.py")) == [(3, "clause"), (11, "clause"), (19, "clause")]
+    assert sorted(found(text, "python/a.py")) == [(3, "clause"), (11, "clause"), (19, "clause"), (22, "clause")]
+    assert found(text, "python/a.pyi") == found(text, "python/a.py")
 
 
 def test_what_the_program_says(tmp_path, capsys):
@@ -160,6 +174,29 @@ def test_what_the_program_says(tmp_path, capsys):
     assert prose.main([str(page), str(tmp_path / "none.md")]) == 2
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", f"no such file: {(tmp_path / 'none.md').resolve()}\n")
+
+
+def test_rust_comments_are_read():
+    code = "    let a = 1; // What it is.\n    //// What it is.\n"
+    text = f"//! What it is.\nfn f() {{\n    // What it\n    // is.\n{code}}}\n"
+    assert found(prose.comments(text), "crates/a/src/lib.rs") == [(3, "clause")]
+    assert prose.comments(text).count("\n") == text.count("\n")
+
+
+def test_every_folder_of_rust_has_files():
+    assert [folder for folder in prose.RUST if not any((prose.ROOT / folder).rglob("*.rs"))] == []
+
+
+def test_findings_in_rust_folders_are_named(tmp_path, monkeypatch):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "lib.rs").write_text("//! What it is.\n\n// Who it is.\nfn f() {}\n")
+    (tmp_path / "b.rs").write_text("//! What it is.\n")
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    monkeypatch.setattr(prose, "RUST", ("a",))
+    assert [(one.file, one.line, one.rule) for one in prose.of_rust_folders()] == [
+        ("a/lib.rs", 1, "clause"),
+        ("a/lib.rs", 3, "clause"),
+    ]
 
 
 def test_the_listed_files_are_clean(capsys):

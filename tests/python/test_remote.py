@@ -9,13 +9,12 @@ import json
 import multiprocessing
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
+import moto_server
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -31,36 +30,8 @@ SECRET = "a-secret-that-nobody-prints"
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory):
     """The URL of a server of its own, which lives as long as the tests of this file; the environment leads to it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    url = f"http://127.0.0.1:{port}"
-    log = tmp_path_factory.mktemp("moto") / "log"
-    with log.open("wb") as out:
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-        server = subprocess.Popen(command, stdout=out, stderr=out)
-    try:
-        for _ in range(1200):
-            assert server.poll() is None, log.read_text()
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/moto-api/", timeout=10):
-                break
-            time.sleep(0.1)
-        with pytest.MonkeyPatch.context() as patch:
-            for name in [name for name in os.environ if name.startswith("AWS_")]:
-                patch.delenv(name)
-            patch.setenv("AWS_ENDPOINT_URL", url)
-            patch.setenv("AWS_ACCESS_KEY_ID", "lab")
-            patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-            patch.setenv("AWS_REGION", "us-east-1")
-            patch.setenv("AWS_CONFIG_FILE", os.devnull)
-            patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
-            patch.setenv("NO_PROXY", "127.0.0.1")
-            patch.setenv("no_proxy", "127.0.0.1")
-            patch.setenv("WELLREAD_ATTEMPTS", "4")
-            yield url
-    finally:
-        server.terminate()
-        server.wait()
+    with moto_server.running(tmp_path_factory.mktemp("moto") / "log", SECRET) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -175,7 +175,7 @@ def test_the_answer_is_a_chart_then_a_sentence_and_what_is_more_is_folded(opened
     # Codecs have a part each, and what the model takes is a line or told.
     words = "e => [...e.querySelectorAll('svg text')].map(t => t.textContent).join(' ')"
     said = " ".join(answer.locator("#plot-decision figure").evaluate(words).split())
-    assert "Not compressed" in said and "Zstandard" in said and "when it waits for nothing" in said, said
+    assert "Not compressed" in said and "Zstandard" in said and "without waiting" in said, said
     detail = first.locator(".detail")
     assert not detail.is_visible()
     first.locator("summary").click()

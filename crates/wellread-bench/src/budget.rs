@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Benchmarks that have not run share evenly what is left, so that one that ends early leaves its time to the others.
-//! Here is only arithmetic on seconds; who measures them says so.
+//! Here is only arithmetic on seconds; each caller names its measurement.
 
 use crate::choices::Mode;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub fn left_of_all(whole: Duration, gone: Duration, current: Duration, later: us
     if later == 0 { current } else { whole.saturating_sub(gone).max(current + least) }
 }
 
-/// What the model loop is asked for.
+/// The request for the model loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoopRequest {
     /// Measured rounds.
@@ -42,7 +42,7 @@ pub struct LoopRequest {
     pub cold: bool,
 }
 
-/// What a set takes to be read, by a probe. It is fed to the model in every mode.
+/// The time to read a set, by a probe. It is fed to the model in every mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReadCost {
     /// Its format.
@@ -101,13 +101,14 @@ impl LoopConfig {
     fn images(self, asked: &LoopRequest) -> f64 {
         let Self(rounds, steps, batch_size, differences) = self;
         let few = steps_by_difference(steps);
-        // Full batches; decoded images, behind what is read ahead; cold files.
+        // Full batches, then decoded images, behind the batches read ahead, then cold files.
         let more = few + (few + asked.ahead) + if asked.cold { few } else { 0 };
         let measured = 1 + steps + if differences { more } else { 0 };
         ((1 + steps.min(WARM_UP_STEPS) + rounds * measured) * batch_size) as f64
     }
 
-    /// Images that are read for them. Of batches that are filled before, or kept in memory, each is read once.
+    /// Images that are read for them. Images of batches that are filled before, or kept in memory, are read
+    /// once each.
     fn images_read(self, asked: &LoopRequest) -> f64 {
         let Self(rounds, steps, batch_size, differences) = self;
         let few = steps_by_difference(steps);
@@ -155,17 +156,18 @@ impl LoopConfig {
         };
         let each = all.clone();
         all.sort_by(f64::total_cmp);
-        // Of an even number the lower: of two sets one may be slow.
+        // The lower one of an even number: one of two sets may be slow.
         let Some(&usual) = all.get(all.len().saturating_sub(1) / 2) else { return Vec::new() };
         sets.iter().zip(each).filter(|(_, seconds)| is_slow(*seconds, usual)).map(|(set, _)| *set).collect()
     }
 }
 
 impl LoopPlan {
-    /// What fits into `budget` seconds, where one image takes the model so many seconds in each mode, and each of `sets` what it
-    /// takes to be read. What is cut first says least about a format: steps beyond a few, waiting by difference, rounds that give
-    /// intervals, images of a batch, at last the dearest mode. Few sets that are far slower to read than the others are left out
-    /// before more than waiting by difference is cut for all.
+    /// The plan that fits into `budget` seconds, where `probe` has the model's seconds of one image in each mode, and
+    /// each of `sets` its cost of reading. The plan first cuts the parts that say least about a format. These are steps
+    /// beyond a few, waiting by difference, rounds that give intervals, images of a batch, and at last the slowest
+    /// mode. Few sets that are far slower to read than the others are left out before more than waiting by difference
+    /// is cut for all.
     pub fn of(asked: &LoopRequest, probe: &[(Mode, f64)], sets: &[ReadCost], budget: f64) -> Self {
         let in_full =
             LoopConfig(asked.rounds, asked.steps, asked.batch_size, true).seconds(asked, probe, sets);
@@ -202,15 +204,15 @@ impl LoopPlan {
         Self { modes: vec![], slow: vec![], skipped, steps, batch_size, differences, in_full }
     }
 
-    /// Seconds after which a run is cut: a few times what was planned for it where one image takes the model `model_s`, and no
-    /// less than half of the part that one of so many configurations has of `budget`.
+    /// Seconds after which a run is cut. They are a few times the plan's where one image takes the model `model_s`, and
+    /// no less than half of the part that one of so many configurations has of `budget`.
     pub fn limit(&self, model_s: f64, set: &ReadCost, configurations: usize, budget: f64) -> f64 {
         let images = ((1 + self.steps) * self.batch_size) as f64;
         let planned = set.open_s + images * (model_s + set.image_s);
         (OVERRUN_FACTOR * planned).max(budget / (2 * (configurations + 1)) as f64)
     }
 
-    /// What was cut of what was asked for, in words; nothing where nothing was.
+    /// The parts of the request that were cut, in words; `None` where nothing was.
     pub fn cut(&self, asked: &LoopRequest, budget: f64) -> Option<String> {
         let mut cuts = Vec::new();
         if self.steps < asked.steps {
@@ -258,8 +260,8 @@ fn ways(asked: &LoopRequest) -> Vec<LoopConfig> {
     ways
 }
 
-/// Seconds of a whole image, from steps on parts of one or on several: of each, how many images' worth it was, ascending, and its
-/// seconds. What a step costs whatever its size is not multiplied: the last two steps tell it apart.
+/// Seconds of a whole image, from steps on parts of one or on several: of each, how many images' worth it was,
+/// ascending, and its seconds. The fixed cost of a step is not multiplied: the last two steps tell it apart.
 pub(crate) fn per_image(steps: &[(f64, f64)]) -> f64 {
     match *steps {
         [] => 0.0,

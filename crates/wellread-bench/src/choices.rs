@@ -1,7 +1,7 @@
-//! What can be chosen by name: on the command line, in [`crate::Config`], and in the columns of the tables.
+//! Choices by name: on the command line, in [`crate::Config`], and in the columns of the tables.
 //!
-//! Each is an enum whose [`Display`](fmt::Display), [`FromStr`] and serialised form are the same name, so a name
-//! that is not known is an error where it is typed, never a silent default later.
+//! Each is an enum whose [`Display`](fmt::Display), [`FromStr`] and serialised form are the same name. So an
+//! unknown name is an error where it is typed, never a silent default later.
 
 use serde::Serialize;
 use std::fmt;
@@ -133,8 +133,8 @@ impl FromStr for SampleTransform {
     }
 }
 
-/// Of a name that begins with `python:`, whether a module and something in it follow; `None` of others. `what` it is to be
-/// is for the message.
+/// Whether a module and something in it follow, for a name that begins with `python:`; `None` for others. `what` it is
+/// to be is for the message.
 pub fn in_python(name: &str, what: &str) -> Option<Result<(), String>> {
     let place = name.strip_prefix("python:")?;
     Some(match place.split_once(':') {
@@ -144,7 +144,7 @@ pub fn in_python(name: &str, what: &str) -> Option<Result<(), String>> {
 }
 
 choice! {
-    /// What a model does in a step.
+    /// The work of a model in a step.
     Mode {
         /// Forward, backward, update.
         Train = "train",
@@ -154,7 +154,7 @@ choice! {
 }
 
 choice! {
-    /// What runs a benchmark's loops.
+    /// The program that runs a benchmark's loops.
     Framework {
         /// This program.
         Rust = "rust",
@@ -166,7 +166,7 @@ choice! {
 }
 
 choice! {
-    /// What is done with a stored set.
+    /// The operation on a stored set.
     Operation {
         /// Writing it.
         Write = "write",
@@ -176,13 +176,13 @@ choice! {
         ReadAll = "read_all",
         /// Reading some images picked at random.
         ReadRandom = "read_random",
-        /// Reading the bytes of its files, nothing decoded: what reading images can cost at least.
+        /// Reading the bytes of its files, nothing decoded: the least cost of reading images.
         ReadFiles = "read_files",
     }
 }
 
 choice! {
-    /// What the storage benchmark sweeps over besides the sets as they are.
+    /// The settings that the storage benchmark sweeps over besides the sets as they are.
     Sweep {
         /// Codecs.
         Compression = "compression",
@@ -216,7 +216,7 @@ choice! {
 }
 
 choice! {
-    /// What is read of a volume.
+    /// The part of a volume that is read.
     Extent {
         /// All of it: every plane of a channel at a time.
         Volume = "read_volume",

@@ -47,7 +47,7 @@ pub struct Config {
     pub transforms: Vec<Preset>,
     /// Track 1: transforms of the user's own, `python:package.module:Class`, which frameworks in Python run.
     pub user_transforms: Vec<String>,
-    /// Track 1: what is kept of images.
+    /// Track 1: the cache for images.
     #[serde(serialize_with = "texts")]
     pub caches: Vec<Cache>,
     /// Track 1: samples per run.
@@ -58,7 +58,7 @@ pub struct Config {
     pub workers: Vec<usize>,
     /// Track 2: open each set once and keep its loader from round to round, as a training run does.
     pub keep_open: bool,
-    /// Track 2: what the loader keeps of images from epoch to epoch.
+    /// Track 2: the loader's cache of images from epoch to epoch.
     #[serde(serialize_with = "texts")]
     pub loader_caches: Vec<Cache>,
     /// Track 3: model.
@@ -83,7 +83,7 @@ pub struct Config {
     pub crops: usize,
     /// Multiply pixels by this instead of scaling them to `[0, 1]` by the range of their type.
     pub scale: Option<f32>,
-    /// Who runs tracks 1 to 4: this program, frameworks in Python, several side by side.
+    /// The programs that run tracks 1 to 4: this program, frameworks in Python, several side by side.
     pub frameworks: Vec<Framework>,
     /// Track 4: measure NumPy and torch too where [`Self::python`] has torch, though no framework in Python is asked for.
     pub find_torch: bool,
@@ -116,7 +116,7 @@ impl Config {
         self.frameworks.contains(&Framework::Rust)
     }
 
-    /// What an image of a batch of the data loader is at most, height and width.
+    /// The largest height and width of an image of a batch of the data loader.
     pub fn batch_crop(&self) -> Option<(usize, usize)> {
         self.random_crop.or(self.crop)
     }

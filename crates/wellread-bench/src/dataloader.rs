@@ -1,17 +1,17 @@
 //! Track 2: whole shuffled epochs in batches.
 //!
-//! A batch's time runs from asking the iterator for it to having it. `first_batch_s` counts from before the
-//! set is opened to having the first batch: opening, starting threads and decoding included. `epoch_s` is the
-//! same for the whole epoch without the opening (an epoch that would take more than its share of the time budget is cut short
-//! and has none; `num_samples` says how far it came). A run repeats epochs for at least a tenth of a second (means are
-//! given), and each opens anew, unless `--keep-open` asks for later epochs of
-//! one loader, as a training run has them (`first_batch_s` is then that of its first epoch); `--loader-cache` then
-//! keeps images from epoch to epoch by the policies it names (the tables say so in a column `cache`, and what that came
-//! to in `cache_bytes`, `cache_images`, `cache_hits` and `cache_misses`). `--random-crop` takes random crops instead, with
-//! `--crops` several of each image from one read. `--memory` and `--prefetch` bound what a loader holds; `memory_bytes` says
-//! what that came to, `prefetch` the batches ahead, and a note what was lowered. `scaling_efficiency` is
-//! the throughput relative to 0 workers at the same batch size, divided by the number of threads that read (`readers`:
-//! the workers and the one that waits for batches), or of cores where these are fewer.
+//! A batch's time runs from asking the iterator for it to having it. `first_batch_s` counts from before the set is
+//! opened to having the first batch: opening, starting threads and decoding included. `epoch_s` is the same for the
+//! whole epoch without the opening. An epoch that would take more than its share of the time budget is cut short and
+//! has none; `num_samples` gives the images that it read. A run repeats epochs for at least a tenth of a second (means
+//! are given), and each opens anew. With `--keep-open` it measures later epochs of one loader, as a training run has
+//! them (`first_batch_s` is then that of its first epoch). `--loader-cache` then keeps images from epoch to epoch by
+//! the policies it names. The tables name the policy in a column `cache`, and its results in `cache_bytes`,
+//! `cache_images`, `cache_hits` and `cache_misses`. `--random-crop` takes random crops instead, with `--crops` several
+//! of each image from one read. `--memory` and `--prefetch` bound what a loader holds; `memory_bytes` says what that
+//! came to, `prefetch` the batches ahead, and a note what was lowered. `scaling_efficiency` is the throughput relative
+//! to 0 workers at the same batch size, divided by the number of threads that read (`readers`: the workers and the
+//! thread that waits for batches). Where there are fewer cores, it is divided by those.
 
 mod caching;
 mod crops;
@@ -149,7 +149,7 @@ fn note_lowered(
     }
 }
 
-/// A loader, and what its opening took.
+/// A loader, and the time of its opening.
 struct Opened {
     loader: Loader,
     open_s: f64,
@@ -226,7 +226,7 @@ fn epochs(
 const READ_AHEAD_IDLE_TIME: Duration = Duration::from_millis(100);
 
 /// Has a loader that is kept read as far ahead as it may while a batch is held. It takes memory as it needs it, and a
-/// consumer that looks at every pixel, or is as fast as the readers, needs less than others: a buffer of large images
+/// consumer that looks at every pixel, or is as fast as the readers, needs less than others. A buffer of large images
 /// that a timed turn is the first to need takes longer than an epoch.
 fn read_ahead(loader: &Loader) -> Result<()> {
     if loader.workers() == 0 {
@@ -280,7 +280,7 @@ fn epoch(
         kept.insert(Opened { loader, open_s: opening.elapsed(), first_batch_s: None, first_epoch: None })
     };
     if *cache == Cache::None {
-        // Of a loader that is kept: all formats decode in every epoch.
+        // A loader that is kept forgets its pages: all formats decode in every epoch.
         opened.loader.dataset().store().hints().forget_pages();
     }
     opened.loader.set_epoch(number);

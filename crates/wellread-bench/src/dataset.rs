@@ -1,15 +1,14 @@
 //! Track 1: one image at a time, as `Dataset.__getitem__`.
 //!
-//! Each run opens the set anew (`open_s`) and then takes samples one by one, in sequential, random or grouped
-//! order (blocks of neighbouring rows, the blocks in random order) or block order (the rows of several such blocks
-//! shuffled among each other), through a transform preset. A sample's
-//! time runs from asking for a row to having its floats in a new array, as `__getitem__` gives one. With the `memory` cache, the rows are read once
-//! before the clock starts. A variant that would take more than its share of the time budget takes fewer samples
-//! (`num_samples`).
+//! Each run opens the set anew (`open_s`) and then takes samples one by one through a transform preset. The order is
+//! sequential, random, grouped (blocks of neighbouring rows, the blocks in random order) or by blocks (the rows of
+//! several such blocks shuffled among each other). A sample's time runs from asking for a row to having its floats in a
+//! new array, as `__getitem__` gives one. With the `memory` cache, the rows are read once before the clock starts. A
+//! variant that would take more than its share of the time budget takes fewer samples (`num_samples`).
 //!
-//! Beside each order stands how random it is: `mixing`, how many blocks 16 images come from relative to random order,
-//! and `jump`, how far on disk it is from one image to the next, as a share of the set (see
-//! [`wellread_loader::OrderQuality`]). `instructions_per_sample` counts what the reading thread executes (user mode), where
+//! Each order has two figures of its randomness (see [`wellread_loader::OrderQuality`]). `mixing` is the number of
+//! blocks that 16 images come from, relative to random order. `jump` is the distance on disk from one image to the
+//! next, as a share of the set. `instructions_per_sample` counts what the reading thread executes (user mode), where
 //! the machine counts instructions: noise hardly changes it. `bytes_read_per_used` is the read amplification.
 
 mod python;
@@ -137,7 +136,7 @@ fn take_samples(
     let dataset = dataset.with_cache(cache)?;
     let (mut out, mut context) = (Vec::new(), ItemContext::new());
     context.set_seed(session.config.seed, 0);
-    // Of a cache the pass that fills it.
+    // A cache has the pass that fills it.
     let mut first_epoch = None;
     if *cache != Cache::None {
         let filling = Stopwatch::start();
@@ -154,7 +153,7 @@ fn take_samples(
     // Where the machine counts them; read outside of what is timed.
     let counter = Instructions::count().ok();
     let executed = || counter.as_ref().and_then(|counter| counter.so_far().ok());
-    // What filling a cache read is no part of it.
+    // Bytes read to fill a cache do not count.
     context.take_traffic();
     let link_before = LinkUse::now();
     let mut instructions = counter.as_ref().map(|_| 0);

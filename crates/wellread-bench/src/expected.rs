@@ -1,9 +1,9 @@
-//! What must be delivered: a hash per row and transform, to verify every run against.
+//! The pixels that must be delivered: a hash per row and transform, to verify every run against.
 //!
-//! One pass over one copy of the set, each image decoded once: its pixels are compared with the SHA-256 list of
-//! the prepared set, then transformed. For the transform `none` the hash is computed here from native pixels by the documented formula, one pixel at a
-//! time, without the loader; transforms that draw at random are taken from the loader's single-item path, so
-//! that formats, workers and batch sizes are checked against each other.
+//! One pass over one copy of the set, each image decoded once: its pixels are compared with the SHA-256 list of the
+//! prepared set, then transformed. For the transform `none`, the hash is computed here from native pixels by the
+//! documented formula, one pixel at a time, without the loader. Transforms that draw at random are taken from the
+//! loader's single-item path, so that formats, workers and batch sizes are checked against each other.
 //!
 //! Timed runs compare a sample of each image's values (8, evenly spread), which costs about 1 % of the fastest
 //! loading measured; the warm-up run of each variant compares every value.
@@ -31,7 +31,7 @@ pub struct RowHash {
 }
 
 impl RowHash {
-    /// Of an image as delivered.
+    /// The hash of an image as delivered.
     pub fn of(row: usize, values: &[f32]) -> Self {
         Self { full: row_hash(row as u64, values), sampled: sampled(row, values) }
     }

@@ -8,9 +8,10 @@
 //!  BatchSource::Synthetic                                          batches that were filled before ─▶ step
 //! ```
 //!
-//! What two neighbours differ by is what one stage adds to a step where nothing hides it: data wait by difference (Mohan et
-//! al. 2021, "Analyzing and mitigating data stalls in DNN training", <https://doi.org/10.14778/3446095.3446100>). A set is
-//! opened anew for each run, outside the clock: mapped files would keep their pages.
+//! Two neighbours differ by the time that one stage adds to a step where nothing hides it. This is data wait by
+//! difference (Mohan et al. 2021, "Analyzing and mitigating data stalls in DNN training",
+//! <https://doi.org/10.14778/3446095.3446100>). A set is opened anew for each run, outside the clock: mapped files
+//! would keep their pages.
 
 use anyhow::{Result, bail};
 use std::cell::{Cell, RefCell};
@@ -39,8 +40,8 @@ pub enum BatchSource {
 pub enum RunLength {
     /// Every row once, from starting the threads on.
     Once,
-    /// So many steps of an epoch without end, once what is read ahead has been: the rows come again and again. Of no use
-    /// with [`BatchSource::Cold`].
+    /// So many steps of an epoch without end, once what is read ahead has been: the rows come again and again. It has
+    /// no use with [`BatchSource::Cold`].
     Steady(usize),
 }
 
@@ -53,9 +54,9 @@ pub struct LoaderSettings {
     pub workers: usize,
     /// Seed of the order.
     pub seed: u64,
-    /// What becomes of each image.
+    /// The transform of each image.
     pub transform: Transform,
-    /// What is kept of images, but for [`BatchSource::Cached`], which keeps all.
+    /// The cache for images, but for [`BatchSource::Cached`], which keeps all.
     pub cache: Cache,
     /// Bytes that the loader holds at most.
     pub memory: Option<u64>,
@@ -66,7 +67,7 @@ pub struct LoaderSettings {
 /// Opens the set.
 pub type Open<'a> = dyn Fn() -> Result<Box<dyn Store>> + 'a;
 
-/// What is done with each batch.
+/// The work on each batch.
 pub type Step<'s> = dyn FnMut(&Batch) -> Result<()> + 's;
 
 /// Some rows of a set, delivered from any [`BatchSource`].
@@ -79,12 +80,12 @@ pub struct Feed<'a> {
     full: RefCell<Vec<Batch>>,
 }
 
-/// What one run came to. Times are seconds.
+/// The result of one run. Times are seconds.
 #[derive(Clone, Debug, Default)]
 pub struct Pass {
     /// From asking for each batch to having it.
     pub waits: Vec<f64>,
-    /// What was done with each.
+    /// The seconds of work on each.
     pub computes: Vec<f64>,
     /// Images of these batches.
     pub images: usize,
@@ -135,7 +136,8 @@ impl<'a> Feed<'a> {
     /// Runs `step` over batches from `place`, in the order of `epoch`.
     ///
     /// # Errors
-    /// What the set, the loader or `step` say. Files that stay in the page cache are none ([`Pass::not_cold`]).
+    /// The error of the set, the loader or `step`. Files that stay in the page cache are none
+    /// ([`Pass::not_cold`]).
     pub fn pass(&self, place: BatchSource, span: RunLength, epoch: u64, step: &mut Step<'_>) -> Result<Pass> {
         if place == BatchSource::Synthetic {
             return self.synthetic(span, step);

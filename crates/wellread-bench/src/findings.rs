@@ -1,12 +1,13 @@
 //! The answer in sentences, each computed from the tables with its uncertainty.
 //!
-//! A benchmark computes its own findings ([`crate::Benchmark::findings`]) with [`crate::core`]; this module asks each and puts
-//! them in order. Two formats are called different only when a [`Judge`] says so: enough rounds, and a 95 % interval of
-//! their ratio (the median of the ratios of rounds) that lies beyond 1 and the benchmark's own noise floor.
+//! A benchmark computes its own findings ([`crate::Benchmark::findings`]) with [`crate::core`]; this module asks each
+//! and puts them in order. Two formats are called different only when a [`Judge`] says so. It needs enough rounds, and
+//! a 95 % interval of their ratio (the median of the ratios of rounds) that lies beyond 1 and the benchmark's own noise
+//! floor.
 //!
-//! Of several formats the fastest is compared with the second only: one comparison per sentence, so that no correction for
-//! many is due. That the best was chosen by the same values favours it, but against the one that comes next to it: of
-//! formats that are all alike, those two lie closest together.
+//! The fastest of several formats is compared with the second only. A sentence has one comparison, so that no
+//! correction for many is due. That the best was chosen by the same values favours it, but against the one that comes
+//! next to it: of formats that are all alike, those two lie closest together.
 
 pub(crate) mod frameworks;
 
@@ -99,7 +100,7 @@ fn unavailable(tables: &[Table]) -> Option<Finding> {
     // A sweep asks for what not every format has, and says so itself.
     let tables = || tables.iter().filter(|table| !sweep::is_table(table.name()));
     let rows = || tables().flat_map(|table| (0..table.rows()).map(move |row| (table, row)));
-    // What there was no time for is told apart.
+    // Formats that were not measured for want of time are told apart.
     let is_missing =
         |table: &Table, row| table.str("status", row) == Some("unavailable") && !is_late(table, row);
     let measured: Vec<&str> = rows()

@@ -1,4 +1,4 @@
-//! The benchmarks: what a user's own code would do, timed.
+//! The benchmarks: the work of a user's own code, timed.
 //!
 //! ```text
 //!  Config ─▶ data::prepare (every format, checked by SHA-256) ─▶ Session

@@ -1,4 +1,4 @@
-//! What the link to a set gives: latency of a request, and bytes per second at the best number of requests at once.
+//! The measured link to a set: latency of a request, and bytes per second at the best number of requests at once.
 //!
 //! ```text
 //!  single bytes, one request at a time ─▶ latency (median)
@@ -15,7 +15,7 @@ use wellread_store::place::{self, FileRange, Link};
 
 /// Requests at once that are tried, as long as more of them gain.
 const AT_ONCE: [usize; 6] = [8, 16, 32, 64, 128, 256];
-/// What more requests at once must gain for still more to be tried.
+/// The gain of more requests at once that makes it try still more.
 const GAIN: f64 = 1.05;
 /// Passes of the best number of requests at once, beside the one that found it.
 const AGAIN: usize = 2;

@@ -1,4 +1,4 @@
-//! What a running benchmark has found so far, in one line for a terminal.
+//! The figures of a running benchmark so far, in one line for a terminal.
 //!
 //! ```text
 //!  variants::run, after each turn ─▶ LiveFigures::add(format, the other keys, figure) ─▶ line ─▶ RunObserver::current
@@ -11,7 +11,7 @@ use wellread_measure::samples::median_in_place;
 use wellread_report::columns::{Better, Quantity, quantity};
 use wellread_store::words::counted;
 
-/// What a run tells while it goes on.
+/// The progress of a run.
 #[derive(Clone, Copy)]
 pub struct RunObserver<'a> {
     /// Called with what is being done, steps done, steps in all.
@@ -32,7 +32,7 @@ pub(crate) struct LiveFigures {
 
 struct Figure {
     format: String,
-    /// What else tells its configuration: formats are compared where that is the same.
+    /// The other keys of its configuration: formats are compared where those are the same.
     kind: String,
     values: Vec<f64>,
 }

@@ -3,7 +3,7 @@
 use wellread_measure::clock::Clock;
 use wellread_measure::environment::Environment;
 
-/// Named values for people, most telling first. What could not be read is left out.
+/// Named values for people, most telling first. Values that could not be read are left out.
 pub fn facts(e: &Environment) -> Vec<(&'static str, String)> {
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
     let mut facts = vec![("cpu", cpu(e))];

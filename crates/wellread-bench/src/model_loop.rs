@@ -1,23 +1,26 @@
 //! Track 3: a model fed by the loader; where does a step's time go?
 //!
-//! A step is: ask for a batch, have it (`wait`), run the model on it (`compute`). Threads start and the first
-//! batch arrives before step 1 is counted; that time is in `first_batch_s`. `data_wait_fraction` is the sum of
-//! waiting over the sum of step times. A slow model hides waiting: what is said here holds for the model
-//! named. Each run opens the set anew: where its steps reach the end of the first epoch, `first_epoch_images_per_s` is the images of
-//! that epoch by its time, opening and computing included.
+//! A step is: ask for a batch, have it (`wait`), run the model on it (`compute`). Threads start and the first batch
+//! arrives before step 1 is counted; that time is in `first_batch_s`. `data_wait_fraction` is the sum of waiting over
+//! the sum of step times. A slow model hides waiting: these figures hold for the model named. Each run opens the set
+//! anew: where its steps reach the end of the first epoch, `first_epoch_images_per_s` is the images of that epoch by
+//! its time, opening and computing included.
 //!
-//! `accelerator_utilisation` is what MLPerf Storage calls it: computing over all time; `utilisation_mark` says which of its
-//! marks a run reaches (90 % for 3D U-Net and ResNet-50, 70 % for CosmoFlow; <https://mlcommons.org/benchmarks/storage/>).
+//! `accelerator_utilisation` has MLPerf Storage's definition: computing over all time. `utilisation_mark` names the
+//! marks that a run reaches (90 % for 3D U-Net and ResNet-50, 70 % for CosmoFlow;
+//! <https://mlcommons.org/benchmarks/storage/>).
 //!
-//! Waiting is measured a second time, by difference, in the same turn: the same steps with batches that are full already
-//! (`synthetic_step_s`), with decoded images in memory (`cached_step_s`) and with files that are not in the page cache
-//! (`cold_step_s`; every image once, starting included). `wait_by_difference_fraction` is the share of a step that goes
-//! away with full batches. It also counts what the loader takes from the model by keeping processors and memory busy, which
-//! no clock around waiting sees. Means of a few steps each; below zero where noise is larger than the difference.
+//! Waiting is measured a second time, by difference, in the same turn. The same steps run with batches that are full
+//! already (`synthetic_step_s`), with decoded images in memory (`cached_step_s`) and with files that are not in the
+//! page cache (`cold_step_s`). The last reads every image once, starting included. `wait_by_difference_fraction` is the
+//! share of a step that goes away with full batches. It also counts what the loader takes from the model by keeping
+//! processors and memory busy, which no clock around waiting sees. Means of a few steps each; below zero where noise is
+//! larger than the difference.
 //!
-//! Before anything is measured, steps on parts of an image of zeros tell what the model takes, and a few batches of each set what
-//! reading takes; what does not fit into the time budget then is cut ([`crate::budget::LoopPlan`]), and a note says what. A run
-//! that takes far longer than that ends before its last step: its rows say so in the column `cut`.
+//! Before anything is measured, steps on parts of an image of zeros give the model's time, and a few batches of each
+//! set the time to read. Parts that do not fit into the time budget then are cut ([`crate::budget::LoopPlan`]), and a
+//! note names them. A run that takes far longer than that ends before its last step: its rows say so in the column
+//! `cut`.
 
 mod probe;
 mod python;
@@ -153,7 +156,7 @@ fn run(session: &Session<'_>) -> Result<Results> {
     Ok(results)
 }
 
-/// How each run is made: what was asked for, or what of it fits into the time budget.
+/// The settings of each run: the requested ones, or the part of them that fits into the time budget.
 #[derive(Clone, Copy)]
 struct Run {
     batch_size: usize,
@@ -177,7 +180,7 @@ impl Run {
     }
 }
 
-/// What to say where a batch of the size that was asked for is larger than the set.
+/// The note where a batch of the requested size is larger than the set.
 fn whole_set(images: usize, asked: usize) -> String {
     format!(
         "loop: batches of {images} instead of {asked} (--batch-size): the set has only {}",
@@ -185,7 +188,7 @@ fn whole_set(images: usize, asked: usize) -> String {
     )
 }
 
-/// What to say of runs that ended before their last step.
+/// The note on runs that ended before their last step.
 fn cut_short(format: &str, mode: Mode, limit: f64) -> String {
     format!(
         "loop: runs of {format} {} were cut after {}, before their last step (column cut): loading or the model was far slower \
@@ -204,7 +207,7 @@ struct FirstEpoch {
 }
 
 impl FirstEpoch {
-    /// A batch and the step on it; `last` of its epoch. What comes after the first epoch does not count.
+    /// A batch and the step on it; `last` of its epoch. Images after the first epoch do not count.
     fn add(&mut self, seconds: f64, images: usize, last: bool) {
         if !self.whole {
             self.seconds += seconds;
@@ -300,7 +303,7 @@ fn steps(
     Ok((Measurement { values, texts, items, verified, ..Measurement::default() }, ahead))
 }
 
-/// Named values, and what to say where files stayed in memory.
+/// Named values, and a note where files stayed in memory.
 type Differences = (Vec<(&'static str, f64)>, Option<String>);
 
 /// Waiting by difference, with a model of its own; `warm` is the run that was just measured.
@@ -325,7 +328,7 @@ fn differences(
         prefetch: config.prefetch,
     };
     let few = budget::steps_by_difference(run.steps);
-    // Of these rows alone, so that what is kept in memory is bounded.
+    // A run on these rows alone, so that the images kept in memory are bounded.
     let rows = (0..(few * how.batch_size).min(images - images % how.batch_size)).collect();
     let feed = Feed::new(Box::new(|| session.open(set)), rows, how);
     let mut step = |batch: &Batch| {
@@ -363,7 +366,7 @@ fn differences(
 const BINDS: u32 = 5;
 
 fn findings(table: &Table, judge: &Judge) -> Vec<Ranked> {
-    // What binds is told first: where the model does, the fastest format makes nothing faster.
+    // The limit comes first: where the model is the limit, the fastest format makes nothing faster.
     let found = Mode::ALL.iter().filter_map(|&mode| waiting::finding(table, mode, judge)).enumerate();
     found.map(|(at, finding)| Ranked { rank: if at == 0 { BINDS } else { 20 }, finding }).collect()
 }

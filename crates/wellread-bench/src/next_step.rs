@@ -1,4 +1,4 @@
-//! What to do next: one sentence at the end of the answer, told from the tables.
+//! The next step for the user: one sentence at the end of the answer, by the tables.
 //!
 //! ```text
 //!  noise floor ─▶ loop: data wait of the fastest format ─▶ dataloader: what binds it ─▶ conversion ─▶ "Next: …"
@@ -74,19 +74,19 @@ pub(crate) fn finding(tables: &[Table], noise: &BTreeMap<String, f64>, judge: &J
     Some(Finding::new(severity, text, detail).about(Topic::Next))
 }
 
-/// What a step waits with the fastest format, in training where that was measured.
+/// The waiting of a step with the fastest format, in training where that was measured.
 fn waiting(steps: &Table, judge: &Judge) -> Option<Waiting> {
     let by_speed = |mode: &Mode| waiting::by_speed(steps, *mode, judge);
     [Mode::Train, Mode::Inference].iter().map(by_speed).find(|all| !all.is_empty())?.into_iter().next()
 }
 
-/// What to do where a step waits little, as far as was measured.
+/// The advice where a step waits little, as far as was measured.
 fn enough(wait: &Waiting, told: &str) -> (Severity, String, String) {
     if let Bottleneck::Unclear(why) = &wait.binds {
         return (
             Severity::Caution,
             format!("Next: measure loop again: {told}; {why}"),
-            "What to do is told by more rounds or more steps.".to_owned(),
+            "More rounds or more steps tell what to do.".to_owned(),
         );
     }
     (
@@ -97,13 +97,13 @@ fn enough(wait: &Waiting, told: &str) -> (Severity, String, String) {
     )
 }
 
-/// What would make a format load faster, told from what binds its best number of workers.
+/// The advice that would make a format load faster, by the limit of its best number of workers.
 fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String)> {
     let batch = telling_batch_size(loader)?;
     let best = dataloader::rates(loader, batch).into_iter().find(|series| series.format == format)?;
     if judge.median(&best.values).is_none() {
         let text = format!("Next: measure dataloader again; {}", judge.too_few(best.values.len()));
-        return Some((text, format!("What binds the loading of {format} is told by more rounds.")));
+        return Some((text, format!("More rounds tell what binds the loading of {format}.")));
     }
     let (bound, limit) = dataloader::limit_of(loader, batch, &best)?;
     let share = best.median() / limit;
@@ -136,12 +136,12 @@ fn remedy(loader: &Table, format: &str, judge: &Judge) -> Option<(String, String
     let binds = if share > 1.0 {
         format!("Nothing that was measured binds {format}: it exceeds {bound} alone.")
     } else {
-        format!("What binds {format} is {bound}, at {}{interval} of it.", percent(share))
+        format!("The limit of {format} is {bound}: it runs at {}{interval} of it.", percent(share))
     };
     Some((format!("Next: {what}"), binds))
 }
 
-/// What to do about conversion, where that alone was measured.
+/// The advice about conversion, where that alone was measured.
 fn converting(table: &Table, judge: &Judge) -> Option<(Severity, String, String)> {
     let shares = by_median(series(table, &["path", "framework"], "conversion_overhead_pct", |_| true));
     let worst = shares.first()?;
@@ -266,7 +266,7 @@ mod tests {
         let far = next(&[loader_at("reading and decoding", 0.3)]);
         assert!(far.text.contains("no limit that was measured is near"), "{}", far.text);
         assert!(
-            far.detail.contains("tiff runs at 30.0 %") && !far.detail.contains("What binds"),
+            far.detail.contains("tiff runs at 30.0 %") && !far.detail.contains("The limit of"),
             "{}",
             far.detail
         );

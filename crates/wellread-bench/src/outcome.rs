@@ -1,4 +1,5 @@
-//! What a run came to: its tables, findings and facts put together for the results folder, after each benchmark and at the end.
+//! The result of a run: its tables, findings and facts put together for the results folder, after each benchmark and at
+//! the end.
 
 use crate::choices::Preset;
 use crate::config::Config;
@@ -17,7 +18,7 @@ use wellread_report::{Cell, Fact, Finding, ReportInput, Severity, TOO_NOISY, Tab
 use wellread_store::preview::{self, Preview, contact_sheet};
 use wellread_store::registry;
 
-/// What a run gives: everything in the results folder, and what to print.
+/// The result of a run: everything in the results folder, and the text to print.
 pub struct Outcome {
     /// As written to the results folder.
     pub report: ReportInput,
@@ -27,8 +28,8 @@ pub struct Outcome {
     pub failures: Vec<String>,
 }
 
-/// Puts together what was measured so far; `rest` names the benchmarks that are still to come. What memory can copy is
-/// measured last and unknown until then.
+/// Puts together what was measured so far; `rest` names the benchmarks that are still to come. The speed of memory
+/// copies is measured last and unknown until then.
 pub(crate) fn assemble(
     config: &Config,
     session: &Session<'_>,
@@ -189,11 +190,11 @@ fn listed(rounds: &[(&str, usize)]) -> String {
     rounds.iter().map(|(name, rounds)| format!("{name} {rounds}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What every run asks.
+/// The question of every run.
 const QUESTION: &str = "Which format feeds the model fastest?";
 
-/// The question of a run, and why there is no answer where the benchmark that the report's first chart is of was measured too few
-/// times, or lies too far from itself, for one.
+/// The question of a run, or the reason why there is no answer. There is none where the benchmark of the report's first
+/// chart was measured too few times, or lies too far from itself.
 pub fn title(rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>) -> String {
     let by_weight = [
         &dataloader::BENCHMARK,
@@ -215,7 +216,7 @@ pub fn title(rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>) -> String 
     }
 }
 
-/// What a figure is a median over: all of them, and one.
+/// The things that a figure is a median over: all of them, and one.
 pub struct Aggregation(pub &'static str, pub &'static str);
 
 /// Rounds of one process.
@@ -223,7 +224,8 @@ const RUNS: Aggregation = Aggregation("interleaved runs", "run");
 /// Processes, each the median of its rounds.
 pub const PROCESSES: Aggregation = Aggregation("processes, each the median of its rounds,", "process");
 
-/// What was measured, and what the figures are that so many rounds, or processes, of each benchmark give.
+/// The measured images, and the meaning of the figures that so many rounds, or processes, of each benchmark
+/// give.
 pub fn description(images: &str, rounds: &[(&str, usize)], over: &Aggregation) -> String {
     if rounds.iter().all(|(_, rounds)| *rounds == 0) {
         return format!("Nothing was measured on {images}.");
@@ -234,7 +236,7 @@ pub fn description(images: &str, rounds: &[(&str, usize)], over: &Aggregation) -
     )
 }
 
-/// What the figures are that so many rounds, or processes, of each benchmark give.
+/// The meaning of the figures that so many rounds, or processes, of each benchmark give.
 fn what_figures_are(rounds: &[(&str, usize)], Aggregation(all, one): &Aggregation) -> String {
     // One that measured nothing has no figures.
     let measured: Vec<_> = rounds.iter().copied().filter(|(_, rounds)| *rounds > 0).collect();
@@ -309,7 +311,7 @@ mod tests {
         assert_eq!(short, format!("{QUESTION} Too short to say: measured 3 of 6 times"));
         assert_eq!(title(&[("dataloader", 7)], &noise(0.5)), format!("{QUESTION} Too noisy to say"));
         assert_eq!(title(&[("storage", 2), ("dataloader", 7)], &noise(0.1)), QUESTION);
-        // What another benchmark is like says nothing of this one.
+        // The noise of another benchmark does not matter for this one.
         assert_eq!(title(&[("storage", 7), ("dataloader", 0)], &noise(0.5)), QUESTION);
         assert_eq!(title(&[], &BTreeMap::new()), QUESTION);
     }

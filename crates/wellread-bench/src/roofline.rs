@@ -1,4 +1,4 @@
-//! What binds a loader: the limits of this machine beside what was delivered.
+//! The limits of a loader: those of this machine beside its throughput.
 //!
 //! ```text
 //!  widening and scaling  the loader's kernel on a batch, the same threads         ─┐
@@ -9,8 +9,8 @@
 //!                        bare requests of the same ranges, as many at once as are best
 //! ```
 //!
-//! All in images per second. What exceeds the smallest is bound by none of them: "limit not valid". The fastest of several passes
-//! is a limit: what disturbs one makes it smaller, and a limit that is too small is none.
+//! All in images per second. A loader faster than the smallest is bound by none of them: "limit not valid". The fastest
+//! of several passes is a limit: a disturbance makes one smaller, and a limit that is too small is none.
 //!
 //! `share_of_copy` is no limit: it says how much is delivered in units that do not depend on the size of images. Memory copy reads
 //! and writes each byte in buffers that exceed the caches; batches that stay in a cache exceed it.
@@ -47,8 +47,8 @@ const READ_IMAGES: usize = 1 << 15;
 /// Limits of one set, images per second.
 #[derive(Default)]
 struct Limits {
-    /// Reading into nothing, one thread; `None` where what has to be read is not the same for each image, and of a set behind a network:
-    /// one thread would wait for what a loader asks for ahead.
+    /// Reading into nothing, one thread. `None` where the bytes to read differ between images, and for a set behind a
+    /// network: one thread would wait for requests that a loader makes ahead.
     reading: Option<f64>,
     /// The bare codec, one thread.
     codec: Option<f64>,
@@ -56,12 +56,13 @@ struct Limits {
     link: Option<f64>,
 }
 
-/// What stands in `bound_by` where more was delivered than the smallest limit allows.
+/// The value of `bound_by` where more was delivered than the smallest limit allows.
 pub(crate) const NOT_VALID: &str = "limit not valid";
 
 /// Adds to every row of a table of `readers` and `samples_per_sec`: `limit_kernel_per_s`, `limit_read_per_s`,
-/// `limit_link_per_s`, `limit_codec_per_s`, `limit_disk_per_s`, `bound_by` (the smallest of those that apply to a warm page cache, or
-/// [`NOT_VALID`]), `share_of_limit`, `share_of_copy` and, with a GPU, `share_of_device_copy`. Returns remarks on what could not be measured.
+/// `limit_link_per_s`, `limit_codec_per_s`, `limit_disk_per_s`, `bound_by`, `share_of_limit`, `share_of_copy` and, with
+/// a GPU, `share_of_device_copy`. `bound_by` is the smallest limit of those that apply to a warm page cache, or
+/// [`NOT_VALID`]. Returns remarks on what could not be measured.
 pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<String>) {
     let copy = measure_copy(&LimitSettings::default());
     let config = session.config;
@@ -70,8 +71,11 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
     let mut notes = Vec::new();
     if config.random_crop.is_some() {
         // Neighbouring crops share what is decoded, by chance.
-        notes.push("with --random-crop only widening and scaling stands beside the rates: what reading must do depends on where \
-                    the crops lie".to_owned());
+        notes.push(
+            "with --random-crop the rates have one limit, widening and scaling: the work of reading \
+                    depends on the places of the crops"
+                .to_owned(),
+        );
     }
     let mut limits: HashMap<&str, Limits> = HashMap::new();
     for set in session.prepared.sets.iter().filter(|set| set.error.is_none()) {
@@ -79,7 +83,7 @@ pub(crate) fn with_limits(session: &Session<'_>, table: &Table) -> (Table, Vec<S
             limits.insert(set.format, Limits::default());
             continue;
         }
-        // Of what was not measured nobody asks.
+        // Limits that were not measured are not needed.
         if !(0..table.rows()).any(|row| {
             table.str("format", row) == Some(set.format) && table.f64("samples_per_sec", row).is_some()
         }) {
@@ -136,7 +140,7 @@ pub(crate) fn share_of_copy(images_per_s: f64, delivered: f64, threads: usize, c
     if share.is_finite() { share } else { f64::NAN }
 }
 
-/// What every loader's figure is a share of, as columns: `share_of_copy` by as many threads and, where a framework has a
+/// The shares of every loader's figure, as columns: `share_of_copy` by as many threads and, where a framework has a
 /// device that takes so many bytes per second, `share_of_device_copy`.
 fn shares(
     rate: Option<f64>,
@@ -154,8 +158,8 @@ fn shares(
     cells
 }
 
-/// Adds `share_of_copy` and `share_of_device_copy` to every row of a table with a column of images per second `rate`: what
-/// was delivered as a share of what so many `threads` can copy, and of what the device can be given.
+/// Adds `share_of_copy` and `share_of_device_copy` to every row of a table with a column of images per second `rate`.
+/// They are shares of the rate at which so many `threads` can copy, and of the rate at which the device takes images.
 pub(crate) fn with_share_of_copy(session: &Session<'_>, table: &Table, rate: &str, threads: usize) -> Table {
     let copy = measure_copy(&LimitSettings::default());
     let delivered = session.prepared.delivered_bytes(session.config.crop);
@@ -206,7 +210,7 @@ fn batches(
     })
 }
 
-/// Whether the loader of a row keeps images: what is kept is not read again, so that reading does not bind.
+/// Whether the loader of a row keeps images: kept images are not read again, so that reading does not bind.
 fn keeps(table: &Table, row: usize) -> bool {
     table.str("cache", row).is_some_and(|cache| cache != Cache::None.name())
 }
@@ -216,7 +220,7 @@ fn is_reading(name: &str) -> bool {
     matches!(name, "read" | "link")
 }
 
-/// What binds the configuration of a row: the smaller of its limits by name, and its images per second.
+/// The limit of the configuration of a row: the smaller of its limits by name, and its images per second.
 pub(crate) fn binding(table: &Table, row: usize) -> Option<(&'static str, f64)> {
     table.str("bound_by", row)?;
     let limit = |(name, words): (&str, &'static str)| {
@@ -247,7 +251,7 @@ impl Limits {
     fn at(&self, threads: usize, cores: usize, kernel: Option<f64>) -> Vec<Limit> {
         // More threads than cores add nothing.
         let threads = threads.clamp(1, cores) as f64;
-        // Of one limit alone nobody can tell whether it binds.
+        // One limit alone does not show whether it binds.
         let kernel = kernel.filter(|rate| rate.is_finite());
         let binds = self.reading.or(self.link).is_some();
         let mut all: Vec<Limit> = Vec::from_iter(kernel.map(|rate| Limit { name: "kernel", rate, binds }));

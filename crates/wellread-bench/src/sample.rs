@@ -55,7 +55,7 @@ pub struct Sample {
     pub batch_size: usize,
 }
 
-/// What to say of two images that differ in time points, channels or planes, which no crop makes alike.
+/// The error for two images that differ in time points, channels or planes, which no crop makes alike.
 pub(crate) fn differing_stacks(one: [usize; 5], other: [usize; 5]) -> Option<String> {
     const AXES: [&str; 3] = ["time points (T)", "channels (C)", "planes (Z)"];
     let differing: Vec<&str> = AXES
@@ -105,8 +105,8 @@ impl Sample {
     /// Draws rows of `store`: whole batches of `batch_size`, no more than `limits` allow.
     ///
     /// # Errors
-    /// A set without images; rows that cannot be looked at; images that differ in shape, unless a part of each is cut out
-    /// (`crop`), because they cannot be joined in batches.
+    /// A set without images, or rows that cannot be looked at. Images that differ in shape, unless a part of each is
+    /// cut out (`crop`), because they cannot be joined in batches.
     pub fn draw(
         store: &dyn Store,
         limits: Limits,

@@ -1,7 +1,7 @@
 //! [`ScratchSets`]: the sets that measured writes leave behind, and when they are removed.
 //!
-//! A set that was written is checked and then not needed. It is removed at the end all the same, not at once: ext4
-//! does not give the inode of a removed file to a new one for some minutes and passes over each such inode
+//! A set that was written is checked and then not needed. It is removed at the end all the same, not at once. For
+//! some minutes, ext4 does not give the inode of a removed file to a new one. It passes over each such inode
 //! whenever a file is made (`recently_deleted` in the kernel's `fs/ext4/ialloc.c`). After a format of a file per
 //! image had been removed, whatever came next took up to twenty times as long to make its files.
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Most bytes that wait to be removed. Sets so large that they reach it have few files.
 const MAX_PENDING_BYTES: u64 = 2 << 30;
-/// What an image is taken to need on disk at least: a file of its own in some formats.
+/// The least bytes on disk that an image is assumed to need: a file of its own in some formats.
 const DISK_BLOCK_BYTES: u64 = 4096;
 
 /// A folder for sets that are written to be measured; removed when dropped.

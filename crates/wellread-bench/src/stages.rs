@@ -5,9 +5,10 @@
 //!                   cached ── − synthetic ──▶ copying       synthetic ──▶ the model
 //! ```
 //!
-//! All four run in every round, in random order ([`wellread_measure::interleave`]); differences are taken within rounds, so
-//! that a slow moment is common to both sides. They are times of the whole loop, not of threads: what workers do while the
-//! model computes costs nothing and counts nothing. The four stages add up to the time of an image from cold files.
+//! All four run in every round, in random order ([`wellread_measure::interleave`]); differences are taken within
+//! rounds, so that a slow moment is common to both sides. They are times of the whole loop, not of threads: the work of
+//! threads while the model computes costs nothing and counts nothing. The four stages add up to the time of an image
+//! from cold files.
 
 mod consumer;
 mod diagnosis;
@@ -37,14 +38,14 @@ use wellread_store::place;
 use wellread_store::words::counted_with;
 use wellread_trace::{Kind, labelled};
 
-/// What to study and how long.
+/// The set to study, and the time for it.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Images of a batch; `None` for [`crate::sample::batch_size`].
     pub batch_size: Option<usize>,
     /// Threads that read ahead.
     pub workers: usize,
-    /// What a step does.
+    /// The work of a step.
     pub consumer: Consumer,
     /// Centre of each image that is taken, height and width.
     pub crop: Option<(usize, usize)>,
@@ -77,7 +78,7 @@ impl Default for Settings {
 /// often.
 const TURN_LIMITS: (f64, usize) = (0.1, 25);
 
-/// Places in the order of stages, and what the difference to the next is.
+/// Places in the order of stages, and the meaning of the difference to the next.
 const PLACES: [(BatchSource, &str, &str, &str); 4] = [
     (BatchSource::Cold, "cold", "storage", "reading files that are not in memory"),
     (BatchSource::Warm, "warm", "decoding", "reading cached files, decompressing and decoding"),
@@ -85,7 +86,7 @@ const PLACES: [(BatchSource, &str, &str, &str); 4] = [
     (BatchSource::Synthetic, "synthetic", "model", "the step itself"),
 ];
 
-/// What stands in the place of decoding where files lie behind a network: both are in its time.
+/// The stage in the place of decoding where files lie behind a network: both are in its time.
 const FETCHING: (&str, &str) = ("fetching", "waiting for the link, decompressing and decoding");
 
 /// Finds out which stage binds the loop over the set that `open` opens.
@@ -216,7 +217,7 @@ fn fitted<'o>(
     step: &mut crate::feed::Step<'_>,
 ) -> Result<(Sample, Feed<'o>)> {
     let feed = Feed::new(Box::new(open), sample.rows.clone(), how.clone());
-    // What a run is made of, and from cold files if they are cold.
+    // One batch of a run, and from cold files if they are cold.
     let clock = Stopwatch::start();
     let probe = Feed::new(Box::new(open), sample.rows[..how.batch_size].to_vec(), how.clone());
     probe.pass(BatchSource::Cold, RunLength::Once, 0, step)?;
@@ -235,7 +236,7 @@ fn fitted<'o>(
     Ok((sample, feed))
 }
 
-/// What a turn measured.
+/// The measurement of a turn.
 struct Turn {
     /// Seconds of an image.
     image: f64,

@@ -111,7 +111,7 @@ pub(crate) fn settings(name: &'static str) -> Settings<'static> {
     Settings { name, intervals: &["seconds", "images_per_s"], noise_figure: "seconds", item_prefix: "item_" }
 }
 
-/// One run of an operation on `set`; what is written is written with `options`.
+/// One run of an operation on `set`; written sets have `options`.
 pub(crate) fn perform(
     session: &Session<'_>,
     set: &FormatSet,
@@ -154,7 +154,7 @@ pub(crate) fn load_images(session: &Session<'_>) -> Result<Vec<InMemory>> {
     Ok(images)
 }
 
-/// What to say where not all images are in memory.
+/// The note where not all images are in memory.
 pub(crate) fn memory_note(session: &Session<'_>, what: &str, images: &[InMemory]) -> Option<String> {
     (images.len() < session.prepared.expected.len())
         .then(|| format!("{what}: the first {} only (memory limit)", counted(images.len(), "image")))
@@ -163,7 +163,7 @@ pub(crate) fn memory_note(session: &Session<'_>, what: &str, images: &[InMemory]
 /// Drops the pages of a set.
 ///
 /// # Errors
-/// Pages that stay, looked at by `mincore`: what is read then is not cold.
+/// Pages that stay, looked at by `mincore`: a read of them is not cold.
 fn drop_from_cache(session: &Session<'_>, set: &FormatSet) -> Result<()> {
     let files = session.open(set)?.files()?;
     let mut report = page_cache::drop_pages(&files);

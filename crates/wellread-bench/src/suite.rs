@@ -28,15 +28,15 @@ use wellread_store::words::counted;
 use wellread_store::{OpenOptions, WriteOptions, checksum};
 use wellread_trace::{Kind, labelled};
 
-/// What figures are told with that were taken while a timeline was recorded.
+/// The note on figures that were taken while a timeline was recorded.
 const TRACED: &str = "a timeline was recorded meanwhile (--trace), which makes loading up to 3 % slower; leave it out for figures to compare";
 
-/// What the run that is going on leaves when it is interrupted.
+/// The files that the present run leaves when it is interrupted.
 #[derive(Clone, Debug)]
 pub enum InterruptedState {
     /// This results folder, with the results of the benchmarks that are finished.
     Results(PathBuf),
-    /// What this folder held before: images were being prepared in it. Sets that were begun are removed.
+    /// The former content of this folder: images were being prepared in it. Sets that were begun are removed.
     Begun(PathBuf),
     /// The images that were prepared in this folder, and no result.
     Images(PathBuf),
@@ -49,7 +49,7 @@ pub fn set_interrupted_state(state: InterruptedState) {
     *INTERRUPTED_STATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
 }
 
-/// What the run that is going on leaves: what to say when it is interrupted.
+/// The files that the present run leaves: the message when it is interrupted.
 pub fn interrupted_state() -> Option<InterruptedState> {
     INTERRUPTED_STATE.try_lock().ok()?.clone()
 }
@@ -258,7 +258,7 @@ pub fn check_out(config: &Config) -> Result<()> {
     }
 }
 
-/// What it means that no format has a set, for these reasons.
+/// The error where no format has a set, for these reasons.
 fn why_no_set(reasons: &[String]) -> &'static str {
     let is_full = |reason: &String| {
         let reason = reason.to_lowercase();

@@ -1,5 +1,5 @@
 //! Read amplification beside each result: bytes read of files for each byte of pixels used, and a remark where no bytes
-//! were counted. Of a set behind a network: requests, bytes received, and seconds waited for them.
+//! were counted. For a set behind a network, it has requests, bytes received, and seconds waited for them.
 
 use crate::core::series::in_python;
 use wellread_loader::{Cache, LoaderStats, Traffic};
@@ -22,8 +22,8 @@ pub(crate) fn amplification_since(before: Traffic, after: Traffic) -> Option<(&'
     if nothing { Some((COLUMN, 0.0)) } else { amplification(traffic) }
 }
 
-/// What went over a link as values of a row, where there is one: requests, bytes received, seconds that threads waited, and the read
-/// amplification, which takes the place of that of the bytes that the format asked for.
+/// The traffic over a link as values of a row, where there is one: requests, bytes received, seconds that threads
+/// waited, and the read amplification. This one takes the place of that of the bytes that the format asked for.
 pub(crate) fn over_link(link: Option<LinkUse>, used: u64) -> Vec<(&'static str, f64)> {
     let Some(LinkUse { requests, bytes, waited_s }) = link else { return vec![] };
     let mut values = vec![(LINK[0], requests as f64), (LINK[1], bytes as f64), (LINK[2], waited_s)];
@@ -39,7 +39,7 @@ pub(crate) fn put(values: &mut Vec<(&'static str, f64)>, newer: Vec<(&'static st
     values.extend(newer);
 }
 
-/// What came to a loader's sums between two looks at them.
+/// The growth of a loader's sums between two looks at them.
 pub(crate) fn since(before: LoaderStats, after: LoaderStats) -> Vec<(&'static str, f64)> {
     let mut values = Vec::from_iter(amplification_since(before.traffic, after.traffic));
     let link = after.link.map(|link| link.since(before.link.unwrap_or_default()));

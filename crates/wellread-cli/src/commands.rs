@@ -1,8 +1,8 @@
 //! One file per subcommand: its arguments, a `run`.
 //!
-//! What several of them need stands below them: here [`OpenArgs`], places and small parsers; the command as a line of words
-//! in `command_line`; this program as a command sees it in `program`; files told from others in `identity`; flags in `trace`, `cells`, `on`, `nodes`, `synthetic`, `plate`
-//! and `convert`.
+//! Shared parts are below them. This module has [`OpenArgs`], places and small parsers. `command_line` has the command
+//! as a line of words, `program` this program as a command sees it, `identity` tells files from others. `trace`,
+//! `cells`, `on`, `nodes`, `synthetic`, `plate` and `convert` have flags.
 
 pub mod advise;
 pub mod bench;
@@ -43,26 +43,26 @@ use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use wellread_measure::to_stderr;
-use wellread_store::sites::SiteOptions;
+use wellread_store::sites::{SiteOptions, misspelt_fields};
 use wellread_store::staged::{self, Leftover, LeftoverKind};
 use wellread_store::{Missing, OpenOptions, Store, Unmatched, place};
 
 /// Options of every command that opens a set of images.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct OpenArgs {
-    /// Read as this format instead of recognising it by content.
+    /// Read as this format; by default the content decides.
     #[arg(long, value_name = "FORMAT")]
     pub read_as: Option<String>,
     /// Multiscale level of OME-Zarr images; 0 is full resolution.
     #[arg(long, default_value_t = 0)]
     pub level: usize,
-    /// Image column of a table, when it has several.
+    /// Image column of a table that has several.
     #[arg(long)]
     pub column: Option<String>,
-    /// Table of a database, when it has several; split of an image folder, such as train or val.
+    /// Table of a database that has several, or split of an image folder, such as train or val.
     #[arg(long, visible_alias = "split")]
     pub table: Option<String>,
-    /// Leave out rows of a table that hold no image, instead of failing at the first.
+    /// Leave out rows of a table that hold no image; by default such a row is an error.
     #[arg(long)]
     pub skip_null: bool,
     #[command(flatten)]
@@ -74,23 +74,24 @@ pub struct OpenArgs {
 /// Options of sets whose images are made of several files each.
 #[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteArgs {
-    /// How files of a folder make images: harmony, imagexpress, cellvoyager, cv1000, columbus, incell, cellomics, or files for an image
-    /// a file. By default told from the names, where all of them are those of one layout.
+    /// How files of a folder make images: harmony, imagexpress, cellvoyager, cv1000, columbus, incell, cellomics, or
+    /// files (each file is an image). By default the names decide, if all of them fit one layout.
     #[arg(long, value_name = "LAYOUT")]
     pub layout: Option<String>,
-    /// How files of a folder are called: text, {field} and * for anything, such as 'r{row}c{col}f{site}p{z}-ch{channel}*'. Fields
-    /// channel, z and time are axes of an image, others are columns; {field:d} has digits alone, {field:2} two characters; a / is
-    /// a folder.
+    /// Pattern of file names: text, {field} and * for anything, such as 'r{row}c{col}f{site}p{z}-ch{channel}*'. The
+    /// fields channel, z and time are axes of an image; other fields become columns. {field:d} matches digits alone,
+    /// {field:2} two characters. A / separates folders.
     #[arg(long, value_name = "PATTERN", conflicts_with = "layout")]
     pub pattern: Option<String>,
-    /// Images that lack one of their files: error where they are read, skip them, or zero for what is missing.
+    /// Images that lack one of their files: error fails where one is read, skip leaves them out, zero fills the missing
+    /// part with 0.
     #[arg(long, value_name = "WHAT", default_value = "error", value_parser = parse_missing)]
     pub missing: Missing,
-    /// Files whose names do not fit a layout or pattern that is asked for: error, or skip them.
+    /// Files whose names do not fit the chosen layout or pattern: error fails, skip leaves them out.
     #[arg(long, value_name = "WHAT", default_value = "error", value_parser = parse_unmatched)]
     pub unmatched: Unmatched,
-    /// Where files lie that a table (load_data.csv) names by a path of another machine: what such a path begins with, and what it
-    /// is here. Several times for several.
+    /// Replace the beginning FROM of paths in a table (load_data.csv) of another machine with TO. Repeat the option for
+    /// several.
     #[arg(long, value_name = "FROM=TO", value_parser = parse_path_map)]
     pub path_map: Vec<(String, String)>,
 }
@@ -185,10 +186,15 @@ impl OpenArgs {
     }
 }
 
-/// Says where most names of files are a layout's and some are not, since images are single files then, and where a folder has images
-/// that its table does not name.
+/// Says where most names of files are a layout's and some are not, since images are single files then, where a folder has images
+/// that its table does not name, and where a field of a pattern is nearly called like a known one.
 pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
     let path = store.path().display();
+    for (field, meant) in options.pattern.as_deref().map_or_else(Vec::new, misspelt_fields) {
+        to_stderr(format!(
+            "note: the pattern has a field {{{field}}}, which is a column of its own; did you mean {{{meant}}}?"
+        ));
+    }
     if let Some(unnamed) = store.hints().sites.and_then(|sites| sites.summary().unnamed_in_words()) {
         to_stderr(format!("note: {path}: {unnamed} (--layout files reads each file as an image)"));
     }
@@ -250,7 +256,7 @@ fn note(left: &[Leftover], ui: Ui) {
     let aside = left.iter().filter_map(|one| match &one.kind {
         LeftoverKind::MovedAside(target) => {
             let path = one.path.display();
-            Some(format!("{path}: what was {} before, move it back", target.display()))
+            Some(format!("{path}: the earlier {}, move it back", target.display()))
         }
         _ => None,
     });
@@ -264,7 +270,7 @@ fn note(left: &[Leftover], ui: Ui) {
         )
     });
     let begun = named(&LeftoverKind::Resumable)
-        .map(|all| format!("{all}: the same command, with --resume, goes on with it; else remove it"));
+        .map(|all| format!("{all}: the same command with --resume continues from it; else remove it"));
     let all: Vec<String> = aside.chain(partial).chain(elsewhere).chain(begun).collect();
     if !all.is_empty() {
         ui.hint(format!("note: runs that were ended have left {}", all.join("; ")));
@@ -357,7 +363,7 @@ pub fn parse_tczyx(text: &str) -> Result<[usize; 5], String> {
         .ok_or_else(|| format!("{text:?} is not five positive numbers T,C,Z,Y,X, such as 1,1,1,256,256"))
 }
 
-/// What was given, each once, in order: a value given twice would be measured twice under one name.
+/// The given values, each once, in order: a value given twice would be measured twice under one name.
 pub fn distinct<T: Clone + PartialEq>(given: &[T]) -> Vec<T> {
     let mut out: Vec<T> = Vec::with_capacity(given.len());
     for value in given {

@@ -35,7 +35,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show what a set of images is: format, shapes, pixel type, channels, layout, size.
+    /// Show a set's format, shapes, pixel type, channels, layout and size.
     Info(commands::info::Args),
     /// Print the SHA-256 of every image's pixels.
     Checksum(commands::checksum::Args),
@@ -49,27 +49,27 @@ enum Command {
     Generate(commands::generate::Args),
     /// Draw one image or a contact sheet as PNG.
     View(commands::view::Args),
-    /// Say what works on this machine, and how to get what is missing; with --data, what binds when a set is loaded.
+    /// Check this machine; with --data, find what limits the loading of a set.
     Doctor(Box<commands::doctor::Args>),
-    /// Study a set of your own: recommend format, codec, chunks, workers, batch size and cache, and predict data wait.
+    /// Recommend format, codec, chunks, workers, batch size and cache for a set.
     Advise(commands::advise::Args),
-    /// Measure how fast stored images become tensors, step by step; ends with a report.
+    /// Measure how fast stored images become tensors, and write a report.
     Bench(Box<commands::bench::Args>),
-    /// Measure inference: latency, throughput and memory of PyTorch, JAX, ONNX Runtime and candle.
+    /// Measure latency, throughput and memory of inference by framework.
     Infer(Box<commands::infer::Args>),
-    /// Compute the features of every image, or of every cell, by a model: a table of profiles.
+    /// Compute a table of features with a model, one row per image or cell.
     Embed(Box<commands::embed::Args>),
     /// The worker of infer and embed for models that this program runs.
     #[command(hide = true)]
     InferWorker,
-    /// Measure training or inference across git branches, phase by phase, each branch in a worktree of its own.
+    /// Measure training or inference across git branches, phase by phase.
     Tasks(Box<commands::tasks::Args>),
-    /// A task of tasks whose experiment is wellread's own.
+    /// Run a task whose experiment is wellread's own.
     #[command(hide = true)]
     TaskNative(commands::task_native::Args),
-    /// Compare two results, or two revisions: faster, slower, same or unclear, row by row.
+    /// Compare two results or revisions row by row: faster, slower, same or unclear.
     Compare(commands::compare::Args),
-    /// Repeat the run that a summary.json is of, and say what differs.
+    /// Repeat the run of a summary.json, and report what differs.
     Rerun(commands::recipe::RerunArgs),
     /// Make plots and report.html again from a results folder.
     Report(commands::report::Args),
@@ -168,8 +168,8 @@ fn this_program(start: Vec<OsString>) -> Program {
     Program { start, parse: parse_words }
 }
 
-/// For the moment before the process ends because so many bytes of memory were not to be had, as far as that is known:
-/// removes output that is not finished, and returns what to say. Waits for no lock that this thread might hold.
+/// For the moment before the process ends because it could not get this many bytes of memory (`None`: the number is not
+/// known). Removes output that is not finished, and returns the message. Waits for no lock that this thread might hold.
 pub fn out_of_memory(bytes: Option<usize>) -> String {
     let what = bytes.map_or_else(
         || "the address space of this process is limited".to_owned(),
@@ -177,7 +177,7 @@ pub fn out_of_memory(bytes: Option<usize>) -> String {
     );
     let kept = wellread_store::staged::try_remove_unfinished();
     let kept = if kept == Some(true) {
-        "; what is complete is kept: the same command, with --resume, goes on with it"
+        "; the complete part is kept: the same command with --resume continues from it"
     } else {
         ""
     };
@@ -222,7 +222,7 @@ pub fn run() -> u8 {
         let resumable = wellread_store::staged::remove_unfinished();
         let of_bench = wellread_bench::suite::interrupted_state().map(|kept| match kept {
             InterruptedState::Results(folder) => format!(
-                "interrupted; what was measured until now is in {0}: `wellread report {0}` shows it",
+                "interrupted; the results so far are in {0}: `wellread report {0}` shows them",
                 folder.display()
             ),
             InterruptedState::Begun(folder) => format!(
@@ -235,14 +235,15 @@ pub fn run() -> u8 {
             ),
         });
         let of_infer = wellread_infer::result_files::interrupted_table()
-            .map(|table| format!("interrupted; what was measured until now is in {}", table.display()));
+            .map(|table| format!("interrupted; the results so far are in {}", table.display()));
         let kept = of_bench.or(of_infer);
         let said = if let Some(kept) = &kept {
             kept
         } else if tasks {
-            "interrupted; the task's processes were ended and its worktrees removed; --resume goes on with the results"
+            "interrupted; the task's processes were ended and its worktrees removed; --resume continues from the \
+             results"
         } else if resumable {
-            "interrupted; what is complete is kept: the same command, with --resume, goes on with it"
+            "interrupted; the complete part is kept: the same command with --resume continues from it"
         } else if writing {
             "interrupted; unfinished output was removed"
         } else {

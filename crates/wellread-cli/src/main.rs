@@ -10,8 +10,9 @@ fn main() -> ExitCode {
     wellread_cli::run().into()
 }
 
-/// A file beyond the limit of its size (`ulimit -f`) is an error of the write, as a full disk is: else the signal ends the process without
-/// a word, and what is half-written stays. In the program alone: a Python process belongs to its user, and Python does so itself.
+/// A file beyond the limit of its size (`ulimit -f`) is an error of the write, as a full disk is. Otherwise the signal
+/// ends the process without a message, and a half-written file stays. This is for the program alone: a Python process
+/// belongs to its user, and Python does so itself.
 fn ignore_file_size_signal() {
     #[cfg(unix)]
     // SAFETY: sets a signal to be ignored, before any thread begins.

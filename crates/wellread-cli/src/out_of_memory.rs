@@ -1,8 +1,8 @@
-//! What the program does when there is no more memory: a message and exit code 1.
+//! The end of the program when there is no more memory: a message and exit code 1.
 //!
-//! Memory for pixels is asked for in ways that fail with an error. What is asked for by the standard library and others ends
-//! in `handle_alloc_error`, which aborts: a signal, and no word about what to do. The allocator here notes what could not be
-//! had, and a handler of that signal looks there.
+//! Memory for pixels is asked for in ways that fail with an error. Memory for the standard library and others ends in
+//! `handle_alloc_error`, which aborts: a signal, and no advice. The allocator here notes what could not be had, and a
+//! handler of that signal looks there.
 //!
 //! ```text
 //!  alloc ──null──▶ noted ──▶ who asked by try_reserve: an error as any other
@@ -89,7 +89,7 @@ mod signals {
     static RESERVE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
     /// The thread that ends the process, once there is one.
     static ENDING_THREAD: AtomicUsize = AtomicUsize::new(0);
-    /// What is said where there is no memory to say more.
+    /// The message if there is no memory for a longer one.
     const FALLBACK_MESSAGE: &str = "error: not enough memory\n";
     /// Seconds that other threads leave to that one.
     const EXIT_GRACE_SECONDS: libc::c_uint = 10;

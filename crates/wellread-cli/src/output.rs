@@ -1,4 +1,4 @@
-//! What the user sees: progress bars, JSON documents, plain text, failures.
+//! Output for the user: progress bars, JSON documents, plain text, failures.
 
 use console::Term;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -217,7 +217,7 @@ impl TimeLeft {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = end;
     }
 
-    /// What is left; `None` where nothing was said.
+    /// The time that is left; `None` if nothing was said.
     fn get(&self) -> Option<Duration> {
         let end = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         end.map(|end| end.saturating_duration_since(Instant::now()))

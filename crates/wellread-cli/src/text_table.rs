@@ -19,7 +19,7 @@ const COLUMN_GAP: usize = 2;
 const MIN_REASON_WIDTH: usize = 20;
 /// How a line on what is missing begins.
 pub const UNAVAILABLE: &str = "  unavailable: ";
-/// What stands beside a line whose pixels are wrong.
+/// The mark beside a line whose pixels are wrong.
 const UNVERIFIED: &str = "PIXELS DIFFER";
 
 /// A configuration's line.

@@ -134,7 +134,7 @@ impl Count {
     }
 }
 
-/// What came of the damage to one set.
+/// The result of the damage to one set.
 #[derive(Default)]
 struct Silent {
     all: Count,
@@ -180,7 +180,7 @@ fn silent(path: &Path, format: &str, seeds: u64, each_file: bool) -> Silent {
         }
         let mut bytes = whole.clone();
         let kind = damage(&mut bytes, random);
-        // A new file: who has the old one open keeps it.
+        // A new file: a process that has the old one open keeps it.
         std::fs::remove_file(&files[which]).expect("a file");
         std::fs::write(&files[which], &bytes).expect("room");
         let found = std::panic::catch_unwind(|| read(path, format));
@@ -252,9 +252,9 @@ fn write(way: &Way, path: &Path) {
     writer.finish().expect("room");
 }
 
-/// Of what is written with checksums, damage that gives other pixels without an error is below one in a hundred: of all
-/// sets together, of each set, of each of its files and of each kind of damage, where one is allowed of fewer than a hundred.
-/// A set without checksums shows that the damage would have done so.
+/// In sets with checksums, damage that gives other pixels without an error is below one in a hundred. This holds for
+/// all sets together, for each set, for each of its files and for each kind of damage, where one is allowed of fewer
+/// than a hundred. A set without checksums shows that the damage would have done so.
 #[test]
 fn damage_is_found() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What one of two results has measured and the other has not, or not as often: a time budget, a failure or another version
-//! leaves out configurations, rounds and steps.
+//! The configurations, rounds and steps that one of two results has measured and the other has not, or not as often. A
+//! time budget, a failure or another version leaves them out.
 //!
 //! ```text
 //!   tables of A, B ──series::keys──▶ configurations that were measured ─┬─▶ only in one
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use wellread_report::Table;
 use wellread_report::columns::is_derived;
 
-/// Columns that say how much was measured for a figure, and what they count.
+/// Columns that say how much was measured for a figure, and their units.
 const COUNTS: [(&str, &str); 3] =
     [("steps", "steps"), ("num_samples", "images of a run"), ("latency_samples", "passes")];
 /// Most configurations that are named.
@@ -55,7 +55,7 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
             push(format!("{table}: number of configurations"), said(&of_a, &only_a), said(&of_b, &only_b));
         }
         let both: Vec<_> = of_a.iter().filter_map(|(key, a)| Some((a, of_b.get(key)?))).collect();
-        // Of a summary alone there are medians, in a row each.
+        // A summary alone has medians, in a row each.
         let alike = table_a.column("run").is_some() == table_b.column("run").is_some();
         let rows = both.iter().filter(|(a, b)| alike && a.rows != b.rows);
         if let Some([a, b]) = ranges(rows.map(|(a, b)| [a, b].map(|of| [of.rows as f64; 2]))) {

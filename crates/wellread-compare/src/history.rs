@@ -27,7 +27,7 @@ pub struct Record {
     pub wellread_history: u32,
     /// When it was added: UTC, ISO 8601.
     pub timestamp: String,
-    /// What was measured: a commit, a version, a name.
+    /// The measured revision: a commit, a version, a name.
     pub label: String,
     /// The machine in words; empty when unknown.
     pub machine: String,
@@ -100,7 +100,7 @@ pub struct Change {
     pub label: String,
     /// Its time.
     pub timestamp: String,
-    /// What it takes now over what it took before; of rates, the inverse. Above 1 is slower.
+    /// The present cost over the former; the inverse for rates. Above 1 is slower.
     pub ratio: f64,
 }
 
@@ -242,7 +242,7 @@ pub fn series(records: &[Record], seed: u64) -> Vec<Series> {
     all
 }
 
-/// What a history says, for a terminal.
+/// The findings of a history, for a terminal.
 pub fn text(records: &[Record], all: &[Series]) -> String {
     let changed: Vec<&Series> = all.iter().filter(|s| !s.changes.is_empty()).collect();
     let runs = |n: usize| counted(n, "run");

@@ -54,7 +54,7 @@ impl Default for Options {
 /// Compares B, the candidate, with A, the baseline.
 ///
 /// # Errors
-/// Nothing in common; a table or quantity asked for that is not there; unlike nodes of a cluster, unless
+/// Nothing in common. A table or quantity asked for that is not there. Unlike nodes of a cluster, unless
 /// [`Options::same_conditions`].
 pub fn compare(a: &Results, b: &Results, options: &Options) -> Result<Comparison> {
     let kinds = provenance::node_kinds(a, b);
@@ -310,7 +310,7 @@ fn cost_ratio(quantity: &Quantity, a: &Measured, b: &Measured) -> Option<f64> {
     Some(ratio).filter(|ratio| ratio.is_finite() && *ratio > 0.0)
 }
 
-/// Of raw values: by rounds where these were measured in turns, else by bootstrap; and Yuen's test.
+/// By raw values: by rounds where these were measured in turns, else by bootstrap; and Yuen's test.
 fn from_samples(a: &Measured, b: &Measured, options: &Options) -> (Option<Interval>, Option<f64>) {
     let settings = Bootstrap::seeded(options.seed);
     if options.pairing == Pairing::Paired {
@@ -322,8 +322,9 @@ fn from_samples(a: &Measured, b: &Measured, options: &Options) -> (Option<Interv
     (ratio, yuen(&b.samples, &a.samples).map(|test| test.p_value))
 }
 
-/// Of two intervals, or an interval and samples: the interval of the ratio by the recovered variances of both on the
-/// logarithmic scale (Donner and Zou 2012, <https://doi.org/10.1177/0962280210383082>), and the normal test with them.
+/// By two intervals, or an interval and samples. It computes the interval of the ratio by the recovered variances of
+/// both on the logarithmic scale (Donner and Zou 2012, <https://doi.org/10.1177/0962280210383082>), and the normal
+/// test with them.
 fn from_summaries(a: &Measured, b: &Measured) -> (Option<Interval>, Option<f64>) {
     let interval = |of: &Measured| of.interval.or_else(|| Bootstrap::default().median(&of.samples));
     let (Some(a), Some(b)) = (interval(a), interval(b)) else { return (None, None) };

@@ -14,9 +14,9 @@
 //! beyond 1, and the row's test, corrected for all rows of its table, leaves at most 5 %. **Same**: the whole interval is within
 //! the threshold. Else **unclear**. A regression is a slower row whose interval reaches the threshold.
 //!
-//! Rounds of one process say nothing of the next process: of fewer than three processes a side there is a ratio "within these
-//! runs only" and no verdict, unless [`Options::same_conditions`] says that the runs stand for more. Two revisions are
-//! measured in turns, a process each, and compared in pairs.
+//! Rounds of one process say nothing of the next process. With fewer than three processes a side there is a ratio
+//! "within these runs only" and no verdict, unless [`Options::same_conditions`] says that the runs stand for more. Two
+//! revisions are measured in turns, a process each, and compared in pairs.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What two results differ in besides their figures: pixels, machine, versions, configuration, seed.
+//! The differences of two results besides their figures: pixels, machine, versions, configuration, seed.
 //!
 //! Different pixels make a comparison meaningless: no row of it gets a verdict. A different machine, seed or
 //! configuration is said before anything else, since it may be all that the ratios show. Versions are expected to
@@ -24,7 +24,7 @@ pub enum Weight {
 /// Something in which two results differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What, such as `processor`.
+    /// The fact, such as `processor`.
     pub what: String,
     /// On the side of A.
     pub a: String,
@@ -34,7 +34,7 @@ pub struct Difference {
     pub weight: Weight,
 }
 
-/// What is compared: a name and the place in `summary.json`.
+/// The compared facts: a name and the place in `summary.json`.
 const COMPARED_FACTS: &[(&str, &str, Weight)] = &[
     ("checksum of the pixels", "/pixel_checksum", Weight::Fatal),
     ("processor", "/environment/cpu/model", Weight::Caution),
@@ -105,12 +105,12 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
         (false, false) => (),
         (true, true) => {
             let neither = "unknown (no summary.json)".to_owned();
-            push("what it was measured on (perhaps)", neither.clone(), neither, Weight::Caution);
+            push("machine and settings (perhaps)", neither.clone(), neither, Weight::Caution);
             return found;
         }
         (no_a, no_b) => {
             let word = |unknown| if unknown { "unknown (no summary.json)" } else { "known" }.to_owned();
-            push("what it was measured on and with", word(no_a), word(no_b), Weight::Caution);
+            push("machine and settings", word(no_a), word(no_b), Weight::Caution);
             return found;
         }
     }
@@ -118,7 +118,7 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
     let machines = [a, b].map(|results| results.detail("/environment").is_some());
     if machines[0] != machines[1] {
         let [a, b] = machines.map(|known| if known { "known" } else { "unknown" }.to_owned());
-        push("what it was measured on", a, b, Weight::Caution);
+        push("machine", a, b, Weight::Caution);
     }
     let both = machines == [true; 2];
     // A path from the folder of a run, and the same one with the folder before it, are one path.
@@ -148,7 +148,7 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
     };
     if let (Some(a), Some(b)) = (part(a, "configuration"), part(b, "configuration")) {
         for (key, value) in a.iter().filter(|(key, _)| !IGNORED_SETTINGS.contains(&key.as_str())) {
-            // What a version cannot be asked for yet is no difference.
+            // A choice that a version does not have yet is no difference.
             if let Some(other) = b.get(key).filter(|other| differ(Some(value), Some(*other))) {
                 push(&format!("configuration: {key}"), shown(value), shown(other), Weight::Caution);
             }
@@ -171,8 +171,8 @@ pub fn differences(a: &Results, b: &Results) -> Vec<Difference> {
     found
 }
 
-/// The kinds of nodes of a cluster that both sides were measured on, in words, each once. More than one: what a row shows may be
-/// that of the nodes.
+/// The kinds of nodes of a cluster that both sides were measured on, in words, each once. With more than one, the
+/// difference of a row may be that of the nodes.
 pub fn node_kinds(a: &Results, b: &Results) -> BTreeSet<String> {
     let of = |results: &Results| -> Vec<String> {
         let all = results.detail("/nodes").and_then(Value::as_array);
@@ -308,6 +308,6 @@ mod tests {
         // A machine that was not recorded is one difference.
         let mut nowhere = a.clone();
         nowhere.details.insert("environment".to_owned(), Value::Null);
-        assert_eq!(names(&a, &nowhere), ["what it was measured on"]);
+        assert_eq!(names(&a, &nowhere), ["machine"]);
     }
 }

@@ -5,9 +5,9 @@
 //!       rounds in random order: A, B, and A once more ──▶ a results folder each ──▶ medians per process
 //! ```
 //!
-//! The user's checkout is never touched. A round runs the same `bench` with each program in a fresh process; one
-//! process gives one value per configuration, so what differs from process to process (memory layout, the order of
-//! hash tables) is part of the noise, as it is for users. The second turn of A is the A/A pair.
+//! The user's checkout is never touched. A round runs the same `bench` with each program in a fresh process, and
+//! one process gives one value per configuration. So differences between processes (memory layout, the order of
+//! hash tables) are part of the noise, as they are for users. The second turn of A is the A/A pair.
 
 use crate::Results;
 use crate::judge::Options;
@@ -21,7 +21,7 @@ use wellread_measure::bootstrap::Pairing;
 use wellread_measure::interleave::{Event, Plan};
 use wellread_report::Table;
 
-/// What to build and to run.
+/// The revisions to build and to run.
 #[derive(Clone, Debug)]
 pub struct Revisions {
     /// A folder in the repository.
@@ -32,7 +32,7 @@ pub struct Revisions {
     pub rounds: usize,
     /// Cargo features of the command instead of its default ones.
     pub features: Option<String>,
-    /// What follows `wellread bench`.
+    /// The arguments after `wellread bench`.
     pub arguments: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ impl Revisions {
     }
 
     fn remove(&self, tree: &Path) {
-        // What git does not know may lie there all the same, after a run that was killed.
+        // A folder that git does not know may lie there all the same, after a run that was killed.
         let _ = std::fs::remove_dir_all(tree);
         let _ = git(&self.repository, &["worktree", "prune"]);
     }
@@ -211,7 +211,7 @@ impl Revisions {
     }
 }
 
-/// The runs of one side as one: all rows of each table, and what is known besides from the last.
+/// The runs of one side as one: all rows of each table, and the other facts from the last.
 fn joined(runs: Vec<Results>) -> Result<Results> {
     let mut tables: Vec<Table> = Vec::new();
     runs.iter().flat_map(|run| &run.tables).for_each(|table| rounds::append(&mut tables, table));

@@ -1,4 +1,4 @@
-//! The configurations of two tables side by side: keys, and what was measured of a quantity.
+//! The configurations of two tables side by side: keys, and the measurements of a quantity.
 
 use crate::results::PROCESS;
 use anyhow::{Result, bail};
@@ -11,7 +11,7 @@ use wellread_report::{Cell, Table};
 /// Texts that tell no configurations apart: versions and remarks.
 const NOT_KEYS: &[&str] = &["backend", "device_name", "processors", "reference", "wellread", "data_dir"];
 
-/// What is compared of a table unless something else is asked for: the first of these that it has.
+/// The default quantity of a table: the first of these that it has.
 const DEFAULT_QUANTITIES: &[&str] = &[
     "seconds",
     "latency_p50_s",
@@ -27,7 +27,7 @@ const DEFAULT_QUANTITIES: &[&str] = &[
     "full_prediction_s",
 ];
 
-/// What is known of one configuration on one side. Everything is a cost: of rates, the inverse.
+/// The facts of one configuration on one side. Everything is a cost: of rates, the inverse.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// The quantity as it is shown: median of the samples, or the figure of a summary.

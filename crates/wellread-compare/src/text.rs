@@ -11,10 +11,10 @@ use wellread_report::words::counted;
 
 /// Rows of the same that Markdown shows; the others are counted.
 const MAX_SAME_ROWS: usize = 10;
-/// Rows of a table in Markdown: what hosts of pull requests still show.
+/// Rows of a table in Markdown: hosts of pull requests still show so many.
 const MAX_ROWS: usize = 200;
 
-/// One sentence: what came out.
+/// The result in one sentence.
 pub fn verdict(c: &Comparison) -> String {
     if !c.comparable {
         return "The two cannot be compared: their pixels differ".to_owned();
@@ -47,7 +47,7 @@ pub fn verdict(c: &Comparison) -> String {
     }
 }
 
-/// The table for a terminal, and what must be known beside it.
+/// The table for a terminal, and the notes beside it.
 pub fn plain(c: &Comparison) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "A: {}\nB: {}", c.a, c.b);
@@ -169,9 +169,10 @@ pub fn markdown(c: &Comparison) -> String {
     }
     let _ = writeln!(
         out,
-        "Ratio: what B takes over what A takes (of rates the inverse), with its 95 % interval over processes. Slower or faster: \
-         beyond chance (Holm over each table, 5 %), and of runs in turns beyond the noise floor; same: the whole interval within \
-         {}. Detects: the smallest slow-down that would be called one in nine of ten repetitions.",
+        "Ratio: the time of B over that of A (for rates the inverse), with its 95 % interval over processes. \
+         Slower or faster: beyond chance (Holm over each table, 5 %), and for runs in turns beyond the noise \
+         floor. Same: the whole interval within {}. Detects: the smallest slow-down that nine of ten repetitions \
+         would find.",
         percent(c.threshold)
     );
     if is_within(c) {

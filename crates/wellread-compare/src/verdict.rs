@@ -1,10 +1,10 @@
-//! What a comparison says: rows with their ratios and words, and what only one side has.
+//! The result of a comparison: rows with their ratios and words, and the rows of only one side.
 
 use crate::provenance::Difference;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// What the figures of a row hold for.
+/// The scope of a row's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -46,7 +46,7 @@ impl fmt::Display for RowVerdict {
 pub struct Row {
     /// The table.
     pub table: String,
-    /// What tells the configuration apart.
+    /// The keys that tell the configuration apart.
     #[serde(serialize_with = "as_object")]
     pub key: Vec<(String, String)>,
     /// Column that is compared.
@@ -63,9 +63,9 @@ pub struct Row {
     pub processes_a: usize,
     /// Processes behind B.
     pub processes_b: usize,
-    /// What the figures hold for.
+    /// The scope of the figures.
     pub scope: Scope,
-    /// What B takes over what A takes; of rates, the inverse. Above 1 is slower. Null when it is not known.
+    /// The cost of B over the cost of A; the inverse for rates. Above 1 is slower. Null when it is not known.
     pub ratio: Option<f64>,
     /// Lower end of its 95 % interval.
     pub low: Option<f64>,
@@ -122,13 +122,13 @@ pub struct Comparison {
     pub b: String,
     /// Slow-downs up to this share are no regression.
     pub threshold: f64,
-    /// What else differs.
+    /// Further differences.
     pub differences: Vec<Difference>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// What only A has.
+    /// Rows that only A has.
     pub only_in_a: Vec<UnmatchedRow>,
-    /// What only B has.
+    /// Rows that only B has.
     pub only_in_b: Vec<UnmatchedRow>,
     /// Number of regressions.
     pub regressions: usize,

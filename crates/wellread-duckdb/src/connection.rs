@@ -92,19 +92,19 @@ pub(crate) fn is_lock(error: &duckdb::Error) -> bool {
     text.contains("lock on file") || text.contains("already open in")
 }
 
-/// What DuckDB says of a file that is read, as an error about `path`, with a hint for the usual causes.
+/// DuckDB's error on a file that is read, as an error about `path`, with a hint for the usual causes.
 pub(crate) fn failed(path: &Path, what: &str, error: &duckdb::Error) -> Error {
     said(path, what, error, "the file may be corrupt; copy or write it again")
 }
 
-/// What DuckDB says of a file that is written, as [`failed`] does.
+/// DuckDB's error on a file that is written, as [`failed`] does.
 pub(crate) fn failed_to_write(path: &Path, error: &duckdb::Error) -> Error {
     let otherwise =
         "DuckDB did not take what was to be written; write another format, such as parquet, and report this";
     said(path, "cannot write", error, otherwise)
 }
 
-/// What DuckDB says, with a hint for the usual causes, or `otherwise`.
+/// DuckDB's error, with a hint for the usual causes, or `otherwise`.
 fn said(path: &Path, what: &str, error: &duckdb::Error, otherwise: &str) -> Error {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();

@@ -82,12 +82,12 @@ pub(crate) fn check_length(
         )
         .hint("copy or write it again"));
     };
-    // What lies in a block that is not there is left to DuckDB, which says so.
+    // A missing block is left to DuckDB, which reports it.
     Ok(Blocks::new(Arc::clone(file), size, there))
 }
 
-/// How many of the `blocks` of `size` bytes lie in a file of `length` bytes; `None` where more are missing than are free, or a
-/// part of one is: DuckDB cuts off whole blocks.
+/// The number of the `blocks` of `size` bytes that lie in a file of `length` bytes. `None` where more are missing than
+/// are free, or a part of one is: DuckDB cuts off whole blocks.
 fn blocks_there(length: u64, size: u64, blocks: u64, free: u64) -> Option<u64> {
     if length >= size.saturating_mul(blocks).saturating_add(HEADERS) {
         return Some(blocks);

@@ -1,7 +1,9 @@
-//! What the fuzz target of the block reader calls: pixels read from blocks that were changed, and never by DuckDB.
+//! The function of the block reader's fuzz target: pixels are read from blocks that were changed, and never by
+//! DuckDB.
 //!
-//! DuckDB's own code believes a block whose checksum is right. So a target that puts checksums right, to reach what lies
-//! behind them, must not let it near the file: it is planned while the file is good, and changed beneath the plan.
+//! DuckDB's own code believes a block whose checksum is right. A target that makes checksums right, to reach the code
+//! behind them, must not let DuckDB read the file. So the read is planned while the file is good, and the file is
+//! changed beneath the plan.
 
 use crate::DuckTable;
 use crate::direct::{HEADERS, checksum};
@@ -17,7 +19,7 @@ const BLOCK: usize = 256 << 10;
 /// irregularity that was noticed is what most damage should give. The file is good again afterwards.
 ///
 /// # Errors
-/// A file that is not good to begin with, or whose pixels are not read here.
+/// A file that is not good to begin with, or that has pixels which are not read here.
 pub fn read_damaged(path: &Path, good: &[u8], list: &[&str], damage: impl FnOnce(&mut [u8])) -> Result<bool> {
     let write = |bytes: &[u8]| std::fs::write(path, bytes).map_err(|e| Error::io(path, "cannot write", &e));
     let table = DuckTable::open(path, &OpenOptions::default())?;

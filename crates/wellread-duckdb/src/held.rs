@@ -1,4 +1,5 @@
-//! What a database holds that is going to be replaced: one table of images that wellread wrote, or something that nobody asked to lose.
+//! The content of a database that is going to be replaced: one table of images that wellread wrote, or data that nobody
+//! asked to lose.
 
 use crate::connection::{config, failed, is_lock};
 use crate::place::TABLE;
@@ -26,8 +27,9 @@ const HELD: &str = "
         WHERE NOT internal AND schema_name <> 'main'
     ORDER BY ALL";
 
-/// Refuses to replace a database that another process writes to, whose log would end up beside the new one; one that holds
-/// anything but one table of images as wellread writes it; and a file that is no database that can be looked into.
+/// Refuses to replace three kinds of files. One is a database that another process writes to, whose log would end up
+/// beside the new one. Another holds anything but one table of images as wellread writes it, and the last is no
+/// database that can be looked into.
 pub(crate) fn refuse_held(database: &Path) -> Result<()> {
     if !is_file(database) || metadata(database).is_ok_and(|there| there.length == 0) {
         return Ok(());

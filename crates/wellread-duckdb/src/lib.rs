@@ -12,9 +12,9 @@
 //! ```
 //!
 //! DuckDB keeps rows in vectors of 2,048 and reads whole vectors, whatever a filter leaves of them. So pixels of native
-//! tables are read from the file's blocks here (`direct`), as few of them as the rows have; DuckDB opens the file, says
-//! where columns lie, and reads text, Parquet, and whatever is not as usual. Where it has to read pixels, a query for
-//! one image costs little less than one for a hundred of its neighbours, and requests for several batches are worth
+//! tables are read from the file's blocks here (`direct`), as few of them as the rows have. DuckDB opens the file,
+//! gives the places of columns, and reads text, Parquet, and everything unusual. Where it has to read pixels, a query
+//! for one image costs little less than one for a hundred of its neighbours, and requests for several batches are worth
 //! joining ([`wellread_store::Hints::rows_per_read`]). Tables written here have a primary key on `row_id`, by whose
 //! index DuckDB fetches single rows, until somebody changes them: then rows are what a scan meets (`table::source`).
 //!
@@ -46,6 +46,7 @@ pub static FORMAT: Format = Format {
     about: "OME-Arrow columns in a DuckDB table (--table [SCHEMA.]NAME where there are several)",
     endings: &[".duckdb", ".ddb"],
     set_ending: ".duckdb",
+    is_folder: false,
     holds_images: |_| true,
     parts: &[],
     foreign_entry: |_| Ok(None),
@@ -74,6 +75,7 @@ pub static PARQUET_FORMAT: Format = Format {
     about: "OME-Arrow Parquet read and written by DuckDB, to be compared with wellread's own reader",
     endings: &[],
     set_ending: "-duckdb.parquet",
+    is_folder: false,
     // Its writer makes none, and its reader compares none.
     has_checksums: false,
     has_tables: false,

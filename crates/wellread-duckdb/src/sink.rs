@@ -1,5 +1,5 @@
-//! Writing: record batches appended to a staged database, which becomes the output or is copied to Parquet. What goes to a bucket is
-//! written on this machine and sent there when it is complete.
+//! Writing: record batches appended to a staged database, which becomes the output or is copied to Parquet. Output for
+//! a bucket is written on this machine and sent there when it is complete.
 
 use crate::connection::{config, failed_to_write};
 use crate::held::refuse_held;
@@ -25,16 +25,16 @@ const DATABASE: &str = "images.duckdb";
 /// The Parquet file while it is written.
 const PARQUET: &str = "images.parquet";
 
-/// Bytes of batches that are committed together. DuckDB writes the columns of a group of 122,880 rows anew at each commit
-/// of as many bytes, and leaves the room that they had: with commits of ever more, as much as there is, it writes each
-/// image twice, not as often as there are batches, and most sets once, into a file without gaps.
+/// Bytes of batches that are committed together. At each commit, DuckDB writes the columns of a group of 122,880 rows
+/// anew, and leaves the room that they had. When a commit is as large as all data before it, DuckDB writes each image
+/// twice, not as often as there are batches, and most sets once, into a file without gaps.
 const COMMIT_BYTES: usize = 256 << 20;
 /// As much where an interrupted run is to lose little.
 const RESUMED_COMMIT_BYTES: usize = 64 << 20;
 /// Commits are never larger, because they wait in memory.
 const MOST_COMMIT_BYTES: usize = 1 << 30;
 
-/// What becomes of the table.
+/// The use of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A database file.
@@ -103,7 +103,7 @@ impl DuckSink {
     /// what was not committed when it opens the file.
     ///
     /// # Errors
-    /// What DuckDB says; a table that was left and is not as it was written.
+    /// DuckDB's error. A table that was left and is not as it was written.
     pub fn begin(mut self, schema: &Schema) -> Result<Box<dyn TableSink>> {
         self.marks = schema.metadata().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
         self.marks.sort();
@@ -262,7 +262,7 @@ impl TableSink for DuckSink {
     }
 }
 
-/// Refuses to replace a database that is not on this machine: what else it holds cannot be seen from here.
+/// Refuses to replace a database that is not on this machine: its other content cannot be seen from here.
 fn refuse_elsewhere(database: &Path) -> Result<()> {
     if !exists(database) {
         return Ok(());
@@ -334,7 +334,7 @@ fn check_log(database: &Path) -> Result<()> {
     .hint("remove it, or choose another name"))
 }
 
-/// The compression of a Parquet file as `COPY` says it; what a database has is checked only.
+/// The compression of a Parquet file as `COPY` names it; that of a database is checked only.
 fn codec(path: &Path, options: &WriteOptions, target: Target) -> Result<String> {
     let refuse = |has: &str| {
         Err(Error::new(path, format_args!("DuckDB has no compression {} here", options.compression))

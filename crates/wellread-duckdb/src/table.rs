@@ -40,7 +40,7 @@ pub struct DuckTable {
     blocks: Option<Arc<Blocks>>,
     /// Where its columns lie in them, asked for once: that takes longer than all else of opening a large table.
     segments: OnceLock<Arc<Layout>>,
-    /// What can be read from them, by the columns asked for.
+    /// The parts that can be read from them, by the columns asked for.
     plans: Plans<Option<Arc<Direct>>>,
     /// Opened before the database and closed after it: closing any handle of a file gives up the process's locks on it,
     /// of which DuckDB has one.

@@ -1,4 +1,4 @@
-//! What is known about an image beside its pixels.
+//! The metadata of an image beside its pixels.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ pub struct TimeIncrement {
     pub unit: String,
 }
 
-/// What is known about one image beside shape, dtype and pixels.
+/// The metadata of one image beside shape, dtype and pixels.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ImageMetadata {
     /// Identifier; often equal to the name.

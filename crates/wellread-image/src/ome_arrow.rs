@@ -2,10 +2,10 @@
 //!
 //! The [specification](https://github.com/WayScience/ome-arrow) is the struct that the `ome-arrow` Python
 //! library publishes (`OME_ARROW_STRUCT`, version [`VERSION`]). [`STRUCT`] is that struct as plain data, so
-//! that every engine builds its own schema from it, whichever Arrow release it is bound to; readers look
-//! fields up by the names in [`field`].
+//! that every engine builds its own schema from it, for any Arrow release. Readers look fields up by the
+//! names in [`field`].
 //!
-//! What files hold differs from what is published, and readers have to take all of it:
+//! Files differ from the published struct, and readers have to take all of these:
 //!
 //! | met in the wild | why |
 //! |---|---|
@@ -43,7 +43,7 @@ pub const DEFAULT_CHUNK: [usize; 3] = [1, 512, 512];
 pub const CHUNK_ORDER: &str = "ZYX";
 /// Order of the axes that `chunk_grid.order` names.
 pub const GRID_ORDER: &str = "TCZYX";
-/// What `ome-arrow` writes for an illumination that nobody stated.
+/// The value that `ome-arrow` writes for an illumination that nobody stated.
 pub const UNKNOWN_ILLUMINATION: &str = "Unknown";
 
 /// Field names of the struct.
@@ -221,8 +221,8 @@ pub static PLANE: &[Field] = &[
 /// Element type of pixel lists as published.
 pub const PUBLISHED_PIXELS: PixelType = PixelType::U16;
 
-/// Element type of the pixel lists for images of `dtype`: the published `uint16` for 8- and 16-bit unsigned
-/// images, so that `ome-arrow` reads them, and the image's own type for those that it cannot hold.
+/// Element type of the pixel lists for images of `dtype`. It is the published `uint16` for 8- and 16-bit
+/// unsigned images, so that `ome-arrow` reads them, and the image's own type for those that it cannot hold.
 pub const fn list_type(dtype: PixelType) -> PixelType {
     match dtype {
         PixelType::U8 | PixelType::U16 => PUBLISHED_PIXELS,
@@ -252,7 +252,7 @@ pub fn common_list(types: &[PixelType]) -> Option<PixelType> {
     PixelType::ALL.into_iter().find(holds_all).filter(|_| !types.is_empty())
 }
 
-/// Whether a declared type may be `ome-arrow`'s clamping rather than the image's own: the library turns every
+/// Whether a declared type may be `ome-arrow`'s clamping rather than the image's own. The library turns every
 /// array into `uint16` first, so `uint16` in a file where no pixel of any image exceeds 255 was 8-bit.
 ///
 /// `trusted` is whether the file carries [`FILE_WRITER_KEY`]; `largest` is the largest pixel of the whole
@@ -273,7 +273,7 @@ pub enum Pieces {
     Both,
 }
 
-/// What kind of OME-Arrow column was found; displayed as `typed chunks`, `inferred 64-bit chunks+planes` …
+/// The kind of an OME-Arrow column; displayed as `typed chunks`, `inferred 64-bit chunks+planes` …
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// Whether pixels are 64-bit integers or double precision although no image is: the type was inferred.

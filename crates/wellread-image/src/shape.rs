@@ -1,9 +1,9 @@
 //! Shapes and boxes in TCZYX order.
 //!
 //! A [`Shape`] is an image's size along its five axes. A [`Region`] is a half-open box inside an image.
-//! [`clip_runs`] intersects a decoded block (a chunk, strip, tile or page) with the region that somebody
-//! asked for and yields the runs of contiguous pixels that both share: every reader and every transform
-//! of wellread moves pixels by these runs.
+//! [`clip_runs`] intersects a decoded block (a chunk, strip, tile or page) with a requested region, and
+//! yields the runs of contiguous pixels that both share. Every reader and every transform of wellread moves
+//! pixels by these runs.
 
 use crate::PixelType;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Outputs of all frameworks on the same images, compared.
 //!
-//! The reference is, of those that compute most exactly, the one that most others agree with, and the nearest to them. Whose
-//! difference from it exceeds the bound is invalid; of two that differ, both are, since nobody knows which is right. The bound of two is that of the one
-//! that computes less exactly.
+//! The reference is, of those that compute most exactly, the one that most others agree with, and the nearest to them.
+//! An output whose difference from it exceeds the bound is invalid. When two outputs differ, both are, since nobody
+//! knows which is right. The bound of two is that of the one that computes less exactly.
 
 use wellread_model::infer::Dtype;
 
@@ -17,7 +17,7 @@ pub fn bound(dtype: Dtype, tf32: bool) -> f64 {
     }
 }
 
-/// What a framework gave.
+/// The outputs of a framework.
 #[derive(Clone, Debug)]
 pub struct Outputs {
     /// Name of framework and way.
@@ -28,12 +28,12 @@ pub struct Outputs {
     pub bound: f64,
 }
 
-/// What a comparison says of one framework.
+/// The verdict of a comparison on one framework.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Largest difference from the reference, relative to its largest output; `None` for want of another framework.
     pub difference: Option<f64>,
-    /// What was allowed; `None` for the reference and for want of another framework.
+    /// The allowed difference; `None` for the reference and for want of another framework.
     pub bound: Option<f64>,
     /// Whether its outputs may be trusted: finite, and within the bound.
     pub valid: bool,
@@ -50,7 +50,7 @@ pub fn compare(outputs: &[Outputs]) -> (Vec<Verdict>, Option<String>) {
         let others = usable.iter().filter(move |&&i| i != reference);
         others.map(|&i| (i, difference(&outputs[i].values, &outputs[reference].values))).collect()
     };
-    // Whoever agrees with most; of those, whoever is nearest to the ones it agrees with.
+    // The one that agrees with most; among those, the one nearest to the ones it agrees with.
     let rank = |reference: usize| {
         let near = differences(reference).into_iter().filter(|&(i, d)| d <= bound(i, reference));
         let near: Vec<f64> = near.map(|d| d.1).collect();

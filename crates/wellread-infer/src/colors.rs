@@ -1,5 +1,5 @@
-//! Pictures of any colours as red, green and blue: a grey one is all three alike, transparency is left out. What a model of
-//! photographs is fed from a folder in which grey pictures lie among coloured ones, as in ImageNet.
+//! Pictures of any colours as red, green and blue: a grey one is all three alike, transparency is left out. A model of
+//! photographs needs it for a folder in which grey pictures lie among coloured ones, as in ImageNet.
 
 use wellread_image::{Region, Shape};
 use wellread_store::place::Wanted;
@@ -49,7 +49,7 @@ impl PixelSink for Repeated<'_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         let Some(colors) = self.asked[request].clone() else { return self.sink.put(request, block) };
         let Region { start, size } = block.region;
-        // Of grey with transparency, the second channel; pieces of several planes in time or depth are no pictures.
+        // The second channel of grey with transparency; pieces of several planes in time or depth are no pictures.
         if start[1] > 0 {
             return Ok(());
         }
@@ -76,7 +76,7 @@ impl Store for Colors {
 
     fn hints(&self) -> Hints<'_> {
         let inner = self.0.hints();
-        // Of one channel or two, all colours are the first.
+        // With one channel or two, all colours are the first.
         let has_colors = || self.0.row_info(0).is_ok_and(|info| info.shape.c() >= COLORS);
         Hints { is_last_mask: inner.is_last_mask && has_colors(), ..inner }
     }

@@ -10,8 +10,8 @@
 //!  check: logits of all frameworks compared ──────────────────────────────────┘
 //! ```
 //!
-//! Every framework runs in a process of its own, candle and ONNX Runtime too ([`serve`]): so each has the same
-//! processors, its memory is its own, and one that dies takes nobody with it. All processes speak one protocol.
+//! Every framework runs in a process of its own, candle and ONNX Runtime too ([`serve`]). So each has the same
+//! processors, its memory is its own, and a crash ends that process alone. All processes speak one protocol.
 //!
 //! | module | what it holds |
 //! |---|---|

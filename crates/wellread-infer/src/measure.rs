@@ -1,8 +1,8 @@
 //! One model and batch size, every framework: warm-up until steady, then rounds in random order.
 //!
-//! In a round each framework runs its share of the iterations. The first pass of a share follows another framework's, finds
-//! the processor's caches full of that one's data, and is not counted where it is short; so latencies are those of a
-//! framework that runs by itself, and whatever else the machine does meanwhile falls on all alike.
+//! In a round each framework runs its share of the iterations. The first pass of a share follows another framework's,
+//! finds the processor's caches full of that one's data, and is not counted where it is short. So latencies are those
+//! of a framework that runs by itself, and other work of the machine falls on all alike.
 
 use crate::config::Config;
 use crate::protocol::Prepared;
@@ -35,7 +35,7 @@ pub(crate) struct Batch<'b> {
     pub shared: &'b RefCell<Shared>,
 }
 
-/// What was measured of one framework.
+/// The measurements of one framework.
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub prepared: Prepared,
@@ -58,7 +58,7 @@ impl Peak {
     }
 }
 
-/// What the warm-up found.
+/// The findings of the warm-up.
 #[derive(Debug, Default)]
 pub(crate) struct WarmupResult {
     pub samples_ns: Vec<u64>,
@@ -67,7 +67,7 @@ pub(crate) struct WarmupResult {
     pub logits: Vec<f32>,
 }
 
-/// What a turn gives.
+/// The result of a turn.
 enum TurnResult {
     Warmup(WarmupResult, Peak),
     Round(Round, Peak),
@@ -183,9 +183,9 @@ fn warm_up(
     Ok((warm, passes.device_peak_bytes))
 }
 
-/// As many steps with images through the loader; none for synthetic ones. The loader is there for the turn only, so that
-/// it reads nothing while another framework is measured. As many batches as it reads ahead are taken before the clock runs,
-/// and as many are left at the end: what is counted was read while the clock ran.
+/// As many steps with images through the loader; none for synthetic ones. The loader is there for the turn only, so
+/// that it reads nothing while another framework is measured. As many batches as it reads ahead are taken before the
+/// clock runs, and as many are left at the end: all counted batches were read while the clock ran.
 fn run_fed_steps(
     runner: &mut FrameworkRunner,
     batch: &Batch<'_>,

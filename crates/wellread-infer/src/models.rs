@@ -1,4 +1,4 @@
-//! What is run: an architecture with its weights, or a user's ONNX file.
+//! The models: an architecture with its weights, or a user's ONNX file.
 
 use crate::config::{Config, is_onnx};
 use crate::launch::in_rust;

@@ -1,4 +1,4 @@
-//! What a worker is asked and what it answers, the same in Python (`python/wellread/_bench/inference`) and in Rust
+//! The requests to a worker and its answers, the same in Python (`python/wellread/_bench/inference`) and in Rust
 //! ([`crate::serve`]). One JSON line each; images and logits lie in files in shared memory.
 
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub struct Inspect {
     pub python: PathBuf,
 }
 
-/// What an ONNX file takes.
+/// The images that an ONNX file takes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Inspected {
     /// Channels, rows, columns; `None` where there is no ONNX Runtime to be asked.
@@ -61,7 +61,7 @@ pub struct Axes {
     pub image: [Option<usize>; 3],
 }
 
-/// What to open.
+/// The request to open a model.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Open {
     /// Name of the backend.
@@ -92,7 +92,7 @@ pub struct Open {
     pub python: Option<PathBuf>,
 }
 
-/// What was opened.
+/// The opened model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
     /// Library, version, device and threads, in words.
@@ -108,7 +108,7 @@ pub struct Opened {
     pub versions: BTreeMap<String, String>,
     /// Memory layout of images in the model, where it is known.
     pub layout: Option<String>,
-    /// What a reader of the figures must know.
+    /// Notes for the reader of the figures.
     #[serde(default)]
     pub notes: Vec<String>,
     /// File of the model's code, where it is a user's.

@@ -10,7 +10,7 @@ use wellread_measure::environment::GitState;
 use wellread_measure::process;
 use wellread_measure::samples::median;
 
-/// What a row is about.
+/// The subject of a row.
 pub(crate) struct RowSubject<'a> {
     /// Name of the framework.
     pub framework: &'static str,
@@ -22,11 +22,11 @@ pub(crate) struct RowSubject<'a> {
     pub input: Option<[usize; 3]>,
     /// Images per pass.
     pub size: usize,
-    /// What the framework said of itself.
+    /// The framework's description of itself.
     pub opened: Option<&'a Opened>,
     /// The state of the working folder.
     pub git: Option<&'a GitState>,
-    /// What was asked for.
+    /// The configuration.
     pub config: &'a Config,
 }
 
@@ -109,7 +109,7 @@ fn fill(row: &mut Row, measured: &Measured, seed: u64) {
     row.throughput_ips = Some((size * samples.len()) as f64 / (wall as f64 * 1e-9));
     row.host_peak_mb = measured.peak.host.map(mib);
     row.device_peak_mb = measured.peak.device.map(mib);
-    // What a process holds on the host says nothing of a device whose allocator does not tell.
+    // The host memory of a process says nothing of a device whose allocator does not report.
     let host = row.host_peak_mb.filter(|_| row.device_type == "cpu");
     row.memory_mb = row.device_peak_mb.or(host);
     row.compilation_time_ms = measured.prepared.compilation_time_ms;

@@ -52,7 +52,7 @@ fn title(records: &[Record]) -> String {
     QUESTION.to_owned()
 }
 
-/// What the report is made of.
+/// The parts of the report.
 pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput {
     let config = &run.config;
     let about = format!(
@@ -102,10 +102,11 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
     }
 }
 
-/// How far one half of a configuration's rounds lies from the other, as if it had been measured twice (A/A), and the smallest
-/// slow-down that is found beyond that and the whole width of its interval; fractions, the largest of all configurations
-/// whose outputs were right. Halves are every other two rounds crosswise (0, 3, 4, 7, … and 1, 2, 5, 6, …), so that drift
-/// cancels, and compared by the medians of all their passes.
+/// The noise floor and the smallest detectable slow-down. The floor is the distance of one half of a configuration's
+/// rounds from the other, as if it had been measured twice (A/A). The slow-down is found beyond that and the whole
+/// width of its interval. Both are fractions, the largest of all configurations whose outputs were right. Halves are
+/// every other two rounds crosswise (0, 3, 4, 7, … and 1, 2, 5, 6, …), so that drift cancels, and compared by the
+/// medians of all their passes.
 fn noise(run: &Run) -> Option<(f64, f64)> {
     let ok = run.records.iter().filter(|record| record.row.status == Status::Ok);
     let of = |record: &Record| {
@@ -123,7 +124,7 @@ fn noise(run: &Run) -> Option<(f64, f64)> {
     Some((floor.exp_m1(), whole.exp_m1()))
 }
 
-/// What it takes to repeat the run, and to tell what another was measured on and with.
+/// The facts needed to repeat the run, and to see what another was measured on and with.
 fn details(run: &Run) -> Map<String, Value> {
     let config = &run.config;
     let mut configuration = serde_json::to_value(config).unwrap_or_default();
@@ -146,7 +147,7 @@ fn details(run: &Run) -> Map<String, Value> {
     details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// What makes the figures noisy or hard to compare, one sentence each; empty is good.
+/// The causes of noisy or hardly comparable figures, one sentence each; empty is good.
 pub fn warnings(run: &Run) -> Vec<String> {
     let mut warnings = run.environment.noise_warnings();
     let kinds = run.node_kinds();
@@ -166,7 +167,7 @@ fn nodes(run: &Run) -> Value {
     if kinds.is_empty() { Value::Null } else { kinds.into_iter().collect() }
 }
 
-/// What each framework that ran said of itself.
+/// The description that each framework gave of itself.
 fn frameworks(run: &Run) -> Map<String, Value> {
     let said = run.records.iter().filter_map(|record| Some((name(&record.row), record.opened.as_ref()?)));
     said.map(|(name, opened)| {
@@ -195,7 +196,7 @@ fn name(row: &Row) -> String {
     crate::runner::name(&row.framework, &row.variant)
 }
 
-/// What tells a configuration apart.
+/// The keys that tell a configuration apart.
 fn keys(row: &Row) -> Vec<(&'static str, Cell)> {
     vec![
         ("framework", Cell::from(name(row))),
@@ -253,7 +254,7 @@ fn table(run: &Run) -> Table {
     table
 }
 
-/// What the rows say.
+/// The findings of the rows.
 fn findings(run: &Run) -> Vec<Finding> {
     let mut found = Vec::new();
     let of = |status: Status| run.rows().filter(move |row| row.status == status);

@@ -13,7 +13,7 @@ use wellread_store::staged::{MadeFolder, Reserved};
 /// The table of the run that is going on, once it has a row.
 static INTERRUPTED_TABLE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// The table of the run that is going on, if it has a row: what to say when it is interrupted.
+/// The table of the present run, if it has a row: for the message when it is interrupted.
 pub fn interrupted_table() -> Option<PathBuf> {
     INTERRUPTED_TABLE.try_lock().ok()?.clone()
 }

@@ -1,5 +1,5 @@
-//! What was measured, in a form that is easy to go on with: a flat [`Row`] per configuration, whose fields are the
-//! columns of the CSV file in order, and the [`Record`] of all raw samples behind it.
+//! The measurements, in a form that other programs read. A flat [`Row`] per configuration has the columns of
+//! the CSV file in order as its fields, and the [`Record`] has all raw samples behind it.
 
 use crate::config::Config;
 use crate::protocol::Opened;
@@ -55,7 +55,7 @@ pub struct Row {
     pub status: Status,
     /// Why not `ok`.
     pub reason: Option<String>,
-    /// What a reader of the figures must know.
+    /// A note for the reader of the figures.
     pub note: Option<String>,
     /// The way the framework was run, such as `compile+channels-last`.
     pub variant: String,
@@ -78,7 +78,7 @@ pub struct Row {
     pub device_peak_mb: Option<f64>,
     /// Largest difference from the reference's outputs, relative to its largest.
     pub max_difference: Option<f64>,
-    /// Whose outputs are the reference.
+    /// The framework whose outputs are the reference.
     pub reference: Option<String>,
     /// Largest difference allowed; empty for the reference itself.
     pub allowed_difference: Option<f64>,
@@ -128,7 +128,7 @@ pub struct Row {
     pub node_gpus: Option<String>,
 }
 
-/// What became of a configuration.
+/// The result of a configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -175,7 +175,7 @@ pub struct FedStep {
 pub struct Record {
     /// The row.
     pub row: Row,
-    /// What the framework said of itself.
+    /// The framework's description of itself.
     pub opened: Option<Opened>,
     /// Nanoseconds of the passes of warm-up.
     pub warmup_ns: Vec<u64>,
@@ -183,10 +183,10 @@ pub struct Record {
     pub rounds: Vec<Round>,
 }
 
-/// A run: all records, and what must be known to repeat it.
+/// A run: all records, and the facts needed to repeat it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// What was asked for.
+    /// The configuration.
     pub config: Config,
     /// The machine.
     pub environment: Environment,

@@ -17,7 +17,8 @@ const MEMORY_INTERVAL: Duration = Duration::from_millis(20);
 /// A request for passes takes about so long at most: the time limit is one for hanging, not for slow models.
 const MAX_REQUEST_TIME: Duration = Duration::from_secs(10);
 
-/// What a worker says whose batch does not fit (`python/wellread/_bench/inference/__init__.py`, [`crate::source`]).
+/// The message of a worker whose batch does not fit (`python/wellread/_bench/inference/__init__.py`,
+/// [`crate::source`]).
 const NO_MEMORY: &str = "does not fit in memory";
 
 /// A framework, a way to run it, and the process that does.
@@ -26,7 +27,7 @@ pub struct FrameworkRunner {
     pub backend: &'static dyn Backend,
     /// The way to run it; empty where there is one only.
     pub variant: String,
-    /// What was opened, or why there is nothing.
+    /// The opened model, or the reason why there is none.
     pub opened: Result<Opened, String>,
     launch: Launch,
     open: Option<Open>,
@@ -124,7 +125,7 @@ impl FrameworkRunner {
     /// Runs so many passes, in requests of some seconds.
     ///
     /// # Errors
-    /// What the framework says; that it ended or does not answer.
+    /// The framework's error; that it ended or does not answer.
     pub fn passes(&mut self, count: usize) -> Result<Passes> {
         let _passes = labelled(Kind::Passes, || format!("passes {}", self.name())).with(count as u64, 0);
         let mut all = Passes { samples_ns: Vec::with_capacity(count), wall_ns: 0, device_peak_bytes: None };

@@ -76,7 +76,7 @@ fn answers() -> std::io::Result<std::io::Stdout> {
     Ok(std::io::stdout())
 }
 
-/// What stays from request to request.
+/// The state that stays from request to request.
 #[derive(Default)]
 struct Server {
     session: Option<Box<dyn Session>>,

@@ -15,7 +15,7 @@ use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
 use wellread_store::{OpenOptions, RowInfo};
 
-/// What is left of the shorter side.
+/// The share of the shorter side that is left.
 const CENTER_CROP_SHARE: f32 = 224.0 / 256.0;
 /// Means and deviations of ImageNet, red, green and blue.
 pub const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
@@ -37,7 +37,7 @@ pub enum Source {
 /// A set of images.
 pub struct Stored {
     dataset: Dataset,
-    /// The first image that can be read: what the others are expected to be like.
+    /// The first image that can be read: the others are expected to be like it.
     first: RowInfo,
     /// Images that could not be read so far, and why.
     skipped: RefCell<BTreeMap<usize, String>>,
@@ -90,7 +90,7 @@ impl Source {
         let Some(path) = &config.data else { return Ok(Self::Synthetic) };
         let options = OpenOptions { table: config.split.clone(), ..config.sites.open_options() };
         let mut store = wellread_store::open(path, &options)?;
-        // Of pictures, grey ones may lie among coloured ones.
+        // Among pictures, grey ones may lie among coloured ones.
         if store.format() == "image-folder" && config.channels.is_none() {
             store = Box::new(Colors::new(store));
         }
@@ -166,7 +166,7 @@ impl Source {
     }
 }
 
-/// What loaders of a feed are made of.
+/// The parts of loaders of a feed.
 struct LoaderParts<'s> {
     stored: &'s Stored,
     transform: Transform,

@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_numpy() {
-        // numpy: a = [3, 1, 2, 10] ms; percentile 50; mean; std(ddof=1)
+        // numpy: a = [3, 1, 2, 10] ms, with percentile 50, mean, and std(ddof=1)
         let found = latency(&[3_000_000, 1_000_000, 2_000_000, 10_000_000]).unwrap();
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
         close(found.p50, 2.5);

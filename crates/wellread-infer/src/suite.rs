@@ -17,7 +17,7 @@ use std::path::Path;
 use wellread_measure::Environment;
 use wellread_measure::interleave::Progress;
 
-/// What happens, told as it happens.
+/// The events of a run.
 #[derive(Debug)]
 pub enum Event<'e> {
     /// A framework has opened a model, or cannot.
@@ -26,7 +26,7 @@ pub enum Event<'e> {
         name: String,
         /// The model.
         model: &'e str,
-        /// What it runs on, or why not.
+        /// Its device, or the reason why there is none.
         opened: &'e Result<Opened, String>,
     },
     /// A turn begins.
@@ -50,8 +50,8 @@ pub enum Event<'e> {
 /// Measures everything that `config` asks for.
 ///
 /// # Errors
-/// What is wrong with the whole run: choices that make no sense, images that cannot be opened, a folder that cannot be
-/// written. What is wrong with one framework, model or batch size is a row that says so.
+/// An error of the whole run: choices that make no sense, images that cannot be opened, a folder that cannot be
+/// written. An error of one framework, model or batch size is a row that says so.
 pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Run> {
     config.check()?;
     for name in config.models.iter().filter(|name| is_onnx(name)) {
@@ -124,7 +124,7 @@ pub fn unusable(model: &str, reason: &str, run: &Run) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// What the rows of a model and batch size have in common.
+/// The values that the rows of a model and batch size have in common.
 fn about<'a>(model: &'a str, input: Option<[usize; 3]>, size: usize, run: &'a Run) -> RowSubject<'a> {
     let git = run.environment.git.as_ref();
     RowSubject { framework: "", variant: "", model, input, size, opened: None, git, config: &run.config }

@@ -115,7 +115,7 @@ impl DataFileWriter {
     /// Adds rows. Gives the rows and bytes that the file has.
     ///
     /// # Errors
-    /// What cannot be encoded or written.
+    /// A batch cannot be encoded or written.
     pub async fn write(&mut self, batch: &RecordBatch) -> Result<(u64, u64)> {
         self.writer.write_batch(batch).await?;
         self.rows += batch.num_rows() as u64;
@@ -125,7 +125,7 @@ impl DataFileWriter {
     /// Completes the file. Gives the fragment that it is.
     ///
     /// # Errors
-    /// What cannot be written.
+    /// A file cannot be written.
     pub async fn finish(mut self) -> Result<Fragment> {
         let (fields, columns) = self
             .writer

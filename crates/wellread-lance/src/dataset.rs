@@ -1,8 +1,8 @@
 //! One version of a Lance dataset: its manifest, and the files that it names.
 //!
-//! Lance's crate `lance` is left out, with the query planner, the indices and the text search that it brings. What is
-//! needed of it is here, on the crates below it: which version is the latest, which rows are deleted, and where data
-//! files lie. [`crate::fragment`] reads them, [`crate::writer`] writes them.
+//! Lance's crate `lance` is left out, with the query planner, the indices and the text search that it brings. The
+//! needed parts of it are here, on the crates below it: the latest version, the deleted rows, and the places of data
+//! files. [`crate::fragment`] reads them, [`crate::writer`] writes them.
 
 use crate::place_store::store_of;
 use lance_core::datatypes::Schema;
@@ -56,7 +56,7 @@ impl Dataset {
         &self.manifest.schema
     }
 
-    /// What the version consists of.
+    /// The manifest of the version.
     pub const fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -148,7 +148,7 @@ impl Dataset {
     }
 }
 
-/// What is in a data file of a format since 2.0.
+/// The metadata of a data file of a format since 2.0.
 ///
 /// # Errors
 /// A file that is damaged.

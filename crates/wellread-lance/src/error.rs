@@ -1,4 +1,4 @@
-//! What Lance says, as errors of a path.
+//! Lance's errors, as errors of a path.
 
 use crate::dataset::OUTSIDE;
 use lance_core::Error as LanceError;
@@ -7,7 +7,7 @@ use std::path::Path;
 use wellread_store::direct::PlaceError;
 use wellread_store::{Error, FILE_TOO_LARGE_HINT};
 
-/// What the writer was doing.
+/// The action of the writer.
 pub(crate) const CANNOT_WRITE: &str = "cannot write";
 
 /// An error of Lance while doing `what` with the table at `path`.
@@ -40,8 +40,8 @@ pub(crate) fn from_lance(path: &Path, what: &str, error: &LanceError) -> Error {
     Error::new(path, format_args!("{what}: {text}")).hint(hint)
 }
 
-/// The text without the task of Lance's runtime that panicked over a file (`Wrapped error: task 30 panicked with message "…"`):
-/// what it said is an error like any other.
+/// The text without the task of Lance's runtime that panicked over a file (`Wrapped error: task 30 panicked with
+/// message "…"`): its message is an error like any other.
 fn without_task(text: &str) -> Cow<'_, str> {
     const PANICKED: &str = " panicked with message \"";
     let parts = || {

@@ -13,7 +13,8 @@ const FOOTER: usize = 40;
 /// Bytes of an entry of a table: position and size.
 const ENTRY: u64 = 16;
 
-/// Whether the tables of a data file are in it. What is no Lance file at all is left to Lance, which says so.
+/// Whether the tables of a data file are in it. A file that is no Lance file at all is left to Lance, which
+/// reports it.
 pub(crate) fn is_plausible(file: &Path) -> bool {
     let Ok((file, length)) = place::open(file) else { return true };
     let mut footer = [0; FOOTER];

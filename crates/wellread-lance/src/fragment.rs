@@ -1,4 +1,4 @@
-//! Reading rows of a fragment by Lance's decoders: what [`crate::direct`] leaves to them.
+//! Reading rows of a fragment by Lance's decoders: those that [`crate::direct`] leaves to them.
 //!
 //! ```text
 //!  columns ──▶ of each data file those that it has ──FileReader──▶ batches ┐
@@ -50,9 +50,9 @@ pub(crate) struct FragmentReader {
 
 /// The columns that a data file has.
 enum FileColumns {
-    /// Of a format since 2.0.
+    /// A file of a format since 2.0.
     Current(FileReader, ReaderProjection),
-    /// Of the first format, which is called 0.1.
+    /// A file of the first format, which is called 0.1.
     Oldest(Arc<v1::reader::FileReader>, Arc<Schema>),
 }
 

@@ -13,7 +13,7 @@
 //!
 //! Random reads of pixels are what this crate is for. Lance's own reader spends most of such a read on repetition
 //! levels, one for every pixel, which it writes out, copies and counts. [`mod@direct`] reads the same pages with the
-//! levels left as the runs that they are stored as; whatever it does not know or finds amiss, Lance reads.
+//! levels left as the runs that they are stored as; Lance reads pages that it does not know or that are irregular.
 
 mod bridge;
 mod commit;
@@ -45,6 +45,7 @@ pub static FORMAT: Format = Format {
     about: "OME-Arrow columns in Lance datasets and LanceDB folders (--table NAME where there are several)",
     endings: &[".lance", ".lancedb"],
     set_ending: ".lance",
+    is_folder: true,
     holds_images: place::holds_tables,
     parts: &[],
     foreign_entry: place::foreign,

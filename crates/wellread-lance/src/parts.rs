@@ -1,9 +1,9 @@
 //! Parts of a dataset that is written so that it can be gone on with.
 //!
 //! Each part is a fragment, whose data file is complete and which no version of the dataset has yet. The journal has a
-//! line for each: what Lance says of its fragments, as JSON. When all images are written, one version is made of all
-//! parts, as Lance's distributed writers do. So an interrupted run loses the part that it was writing, and the finished
-//! dataset has one version, as any other.
+//! line for each: Lance's description of its fragments, as JSON. When all images are written, one version is made of
+//! all parts, as Lance's distributed writers do. So an interrupted run loses the part that it was writing, and the
+//! finished dataset has one version, as any other.
 
 use crate::dataset::DATA;
 use lance_table::format::Fragment;
@@ -24,8 +24,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Those that earlier runs have left in the dataset in `folder`. What else they left there is removed: the part
-    /// that was being written, and a version that never got to its place.
+    /// Those that earlier runs have left in the dataset in `folder`. Their other files are removed: the part that
+    /// was being written, and a version that never got to its place.
     ///
     /// # Errors
     /// Files that cannot be listed or removed.

@@ -69,7 +69,7 @@ fn tables(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What in a dataset, or in a LanceDB folder, is not Lance's.
+/// The first entry in a dataset, or in a LanceDB folder, that is not Lance's.
 ///
 /// # Errors
 /// A folder that cannot be listed.
@@ -81,7 +81,7 @@ pub(crate) fn foreign(folder: &Path) -> Result<Option<String>> {
         if !name.ends_with(TABLE) || !is_dataset(&path) {
             return Ok(Some(name));
         }
-        // Of a link nothing goes but itself.
+        // Removal of a link removes only the link.
         if is_folder && let Some(foreign) = foreign_in_dataset(&path)? {
             return Ok(Some(format!("{name}/{foreign}")));
         }
@@ -121,7 +121,8 @@ pub(crate) fn refuse_tables(target: &Path) -> Result<()> {
 /// The dataset that `path` means: itself, the one table of a LanceDB folder, or the table called `table` in it.
 ///
 /// # Errors
-/// No dataset there; several without a name to choose by; no table of that name (the message lists those there are).
+/// No dataset is there. There are several without a name to choose by. There is no table of that name (the message
+/// lists those there are).
 pub(crate) fn dataset(path: &Path, table: Option<&str>) -> Result<PathBuf> {
     let meta = files::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
     if !meta.is_folder() {

@@ -1,12 +1,12 @@
-//! A folder of a place, such as one in a bucket, as the object store that Lance asks for: its manifests, its data files where its own
-//! decoders read them, and all that it writes.
+//! A folder of a place, such as one in a bucket, as the object store that Lance asks for. It holds Lance's manifests,
+//! its data files where its own decoders read them, and all that it writes.
 //!
 //! ```text
 //!  Lance ──get, list, put──▶ PlaceStore ──a thread that may wait──▶ wellread_store::place ──▶ s3://…, https://…
 //! ```
 //!
-//! So requests, credentials and retries are those of every other format. Keys are counted from the dataset's folder. A file that was
-//! opened stays open: it is one version of the object, and what replaces it meanwhile is an error.
+//! So requests, credentials and retries are those of every other format. Keys are counted from the dataset's folder. A
+//! file that was opened stays open: it is one version of the object, and a replacement meanwhile is an error.
 
 use crate::new_file::{NewFile, Parts, put_result};
 use crate::waiting::{failed, waiting};
@@ -30,7 +30,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use wellread_store::place::{self, File, GAP, Kind};
 
-/// What Lance is told that the scheme is: none that it knows, of which it would think that it is the file system or has corners.
+/// The address that Lance gets, with a scheme that it does not know: it would take a known one for the file system, or
+/// give it rules of its own.
 const ADDRESS: &str = "wellread://place";
 /// Requests of Lance at once; places have a limit of their own.
 const AT_ONCE: usize = 64;
@@ -50,14 +51,14 @@ pub(crate) async fn store_of(
         return LanceStore::from_uri_and_params(Arc::clone(registry), folder, &params).await;
     }
     let store: Arc<dyn ObjectStore> = Arc::new(PlaceStore::new(Path::new(folder)));
-    // Its listings are sorted, and what failed was asked for as often as its place holds right.
-    // Over gaps between ranges Lance reads on as places do.
+    // Its listings are sorted, and a failed request was repeated as often as its place holds right. Over gaps
+    // between ranges Lance reads on as places do.
     let block = Some(GAP as usize);
     let store = LanceStore::new(store, uri_to_url(ADDRESS)?, block, None, false, true, AT_ONCE, 0, None);
     Ok((Arc::new(store), Key::default()))
 }
 
-/// What nobody looks at.
+/// A value that nobody looks at.
 fn unknown<T: Default>() -> T {
     T::default()
 }
@@ -151,7 +152,7 @@ impl Folder {
         file.finish(1)
     }
 
-    /// What lies directly in a folder, files and folders, each in order; nothing where there is none.
+    /// The direct entries of a folder, files and folders, each in order; empty where there is none.
     fn entries(&self, folder: &Key) -> io::Result<(Vec<Key>, Vec<Key>)> {
         let (mut files, mut folders) = (vec![], vec![]);
         let listing = match place::list(&self.path(folder)) {

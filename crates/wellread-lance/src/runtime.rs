@@ -30,7 +30,7 @@ fn runtime(path: &Path) -> Result<&'static Runtime> {
     let process = wellread_store::process::id();
     let mut known = STARTED.load(Ordering::Acquire);
     loop {
-        // SAFETY: what is put there is never freed nor changed: a runtime of the parent is left as it is.
+        // SAFETY: the value there is never freed nor changed: a runtime of the parent is left as it is.
         if let Some(started) = unsafe { known.as_ref() }
             && started.process == process
         {

@@ -1,7 +1,7 @@
 //! A Lance dataset as a table of images: its rows, columns and files, and reading some columns of some rows.
 //!
-//! What a set of columns takes in a fragment is worked out once and kept: the pages, the open file, Lance's reader.
-//! So a read is looking rows up and reading their bytes.
+//! The plan of a set of columns in a fragment is worked out once and kept: the pages, the open file, Lance's
+//! reader. So a read is looking rows up and reading their bytes.
 
 mod plan;
 mod ranges;
@@ -93,7 +93,7 @@ impl LanceTable {
         Ok(Self { path, folder, dataset, schema, fragments, rows, plans, is_tested })
     }
 
-    /// What `columns` take to be read.
+    /// The plan for reading `columns`.
     fn plan(&self, columns: &Columns) -> Result<Arc<Plan>> {
         self.plans.get(columns, || {
             let ids = columns.iter().map(|path| self.field_id(path)).collect::<Result<Vec<_>>>()?;
@@ -194,7 +194,7 @@ impl LanceTable {
             return Ok(reader);
         }
         let fragment = &self.fragments[index];
-        // Whose footers were looked at.
+        // The files whose footers were looked at.
         let files = self.data_files(fragment)?;
         let known = |file: &format::DataFile| {
             let same = |f: &&DataFile| file.base_id.is_none() && f.name == file.path;
@@ -320,7 +320,7 @@ impl ImageTable for LanceTable {
                 return self.read_by_engine(&plan, index, positions, each);
             };
             let read = direct.read(positions, own, each);
-            // What a network did is no damage: Lance, which asks again, says what it was.
+            // A fault of a network is no damage: Lance, which asks again, gives its error.
             if let Err(Stop::Irregular(_, why)) = read
                 && direct.has_prefixes()
                 && !(why == UNREADABLE && wellread_store::place::is_registered(&self.path))

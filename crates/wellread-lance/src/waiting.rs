@@ -1,4 +1,5 @@
-//! What a place is asked for on behalf of Lance: in a thread that may wait, and with errors that go through Lance and are found again.
+//! Requests to a place on behalf of Lance: in a thread that may wait, and with errors that go through Lance and are
+//! found again.
 
 use object_store::Error as StoreError;
 use object_store::path::Path as Key;

@@ -55,7 +55,7 @@ fn not_utf8(target: &Path) -> Error {
         .hint("choose another name, or another folder where it is the folder's")
 }
 
-/// What the options mean to Lance.
+/// The encoding that the options give in Lance.
 fn encoding(target: &Path, options: &WriteOptions) -> Result<Encoding> {
     let named = |name: &str| vec![(COMPRESSION_META_KEY, name.to_owned())];
     let zstd = |level: i32| {
@@ -116,7 +116,7 @@ fn lock(parts: &Mutex<Parts>) -> MutexGuard<'_, Parts> {
 
 /// A dataset to be written.
 struct Output {
-    /// What errors are of.
+    /// The path that errors are of.
     target: PathBuf,
     place: NewDataset,
     schema: LanceSchema,

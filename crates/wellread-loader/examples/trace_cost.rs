@@ -1,13 +1,13 @@
-//! What recording a timeline costs: epochs with and without it in turns, in one process.
+//! Measures the cost of recording a timeline: epochs with and without it in turns, in one process.
 //!
 //! ```text
 //! cargo run --release -p wellread-loader --example trace_cost -- PATH [workers] [pairs] [batch size]
 //! ```
 //!
-//! A turn is as many shuffled epochs of one open loader as make a tenth of a second. What is compared is the processor time of all
-//! threads, which does not count what other programs take; pairs begin by turns with either. Prints the median of the
-//! pairs' ratios with quartiles, and what a pair without any recording gives. Last, what a span costs while nothing is
-//! recorded, timed alone, and what so many of them are of an image's time.
+//! A turn is as many shuffled epochs of one open loader as make a tenth of a second. The figure is the processor time
+//! of all threads, which does not count the time of other programs; pairs begin by turns with either. It prints the
+//! median of the pairs' ratios with quartiles, and the ratio of a pair without any recording. Last come the cost of a
+//! span while nothing is recorded, timed alone, and the share of so many of them in an image's time.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! How far ahead of its consumer an epoch asks for bytes that lie far away, and what it holds of them.
+//! The distance ahead of its consumer at which an epoch asks for bytes that lie far away, and the bytes that
+//! it holds.
 //!
 //! ```text
 //!  batches   delivered │ being read │ asked for: pixels │ asked for: heads │ later
@@ -21,21 +22,24 @@ use wellread_trace::{Kind, span};
 const ROWS: usize = 256;
 /// Rows whose heads are asked for beyond these, about.
 const HEAD_ROWS: usize = 128;
+/// Rows whose heads are asked for before the pixels of the first batch, about, unless it has more: with the usual bound on requests,
+/// one round trip. Those of more would be answered before these pixels.
+const FIRST_HEAD_ROWS: usize = 32;
 
 /// How often somebody looks whether there is room.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What one epoch asks for ahead.
+/// The requests that one epoch makes ahead.
 #[derive(Debug)]
 pub(crate) struct Lookahead {
     /// Bytes that may be held.
     pub(crate) most: u64,
     /// Batches, from the one that is delivered next on.
     window: usize,
-    /// Of these, those that are asked for whether there is room or not, since somebody may be waiting for them.
+    /// The number of these that are made whether there is room or not, since somebody may be waiting for them.
     near: usize,
-    /// Batches beyond the one whose pixels are asked for next.
-    pub(crate) heads: usize,
+    /// Batches beyond the one whose pixels are asked for next: of the first one, and of the others.
+    heads: [usize; 2],
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -54,7 +58,7 @@ struct State {
 }
 
 impl Lookahead {
-    /// What is asked for ahead of who takes a loader's batches; `None` where all of its sets lie on this machine.
+    /// The requests ahead of the reader of a loader's batches; `None` where all of its sets lie on this machine.
     pub(crate) fn of(loader: &Inner) -> Option<Self> {
         let Inner { plan, dataset, targets, .. } = loader;
         let is_far = dataset.is_far() || targets.as_ref().is_some_and(Dataset::is_far);
@@ -69,10 +73,16 @@ impl Lookahead {
             most,
             window: batches(ROWS).max(2) + prefetch,
             near: prefetch + 1,
-            heads: batches(HEAD_ROWS),
+            heads: [FIRST_HEAD_ROWS / rows.max(1), batches(HEAD_ROWS)],
             state: Mutex::default(),
             moved: Condvar::new(),
         }
+    }
+
+    /// Up to which batch heads are asked for before the pixels of `batch`.
+    pub(crate) fn last_head(&self, batch: usize) -> usize {
+        let [first, others] = self.heads;
+        batch + if batch == 0 { first.saturating_sub(1) } else { others }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -86,7 +96,7 @@ impl Lookahead {
             state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         while !state.stopped && batch >= state.past + self.near && is_full() {
-            // Room comes when batches are read, and also when what was asked for turns out shorter.
+            // Room comes when batches are read, and also when the requested bytes turn out fewer.
             (state, _) = self.moved.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
         }
         !state.stopped
@@ -104,7 +114,7 @@ impl Lookahead {
         self.moved.notify_all();
     }
 
-    /// Waits until a batch was asked for, so that whoever reads it does not ask as well.
+    /// Waits until a batch was asked for, so that its reader does not ask as well.
     pub(crate) fn wait_asked(&self, batch: usize) {
         let is_to_come = |state: &State| !state.stopped && !state.ended && batch >= state.asked;
         let mut state = self.lock();
@@ -125,7 +135,7 @@ impl Lookahead {
     /// Keeps what was asked for until its batch was read.
     pub(crate) fn hold(&self, batch: usize, tickets: Vec<Ticket>) {
         let mut state = self.lock();
-        // What is dropped here is dropped without the lock.
+        // Tickets are dropped here without the lock.
         if !state.stopped && batch >= state.past && !tickets.is_empty() {
             let at = state.held.partition_point(|(held, _)| *held <= batch);
             state.held.insert(at, (batch, tickets));
@@ -196,6 +206,14 @@ mod tests {
         assert!(ahead.wait(3, || true), "near enough to be waited for, whether there is room or not");
         ahead.stop();
         assert_eq!((Arc::strong_count(&held), ahead.wait(4, || false)), (1, false));
+    }
+
+    #[test]
+    fn heads_of_the_first_batch_come_before_those_of_many_others() {
+        for (rows, first, second) in [(1, 31, 129), (16, 1, 9), (32, 0, 5), (100, 0, 3)] {
+            let ahead = Lookahead::new(1, rows, 1);
+            assert_eq!([ahead.last_head(0), ahead.last_head(1)], [first, second], "{rows}");
+        }
     }
 
     #[test]

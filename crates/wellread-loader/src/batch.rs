@@ -19,8 +19,8 @@ use std::sync::Arc;
 ///
 /// They are `f32` ([`Self::pixels`]) unless another [`crate::Output`] was asked for ([`Self::pixels_as`],
 /// [`Self::bytes`]). Where each row has several views ([`crate::LoaderBuilder::views`]), or a target
-/// ([`crate::LoaderBuilder::targets`]), they are arrays of their own in the same memory: [`Self::view`], [`Self::targets`].
-/// What says nothing of these is about the first view.
+/// ([`crate::LoaderBuilder::targets`]), they are arrays of their own in the same memory: [`Self::view`],
+/// [`Self::targets`]. Methods that do not mention these are about the first view.
 ///
 /// Dropping a batch gives its memory back to the loader's pool, or to whoever lent it ([`crate::BatchMemory`]); keep as many as
 /// memory allows.
@@ -182,8 +182,8 @@ impl Batch {
         &self.buffer().rows[..self.len()]
     }
 
-    /// What tells the times apart that the epoch has a row: 0 for each image where the order has each row once, otherwise
-    /// numbers that differ among the images of a row. Random draws depend on them
+    /// The numbers that tell the times apart that the epoch has a row. They are 0 for each image where the order has
+    /// each row once, otherwise numbers that differ among the images of a row. Random draws depend on them
     /// ([`crate::Transform::placement_of_occurrence`]).
     pub fn occurrences(&self) -> &[u64] {
         &self.buffer().occurrences[..self.len()]

@@ -1,5 +1,5 @@
-//! A transform compiled for one pixel type and number of channels: what is folded into the pass over the pixels, and
-//! what is left to do with the image's floats.
+//! A transform compiled for one pixel type and number of channels: the steps folded into the pass over the pixels,
+//! and the steps left for the image's floats.
 
 use crate::dataset::Dataset;
 use crate::dtype::{DType, Output};
@@ -41,11 +41,11 @@ pub(crate) struct CompiledTransform {
     pub(crate) affine: Vec<Affine>,
     /// Whether the brightness differs from image to image.
     pub(crate) per_image_brightness: bool,
-    /// What rows take from columns beside them, where they do.
+    /// The values that rows take from columns beside them, where they do.
     pub(crate) groups: Option<Arc<RowGroups>>,
     /// Where the channels are in each row, where these go by name.
     pub(crate) row_channels: Option<Arc<RowChannels>>,
-    /// What comes after the pass.
+    /// The steps after the pass.
     pub(crate) post_process: Option<PostProcess>,
     pub(crate) runs: Vec<ChannelRun>,
     /// Whether values are labels: a resize and a rotation take the nearest one and mix none.
@@ -143,7 +143,7 @@ impl CompiledTransform {
         Shape([t, if is_chosen { self.stored_channels } else { c }, z, y, x])
     }
 
-    /// What illumination fields of a row must fit, checked where one field is for all rows.
+    /// The size that illumination fields of a row must have, checked where one field is for all rows.
     ///
     /// # Errors
     /// No such row; a field that does not fit.
@@ -220,8 +220,9 @@ impl CompiledTransform {
         self.groups.as_ref()?.fields()
     }
 
-    /// Puts the factors that are an image's own behind `all`: those of the pass over its pixels, where its brightness or group has some,
-    /// and those of the last step, where normalisation by groups comes after others. Returns where each begin.
+    /// Puts the factors that are an image's own behind `all`. They are those of the pass over its pixels, where its
+    /// brightness or group has some, and those of the last step, where normalisation by groups comes after others.
+    /// Returns where each begin.
     pub(crate) fn own_factors(
         &self,
         group: Option<u32>,
@@ -310,7 +311,7 @@ fn post_process(
         last: match &transform.normalize {
             None => FinalNormalize::Nothing,
             Some(Normalize::PerImage) => FinalNormalize::PerImage,
-            // Of groups, what stands here is of none: images bring their own.
+            // Values here belong to no group: images bring their own.
             Some(_) => {
                 let each = (0..channels.len()).map(|c| {
                     let moments = numbers(transform, channels, mask, c)

@@ -1,8 +1,8 @@
 //! Random numbers as a function of (seed, epoch, row, its occurrence in the epoch, purpose): no state, so no order of
 //! asking matters.
 //!
-//! The mixing function is the finaliser of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014). What it yields is
-//! part of wellread's promise that a seed gives the same batches in every release.
+//! The mixing function is the finaliser of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014). Its values are part
+//! of wellread's promise that a seed gives the same batches in every release.
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -52,7 +52,7 @@ impl Digest {
     }
 }
 
-/// What a number is drawn for. Each purpose has its own stream, so that switching one transform on leaves
+/// The purpose of a drawn number. Each purpose has its own stream, so that switching one transform on leaves
 /// the draws of all others as they were.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
@@ -83,7 +83,7 @@ impl Draws {
 
     /// The draws of the row where its epoch has it more than once, told apart by `occurrence`; 0 is the row itself.
     pub(crate) const fn of_occurrence(self, occurrence: u64) -> Self {
-        // What stands first keeps them apart from those of crops.
+        // The first number keeps them apart from those of crops.
         if occurrence == 0 { self } else { Self(key([0x6f63_6375_7273, self.0, occurrence])) }
     }
 

@@ -1,4 +1,4 @@
-//! What the numbers of a batch are: [`Output`] is the choice, [`DType`] what it came to, [`Element`] the Rust
+//! The types of the numbers of a batch: [`Output`] is the choice, [`DType`] the result, [`Element`] the Rust
 //! types that a batch's memory can be seen as.
 
 use half::slice::HalfBitsSliceExt;
@@ -78,7 +78,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// The pixel type of the same numbers, or what a half precision, which no image is stored in, is called.
+    /// The pixel type of the same numbers, or the name of a half precision, which no image is stored in.
     const fn stored(self) -> Result<PixelType, &'static str> {
         match self {
             Self::U8 => Ok(PixelType::U8),
@@ -123,7 +123,7 @@ mod sealed {
 
 /// A Rust type that a batch's memory can be seen as.
 pub trait Element: Copy + sealed::Sealed + 'static {
-    /// What it is called.
+    /// Its type.
     const DTYPE: DType;
 
     /// Bytes of a batch as numbers.

@@ -10,10 +10,10 @@
 //!                                                           to scaled numbers in the batch's memory
 //! ```
 //!
-//! Everything that is random is a function of (seed, epoch, row), and the order one of (seed, epoch, position), never
-//! of the thread or of time (where an order has a row more than once in an epoch, position tells the times apart): the batches of an epoch are bit-identical whatever the number of workers, and an epoch is
-//! resumed from one small record. Everything that is large is
-//! reused: in steady state nothing is allocated.
+//! All random draws are a function of (seed, epoch, row), and the order is one of (seed, epoch, position), never of the
+//! thread or of time. Where an order has a row more than once in an epoch, position tells the times apart. So the
+//! batches of an epoch are bit-identical for any number of workers, and an epoch is resumed from one small record. All
+//! large memory is reused: in steady state nothing is allocated.
 //!
 //! Modules import downwards only:
 //!

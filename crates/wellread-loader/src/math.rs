@@ -1,7 +1,7 @@
 //! Logarithm, exponential, power and normal deviates that vectorise, and give the same bits at every vector width.
 //!
-//! Polynomials in `f32`, accurate to a few units of the last place of the quantity computed, which is what pixels
-//! need; the C library's are not vectorised and differ from system to system.
+//! Polynomials in `f32`, accurate to a few units of the last place of the result, which is enough for pixels. The
+//! C library's functions are not vectorised and differ from system to system.
 
 #![allow(clippy::inline_always, clippy::excessive_precision)]
 

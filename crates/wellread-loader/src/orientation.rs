@@ -1,8 +1,8 @@
 //! Flips and right-angle turns as three integers.
 //!
-//! Any of the eight symmetries of a rectangle sends pixel (y, x) of a plane to the linear offset
-//! `first + y * row_step + x * column_step` of the turned plane, so turning costs no pass of its own: the
-//! pixels are written where they belong.
+//! Any of the eight symmetries of a rectangle sends pixel (y, x) of a plane to the linear offset `first + y *
+//! row_step + x * column_step` of the turned plane. So turning costs no pass of its own: the pixels are
+//! written where they belong.
 
 /// Flips and a quarter turn of a plane, for [`convert_plane`](crate::kernels::convert_plane).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

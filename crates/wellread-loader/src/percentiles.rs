@@ -41,7 +41,7 @@ trait SortKey {
     fn value(key: u32) -> f32;
 }
 
-/// Of whole numbers that 16 bits hold, with or without sign.
+/// The key of whole numbers that 16 bits hold, with or without sign.
 struct IntegerKey;
 
 impl SortKey for IntegerKey {
@@ -49,8 +49,8 @@ impl SortKey for IntegerKey {
 
     #[inline(always)]
     fn of(value: f32) -> u32 {
-        // 2^23 + 2^15: what is added to that stands in the lowest bits. In range, as whoever chose this key knows; anything
-        // else would be a wrong number, not a wrong place.
+        // 2^23 + 2^15: a value added to that stands in the lowest bits. In range, as whoever chose this key knows;
+        // anything else would be a wrong number, not a wrong place.
         (value + 8_421_376.0).to_bits() & 0x1_ffff
     }
 
@@ -60,7 +60,7 @@ impl SortKey for IntegerKey {
     }
 }
 
-/// Of all finite floats, in their total order.
+/// The key of all finite floats, in their total order.
 struct FloatKey;
 
 impl SortKey for FloatKey {
@@ -221,7 +221,7 @@ impl<K: SortKey> Kernel for CountBins<'_, K> {
     #[inline(always)]
     fn run(self) {
         let Self { run, least, shift, bins, counts, .. } = self;
-        // What is not finite has a bin beyond the last.
+        // Numbers that are not finite have a bin beyond the last.
         let bin = |v: f32| if v.is_finite() { K::of(v).wrapping_sub(least) >> shift } else { u32::MAX };
         let (blocks, rest) = run.as_chunks::<LANES>();
         let (first, others) = counts.split_at_mut(bins);

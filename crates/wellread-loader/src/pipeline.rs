@@ -101,15 +101,16 @@ impl Batches {
         if self.ended { 0 } else { self.shared.batches - self.next }
     }
 
-    /// The epoch, and how many images of its order all ranks together are past: what [`Self::state`] is made of
-    /// ([`Loader::state_at`](crate::Loader::state_at)), for those who ask at every batch and save but few.
+    /// The epoch, and the number of images of its order that all ranks together are past. [`Self::state`] is
+    /// made of these ([`Loader::state_at`](crate::Loader::state_at)); a program that asks at every batch and
+    /// saves few states needs no more.
     pub fn progress(&self) -> (u64, usize) {
         (self.shared.epoch, self.shared.steps.after(self.next))
     }
 
     /// Where the iteration is, to be saved: after the batch delivered last, whatever has been read ahead.
-    /// [`Loader::resume`](crate::Loader::resume) goes on from there. Of ranks that have delivered equally many
-    /// batches, the states are the same.
+    /// [`Loader::resume`](crate::Loader::resume) goes on from there. Ranks that have delivered equally many
+    /// batches have the same state.
     pub fn state(&self) -> LoaderState {
         let Inner { plan, dataset, .. } = &*self.shared.loader;
         let (epoch, position) = self.progress();
@@ -264,7 +265,7 @@ impl fmt::Debug for Stopper {
 }
 
 impl Batches {
-    /// What ends the iteration while another thread is in `next`.
+    /// The handle that ends the iteration while another thread is in `next`.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::clone(&self.shared))
     }

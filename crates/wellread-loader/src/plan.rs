@@ -1,4 +1,4 @@
-//! What the epochs of a loader have in common: [`Plan`], chosen once, and [`Inner`], what each process has of its own.
+//! The state of a loader's epochs: [`Plan`], chosen once for all of them, and [`Inner`], each process's own.
 //!
 //! ```text
 //!   LoaderBuilder ──▶ Plan ──┬──▶ Inner of the process ──▶ ring, pipeline: the epochs' batches
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wellread_store::Store;
 use wellread_store::place::LinkUse;
 
-/// What becomes of the rows of one set.
+/// The arrays made of the rows of one set.
 pub(crate) struct SetPlan {
     /// One for each view.
     pub(crate) arrays: Vec<ArrayPlan>,
@@ -30,7 +30,7 @@ pub(crate) struct SetPlan {
     pub(crate) rows: usize,
 }
 
-/// What is chosen once and never changes.
+/// The choices that are made once and never change.
 pub(crate) struct Plan {
     pub(crate) images: SetPlan,
     /// Where there are targets: they, and which are whose.
@@ -47,7 +47,7 @@ pub(crate) struct Plan {
     pub(crate) nodes: Option<usize>,
     pub(crate) crops: usize,
     pub(crate) on_error: OnError,
-    /// What is read ahead, and by how many threads.
+    /// The batches to read ahead, and the number of threads that read them.
     pub(crate) read_ahead: ReadAhead,
     /// Rows of a batch that one thread takes at a time. Depends on sizes only, so that which error is
     /// reported does not depend on the number of workers.
@@ -76,8 +76,8 @@ impl Plan {
         Steps { first, ..self.steps }
     }
 
-    /// To whom an epoch is dealt that goes on at a position, after it was dealt to others (to nobody, if it begins here or
-    /// never was): nothing where ranks divide the whole.
+    /// The deals of an epoch that goes on at a position, after the deals `before` (none, if it begins here or never had
+    /// one); empty where ranks divide the whole.
     pub(crate) fn deals(&self, before: &[Deal], first: usize) -> Vec<Deal> {
         let Some(nodes) = self.nodes else { return vec![] };
         let Steps { world, batch_size: batch, uneven, .. } = self.steps;
@@ -88,7 +88,8 @@ impl Plan {
         if first >= self.order.len() { before.to_vec() } else { follow(before, from(first)) }
     }
 
-    /// What a saved state has to agree with: the number of rows and some of their names, the order, the seed.
+    /// The values that a saved state must agree with: the number of rows and some of their names, the order,
+    /// the seed.
     pub(crate) fn identity(&self, store: &dyn Store) -> Identity {
         let rows = || {
             let mut digest = Digest::new(key([0x72, 0x6f, 0x77]));
@@ -121,7 +122,7 @@ impl Plan {
 /// Names that tell a set from another.
 const FINGERPRINT_NAMES: usize = 8;
 
-/// What the epochs and threads of one process share.
+/// The state that the epochs and threads of one process share.
 pub(crate) struct Inner {
     pub(crate) plan: Arc<Plan>,
     pub(crate) dataset: Dataset,
@@ -131,9 +132,9 @@ pub(crate) struct Inner {
     /// Contexts of threads of earlier epochs, for reuse.
     contexts: Mutex<Vec<ItemContext>>,
     pub(crate) traffic: Counters,
-    /// What the process had asked for over networks when it was made.
+    /// The process's requests over networks when it was made.
     pub(crate) link_before: LinkUse,
-    /// What threads may use for reading, where that is bounded.
+    /// The memory that threads may use for reading, where that is bounded.
     pub(crate) working: Option<WorkingMemory>,
     /// The process that it was made in. Another one, forked from it, must not touch its locks: a thread that exists
     /// only here may hold them.

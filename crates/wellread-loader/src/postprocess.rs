@@ -1,5 +1,5 @@
-//! What is done to the floats of one image after the pass over its pixels: percentiles, clipping, changes of intensity,
-//! noise, normalisation by the image's own statistics, channel by channel.
+//! The operations on the floats of one image after the pass over its pixels, channel by channel: percentiles, clipping,
+//! changes of intensity, noise, normalisation by the image's own statistics.
 //!
 //! ```text
 //!   percentiles? ─▶ scale, clip, brightness ─▶ mean? ─▶ contrast, gamma, noise, given normalisation
@@ -154,13 +154,13 @@ impl PostProcess {
     }
 }
 
-/// What sends the first number to 0 and the second to 1; everything to 0 when they are equal.
+/// The map that sends the first number to 0 and the second to 1; everything to 0 when they are equal.
 fn rescale_to_unit([low, high]: [f64; 2]) -> Affine {
     let scale = if high > low { 1.0 / (high - low) } else { 0.0 };
     Affine { scale: scale as f32, offset: (-low * scale) as f32 }
 }
 
-/// What scaling does where the percentiles are equal: finite values to 0. Infinite ones go to the ends as elsewhere, where a
+/// Scales where the percentiles are equal: finite values become 0. Infinite ones go to the ends as elsewhere, where a
 /// factor of 0 would make them NaN.
 fn flatten(channel: &mut Channel<'_>) {
     for (_, run) in channel.runs_mut() {

@@ -1,5 +1,5 @@
-//! The two steps that need a second pass: resize and rotation by any angle, plane by plane, in `f32`. Of labels both are one,
-//! and mix nothing.
+//! The two steps that need a second pass: resize and rotation by any angle, plane by plane, in `f32`. For labels both
+//! are one, and mix nothing.
 //!
 //! ```text
 //!   floats ──▶ Resampler: axis (weights) ─▶ rows mixed, across ──▶ rotate ──▶ floats
@@ -81,8 +81,8 @@ impl Kernel for RotatePlane<'_> {
 /// Up to [`BLOCK`] pixels whose neighbours all exist. `at` is the position (x, y) of the first.
 #[inline(always)]
 fn rotate_block(plane: &[f32], width: usize, at: [f64; 2], step: [f64; 2], out: &mut [f32]) {
-    // Positions relative to a pixel left of and above all in the block: small and positive, so that single
-    // precision is exact to a few millionths of a pixel and truncation rounds down.
+    // Positions are relative to a pixel left of and above all in the block. They are small and positive, so
+    // that single precision is exact to a few millionths of a pixel and truncation rounds down.
     let base = at.map(|p| p.floor() - (BLOCK + 1) as f64);
     let [start_x, start_y] = [(at[0] - base[0]) as f32, (at[1] - base[1]) as f32];
     let [step_x, step_y] = step.map(|s| s as f32);

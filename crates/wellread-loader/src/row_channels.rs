@@ -39,8 +39,8 @@ impl fmt::Debug for RowChannels {
 }
 
 impl RowChannels {
-    /// The channels of this set's rows that a transform names, or whose names tell its statistics or illumination fields; `None` where
-    /// nothing does. `channels` are their numbers in the first image.
+    /// The channels of this set's rows that a transform names, or that have their statistics or illumination fields by
+    /// name; `None` where nothing does. `channels` are their numbers in the first image.
     ///
     /// # Errors
     /// Metadata of the first image that cannot be read.
@@ -68,8 +68,8 @@ impl RowChannels {
         Ok(Some(found))
     }
 
-    /// Looks at the rows whose metadata is read together with that of others, where it is read once for all. What is wrong with a
-    /// row is told when its turn comes.
+    /// Looks at the rows whose metadata is read together with that of others, where it is read once for all. A row's
+    /// error is reported when its turn comes.
     fn look_at_joint(&self) {
         let hints =
             (0..self.known.len()).filter_map(|row| Some((self.dataset.store().row_hints(row).ok()?, row)));
@@ -155,7 +155,7 @@ impl Dataset {
         if !transform.has_named_statistics() {
             return Ok(transform);
         }
-        // What is wrong with rows that cannot be read is told when their turn comes.
+        // The error of a row that cannot be read is reported when its turn comes.
         let first = (0..self.len().min(TRIED)).find_map(|row| {
             let there = names_of(self, row).ok()?;
             // Images without names have as many channels all the same.

@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 256 << 20;
 
 /// The fields of the rows of a set.
 pub(crate) struct RowFields {
-    /// What was opened, for messages.
+    /// The opened set, for messages.
     set: PathBuf,
     /// The paths of each channel that is delivered; of one, where files have the planes of all.
     paths: Vec<ChannelPaths>,
@@ -212,7 +212,7 @@ struct Kept {
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
 }
 
-/// A field's place: who has its lock reads the file.
+/// A field's place: the thread that has its lock reads the file.
 #[derive(Default)]
 struct Slot {
     field: Mutex<Option<Arc<Field>>>,

@@ -1,4 +1,4 @@
-//! What a transform takes from columns beside the images, looked up for all rows of a set at once.
+//! The values that a transform takes from columns beside the images, looked up for all rows of a set at once.
 //!
 //! ```text
 //!   columns ──keys──▶ group of each row ─┬▶ Normalize::Groups: its means and deviations
@@ -16,7 +16,7 @@ use wellread_store::{Error, Result, features};
 /// Says that a row belongs to no group.
 const NONE: u32 = u32::MAX;
 
-/// What is known of the rows of a set.
+/// The groups of the rows of a set.
 pub(crate) struct RowGroups {
     /// The set: of another the rows are others.
     dataset: Dataset,
@@ -44,7 +44,8 @@ impl fmt::Debug for RowGroups {
 }
 
 impl RowGroups {
-    /// What this transform, which delivers these channels, takes from columns of this set; `None` where it takes nothing.
+    /// The values that this transform, which delivers these channels, takes from columns of this set; `None` where it
+    /// takes nothing.
     ///
     /// # Errors
     /// Columns that are not there or cannot be read.
@@ -85,7 +86,7 @@ impl RowGroups {
     /// Whether all that a row needs is known.
     ///
     /// # Errors
-    /// What is not.
+    /// The error of a row whose group is unknown.
     pub(crate) fn check(&self, row: usize) -> Result<()> {
         self.group(row)?;
         self.fields.as_ref().map_or(Ok(()), |fields| fields.check(row).map(drop))

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 /// An instruction set kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What every CPU of the target has: SSE2 on x86-64, NEON on aarch64.
+    /// The instructions that every CPU of the target has: SSE2 on x86-64, NEON on aarch64.
     Baseline,
     /// AVX2 and F16C, 256 bits.
     #[cfg(target_arch = "x86_64")]

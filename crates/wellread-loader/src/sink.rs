@@ -73,7 +73,7 @@ pub(crate) struct FusedSink<'a, 'b> {
     pub(crate) targets: &'a mut [Target],
     /// Memory of one batch or, where reads are joined, of several.
     pub(crate) out: &'a mut [RowMemory<'b>],
-    /// What that holds.
+    /// The type of its numbers.
     pub(crate) output: Output,
     pub(crate) intermediate: &'a mut [f32],
     /// One per output channel, of all images or of each.
@@ -203,7 +203,7 @@ impl PixelSink for FusedSink<'_, '_> {
     fn put(&mut self, request: usize, block: &Block<'_>) -> Result<()> {
         let served = self.served(request, block)?;
         let Request { row, region } = self.requests[request];
-        // Blocks may exceed the request; what another request asks for comes with that.
+        // Blocks may exceed the request; the pixels of another request come with that.
         let Some(part) = intersection(&block.region, &region) else { return Ok(()) };
         let within = [3, 4].map(|axis| part.start[axis] - block.region.start[axis]);
         self.put_served(served, row, block, &Part { region: part, within }, block.data.len());

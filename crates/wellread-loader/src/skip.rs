@@ -1,10 +1,10 @@
-//! What becomes of rows that cannot be read.
+//! The treatment of rows that cannot be read.
 
 use std::fmt;
 use wellread_store::Error;
 use wellread_store::words::counted;
 
-/// What happens to a row that cannot be read, or does not fit the others in shape or type.
+/// The treatment of a row that cannot be read, or does not fit the others in shape or type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
     /// Its batch comes as an error that names it. The iteration may go on with the next batch.
@@ -15,9 +15,8 @@ pub enum OnError {
     /// ends the iteration. [`Batches::skipped`](crate::Batches::skipped) tells which rows
     /// and why.
     ///
-    /// A store that is gone altogether is no matter of rows: after 1,000 images in a row that cannot be read,
-    /// or an epoch without a single one that can, the last of them comes as an error and the iteration
-    /// ends.
+    /// A store that is gone altogether ends the iteration, and its last error comes out. That is after 1,000
+    /// images in a row that cannot be read, or an epoch without a single one that can.
     Skip,
 }
 

@@ -1,9 +1,9 @@
 //! Where a training run is in its epoch: one small record, to be kept in a checkpoint.
 //!
-//! The order of an epoch is a function of seed, epoch and position, so the position that was reached is all
-//! there is to know. It counts images of all ranks: another number of workers, of batches ahead, of ranks or another
-//! batch size goes on from the same image. Where nodes have parts of their own, the order is a function of the ranks, nodes and
-//! batch size as well: then these stand in the record, for each time that they changed within the epoch.
+//! The order of an epoch is a function of seed, epoch and position, so the position that was reached is all there is to
+//! know. It counts images of all ranks: another number of workers, of batches ahead, of ranks or another batch size
+//! goes on from the same image. Where nodes have parts of their own, the order is a function of the ranks, nodes and
+//! batch size as well. These then stand in the record, for each time that they changed within the epoch.
 
 use crate::order::{Deal, are_possible};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub struct LoaderState {
     deals: Vec<Deal>,
 }
 
-/// What a state has to agree with.
+/// The values that a state must agree with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) seed: u64,
@@ -198,7 +198,7 @@ mod tests {
             assert!(error.contains("cannot have been"), "{error}");
         }
         assert!(LoaderState::from_json(&text.replace("\"first\":0", "\"first\":-1")).is_err());
-        // Of an epoch that all ranks divide, nothing is said.
+        // The record of an epoch that all ranks divide has none.
         assert!(!LoaderState::new(&identity(), 3, 10, vec![]).to_json().contains("deals"));
     }
 

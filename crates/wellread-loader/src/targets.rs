@@ -17,7 +17,7 @@ use wellread_store::cells::{self, ByNumbers};
 use wellread_store::words::counted;
 use wellread_store::{Error, Result};
 
-/// What targets are.
+/// The kind of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// Numbers of classes or of objects: a resize and a rotation take the nearest, and nothing is scaled.
@@ -101,7 +101,7 @@ impl Targets {
         self
     }
 
-    /// What they are.
+    /// Their kind.
     pub fn kind(&self) -> TargetKind {
         self.kind
     }
@@ -155,10 +155,10 @@ impl Targets {
 /// How targets were found for the images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
-    /// The first is of the first image, and so on: the sets have equally many rows, and names that agree, or agree in part: each
-    /// two begin with the same word or end with the same number, or those of one set are mere numbers and the other's have none.
-    /// Names that have nothing in common, and numbers that contradict that order, are an error unless this is asked for
-    /// ([`Targets::pairing`]).
+    /// The first target is of the first image, and so on. The sets have equally many rows, and names that agree, or
+    /// agree in part. Each two begin with the same word or end with the same number, or those of one set are mere
+    /// numbers and the other's have none. Names that have nothing in common, and numbers that contradict that order,
+    /// are an error unless this is asked for ([`Targets::pairing`]).
     Order,
     /// By names: that of the image, or of one of its files where it has several, and words after it (`B7_s1_mask`), whatever the
     /// folder. Where no name fits, by the numbers in them, where both sets have the same ones (`img_2` and `002`).
@@ -191,7 +191,8 @@ impl Pairs {
     /// turn comes.
     ///
     /// # Errors
-    /// Images without a target, counted, with the first few; names that fit two; other numbers of images where order is chosen.
+    /// Images without a target, counted, with the first few. Names that fit two. Other numbers of images where order is
+    /// chosen.
     pub(crate) fn find(
         images: &Dataset,
         targets: &Dataset,
@@ -203,7 +204,7 @@ impl Pairs {
         let are_as_many = images.len() == targets.len();
         if chosen == Some(Pairing::Order) && !are_as_many {
             let (all, there) = (counted(images.len(), "image"), counted(targets.len(), "target"));
-            let cause = format_args!("there are {there} for {all}, and they were to be told by their order");
+            let cause = format_args!("there are {there} for {all}, and pairing is by order");
             return Err(Error::new(other.path(), cause).choice().hint("give one target for each image"));
         }
         if chosen == Some(Pairing::Order) || chosen.is_none() && ptr::addr_eq(own, other) {
@@ -221,7 +222,16 @@ impl Pairs {
                 return Ok(Self::Order);
             }
         }
-        let found = cells::pair(own, other, &[])?;
+        let found = cells::pair(own, other, &[]).map_err(|error| {
+            // Cells of images and of their masks have the same names in folders of other ones.
+            if chosen.is_none() && are_as_many {
+                error.or_hint(
+                    "take them in their order, if that is right: pairing=\"order\" (Targets::pairing)",
+                )
+            } else {
+                error
+            }
+        })?;
         let none = found.iter().all(Option::is_none);
         let numbers = if none && are_as_many { cells::by_numbers(own, other)? } else { ByNumbers::Silent };
         match numbers {
@@ -229,7 +239,8 @@ impl Pairs {
             ByNumbers::Contradict(row) if chosen.is_none() => {
                 let [image, target] = [own.name(row)?, other.name(row)?];
                 let cause = format_args!(
-                    "the numbers in names do not tell which targets are whose: row {row} is {image} and its target would be {target}"
+                    "the numbers in names do not match targets to images: row {row} is {image} and its target \
+                     would be {target}"
                 );
                 return Err(Error::new(other.path(), cause).choice().hint(
                     "give targets the names or the numbers of their images; where the order is right, ask for it: pairing=\"order\" (Targets::pairing)",
@@ -257,7 +268,9 @@ impl Pairs {
         );
         let example = if targets.is_empty() { String::new() } else { other.name(0)? };
         Err(Error::new(own.path(), cause).choice().hint(format_args!(
-            "targets are told by the names of their images, or of a file of theirs, with words after them; where names have nothing in common and there are equally many, pairing=\"order\" (Targets::pairing) takes them in their order; the first target is called {example:?}"
+            "targets are matched by the names of their images, or of a file of theirs, with words after them. \
+             pairing=\"order\" (Targets::pairing) takes equally many in their order. The first target is called \
+             {example:?}"
         )))
     }
 

@@ -5,10 +5,10 @@ use wellread_store::place::LinkUse;
 
 /// Bytes read, and bytes of stored pixels that went into batches.
 ///
-/// What is read is counted where files are read ([`wellread_store::place`]): compressed bytes where pixels are
-/// compressed, all of a chunk or page of which a part was needed, nothing for what a cache still had; of Vortex's mapped files the
-/// share of a chunk's bytes that the rows have of it. What DuckDB reads in threads of its own, because it is not read
-/// directly, counts nothing.
+/// The count is taken where files are read ([`wellread_store::place`]). It has compressed bytes where pixels are
+/// compressed, all of a chunk or page of which a part was needed, and nothing for pixels that a cache still had. For
+/// Vortex's mapped files it has the rows' share of a chunk's bytes. Bytes that DuckDB reads in threads of its own,
+/// because it is not read directly, are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes of files.
@@ -25,7 +25,7 @@ impl Traffic {
     }
 }
 
-/// What a loader has read, and over what.
+/// The bytes that a loader has read, and their link.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LoaderStats {
     /// Bytes read of files, and bytes of pixels used.

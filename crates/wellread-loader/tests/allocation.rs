@@ -123,8 +123,8 @@ fn steady_state_allocates_nothing_for_a_dataset_folder() {
     }
 }
 
-/// Sets of many files, as many as stay open between reads (a quarter of what the process may have open): read into the same
-/// buffers, decoded by the same decoders, and nothing is allocated for an image.
+/// Sets of many files, as many as stay open between reads (a quarter of the process's limit). The same decoders decode
+/// them into the same buffers, and nothing is allocated for an image.
 #[test]
 fn steady_state_allocates_nothing_for_files_that_stay_open() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

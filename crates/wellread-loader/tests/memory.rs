@@ -1,4 +1,4 @@
-//! The bound on memory holds: what is allocated while epochs run is measured, all threads together.
+//! The bound on memory holds: allocations while epochs run are measured, all threads together.
 //!
 //! In a process of its own, where nothing else allocates.
 
@@ -47,7 +47,8 @@ unsafe impl GlobalAlloc for Weighing {
 #[global_allocator]
 static ALLOCATOR: Weighing = Weighing;
 
-/// What two epochs allocate at most at a time, besides what was there, and a digest of their batches.
+/// The memory that two epochs allocate at most at a time, besides earlier memory, and a digest of their
+/// batches.
 fn run(builder: &LoaderBuilder) -> (usize, Vec<u64>, Loader) {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
@@ -65,7 +66,7 @@ fn run(builder: &LoaderBuilder) -> (usize, Vec<u64>, Loader) {
     (PEAK.load(Ordering::Relaxed) - before, sums, loader)
 }
 
-/// What the test itself, starting threads and the like take.
+/// The memory of the test itself, of starting threads and the like.
 const SLACK: usize = 200_000;
 
 fn check(builder: &LoaderBuilder, limit: usize) -> Loader {

@@ -1,4 +1,4 @@
-//! What a timeline shows of loaders: every thread's spans, nested, and all of the consumer's waiting.
+//! The timeline of loaders: every thread's spans, nested, and all of the consumer's waiting.
 //!
 //! In a process of its own: there is one recording per process.
 
@@ -123,7 +123,8 @@ fn workers_and_consumer_show_what_they_do_in_every_format() {
                 }
             }
         });
-        // Of all workers: on a busy machine the thread that waits for batches may read what one of them would have read.
+        // All workers count: on a busy machine the thread that waits for batches may read what one of them would have
+        // read.
         let workers = names(&spans, |thread| thread.starts_with("wellread-"));
         // Pages of a table stay decoded, so that the waiting thread may have read them all.
         let wanted: &[&str] =

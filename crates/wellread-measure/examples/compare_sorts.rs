@@ -12,7 +12,7 @@ use wellread_measure::{
     Bootstrap, Environment, Interval, LimitSettings, PeakGuard, Plan, RowChecksum, Samples, Scope,
 };
 
-/// What one turn measures.
+/// The measurement of one turn.
 struct Turn {
     seconds: f64,
     peak_bytes: Option<u64>,

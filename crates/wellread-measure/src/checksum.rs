@@ -1,9 +1,9 @@
 //! Fast checksums that show a benchmark loaded what it claims to have loaded.
 //!
 //! A loader may deliver rows in any order and from any thread, so the rows' hashes (XXH3, keyed with the row
-//! number) are combined by addition: any order and any split over threads gives the same sum, while a row
-//! missing, doubled, swapped with another or changed by one bit gives another. It guards against mistakes,
-//! not against forgery: use SHA-256 for that.
+//! number) are combined by addition. Any order and any split over threads gives the same sum. A row missing,
+//! doubled, swapped with another or changed by one bit gives another. It guards against mistakes, not against
+//! forgery: use SHA-256 for that.
 //!
 //! Values are hashed by their bytes in memory. Little-endian machines, which is every one in common use, agree
 //! with each other. `-0.0` and `0.0` differ, as do NaNs with different bits.
@@ -28,7 +28,7 @@ pub fn row_hash<T: NoUninit>(row: u64, values: &[T]) -> u64 {
 }
 
 impl RowChecksum {
-    /// Of no rows.
+    /// The checksum of no rows.
     pub fn new() -> Self {
         Self::default()
     }

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::samples::median;
 
-/// What the clock itself costs and resolves on this machine, in seconds.
+/// The cost and the resolution of the clock itself on this machine, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
-    /// Median cost of one clock read: what an empty interval measures.
+    /// Median cost of one clock read: the length of an empty interval.
     pub overhead_seconds: f64,
     /// Smallest step other than zero seen between two reads.
     pub resolution_seconds: f64,

@@ -1,8 +1,8 @@
 //! From two sets of samples to a word: faster, slower, no difference, or too few data.
 //!
-//! The rule, in full. Let `ratio` be candidate over baseline of a quantity of which less is better (seconds,
-//! bytes), with its 95 % interval ([`Bootstrap::ratio`]), and let the noise floor be what an A/A pair (the same variant
-//! measured under two names, see [`crate::interleave`]) showed on the same machine in the same run:
+//! The rule, in full. Let `ratio` be candidate over baseline of a quantity of which less is better (seconds, bytes),
+//! with its 95 % interval ([`Bootstrap::ratio`]). Let the noise floor be that of an A/A pair on the same machine in the
+//! same run (the same variant measured under two names, see [`crate::interleave`]):
 //!
 //! - fewer than [`MIN_SAMPLES`] samples on either side, or no interval: **too few data**;
 //! - the whole interval below `1 / (1 + floor)`: **faster**;
@@ -10,9 +10,9 @@
 //! - otherwise: **no difference** shown, and [`Comparison::smallest_detectable`] says how large one would have
 //!   had to be.
 //!
-//! The verdict never rests on a test's probability alone: with enough samples a test calls a difference of
-//! 0.01 % significant, and such a difference is below what the machine reproduces. Whoever prints a whole table of
-//! verdicts makes a test of each besides and takes back those that chance explains ([`corrected`]).
+//! The verdict never rests on a test's probability alone: with enough samples a test calls a difference of 0.01 %
+//! significant, and such a difference is below what the machine reproduces. A whole table of verdicts needs a test
+//! of each besides, to take back those that chance explains ([`corrected`]).
 
 use std::fmt;
 
@@ -104,9 +104,9 @@ pub fn verdict(ratio: Option<&Interval>, noise_floor: Option<NoiseFloor>) -> Ver
     }
 }
 
-/// Smallest slow-down, as a fraction, that a repetition of a measurement with this interval would call one in at least
-/// nine of ten cases: the noise floor and the whole width of the interval. Half of it is how far the repetition's
-/// interval reaches down from its estimate, the other half is for chance, in the estimate and in that reach; 1.28
+/// Smallest slow-down, as a fraction, that a repetition of a measurement with this interval would find in at least
+/// nine of ten cases. It is the noise floor and the whole width of the interval. Half of the width is the reach of the
+/// repetition's interval below its estimate. The other half is for chance, in the estimate and in that reach. 1.28
 /// standard errors, which would be enough if the reach were known, find 82-89 % (simulated in `tests/it`).
 pub fn smallest_detectable(ratio: &Interval, noise_floor: Option<NoiseFloor>) -> f64 {
     let floor = noise_floor.map_or(0.0, |floor| floor.ln_ratio);

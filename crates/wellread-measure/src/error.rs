@@ -1,4 +1,4 @@
-//! The one error type of the crate: what was tried, on which file, and why it failed.
+//! The one error type of the crate: the attempted action, the file, and the cause.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub enum Error {
     /// The operating system refused an operation on a file.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, as a verb ("open", "read").
+        /// The attempted action, as a verb ("open", "read").
         action: &'static str,
         /// The file or folder.
         path: PathBuf,

@@ -5,12 +5,13 @@
 //!                                                                  └▶ write_log: NAME.hlog, for HdrHistogram's tools
 //! ```
 //!
-//! [`crate::Samples`] keep each value and are what statistics are made of; histograms are for what has too many values to be
-//! kept, for adding up over processes, and for readers of `.hlog` files (<https://hdrhistogram.github.io/HdrHistogram/>).
+//! [`crate::Samples`] keep each value, and statistics are computed from them. Histograms are for series with too many
+//! values to keep, for adding up over processes, and for readers of `.hlog` files
+//! (<https://hdrhistogram.github.io/HdrHistogram/>).
 //!
-//! Where load is offered at a fixed rate, a slow answer delays the questions after it, and timing only those that were asked
-//! hides how long the others would have waited (Gil Tene's *coordinated omission*): [`Histogram::record_at_rate`] adds what they
-//! would have seen.
+//! Where load is offered at a fixed rate, a slow answer delays the questions after it. Times of only those that were
+//! asked do not show the waiting of the others (Gil Tene's *coordinated omission*): [`Histogram::record_at_rate`] adds
+//! it.
 
 use std::io::Write;
 use std::time::{Duration, SystemTime};
@@ -55,7 +56,8 @@ impl Histogram {
         Self { counts: counts.expect("bounds and digits are in range"), refused: 0 }
     }
 
-    /// Counts a time in seconds. Longer than a day counts as a day; what is no time only in [`Histogram::refused`].
+    /// Counts a time in seconds. Longer than a day counts as a day; a value that is no time counts only in
+    /// [`Histogram::refused`].
     pub fn record(&mut self, seconds: f64) {
         match nanoseconds(seconds) {
             Some(value) => self.counts.saturating_record(value),
@@ -63,9 +65,9 @@ impl Histogram {
         }
     }
 
-    /// As [`Histogram::record`] for one of several questions that are to be asked every `interval` seconds, each when the one
-    /// before is answered: of an answer that takes longer, the waiting times of those that had to be asked meanwhile count too
-    /// (the last million of them).
+    /// As [`Histogram::record`] for one of several questions that are due every `interval` seconds, each asked when the
+    /// one before is answered. After an answer that takes longer, the waiting times of the questions due meanwhile
+    /// count too (the last million of them).
     pub fn record_at_rate(&mut self, seconds: f64, interval: f64) {
         self.record(seconds);
         let (Some(whole), Some(interval)) = (nanoseconds(seconds), nanoseconds(interval)) else { return };
@@ -119,7 +121,7 @@ fn nanoseconds(seconds: f64) -> Option<u64> {
 /// maxima in milliseconds as HdrHistogram's own tools write them. In tags, commas and blanks become dots.
 ///
 /// # Errors
-/// What the writer says.
+/// The writer's error.
 pub fn write_log<W: Write>(
     writer: &mut W,
     comment: &str,
@@ -168,8 +170,8 @@ mod tests {
         assert_eq!((twice.len(), twice.refused()), (10, 4));
     }
 
-    /// Tene's example: 100 answers of a millisecond a second for 100 seconds, then one that takes 100 seconds. Half of the
-    /// time, who asks waits; whoever counts answers alone finds one slow in ten thousand.
+    /// Tene's example: 100 answers of a millisecond a second for 100 seconds, then one that takes 100 seconds. Half of
+    /// the time, a question waits; a count of answers alone finds one slow in ten thousand.
     #[test]
     fn omitted_questions_are_counted() {
         let (mut naive, mut right) = (Histogram::new(), Histogram::new());

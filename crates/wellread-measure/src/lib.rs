@@ -48,7 +48,7 @@
 //! assert_eq!(after.summary().unwrap().p95, None); // 12 samples do not support a 95th percentile
 //! ```
 //!
-//! Linux gives everything; other systems compile, and what they cannot tell is said to be unknown.
+//! Linux gives everything. Other systems compile, and report the values that they cannot give as unknown.
 
 /// The example of the README, which must run as well.
 #[cfg(doctest)]

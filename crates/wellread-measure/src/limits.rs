@@ -1,4 +1,4 @@
-//! What this machine can do at best: the bandwidths beside which results are shown.
+//! The limits of this machine: the bandwidths beside which results are shown.
 //!
 //! "40,000 images a second" says little; "38 % of what this machine can copy" says how much is left to gain.
 //! [`measure_copy`] copies between two large buffers whose pages exist already. Each figure is the median of
@@ -72,7 +72,7 @@ pub fn measure_copy(settings: &LimitSettings) -> CopyLimits {
     let mut target = touched(source.len(), 0x5A, settings.budget / 4);
     source.truncate(target.len());
     let bytes = target.len();
-    // What preparing took is gone; the two measurements share the rest.
+    // The time of preparing is gone; the two measurements share the rest.
     let share = settings.budget.saturating_sub(begin.elapsed()) / 2;
     let one_thread = passes(bytes as u64, share, || {
         target.copy_from_slice(&source);

@@ -6,23 +6,24 @@
 //!                                        └─▶ bootstrap over processes, then rounds ─▶ interval ─┴─▶ the wider one
 //! ```
 //!
-//! Rounds of one process share its memory layout, its hash seeds, its hour. An interval over them says how well that one
-//! process is known, and nothing of the next one: where processes differ by 2 %, the "95 %" interval of the rounds of one
-//! on each side covers 34 %. So the unit is the process (Kalibera and Jones 2013, section 9,
+//! Rounds of one process share its memory layout, its hash seeds, its hour. An interval over them says how well that
+//! one process is known, and nothing of the next one. Where processes differ by 2 %, the "95 %" interval of the rounds
+//! of one on each side covers 34 %. So the unit is the process (Kalibera and Jones 2013, section 9,
 //! <https://doi.org/10.1145/2464157.2464160>).
 //!
-//! **Why the wider of two.** The hierarchical bootstrap (Davison and Hinkley, *Bootstrap Methods and their Application*,
-//! 1997, section 3.8) knows no distribution but is too narrow for few processes: of three, it draws the same one thrice in
-//! one of nine cases, and no resample lies beyond the outermost process. Welch's t on the logarithms of medians has the right
-//! width from three processes on where these are spread about evenly, which medians of rounds are; the bootstrap widens it
-//! where rounds within a process say that its median is not well known.
+//! **Why the wider of two.** The hierarchical bootstrap (Davison and Hinkley, *Bootstrap Methods and their
+//! Application*, 1997, section 3.8) knows no distribution but is too narrow for few processes. With three, it draws the
+//! same one thrice in one of nine cases, and no resample lies beyond the outermost process. Welch's t on the logarithms
+//! of medians has the right width from three processes on where these are spread about evenly, which medians of rounds
+//! are. The bootstrap widens it where rounds within a process say that its median is not well known.
 
 use crate::bootstrap::{Bootstrap, Interval, Method};
 use crate::hypothesis::{Welch, moments};
 use crate::rng::Rng;
 use crate::samples::median;
 
-/// Fewest processes on either side that a verdict may rest on. Of two, Student's t is 12.7 standard errors wide.
+/// Fewest processes on either side that a verdict may rest on. With two, Student's t is 12.7 standard errors
+/// wide.
 pub const MIN_PROCESSES: usize = 3;
 
 /// The ratio of two sides measured in processes.

@@ -1,4 +1,4 @@
-//! The standard normal distribution: what intervals and large-sample tests need, and Student's beside it.
+//! The standard normal distribution, for intervals and large-sample tests, and Student's beside it.
 
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 
@@ -31,9 +31,9 @@ pub(crate) fn quantile(p: f64) -> f64 {
     if p < 0.5 { z } else { -z }
 }
 
-/// The `t` below which a number of Student's distribution falls with probability `p`: from 5 degrees of freedom on by
-/// the expansion of Abramowitz and Stegun 26.7.5, within 0.2 % for the usual `p`; below, where that is too small, by
-/// halving.
+/// The `t` below which a number of Student's distribution falls with probability `p`. From 5 degrees of freedom on,
+/// it is the expansion of Abramowitz and Stegun 26.7.5, within 0.2 % for the usual `p`. Below, where that is too
+/// small, it is found by halving.
 pub(crate) fn student_quantile(p: f64, degrees: f64) -> f64 {
     if degrees < 5.0 {
         let tails = 2.0 * p.min(1.0 - p);

@@ -1,13 +1,13 @@
-//! Cold and warm files: what of them is in the kernel's page cache, and how to change that.
+//! Cold and warm files: the part of them that is in the kernel's page cache, and ways to change that.
 //!
-//! A file read a second time comes from memory, so a benchmark must say which it measured. [`drop_pages`]
-//! asks the kernel to forget a file's pages (`posix_fadvise` with `DONTNEED`, which needs no privilege and
-//! touches no other file), and then *counts* with `mincore` what is still there: [`DropReport::complete`] is a
-//! fact, not a hope. Only where pages stay are they written out, and asked for once more: of a file that was
+//! A file read a second time comes from memory, so a benchmark must say which it measured. [`drop_pages`] asks
+//! the kernel to forget a file's pages (`posix_fadvise` with `DONTNEED`, which needs no privilege and touches
+//! no other file). It then *counts* with `mincore` the pages that are still there: [`DropReport::complete`] is
+//! a fact, not a hope. Only where pages stay are they written out, and asked for once more: of a file that was
 //! only read, none is dirty. [`warm`] reads files into the cache.
 //!
-//! What this does not reach: names and inodes of the files stay cached, as do caches inside the disk or the
-//! host of a virtual machine.
+//! Some caches are out of reach: names and inodes of the files stay cached, as do caches inside the disk or
+//! the host of a virtual machine.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -43,7 +43,7 @@ impl Residency {
     }
 }
 
-/// What dropping did.
+/// The result of dropping.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DropReport {
     /// Number of files.
@@ -126,8 +126,8 @@ pub fn resident_fraction(path: &Path) -> Result<f64> {
     Ok(residency(&[path])?.fraction())
 }
 
-/// Drops the pages of the files, folders searched recursively, and verifies it. Never fails: what went wrong
-/// is in [`DropReport::reason`], and the remaining files are dropped nevertheless.
+/// Drops the pages of the files, folders searched recursively, and verifies it. Never fails: the fault is in
+/// [`DropReport::reason`], and the remaining files are dropped nevertheless.
 pub fn drop_pages<P: AsRef<Path>>(paths: &[P]) -> DropReport {
     let mut problems: Vec<String> = Vec::new();
     let mut search = Search::default();
@@ -187,8 +187,8 @@ pub fn warm<P: AsRef<Path>>(paths: &[P]) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Reads the files, folders searched recursively, past the page cache (`O_DIRECT`): what the disk itself delivers,
-/// whatever is cached, and without pushing anything out of the cache. Gives the bytes read.
+/// Reads the files, folders searched recursively, past the page cache (`O_DIRECT`). That is the speed of the disk
+/// itself, whether pages are cached or not, and pushes nothing out of the cache. Gives the bytes read.
 ///
 /// # Errors
 /// When a file cannot be read so: file systems in memory and some of networks have no direct reading.
@@ -225,9 +225,9 @@ struct Dropped {
 /// nothing is written out before.
 const ATTEMPTS: u32 = 5;
 
-/// Asks for a file's pages to be dropped until none is left. Only clean pages can be forgotten: what stays the first time is
-/// written out before the next one. An inner error is that the pages cannot be counted: they are written out and asked for once
-/// more all the same.
+/// Asks for a file's pages to be dropped until none is left. Only clean pages can be forgotten: pages that stay the
+/// first time are written out before the next one. An inner error is that the pages cannot be counted: they are written
+/// out and asked for once more all the same.
 fn evict_file_pages(
     attempts: u32,
     mut ask: impl FnMut() -> Result<Result<Residency>>,

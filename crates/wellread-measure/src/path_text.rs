@@ -4,14 +4,14 @@
 //! Path ─▶ text ─▶ JSON, tables          what is no UTF-8 becomes U+FFFD, as `Path::display` shows it
 //! ```
 //!
-//! serde refuses paths that are not UTF-8, and `json!` panics then. Whoever serialises a path does it by this module. The text is
-//! for people and for records: a file of such a name cannot be opened by it.
+//! serde refuses paths that are not UTF-8, and `json!` panics then. Code that serialises a path does it by this module.
+//! The text is for people and for records: a file of such a name cannot be opened by it.
 
 use serde::Serializer;
 use std::borrow::Cow;
 use std::path::Path;
 
-/// The path as text; what is no UTF-8 in it becomes U+FFFD.
+/// The path as text; bytes that are no UTF-8 become U+FFFD.
 ///
 /// ```
 /// use std::path::Path;

@@ -1,9 +1,9 @@
 //! How many repeats are enough: until the interval of the median is as narrow as wanted.
 //!
 //! [`Precision::is_reached`] is asked while a plan runs ([`crate::interleave::Plan::stop_when`]). To look after every
-//! round and stop at the first success would favour intervals that are narrow by luck. So it looks only when the
-//! number of samples has grown by a quarter since the last look, beginning at [`MIN_SAMPLES`], and the first two thirds of
-//! the samples must be enough too: 95 % intervals then still cover about 93 % (simulated in `tests/it`).
+//! round and stop at the first success would favour intervals that are narrow by luck. So it looks only when the number
+//! of samples has grown by a quarter since the last look, beginning at [`MIN_SAMPLES`]. The first two thirds of the
+//! samples must be enough too: 95 % intervals then still cover about 93 % (simulated in `tests/it`).
 
 use crate::bootstrap::{Bootstrap, Interval};
 

@@ -69,7 +69,7 @@ fn processes_with_environment_entry(mark: &[u8]) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let marked = processes.filter(|pid| *pid != std::process::id()).filter(|pid| {
-        // Of those that have ended, and of other users', there is none to read.
+        // Processes that have ended, and those of other users, have none to read.
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|entry| entry == mark)
     });

@@ -1,7 +1,7 @@
 //! A small seeded generator of random numbers.
 //!
 //! A published interval must not change when a dependency is updated, and a bootstrap draws millions of
-//! numbers, so the crate carries its own generator: xoshiro256++ (Blackman and Vigna, ACM TOMS 2021,
+//! numbers. So the crate carries its own generator: xoshiro256++ (Blackman and Vigna, ACM TOMS 2021,
 //! <https://doi.org/10.1145/3460772>) whose state is filled by SplitMix64 from one `u64`. The stream of a
 //! seed is fixed for ever by a test. Not for cryptography.
 

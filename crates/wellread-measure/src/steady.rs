@@ -1,11 +1,11 @@
 //! Where a series of measurements changes: warm-up and steady state, and changes over many runs.
 //!
 //! [`ChangePoints`] looks for places at which the level of a series changes for good. The statistic is the largest
-//! standardised rank sum over all ways to cut the series in two (Pettitt 1979,
-//! <https://doi.org/10.2307/2346729>, standardised so that early and late cuts count alike); whether it is larger
-//! than chance gives is found by permuting the series, so no distribution is assumed, and one outlier, however far
-//! out, is one rank. Where there is a change, both parts are searched again (binary segmentation). Last, changes
-//! smaller than a tolerance are taken out: with enough values a test finds changes that matter to nobody.
+//! standardised rank sum over all ways to cut the series in two (Pettitt 1979, <https://doi.org/10.2307/2346729>,
+//! standardised so that early and late cuts count alike). Permutations of the series decide whether it is larger
+//! than chance gives. So no distribution is assumed, and one outlier, however far out, is one rank. Where there is
+//! a change, both parts are searched again (binary segmentation). Last, changes smaller than a tolerance are taken
+//! out: with enough values a test finds changes that matter to nobody.
 //!
 //! [`steady_state`] says of a series whether and from where on it is steady, as Barrett et al. 2017 classify virtual
 //! machines (<https://doi.org/10.1145/3133876>): flat, warming up, slowing down, or unsteady to the end.
@@ -96,7 +96,7 @@ impl ChangePoints {
         }
         cuts.sort_unstable_by_key(|(at, _)| *at);
         let mut found = levels(values, cuts.iter().map(|(at, p)| (at * block, *p)));
-        // The smallest first: what lies beside it may be large enough once it is gone.
+        // The smallest first: those beside it may be large enough once it is gone.
         while let Some((smallest, _)) = found
             .iter()
             .enumerate()
@@ -165,7 +165,7 @@ fn levels(values: &[f64], cuts: impl Iterator<Item = (usize, f64)>) -> Vec<Chang
     cuts.iter().enumerate().map(change).collect()
 }
 
-/// What a series of times does.
+/// The shape of a series of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// What `statfs` tells of the filesystem under a path.
+/// The fields of `statfs` for the filesystem under a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilesystemStat {
-    /// The filesystem's magic number.
+    /// The filesystem's type, `f_type` of `statfs`.
     pub magic: u64,
     /// Bytes in all.
     pub total_bytes: u64,
@@ -52,8 +52,8 @@ mod os {
         if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Whether the kernel tells this process which pages of the file are cached: since Linux 5.2 only to the
-    /// owner and to those who may write the file; to others every page looks cached.
+    /// Whether this process may see which pages of the file are cached. Since Linux 5.2, only the owner and
+    /// those who may write the file see it; to others every page looks cached.
     pub(crate) fn may_see_residency(file: &File, path: &Path) -> bool {
         // SAFETY: geteuid has no preconditions.
         let user = unsafe { libc::geteuid() };
@@ -153,7 +153,7 @@ mod os {
         Ok((0..most).filter(|&processor| unsafe { libc::CPU_ISSET(processor, &set) }).collect())
     }
 
-    /// Keeps the calling thread, and what it starts, to these processors.
+    /// Keeps the calling thread, and the threads it starts, to these processors.
     pub(crate) fn set_affinity(processors: &[usize]) -> io::Result<()> {
         // SAFETY: zeroed bytes are an empty set.
         let mut set = unsafe { MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init() };
@@ -250,7 +250,7 @@ pub(crate) use os::{
     open_direct, page_size, resident_pages, set_affinity, trim_heap,
 };
 
-/// Maps a file for reading. Of an empty file there is nothing to map: `None`.
+/// Maps a file for reading. An empty file cannot be mapped: `None`.
 pub(crate) fn map(file: &File) -> io::Result<Option<memmap2::Mmap>> {
     if file.metadata()?.len() == 0 {
         return Ok(None);

@@ -1,9 +1,10 @@
 //! One model on the CPU, from Rust alone: the median time of a forward pass.
 //!
-//! `cargo run --release -p wellread-model --example infer -- resnet50 4 2 20 FOLDER candle`: model, images per
-//! batch, threads, passes, folder of the seeded weights, and `candle` or, with the feature of that name,
-//! `onnxruntime` (the library is where `ORT_DYLIB_PATH` says, or in the environment of `python3`). With `FOLDER/images.f32` (raw float32, NCHW) these images are
-//! taken, and the logits go to `FOLDER/logits.f32`. `benches/inference.py` compares it with PyTorch.
+//! `cargo run --release -p wellread-model --example infer -- resnet50 4 2 20 FOLDER candle`. The arguments are the
+//! model, images per batch, threads, passes, folder of the seeded weights, and `candle` or, with the feature of that
+//! name, `onnxruntime`. ONNX Runtime's library is at `ORT_DYLIB_PATH`, or in the environment of `python3`. With
+//! `FOLDER/images.f32` (raw float32, NCHW) these images are taken, and the logits go to `FOLDER/logits.f32`.
+//! `benches/inference.py` compares it with PyTorch.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -1,11 +1,11 @@
-//! One error type: what is wrong, and what to do about it.
+//! One error type: the cause, and one thing to do.
 
 use std::fmt;
 
 /// Result of everything a model does.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a model could not do, and what to do about it. Printed as `cause (hint: …)`.
+/// The failure of a model, with one thing to do. Printed as `cause (hint: …)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     cause: String,

@@ -1,8 +1,8 @@
 //! Model backends that need no Python and no download, and the models that the benchmarks feed.
 //!
 //! A [`Model`] takes a batch as the loader delivers it, `N x C x H x W` floats in one piece of memory, and runs
-//! a forward pass or one training step on it. What happens inside (which tensor library, which memory layout,
-//! which threads) is the backend's own affair.
+//! a forward pass or one training step on it. The backend decides the inside: the tensor library, the memory
+//! layout, the threads.
 //!
 //! ```text
 //! batch memory &[f32] ──▶ forward ──▶ Output (N x D embedding)

@@ -1,4 +1,4 @@
-//! What a model is to the rest of wellread.
+//! The interface of a model for the rest of wellread.
 
 use crate::{Error, Result};
 use std::fmt;
@@ -10,7 +10,7 @@ pub trait Model: Send {
     /// Name in the [registry](crate::registry), such as `small-cnn`.
     fn name(&self) -> &str;
 
-    /// What runs it, and where, such as `wellread's own kernels, AVX2 (cpu, 2 threads)`: for reports.
+    /// The backend and its device, such as `wellread's own kernels, AVX2 (cpu, 2 threads)`: for reports.
     fn backend(&self) -> &str;
 
     /// Number of trainable parameters.
@@ -101,7 +101,7 @@ impl fmt::Display for Device {
     }
 }
 
-/// What a forward pass gives: one row of floats per image, such as an embedding.
+/// The result of a forward pass: one row of floats per image, such as an embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
     values: Vec<f32>,

@@ -1,5 +1,5 @@
-//! The boundary between an array in host memory and a tensor that owns its memory, with and without a copy: what the
-//! `conversion` benchmark measures of this program.
+//! The boundary between an array in host memory and a tensor that owns its memory, with and without a copy: the
+//! `conversion` benchmark measures it for this program.
 //!
 //! * [`tensor_from_slice_copy`] copies borrowed memory into new memory: every float once. [`tensor_from_slice_copy_into`] does so
 //!   into memory that is there, such as [a tensor's that is no longer needed](TensorHandle::into_values).
@@ -50,8 +50,8 @@ pub fn tensor_from_slice_copy(pixels: &[f32], shape: [usize; 4]) -> Result<Tenso
     tensor_from_slice_copy_into(Vec::new(), pixels, shape)
 }
 
-/// Copies `pixels` into a tensor of `shape` (NCHW) that takes `memory` over: what it holds is replaced, and where it is large enough
-/// none is allocated.
+/// Copies `pixels` into a tensor of `shape` (NCHW) that takes `memory` over: its content is replaced, and where it is
+/// large enough none is allocated.
 ///
 /// # Errors
 /// A shape that does not fit.

@@ -18,7 +18,7 @@ pub(crate) fn thread_pool(threads: usize) -> Result<ThreadPool> {
         .map_err(|e| Error::new(format_args!("cannot start {threads} threads: {e}")))
 }
 
-/// What computes in that pool where no library does: for reports.
+/// The kernels that compute in that pool where no library does: for reports.
 pub(crate) fn own_kernels(pool: &ThreadPool) -> String {
     let threads = pool.current_num_threads();
     format!("wellread's own kernels, {} (cpu, {threads} threads)", instruction_set())

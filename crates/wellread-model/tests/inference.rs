@@ -90,7 +90,7 @@ fn seeded_weights_are_the_same_on_every_platform() {
     let sum = Sha256::digest(fs::read(&path).unwrap());
     // The first half of `sha256sum resnet50-seed0.safetensors`.
     assert_eq!(u128::from_be_bytes(sum[..16].try_into().unwrap()), 0xd6a6_c748_cd26_c2a2_1b13_a51d_3e61_aeee);
-    // What is there is left as it is; another seed is another file; nothing else lies about.
+    // An existing file is left as it is, another seed is another file, and nothing else lies about.
     let modified = fs::metadata(&path).unwrap().modified().unwrap();
     weights_file(architecture("resnet50").unwrap(), 0, folder.path()).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), modified);

@@ -347,8 +347,8 @@ fn multiplications(state: &StateDict, pixels: usize) -> usize {
     state.iter().map(of).sum()
 }
 
-/// The default of the `loop` benchmark is light, so that formats differ there: it has fewer weights than upstream's model, a
-/// thousandth of its multiplications, and no more of them for larger images.
+/// The default of the `loop` benchmark is light, so that formats differ there. It has fewer weights than upstream's
+/// model, a thousandth of its multiplications, and no more of them for larger images.
 #[test]
 fn the_default_model_is_light() {
     assert_eq!(models()[0].name, "linear-probe", "the first is the default");

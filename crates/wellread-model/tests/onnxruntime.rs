@@ -1,5 +1,5 @@
-//! ONNX Runtime sessions, where this machine has the library; what happens where it has not, or has another file
-//! of that name.
+//! ONNX Runtime sessions, where this machine has the library, and the errors where it has not, or has another
+//! file of that name.
 //!
 //! One test, because a process can load one library only, and the failures must come first.
 

@@ -158,7 +158,7 @@ pub(crate) fn export<'py>(py: Python<'py>, dataset: &Opened) -> PyResult<Bound<'
     }
 }
 
-/// Frees a stream. Who takes it marks it as released, so nothing of it is freed twice.
+/// Frees a stream. The taker of a stream marks it as released, so nothing of it is freed twice.
 unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
     // SAFETY: called by the interpreter with the capsule that `export` made.
     unsafe {
@@ -179,7 +179,7 @@ pub(crate) fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArraySt
 /// The batches of a stream and their schema, with values in place of dictionaries of them.
 fn plain_batches(stream: FFI_ArrowArrayStream) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
     let (mut schema, mut batches) = crate::stream::read(stream)?;
-    // Of the schema alone where there is no batch.
+    // The schema alone is checked where there is no batch.
     if let Some(plain) = without_dictionaries(&RecordBatch::new_empty(schema.clone()))? {
         schema = plain.schema();
         for batch in &mut batches {
@@ -198,7 +198,7 @@ pub(crate) fn import(
     column: Option<String>,
 ) -> PyResult<wellread::Dataset> {
     let stream = taken(capsule)?;
-    // Whoever makes the stream may take long, and cannot be told to stop.
+    // The maker of the stream may take long, and cannot be told to stop.
     abandonable(py, Activity::Opening, move |_| {
         let (schema, batches) = plain_batches(stream).map_err(|why| Error::new("arrow", why))?;
         let table = MemoryTable::new("arrow", schema, batches);
@@ -216,8 +216,8 @@ pub(crate) fn some_batches(stream: FFI_ArrowArrayStream) -> Result<Vec<RecordBat
     Ok(batches)
 }
 
-/// A set with the columns of a table in memory beside its images, the names of the columns that are left out, and a name in the
-/// table whose folders are not those of its image.
+/// A set with the columns of a table in memory beside its images. Also the names of the columns that are left out, and
+/// a name in the table whose folders are not those of its image.
 pub(crate) type WithTable<D> = (D, Vec<String>, Option<String>);
 
 /// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order.

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 use wellread::DType;
 
-/// Images in memory, C order: what a loader delivers, before a library has made its array of it.
+/// Images in memory, C order, as a loader delivers them, before a library has made its array of it.
 ///
 /// Implements DLPack (`__dlpack__`), NumPy's array interface, and with the package's help the buffer protocol. All views
 /// share the memory; it goes back to the loader with the last of them.

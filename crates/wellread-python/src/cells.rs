@@ -7,7 +7,7 @@ use wellread::loader::dataset::CellsFrom;
 use wellread::store::cells::CellOptions;
 use wellread::{Dataset, Result};
 
-/// What says where cells are.
+/// The source of cells.
 pub(crate) enum Table {
     /// A table in memory.
     Stream(FFI_ArrowArrayStream),

@@ -11,7 +11,7 @@ use wellread::{
     Uneven,
 };
 
-/// All choices, each under its name. What is `None` stays at the loader's default.
+/// All choices, each under its name. A choice that is `None` stays at the loader's default.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Choices {
@@ -96,7 +96,7 @@ struct TransformChoice {
 #[derive(FromPyObject)]
 enum IlluminationChoice {
     Of(PathBuf, Option<PathBuf>),
-    /// Of each channel, by its name.
+    /// The fields of each channel, by its name.
     Named(Vec<(String, (PathBuf, Option<PathBuf>))>),
 }
 
@@ -212,7 +212,7 @@ impl Choices {
     }
 }
 
-/// What is chosen of single-cell crops.
+/// The choices of single-cell crops.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct CellChoice {
@@ -251,7 +251,7 @@ impl CellChoice {
     }
 }
 
-/// What makes rows belong together, where that is said: columns, or one key per row.
+/// The grouping of rows, where there is one: by columns, or by one key per row.
 pub(crate) fn grouping(columns: Option<Vec<String>>, keys: Option<Vec<String>>) -> Option<Grouping> {
     match (columns, keys) {
         (Some(columns), _) => Some(Grouping::columns(columns)),

@@ -34,6 +34,9 @@ impl Dataset {
     }
 }
 
+/// What a set or an image is called, and what its channels are.
+type NamedChannels = (String, Vec<String>);
+
 /// What is opened: a path, or several as one set.
 #[derive(FromPyObject)]
 enum Paths {
@@ -51,7 +54,7 @@ impl Paths {
     }
 }
 
-/// What says where cells are: the stream of a table, label images that are open, or a file.
+/// The source of cells: the stream of a table, label images that are open, or a file.
 #[derive(FromPyObject)]
 enum CellTable<'py> {
     Stream(Bound<'py, PyCapsule>),
@@ -135,8 +138,8 @@ impl Dataset {
         self.opened.long(py, Activity::Opening, cut).map(Self::new)
     }
 
-    /// The same images with the columns of an Arrow stream beside them, the names of the columns that are left out, and a name in the
-    /// table whose folders are not those of its image.
+    /// The same images with the columns of an Arrow stream beside them. Also the names of the columns that are left
+    /// out, and a name in the table whose folders are not those of its image.
     fn with_columns(
         &self,
         py: Python<'_>,
@@ -173,7 +176,7 @@ impl Dataset {
         self.opened.with(py, Activity::Choosing, move |dataset| dataset.part_weights(&shares))
     }
 
-    /// What the table of cells came to, as JSON; None where rows are images.
+    /// The report of the table of cells, as JSON; None where rows are images.
     fn cells_report(&self) -> PyResult<Option<String>> {
         let report = self.opened.home().cells_report();
         let text = report.map(serde_json::to_string).transpose();
@@ -194,7 +197,7 @@ impl Dataset {
         self.opened.home().len()
     }
 
-    /// What was opened: of several paths the folder that they have in common.
+    /// The opened path: for several paths, the folder that they have in common.
     #[getter]
     fn path(&self) -> String {
         self.opened.home().store().path().to_string_lossy().into_owned()
@@ -212,8 +215,8 @@ impl Dataset {
             .with(py, Activity::Opening, |dataset| Ok(wellread::store::masks::among_files(dataset.store())))
     }
 
-    /// The layout that most names of files are of, and how many, where each file is an image since some are not; or that all are of,
-    /// and why each file is an image, and true.
+    /// The layout that most names of files are of, and their number, where each file is an image since some are not. Or
+    /// the layout that all are of, and the reason why each file is an image, and true.
     fn strays(&self, py: Python<'_>) -> PyResult<Option<(String, String, bool)>> {
         self.opened.with(py, Activity::Opening, |dataset| {
             let strays = wellread::store::sites::strays(dataset.store(), &OpenOptions::default());
@@ -265,11 +268,34 @@ impl Dataset {
         self.opened.with(py, Activity::Reading, move |dataset| dataset.name(row))
     }
 
-    /// What is known about a row beside its pixels, as JSON.
+    /// The metadata of a row beside its pixels, as JSON.
     fn metadata(&self, py: Python<'_>, row: usize) -> PyResult<String> {
         self.opened.with(py, Activity::Reading, move |dataset| {
             let metadata = dataset.metadata(row)?;
             serde_json::to_string(&metadata).map_err(|e| Error::new(dataset.store().path(), e).row(row))
+        })
+    }
+
+    /// The channels of the first image that are called masks and hold whole numbers, by number and name.
+    fn mask_channels(&self, py: Python<'_>) -> PyResult<Vec<(usize, String)>> {
+        self.opened
+            .with(py, Activity::Choosing, |dataset| Ok(wellread::store::masks::channels(dataset.store())))
+    }
+
+    /// Two sets that this one is put together from, or two of its images, that have other channels at the same numbers: what each is
+    /// called, and its channels. Of `rows` and of the channels `channels` alone where they are given; about `most` images are looked at.
+    #[pyo3(signature = (rows, channels, most))]
+    fn mixed_channels(
+        &self,
+        py: Python<'_>,
+        rows: Option<Vec<usize>>,
+        channels: Option<Vec<usize>>,
+        most: usize,
+    ) -> PyResult<Option<(NamedChannels, NamedChannels)>> {
+        self.opened.with(py, Activity::Choosing, move |dataset| {
+            let (rows, channels) = (rows.as_deref(), channels.as_deref());
+            let mixed = wellread::store::mixed_channels::find(dataset.store(), rows, channels, most);
+            Ok(mixed.map(|mixed| mixed.two.into()))
         })
     }
 
@@ -312,7 +338,7 @@ impl Dataset {
         Ok(dict)
     }
 
-    /// What the cache holds and has served, and the one on disk of a set behind a network.
+    /// The content and the counts of the cache, and of the one on disk for a set behind a network.
     fn cache_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (report, on_disk) = self.opened.with(py, Activity::Opening, |dataset| {
             Ok((dataset.cache_report(), dataset.disk_cache_report()))

@@ -65,7 +65,7 @@ struct ManagedVersioned {
     tensor: DlTensor,
 }
 
-/// What is exported: memory, how its numbers are to be seen, and what may be done with it.
+/// An export: memory, the type of its numbers, and the allowed access.
 pub(crate) struct Export {
     pub(crate) pixels: Arc<Pixels>,
     pub(crate) dtype: DType,
@@ -156,7 +156,7 @@ unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
     unsafe { drop(Arc::from_raw(Box::from_raw(managed).context.cast::<Pixels>())) }
 }
 
-/// Frees the tensor of a capsule that nobody took: who takes it renames the capsule.
+/// Frees the tensor of a capsule that nobody took: the taker of one renames the capsule.
 unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
     // SAFETY: called by the interpreter with the capsule that `new` made.
     let managed = unsafe { untaken(capsule, LEGACY) };

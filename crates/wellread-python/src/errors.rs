@@ -18,7 +18,7 @@ pub(crate) const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Stack of threads that do what was asked of the main thread: as much as that usually has.
 const STACK: usize = 8 << 20;
 
-/// What was being done when an error came up, which says what kind it is.
+/// The activity in which an error came up, which decides its kind.
 #[derive(Clone, Copy)]
 pub(crate) enum Activity {
     /// Opening a set, or looking something up in it.
@@ -67,9 +67,9 @@ pub(crate) fn detached<T: Send>(
     into_python_result(py, py.detach(|| catch_unwind(AssertUnwindSafe(work))), doing)
 }
 
-/// As [`detached`], in a thread beside this one, which looks for signals meanwhile: Python sees them in this one only. At
-/// the first, `stop` is to make the work end, which is waited for: it may borrow. What may take long before it looks
-/// whether it is to stop belongs in [`abandonable`].
+/// As [`detached`], in a thread beside this one, which looks for signals meanwhile: Python sees them in this one only.
+/// At the first, `stop` is to make the work end, which is waited for: it may borrow. Work that may take long before it
+/// looks whether it is to stop belongs in [`abandonable`].
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     doing: Activity,
@@ -91,8 +91,8 @@ pub(crate) fn interruptible<T: Send>(
     })
 }
 
-/// As [`detached`] of work on this machine. Of work on what `is_far`, as behind a network, as [`interruptible`]: at the first
-/// signal it gives up what it waits for in places.
+/// As [`detached`] of work on this machine. Work on a set that `is_far`, as behind a network, runs as
+/// [`interruptible`]: at the first signal it gives up waiting in places.
 pub(crate) fn detached_from<T: Send>(
     py: Python<'_>,
     is_far: bool,
@@ -130,8 +130,8 @@ fn no_thread(py: Python<'_>, error: &std::io::Error, doing: Activity) -> PyErr {
     exception(py, &error.hint("end some threads or processes"), doing)
 }
 
-/// What a thread beside this one sends when it is done. At the first signal `interrupted` is called, and the signal's
-/// exception returned.
+/// The value that a thread beside this one sends when it is done. At the first signal `interrupted` is called, and
+/// the signal's exception returned.
 fn awaited<T: Send>(
     py: Python<'_>,
     receive: &Receiver<std::thread::Result<wellread::Result<T>>>,

@@ -1,4 +1,4 @@
-//! What this build can read, and amounts of memory as the command takes them.
+//! The formats that this build can read, and amounts of memory as the command takes them.
 
 use pyo3::prelude::*;
 
@@ -6,6 +6,12 @@ use pyo3::prelude::*;
 #[pyfunction]
 pub(crate) fn parse_bytes(text: &str) -> PyResult<u64> {
     wellread::loader::cache::parse_bytes(text).map_err(pyo3::exceptions::PyValueError::new_err)
+}
+
+/// Fields of a pattern that are columns of their own, and nearly called like a known one: each with that one.
+#[pyfunction]
+pub(crate) fn misspelt_fields(pattern: &str) -> Vec<(String, &'static str)> {
+    wellread::store::sites::misspelt_fields(pattern)
 }
 
 /// Names of the storage formats of this build.

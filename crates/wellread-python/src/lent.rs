@@ -16,7 +16,7 @@ use wellread::BatchMemory;
 #[pyclass(frozen, module = "wellread._native")]
 pub(crate) struct Lent(pub(crate) Arc<FreeBuffers>);
 
-/// What is free of it.
+/// The free part of it.
 pub(crate) struct FreeBuffers {
     free: Mutex<Vec<usize>>,
 }

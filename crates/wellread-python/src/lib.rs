@@ -5,10 +5,10 @@
 //!                                 (wellread)                          └ memory goes back to the pool with the last view
 //! ```
 //!
-//! The Python side checks types, names arguments in its errors and gives defaults; here values are taken as they are and
-//! what the loader refuses is raised. Nothing here calls Python while threads wait for it: the interpreter is let go of
-//! ([`pyo3::Python::detach`]) wherever pixels are read or waited for, and memory that other libraries hold views of is
-//! counted by an [`std::sync::Arc`], which needs no interpreter to be given back.
+//! The Python side checks types, names arguments in its errors and gives defaults; here values are taken as they are
+//! and what the loader refuses is raised. Nothing here calls Python while threads wait for it. The interpreter is
+//! released ([`pyo3::Python::detach`]) wherever pixels are read or waited for. An [`std::sync::Arc`] counts memory that
+//! other libraries hold views of, and needs no interpreter to give it back.
 
 // Arguments of Python's functions are made for the call, and are the function's own.
 #![allow(clippy::needless_pass_by_value)]
@@ -49,6 +49,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<trace::Step>()?;
     module.add_function(wrap_pyfunction!(formats::formats, module)?)?;
     module.add_function(wrap_pyfunction!(formats::parse_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(formats::misspelt_fields, module)?)?;
     module.add_class::<whole_set::StatsSum>()?;
     module.add_class::<writing::Parts>()?;
     module.add_function(wrap_pyfunction!(whole_set::row_group, module)?)?;
@@ -63,6 +64,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(whole_set::partial_stats, module)?)?;
     module.add_function(wrap_pyfunction!(whole_set::finish_stats, module)?)?;
     module.add_function(wrap_pyfunction!(writing::from_images, module)?)?;
+    module.add_function(wrap_pyfunction!(writing::with_profiles, module)?)?;
     module.add_function(wrap_pyfunction!(writing::format_of_name, module)?)?;
     module.add_function(wrap_pyfunction!(writing::is_table_format, module)?)?;
     module.add_function(wrap_pyfunction!(writing::write_part, module)?)?;

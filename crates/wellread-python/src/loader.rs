@@ -81,7 +81,7 @@ impl Loader {
         self.loader.output_dtype().name()
     }
 
-    /// Of each array of a batch, views and then their targets: shape (T, C, Z, Y, X) of its images, and the name of its type.
+    /// Each array of a batch, views and then their targets: shape (T, C, Z, Y, X) of its images, and its type's name.
     #[getter]
     fn arrays(&self) -> Vec<([usize; 5], &'static str)> {
         let loader = &self.loader;
@@ -210,7 +210,7 @@ pub(crate) struct Batches {
     /// `None` once closed.
     running: Mutex<Option<wellread::Batches>>,
     is_lent: bool,
-    /// Whether there are no workers, so that who asks for a batch reads it.
+    /// Whether there are no workers, so that the thread that asks for a batch reads it.
     reads: bool,
     /// Whether what it reads lies behind a network, where any batch may take long.
     is_far: bool,
@@ -220,8 +220,8 @@ pub(crate) struct Batches {
     is_slow: AtomicBool,
 }
 
-/// A batch, or the address of the memory that it was lent, with its shape and rows. Of batches with several arrays, each of
-/// them: where it begins in that memory, its shape and type.
+/// A batch, or the address of the memory that it was lent, with its shape and rows. For batches with several arrays, it
+/// has the place of each in that memory, its shape and type.
 #[derive(IntoPyObject)]
 pub(crate) enum Delivered {
     Own(Batch),

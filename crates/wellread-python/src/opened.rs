@@ -30,7 +30,7 @@ impl Opened {
         self.with(py, Activity::Opening, |dataset| Ok(dataset.store().hints().feature_names()))
     }
 
-    /// What this process reads from.
+    /// The set that this process reads from.
     pub(crate) fn here(&self) -> Result<wellread::Dataset> {
         let process = wellread::store::process::id();
         if process == self.process {
@@ -45,7 +45,7 @@ impl Opened {
         }
         let dataset = self.home.reopened()?;
         if let Ok(kept) = &mut kept {
-            // What a parent had there is not taken apart here: its threads are not in this process.
+            // The parent's state is not dropped here: its threads are not in this process.
             std::mem::forget(kept.replace((process, dataset.clone())));
         }
         Ok(dataset)

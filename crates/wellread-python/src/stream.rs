@@ -65,7 +65,7 @@ unsafe fn without_null_buffers(array: *mut RawArray, data_type: &DataType) {
 /// All batches of a stream, and the schema that they have.
 ///
 /// # Errors
-/// What the producer says, and arrays that are not what its schema says.
+/// The producer's error, and arrays that are not those of its schema.
 pub(crate) fn read(mut stream: FFI_ArrowArrayStream) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
     let gone = || ArrowError::CDataInterface("the stream was taken before".to_owned());
     let (get_schema, get_next) = stream.get_schema().zip(stream.get_next()).ok_or_else(gone)?;
@@ -100,7 +100,7 @@ pub(crate) fn read(mut stream: FFI_ArrowArrayStream) -> Result<(SchemaRef, Vec<R
     }
 }
 
-/// What the producer says about a failed call.
+/// The producer's message about a failed call.
 fn failure(stream: &mut FFI_ArrowArrayStream, code: i32) -> ArrowError {
     let said = stream.get_last_error().and_then(|get| {
         // SAFETY: the stream is not released; the text lives until the next call.

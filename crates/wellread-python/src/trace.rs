@@ -1,4 +1,4 @@
-//! Timelines: what `wellread.trace` is made of.
+//! Timelines: the Rust part of `wellread.trace`.
 
 use crate::errors::{Activity, detached};
 use pyo3::prelude::*;

@@ -1,10 +1,11 @@
-//! Whole sets read by several processes: what each of them does with its rows, and how what they found is put together.
+//! Whole sets read by several processes: the work of each of them on its rows, and the way to put their results
+//! together.
 //!
 //! ```text
 //!  each task, some rows      checksums ──text──▶ verify_sums        row_names, partial_stats ──text──▶ StatsSum.add … finish ──▶ finish_stats
 //! ```
 //!
-//! What is handed from process to process is text (JSON), which any build of the same version reads.
+//! Processes exchange text (JSON), which any build of the same version reads.
 
 use crate::dataset::Dataset;
 use crate::errors::{Activity, detached, exception};
@@ -39,7 +40,7 @@ pub(crate) fn row_group(py: Python<'_>, dataset: PyRef<'_, Dataset>) -> PyResult
     dataset.opened().with(py, Activity::Opening, |dataset| Ok(group_of(dataset.store())))
 }
 
-/// What came of the rows from one up to another, as text: a list with a digest or an error for each.
+/// The result of the rows from one up to another, as text: a list with a digest or an error for each.
 #[pyfunction]
 pub(crate) fn checksums(
     py: Python<'_>,
@@ -67,8 +68,8 @@ pub(crate) fn check_read(py: Python<'_>, sums: &str) -> PyResult<()> {
     all_read(py, read(sums)?).map(drop)
 }
 
-/// What `wellread verify --json` says of a set whose rows were read before, as text: `sums` are those of all rows, `expected` those of
-/// what it is compared with, which is the set `other` if that is open.
+/// The output of `wellread verify --json` for a set whose rows were read before, as text. `sums` are those of all rows,
+/// and `expected` those of the set to compare with, which is `other` if that is open.
 #[pyfunction]
 #[pyo3(signature = (dataset, sums, expected, other, any_order, any_names))]
 pub(crate) fn verify_sums(
@@ -140,7 +141,7 @@ pub(crate) fn group_rows(
     dataset.opened().long(py, Activity::Choosing, move |dataset, _| grouped(dataset.store(), &by))
 }
 
-/// What the channels of these rows are called, as text.
+/// The names of the channels of these rows, as text.
 #[pyfunction]
 pub(crate) fn row_names(py: Python<'_>, dataset: PyRef<'_, Dataset>, rows: Vec<usize>) -> PyResult<String> {
     dataset.opened().long(py, Activity::Reading, move |dataset, _| {
@@ -157,7 +158,7 @@ pub(crate) fn channel_order(first: usize, names: Vec<String>) -> PyResult<String
     serde_json::to_string(&order).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-/// What was counted of these rows, as text.
+/// The counts of these rows, as text.
 #[pyfunction]
 pub(crate) fn partial_stats(
     py: Python<'_>,
@@ -174,7 +175,7 @@ pub(crate) fn partial_stats(
     })
 }
 
-/// What a [`StatsSum`] has come to.
+/// The result of a [`StatsSum`].
 #[derive(Default)]
 enum Sum {
     #[default]

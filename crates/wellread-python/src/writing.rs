@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use wellread::image::Channel;
 use wellread::store::convert::ConvertOptions;
 use wellread::store::parted::{self, PartedSet};
-use wellread::store::{Tune, WriteOptions, features, registry};
+use wellread::store::{Tune, WriteOptions, features, profiles, registry};
 use wellread::{Error, ImageMetadata, MemoryStore, PixelType, Shape};
 
 /// Choices of writing, each under its name.
@@ -91,6 +91,25 @@ pub(crate) fn from_images(
             .map_err(|error| exception(py, &error, Activity::Choosing))?;
     }
     Ok(Dataset::new(wellread::Dataset::from_store(Box::new(store))))
+}
+
+/// A set with the columns of a table of profiles beside its images, as `wellread convert --join` puts them there: `on` are the columns that
+/// tell the image, separated by commas, and of the others `columns` alone where some are named.
+#[pyfunction]
+pub(crate) fn with_profiles(
+    py: Python<'_>,
+    dataset: PyRef<'_, Dataset>,
+    table: PathBuf,
+    on: String,
+    columns: Vec<String>,
+) -> PyResult<Dataset> {
+    let joined = dataset.opened().long(py, Activity::Reading, move |dataset, _| {
+        let own = features::all(dataset.store())?;
+        let (found, _) = profiles::join(dataset.store(), &table, &on, &columns)?;
+        let (both, _) = features::beside(&table, own.as_ref(), &found)?;
+        dataset.with_columns(both)
+    });
+    joined.map(Dataset::new)
 }
 
 /// The format that a target's name tells of by its ending.
@@ -188,7 +207,7 @@ impl Parts {
         self.with(|set| set.part_name(number))
     }
 
-    /// What names of parts end with.
+    /// The ending of names of parts.
     #[getter]
     fn ending(&self) -> PyResult<&'static str> {
         self.with(PartedSet::ending)

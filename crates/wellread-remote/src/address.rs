@@ -8,7 +8,7 @@ use wellread_store::place;
 /// Where something lies, as each cloud's API has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// What stands before `://`.
+    /// The part before `://`.
     pub(crate) scheme: String,
     /// Bucket, container (with an account, `container@account.…`), or host and port.
     pub(crate) bucket: String,
@@ -49,7 +49,7 @@ impl Address {
         Self { key, ..self.clone() }
     }
 
-    /// What tells its bucket from all others.
+    /// The name of its bucket, which no other bucket has.
     pub(crate) fn bucket_name(&self) -> String {
         format!("{}://{}", self.scheme, self.bucket)
     }

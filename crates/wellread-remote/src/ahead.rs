@@ -8,15 +8,17 @@
 //!                                                             └ still in the queue: the reader asks by itself
 //! ```
 //!
-//! Of an object whose length is not known the last bytes are asked for by their number. They are found where the reader keeps the
-//! ends of files, since before the answer nobody knows which bytes they are.
+//! Where the length of an object is not known, the last bytes are asked for by their number. They are found where the
+//! reader keeps the ends of files, since before the answer nobody knows which bytes they are.
 //!
-//! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: what is not asked for yet it asks for
-//! itself, so that two loaders that hold what they have cannot wait for each other. An error is told to who reads the piece first.
+//! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: it asks itself for a
+//! piece that is not asked for yet, so that two loaders that hold their pieces cannot wait for each other. An error is
+//! told to who reads the piece first.
 
 use crate::disk_cache;
 use crate::heads::{Head, Version};
 use crate::link::Link;
+use crate::listings::Asked;
 use crate::object::{Connect, Object, whole};
 use crate::pieces::{Piece, Slot};
 use crate::ranges;
@@ -32,6 +34,9 @@ use wellread_store::place::{FetchAhead, FileRanges, HEAD, Held, PIECE, TAIL, Tic
 const UNIT: u64 = 1 << 10;
 /// Bytes of a session at least: a piece, and the next one.
 const LEAST: u64 = 2 * PIECE;
+
+/// Bytes of an object that is kept after its ticket is dropped, at most: metadata, which are read several times while a set is opened.
+const SMALL: u64 = 16 << 10;
 
 /// Bytes of a range at most: of a longer one the rest is asked for when it is read.
 const LONGEST: u64 = 16 << 30;
@@ -56,8 +61,10 @@ struct Job {
     piece: Weak<Piece>,
     object: Object,
     range: Range<u64>,
-    /// Whose bytes they have to be, where that is known.
+    /// The version that the bytes must have, where that is known.
     version: Option<Version>,
+    /// When it was asked for.
+    asked: Asked,
 }
 
 /// Pieces that are kept.
@@ -85,7 +92,7 @@ impl Drop for Kept {
 }
 
 impl Session {
-    /// A session that holds `most` bytes, or what the process may hold, whichever is less.
+    /// A session that holds `most` bytes, or the most that the process may hold, whichever is less.
     pub(crate) fn new(link: &'static Link, connect: Connect, most: Option<u64>) -> Self {
         let bound = link.limits.link_bytes;
         let room = units(most.map_or(bound, |most| most.min(bound)).max(LEAST));
@@ -102,12 +109,12 @@ impl Session {
         let name: Arc<str> = object.address.to_string().into();
         let head = self.link.heads.get(&name);
         // Who opens it is told so without a request.
-        if head.is_none() && self.link.listings.lacks(&object.address.bucket_name(), &name) {
+        if object.is_absent(self.link) {
             return Ok(());
         }
         // The length of a while ago tells how much is worth asking for; where none is known, what comes in one piece.
         let length = head.as_ref().map(|head| head.length).or_else(|| self.link.heads.last_length(&name));
-        // What is on disk is read from there.
+        // Bytes on disk are read from there.
         let kept = head.as_ref().and_then(|head| disk_cache::Kept::new(object, &bucket, head).ok());
         let version = head.map(|head| head.version);
         let inside = ranges.iter().filter_map(|range| match (length, range.start, range.end) {
@@ -118,7 +125,8 @@ impl Session {
             }
             (None, start, end) => Some(start..end.min(start.saturating_add(PIECE))),
         });
-        // What came along with the file's beginning or end is read from there, what is on disk from the disk.
+        // Bytes that came along with the file's beginning or end are read from there, and bytes on disk from
+        // the disk.
         let is_kept = |range: &Range<u64>| {
             let Some((version, length)) = version.as_ref().zip(length) else { return false };
             let end = window(length, range.start, range.end);
@@ -150,7 +158,8 @@ impl Session {
         version: Option<Version>,
     ) -> Arc<Piece> {
         let piece = self.link.pieces.add(name, range.clone());
-        let job = Job { piece: Arc::downgrade(&piece), object: object.clone(), range, version };
+        let asked = self.link.listings.ask(&object.address.bucket_name());
+        let job = Job { piece: Arc::downgrade(&piece), object: object.clone(), range, version, asked };
         // Where nobody takes it, whoever reads asks by himself.
         let _ = self.queue.send(job);
         piece
@@ -179,7 +188,7 @@ impl FetchAhead for Session {
 /// nothing is left in the queue.
 async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut jobs: UnboundedReceiver<Job>) {
     let room = Arc::new(Semaphore::new(all as usize));
-    while let Some(Job { piece, object, range, version }) = jobs.recv().await {
+    while let Some(Job { piece, object, range, version, asked }) = jobs.recv().await {
         if piece.strong_count() == 0 {
             continue;
         }
@@ -196,9 +205,9 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
         let Some(filling) = Slot::begin(&piece.slot) else { continue };
         let Ok(bucket) = object.bucket(link) else { continue };
         let task = link.start(async move {
-            let is_tail = range == TAIL;
+            let (is_tail, is_head) = (range == TAIL, range == (0..HEAD));
             let got = object.request(link, bucket.clone(), range, version).await;
-            // Some servers do not count from the end. Who opens the file asks for its beginning.
+            // Some servers do not count from the end. The reader that opens the file asks for its beginning.
             if is_tail && got.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::NotFound) {
                 return;
             }
@@ -206,6 +215,8 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
                 link.heads.learn(object.address.to_string(), head.clone());
                 if is_tail {
                     keep_end(link, &object, piece, head);
+                } else if is_head && head.length <= SMALL {
+                    keep_window(link, &object, piece, head);
                 }
                 tokio::task::block_in_place(|| disk_cache::keep(&object, &bucket, head, piece));
                 // The object may have ended before.
@@ -214,6 +225,9 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
                 drop(permit.split(over as usize));
             } else if got.as_ref().is_err_and(crate::attempts::is_replaced) {
                 link.heads.forget(&object.address.to_string());
+            } else if is_head && got.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+                let address = &object.address;
+                link.listings.note_absent(&address.bucket_name(), &address.to_string(), asked);
             }
             filling.finish(got, permit);
         });
@@ -224,9 +238,14 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
 /// Keeps the last bytes of an object where its readers look for them.
 fn keep_end(link: &Link, object: &Object, piece: &ranges::Piece, head: &Head) {
     if piece.start == head.length.saturating_sub(HEAD) {
-        let bytes = whole(ranges::Piece { start: piece.start, chunks: piece.chunks.clone() });
-        link.heads.keep_window(&object.address.to_string(), &head.version, piece.start, bytes);
+        keep_window(link, object, piece, head);
     }
+}
+
+/// Keeps bytes of an object, an end of it, where its readers look for them.
+fn keep_window(link: &Link, object: &Object, piece: &ranges::Piece, head: &Head) {
+    let bytes = whole(ranges::Piece { start: piece.start, chunks: piece.chunks.clone() });
+    link.heads.keep_window(&object.address.to_string(), &head.version, piece.start, bytes);
 }
 
 #[cfg(test)]

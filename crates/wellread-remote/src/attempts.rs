@@ -20,7 +20,7 @@ const LONGEST: Duration = Duration::from_secs(15);
 /// How often a connection is tried that nobody answers: a wrong address is likelier than a server that comes back.
 const CONNECTS: u32 = 5;
 
-/// What is asked, for errors.
+/// The request, for errors.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     /// Such as `GET bytes 0-99 of s3://bucket/key`.

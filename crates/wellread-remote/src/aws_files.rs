@@ -11,7 +11,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What two files say about a profile. Its values are never shown.
+/// The settings of a profile in two files. Its values are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Profile {
     name: String,
@@ -64,7 +64,7 @@ impl Profile {
         self.values.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// What it is called where credentials are named by their source.
+    /// Its name where credentials are named by their source.
     pub(crate) fn who(&self) -> String {
         let file = self.file.file_name().unwrap_or_default().to_string_lossy();
         format!("profile {} of AWS's {file} file", self.name)
@@ -103,7 +103,7 @@ fn section(text: &str, is_wanted: impl Fn(&str) -> bool) -> Option<BTreeMap<Stri
             }
             continue;
         }
-        // What is indented belongs to the setting above it.
+        // An indented line belongs to the setting above it.
         if !inside || line.starts_with([' ', '\t']) {
             continue;
         }

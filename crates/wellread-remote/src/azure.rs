@@ -1,7 +1,7 @@
 //! Azure Blob Storage: `az://container/key` of the account in the environment, `abfs://container@account.dfs.core.windows.net/key`.
 //!
-//! Whoever asks is found by the variables of Azure's own programs, a connection string among them. Where there are none, requests are
-//! not signed, as public containers have it.
+//! The credentials are found by the variables of Azure's own programs, a connection string among them. Where there are
+//! none, requests are not signed, as public containers have it.
 
 use crate::address::Address;
 use crate::bucket::{Bucket, cannot};
@@ -80,7 +80,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     Bucket::of(builder.build(), address, who, (&endpoint, None))
 }
 
-/// What a connection string says: `AccountName=…;AccountKey=…;BlobEndpoint=…`. Not to be shown.
+/// The parts of a connection string: `AccountName=…;AccountKey=…;BlobEndpoint=…`. Not to be shown.
 #[derive(Default)]
 struct Connection {
     account: Option<String>,

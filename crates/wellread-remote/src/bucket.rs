@@ -1,4 +1,4 @@
-//! A bucket as this process talks to it: the store, and who it says to be.
+//! A bucket as this process talks to it: the store, and the identity it has there.
 
 use crate::address::Address;
 use object_store::ObjectStore;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A bucket, a container, or a server.
 pub(crate) struct Bucket {
-    /// Requests for objects, each made once: who asks repeats them.
+    /// Requests for objects, each made once: the caller repeats them.
     pub(crate) store: Arc<dyn ObjectStore>,
     /// Uploads in parts, where there are any.
     pub(crate) parts: Option<Arc<dyn MultipartStore>>,
@@ -25,7 +25,7 @@ impl Bucket {
     /// A bucket of a cloud at an endpoint, which takes uploads in parts.
     ///
     /// # Errors
-    /// What its builder refused.
+    /// The builder's error.
     pub(crate) fn of<S: ObjectStore + MultipartStore>(
         built: object_store::Result<S>,
         address: &Address,
@@ -54,7 +54,7 @@ pub(crate) fn without_user(url: &str) -> String {
     path.map_or_else(|| format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
 }
 
-/// An error of making a store. What it says may not be what is secret: builders name the key of a setting, not its value.
+/// An error of making a store. Its text has no secret: builders name the key of a setting, not its value.
 pub(crate) fn cannot(bucket: &str, error: &object_store::Error) -> io::Error {
     let cause = crate::failure::innermost(error);
     io::Error::new(io::ErrorKind::InvalidInput, format!("cannot connect to {bucket}: {cause}"))

@@ -99,7 +99,7 @@ impl Place for Cloud {
         if object.address.is_bucket() {
             return Err(io::Error::other("it is a bucket, not a file"));
         }
-        if is_lacking(link, &object) {
+        if object.is_absent(link) {
             return Err(not_found(link, &object));
         }
         let reader = Reader::open(link, object)?;
@@ -181,9 +181,10 @@ impl Place for Cloud {
         if moved.is_empty() {
             return Err(not_found(link, &from));
         }
-        // What is written over cannot be had back.
+        // An object that is written over cannot be restored.
         let is_new = below(link, &to)?.is_empty();
-        // What a list names and is not there yet is missed; without the list, those parts that are there would be the set.
+        // A listed part that is not there yet is reported as missing. Without the list, the parts that are there would
+        // be the set.
         let is_list = |object: &Object| object.address.key.filename() == Some(LIST);
         let depth = |object: &Object| {
             if is_list(object) { usize::MAX } else { object.address.key.parts_count() }
@@ -197,7 +198,7 @@ impl Place for Cloud {
         });
         match copied {
             Ok(()) => threads::for_each(AT_ONCE, &moved, |(from, ..)| remove(link, from)),
-            // What could not be moved as a whole is where it was.
+            // Objects that could not all be moved are at their former place.
             Err(e) if is_new => {
                 let _ = threads::for_each(AT_ONCE, &moved, |(_, to, _)| remove(link, to));
                 Err(e)
@@ -231,7 +232,7 @@ fn is_lacking(link: &'static Link, object: &Object) -> bool {
     link.listings.lacks(&object.address.bucket_name(), &name) && link.heads.get(&name).is_none()
 }
 
-/// What is known of an object, asked for if need be; `None` where there is none.
+/// The known head of an object, asked for if need be; `None` where there is none.
 fn known(link: &'static Link, object: &Object) -> io::Result<Option<Head>> {
     if object.address.is_bucket() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Ranges of an object out of the cache on disk, where the process has one; what is not there is fetched, and kept.
+//! Ranges of an object out of the cache on disk, where the process has one; missing ranges are fetched, and kept.
 //!
 //! ```text
 //!  parts ──▶ there? ─yes─▶ buffers
@@ -19,7 +19,7 @@ use std::slice;
 use wellread_store::disk_cache::{CachedObject, DiskCache, current};
 use wellread_store::place::Part;
 
-/// What the cache knows of an open object; nothing where it cannot be told from its successors.
+/// The cache's key of an open object; `None` where it cannot be told from its successors.
 #[derive(Debug)]
 pub(crate) struct Kept(Option<CachedObject>);
 
@@ -88,7 +88,7 @@ impl Kept {
         Ok(())
     }
 
-    /// What is to be fetched ahead of a range: `None` where it is there, else whole pieces, where there is a cache.
+    /// The bytes to fetch ahead of a range: `None` where it is there, else whole pieces, where there is a cache.
     pub(crate) fn wanted(&self, range: Range<u64>) -> Option<Range<u64>> {
         match self.there() {
             Some((cache, object)) if cache.has(object, range.clone()) => None,

@@ -1,4 +1,5 @@
-//! What all clouds ask of their surroundings: environment variables, files at home, and whether a machine of a cloud this is.
+//! The surroundings that all clouds need: environment variables, files at home, and whether this is a machine of a
+//! cloud.
 
 use crate::link::Link;
 use object_store::{BackoffConfig, RetryConfig};

@@ -1,10 +1,10 @@
-//! Why a request failed: which faults pass by themselves, and what is said of those that do not.
+//! Why a request failed: the faults that pass by themselves, and the messages of those that do not.
 //!
 //! ```text
 //!  transport ─ Fault ─▶ object_store, which wraps it ─▶ Fault::of ─▶ attempts: again? ─▶ io::Error
 //! ```
 //!
-//! Of an answer only its status, code and message are kept: bodies of errors may name keys and signed text.
+//! Only the status, code and message of an answer are kept: bodies of errors may name keys and signed text.
 
 use object_store::client::{HttpError, HttpErrorKind};
 use std::error::Error as StdError;
@@ -14,7 +14,7 @@ use std::io;
 /// Characters of a server's message that are shown.
 const MESSAGE: usize = 200;
 
-/// What went wrong with a request.
+/// The fault of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The server answered with an error.
@@ -23,7 +23,7 @@ pub(crate) enum Fault {
         status: u16,
         /// The server's name for it, such as `SlowDown`.
         code: String,
-        /// What the server says about it.
+        /// The server's message.
         message: String,
         /// The region that the bucket is in, where the server says so.
         region: Option<String>,
@@ -120,7 +120,7 @@ impl Fault {
         }
     }
 
-    /// What to do about it.
+    /// The advice.
     pub(crate) fn advice(&self) -> Option<String> {
         let said = match self {
             Self::Status { region: Some(region), .. } => {
@@ -180,7 +180,8 @@ impl fmt::Display for Fault {
 
 impl StdError for Fault {}
 
-/// What to do where nothing is found under a name that looks encoded, such as `a%20b`: names are taken as they are given.
+/// The advice where nothing is found under a name that looks encoded, such as `a%20b`: names are taken as they are
+/// given.
 pub(crate) fn advice_on_name(name: &str) -> Option<&'static str> {
     let is_encoded = |three: &[u8]| three[0] == b'%' && three[1..].iter().all(u8::is_ascii_hexdigit);
     let advice = "addresses are given unencoded: write a space, not %20";

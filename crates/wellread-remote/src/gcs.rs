@@ -1,7 +1,8 @@
 //! Google Cloud Storage: `gs://bucket/key`.
 //!
-//! Whoever asks is found as Google's own programs do: a service account, `GOOGLE_APPLICATION_CREDENTIALS`, what
-//! `gcloud auth application-default login` left, the machine. Where there is none, requests are not signed.
+//! The credentials are found as Google's own programs do: a service account, `GOOGLE_APPLICATION_CREDENTIALS`,
+//! the file of `gcloud auth application-default login`, the machine. Where there is none, requests are not
+//! signed.
 
 use crate::address::Address;
 use crate::bucket::Bucket;

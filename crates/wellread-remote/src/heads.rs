@@ -1,7 +1,9 @@
-//! What is known of objects: their lengths and versions, as listings and answers said, and first and last bytes of some.
+//! The known facts of objects: their lengths and versions, as listings and answers gave them, and first and last bytes
+//! of some.
 //!
-//! Opening a listed file takes no request, and headers of files are read in one. Nothing here is believed blindly: every request
-//! names the version, and the server refuses it where the object was replaced. Who opens a set asks for its versions anew.
+//! Opening a listed file takes no request, and headers of files are read in one. Nothing here is believed blindly:
+//! every request names the version, and the server refuses it where the object was replaced. Opening a set asks for its
+//! versions anew.
 
 use bytes::Bytes;
 use object_store::ObjectMeta;
@@ -16,7 +18,7 @@ pub(crate) const KNOWN: usize = 1 << 18;
 /// Bytes of windows that are kept.
 const WINDOWS: usize = 64 << 20;
 
-/// What tells an object from one that replaces it.
+/// The identity of an object, which one that replaces it does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     /// As the server names it.
@@ -36,7 +38,7 @@ impl Version {
         Self { e_tag, modified }
     }
 
-    /// What a request may ask the server to compare. A weak tag never matches.
+    /// The tag that a request may ask the server to compare. A weak tag never matches.
     pub(crate) fn if_match(&self) -> Option<String> {
         let tag = self.e_tag.as_deref().filter(|tag| !tag.starts_with("W/"))?;
         // Listings of Azure leave the quotes out.
@@ -61,7 +63,7 @@ fn bare(tag: &str) -> &str {
     tag.trim_start_matches("W/").trim_matches('"')
 }
 
-/// What is known of an object.
+/// The known facts of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     /// Its bytes.
@@ -70,7 +72,7 @@ pub(crate) struct Head {
     pub(crate) version: Version,
 }
 
-/// Whose bytes a window shows: address, version, offset.
+/// The key of a window's bytes: address, version, offset.
 type WindowOf = (String, String, u64);
 
 #[derive(Debug, Default)]
@@ -80,7 +82,7 @@ struct Windows {
     bytes: usize,
 }
 
-/// What is known of all objects, by address.
+/// The known facts of all objects, by address.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     /// With when it was said; `None` where it has to be asked for again.
@@ -106,7 +108,7 @@ impl Heads {
         known.insert(address, (head, Some(Instant::now())));
     }
 
-    /// What was said of an object not long ago.
+    /// The recent answer about an object.
     pub(crate) fn get(&self, address: &str) -> Option<Head> {
         let known = self.known();
         let (head, since) = known.get(address)?;

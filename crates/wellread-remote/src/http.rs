@@ -56,7 +56,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     })
 }
 
-/// What a server says of an address.
+/// A server's answer about an address.
 enum Answer {
     File(Head),
     Folder,
@@ -112,6 +112,10 @@ impl Place for Http {
 
     fn open(&self, path: &Path) -> io::Result<(File, u64)> {
         let (link, object) = (link()?, Object::of(path, connect)?);
+        if object.is_absent(link) {
+            let cause = format!("there is no {}", object.address);
+            return Err(io::Error::new(io::ErrorKind::NotFound, cause));
+        }
         let reader = Reader::open(link, object)?;
         let length = reader.bytes();
         Ok((File::Other(Box::new(reader)), length))
@@ -120,6 +124,7 @@ impl Place for Http {
     fn look_anew(&self, path: &Path) {
         if let (Ok(link), Ok(object)) = (link(), Object::of(path, connect)) {
             link.heads.look_anew(&object.address.to_string());
+            link.listings.look_anew(&object.address.bucket_name());
         }
     }
 

@@ -16,8 +16,8 @@
 //!  http    the same reader over plain servers, read alone; folders are what an index page links to
 //! ```
 //!
-//! All of it is synchronous at the border: requests run in one small runtime of the process ([`link`]), which a forked process makes
-//! anew. An open file is pinned to the object's ETag: what was replaced since is an error, never a mixture.
+//! All of it is synchronous at the border: requests run in one small runtime of the process ([`link`]), which a forked
+//! process makes anew. An open file is pinned to the object's ETag: a replacement since is an error, never a mixture.
 //!
 //! A program has these places once this crate is linked (`docs/decisions/0041-places.md`, `docs/decisions/0044-remote-places.md`).
 //! Environment variables that it knows beside each cloud's own:

@@ -1,7 +1,8 @@
-//! What a process has once for all its places: a small runtime, HTTP clients, limits, and what is known of buckets and objects.
+//! The state that a process has once for all its places: a small runtime, HTTP clients, limits, and the known buckets
+//! and objects.
 //!
-//! A process that was forked has none of the threads, so it makes all of it anew; what the parent had is left as it is. Files that
-//! were open stay open: they know addresses and ETags, not connections.
+//! A process that was forked has none of the threads, so it makes all of it anew; the parent's is left as it is. Files
+//! that were open stay open: they know addresses and ETags, not connections.
 
 use crate::bucket::Bucket;
 use crate::failure::innermost;
@@ -84,21 +85,21 @@ pub(crate) struct Link {
     pub(crate) in_flight: Arc<Semaphore>,
     pub(crate) heads: Heads,
     pub(crate) listings: Listings,
-    /// What was asked for ahead.
+    /// The pieces that were asked for ahead.
     pub(crate) pieces: Pieces,
     buckets: Mutex<HashMap<String, Arc<Bucket>>>,
     /// Held while one is being connected to, so that its credentials are looked for once.
     connecting: Mutex<()>,
 }
 
-/// What this process has, made at first use.
+/// The link of this process, made at first use.
 pub(crate) fn link() -> io::Result<&'static Link> {
     // No lock, which a thread of the parent may have held when this process was forked.
     static MADE: AtomicPtr<Link> = AtomicPtr::new(ptr::null_mut());
     let process = process::id();
     let mut known = MADE.load(Ordering::Acquire);
     loop {
-        // SAFETY: what is put there is never freed; that of the parent is left as it is.
+        // SAFETY: the value there is never freed; that of the parent is left as it is.
         if let Some(link) = unsafe { known.as_ref() }
             && link.process == process
         {
@@ -146,13 +147,13 @@ impl Link {
         })
     }
 
-    /// Whether it is this process's: whose threads are here.
+    /// Whether it is this process's, whose threads are here.
     pub(crate) fn is_own(&self) -> bool {
         self.process == process::id()
     }
 
-    /// Waits for `work`, which runs in the runtime's threads: whoever calls may be in any thread, also in that of another runtime.
-    /// It is given up where nobody wants any more what the thread reads.
+    /// Waits for `work`, which runs in the runtime's threads: the caller may be in any thread, also in that of another
+    /// runtime. It is given up where nobody wants any more what the thread reads.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = io::Result<T>> + Send + 'static,
@@ -201,7 +202,7 @@ impl Link {
     }
 }
 
-/// What comes, once it is there; `None` if whoever wants it has given up meanwhile.
+/// The value, once it is there; `None` if the waiting thread has given up meanwhile.
 fn wait_for<T>(receive: &mpsc::Receiver<io::Result<T>>) -> Option<io::Result<T>> {
     let ended = || Err(io::Error::other("the request ended in a panic"));
     let Some(stop) = place::stop() else { return Some(receive.recv().unwrap_or_else(|_| ended())) };

@@ -1,36 +1,41 @@
-//! Which names are in folders that were listed not long ago: what is not among them is not asked for, and they are not listed again.
+//! The names in folders that were listed not long ago: others are not asked for, and the folders are not listed again.
 //!
 //! ```text
 //!  list ─▶ keep: folder, names ─▶ list ─────────▶ the names, without a request
 //!                               ├ metadata ─────▶ a folder, without a request
 //!                               └ metadata, open ─▶ lacks? ─ yes ─▶ not found, without a request
+//!  the head of an object, asked for ahead ─▶ none there ─▶ note_absent ─▶ open: not found, without a second request
 //!  changing, look_anew ─▶ dropped, of the whole bucket
 //! ```
 //!
-//! Opening a set looks at its folder several times: each format looks whether it knows it, and for some names that are seldom there.
-//! What another process writes is hidden for a minute at most, as a replaced version is, and not from who opens or creates a set. What
-//! this process writes is never hidden: a listing that was asked for before a change or while it was made is not kept.
+//! Opening a set looks at its folder several times: each format looks whether it knows it, and for some names that are
+//! seldom there. Changes by another process are hidden for a minute at most, as a replaced version is, and not from a
+//! process that opens or creates a set. Changes by this process are never hidden: a listing that was asked for before a
+//! change or while it was made is not kept.
 
 use crate::heads::{FRESH, KNOWN};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// When a listing was asked for.
+/// Addresses without an object that are kept of a bucket, at most.
+const ABSENT: usize = 1 << 14;
+
+/// When something was asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     at: Instant,
     changes: u64,
 }
 
-/// What has a name in a folder: an object, a folder, or both.
+/// The entries of a name in a folder: an object, a folder, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) is_object: bool,
     pub(crate) is_folder: bool,
 }
 
-/// Names in a folder, and what they are. In order, so that what is looked at first does not change from time to time.
+/// Names in a folder, and their entries. In order, so that the first look is always at the same one.
 pub(crate) type Names = BTreeMap<String, Named>;
 
 #[derive(Debug)]
@@ -53,15 +58,17 @@ struct OfBucket {
     /// How often it was changed by this process, or is to be looked at anew.
     changes: u64,
     folders: HashMap<String, Listed>,
+    /// Addresses at which there was no object, with when they were asked for.
+    absent: HashMap<String, Instant>,
 }
 
 impl OfBucket {
-    /// What was said of a folder not long ago.
+    /// The recent listing of a folder.
     fn fresh(&self, folder: &str) -> Option<&Listed> {
         self.folders.get(folder).filter(|listed| listed.is_fresh())
     }
 
-    /// What the listing of the folder around an address says has its name; `None` where there is none that would tell.
+    /// The entries of an address in the listing of the folder around it; `None` where there is none that would tell.
     fn named(&self, address: &str) -> Option<Named> {
         let (folder, name) = address.rsplit_once('/').filter(|(_, name)| !name.is_empty())?;
         let names = self.fresh(folder)?.names.as_ref()?;
@@ -159,15 +166,36 @@ impl Listings {
         false
     }
 
+    /// Whether it was said not long ago that no object has this address. A folder may have it.
+    pub(crate) fn is_absent(&self, bucket: &str, address: &str) -> bool {
+        let buckets = self.buckets();
+        let asked = buckets.get(bucket).and_then(|of| of.absent.get(address));
+        asked.is_some_and(|at| at.elapsed() < FRESH)
+    }
+
+    /// Notes that no object has an address, unless the bucket was changed since that was asked.
+    pub(crate) fn note_absent(&self, bucket: &str, address: &str, asked: Asked) {
+        let mut buckets = self.buckets();
+        let of = buckets.entry(bucket.to_owned()).or_default();
+        if of.changes != asked.changes {
+            return;
+        }
+        if of.absent.len() >= ABSENT {
+            of.absent.clear();
+        }
+        of.absent.insert(address.to_owned(), asked.at);
+    }
+
     /// Drops what is kept of a bucket, and what is on its way.
     pub(crate) fn look_anew(&self, bucket: &str) {
         let mut buckets = self.buckets();
         let of = buckets.entry(bucket.to_owned()).or_default();
         of.changes += 1;
         of.folders.clear();
+        of.absent.clear();
     }
 
-    /// Drops what is kept of a bucket now, and again when what is returned goes: meanwhile it is changed.
+    /// Drops the entries kept of a bucket now, and again when the returned value is dropped: meanwhile it is changed.
     pub(crate) fn changing(&self, bucket: String) -> Changing<'_> {
         self.look_anew(&bucket);
         Changing { listings: self, bucket }
@@ -246,6 +274,28 @@ mod tests {
         drop(listings.changing("s3://other".into()));
         keep(listings.ask("s3://b"));
         assert!(lacks());
+    }
+
+    #[test]
+    fn what_was_absent_is_known_until_the_bucket_changes() {
+        let listings = Listings::default();
+        let is_absent = || listings.is_absent("s3://b", "s3://b/k/c");
+        let before = listings.ask("s3://b");
+        listings.note_absent("s3://b", "s3://b/k/c", before);
+        assert!(is_absent() && !listings.is_absent("s3://b", "s3://b/k/d"));
+        assert!(!listings.is_absent("s3://other", "s3://b/k/c"));
+        assert!(!listings.lacks("s3://b", "s3://b/k/c"), "a folder may be called so");
+        drop(listings.changing("s3://b".into()));
+        assert!(!is_absent());
+        listings.note_absent("s3://b", "s3://b/k/c", before);
+        assert!(!is_absent(), "it was asked for before the change");
+        let asked = listings.ask("s3://b");
+        for i in 0..ABSENT {
+            listings.note_absent("s3://b", &i.to_string(), asked);
+        }
+        assert_eq!(listings.buckets()["s3://b"].absent.len(), ABSENT);
+        listings.note_absent("s3://b", "s3://b/k/c", asked);
+        assert!(is_absent() && listings.buckets()["s3://b"].absent.len() == 1);
     }
 
     #[test]

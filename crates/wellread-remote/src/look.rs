@@ -1,9 +1,9 @@
-//! What lies at an address of a bucket, and what lies in a folder: by as few round trips as tell.
+//! The entry at an address of a bucket, and the entries of a folder, by as few round trips as possible.
 //!
 //! ```text
 //!  find   known object? · known folder? ── yes ─▶ no request
-//!         └ a name without an ending ─▶ HEAD and LIST at once     most are folders, whose listing is wanted next
-//!         └ another one ──────────────▶ HEAD, then LIST           most are objects
+//!         └ a name as folders have it ─▶ HEAD and LIST at once    most are folders, whose listing is wanted next
+//!         └ another one ───────────────▶ HEAD, then LIST          most are objects
 //!  names  listed not long ago? ── yes ─▶ no request; else LIST
 //!  list_all                     LIST of many folders at once
 //! ```
@@ -23,14 +23,14 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
-/// What lies at an address.
+/// The entry at an address.
 #[derive(Debug)]
 pub(crate) enum Found {
     Object(Head),
     Folder,
 }
 
-/// What lies at an address; `None` where nothing does. An object goes before a folder of its name.
+/// The entry at an address; `None` where there is none. An object goes before a folder of its name.
 pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Found>> {
     let name = object.address.to_string();
     let bucket = object.address.bucket_name();
@@ -45,7 +45,7 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     if let Some(head) = link.heads.get(&name) {
         return Ok(Some(Found::Object(head)));
     }
-    let is_likely_a_folder = object.address.key.filename().is_some_and(|name| !name.contains('.'));
+    let is_likely_a_folder = object.address.key.filename().is_some_and(wellread_store::is_called_as_folder);
     if is_likely_a_folder && !link.listings.is_no_folder(&bucket, &name) {
         return both(link, object);
     }
@@ -75,7 +75,7 @@ fn both(link: &'static Link, object: &Object) -> io::Result<Option<Found>> {
     }
 }
 
-/// What was found by who asks for both.
+/// The answer to one of both requests.
 enum Answer {
     Object(Head),
     Inside(ListResult),
@@ -117,7 +117,8 @@ fn listed(link: &'static Link, object: &Object) -> io::Result<Option<Arc<Names>>
     Ok(keep(link, object, &listed, object.address.is_bucket(), asked))
 }
 
-/// Lists folders, those of which nothing is known, all at once. What fails fails again where the folder is looked at.
+/// Lists folders, those of which nothing is known, all at once. A failed listing fails again where the folder is
+/// looked at.
 pub(crate) fn list_all(link: &'static Link, objects: Vec<Object>) {
     let is_new = |object: &Object| {
         let (bucket, name) = (object.address.bucket_name(), object.address.to_string());

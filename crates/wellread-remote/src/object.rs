@@ -1,4 +1,4 @@
-//! Requests for one object: what it is, and some of its bytes.
+//! Requests for one object: its facts, and some of its bytes.
 
 use crate::address::Address;
 use crate::attempts::{Asked, attempts, is_replaced, status};
@@ -44,6 +44,13 @@ impl Object {
         link.bucket(&self.address.bucket_name(), || (self.connect)(link, &self.address))
     }
 
+    /// Whether it was said not long ago that it is not there, by a listing or by an answer.
+    pub(crate) fn is_absent(&self, link: &Link) -> bool {
+        let (bucket, name) = (self.address.bucket_name(), self.address.to_string());
+        let is_said = link.listings.lacks(&bucket, &name) || link.listings.is_absent(&bucket, &name);
+        is_said && link.heads.get(&name).is_none()
+    }
+
     /// A request for it, for errors.
     pub(crate) fn asked(&self, verb: &str, bucket: &Bucket) -> Asked {
         Asked { what: format!("{verb} {}", self.address), who: bucket.who.clone() }
@@ -68,14 +75,14 @@ impl Object {
         }
     }
 
-    /// What it is, asked for without its bytes.
+    /// Its facts, asked for without its bytes.
     pub(crate) fn head(&self, link: &'static Link) -> io::Result<Head> {
         let head = link.wait(self.head_request(link, self.bucket(link)?))?;
         link.heads.learn(self.address.to_string(), head.clone());
         Ok(head)
     }
 
-    /// What it is, with its first bytes, which are kept: one request for what a header says.
+    /// Its facts, with its first bytes, which are kept: one request for a header.
     pub(crate) fn first(&self, link: &'static Link) -> io::Result<Head> {
         let pieces = match self.get(link, std::iter::once(0..HEAD).collect(), None) {
             // An empty object has no first byte.

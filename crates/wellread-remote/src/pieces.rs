@@ -1,4 +1,4 @@
-//! Pieces of objects that were asked for ahead, by address: who reads looks here first.
+//! Pieces of objects that were asked for ahead, by address: a reader looks here first.
 //!
 //! ```text
 //!  Queued ─▶ Asked ─┬─▶ Here     bytes, and which version of the object they are of
@@ -51,7 +51,7 @@ enum State {
     GivenUp,
 }
 
-/// What became of a piece.
+/// The result of a piece.
 #[derive(Debug)]
 pub(crate) struct Slot {
     state: Mutex<State>,
@@ -117,7 +117,7 @@ impl Slot {
         !matches!(*lock(&self.state), State::Left | State::GivenUp)
     }
 
-    /// Tells those who wait that who has asked wants it no more.
+    /// Tells the waiting threads that the one that asked wants it no more.
     fn give_up(&self) {
         let mut state = lock(&self.state);
         if matches!(*state, State::Queued | State::Asked) {
@@ -133,7 +133,7 @@ impl Slot {
 pub(crate) struct Filling(Arc<Slot>);
 
 impl Filling {
-    /// What the request has come to.
+    /// Sets the result of the request.
     pub(crate) fn finish(self, got: io::Result<(ranges::Piece, Head)>, room: OwnedSemaphorePermit) {
         let mut state = lock(&self.0.state);
         if matches!(*state, State::Asked) {
@@ -295,9 +295,14 @@ impl Pieces {
         Some(Ok(()))
     }
 
-    /// What an object is, if some of it was asked for: waits for the answer.
+    /// The facts of an object, if some of it was asked for: waits for the answer.
     pub(crate) fn head(&self, name: &str) -> Option<io::Result<Head>> {
-        let mut pieces = self.touching(name, &(0..u64::MAX)).into_iter();
+        self.answer(name, &(0..u64::MAX))
+    }
+
+    /// As [`Self::head`], if some of this range was asked for.
+    pub(crate) fn answer(&self, name: &str, range: &Range<u64>) -> Option<io::Result<Head>> {
+        let mut pieces = self.touching(name, range).into_iter();
         let slot = pieces.find(|piece| piece.slot.is_of_use()).map(|piece| Arc::clone(&piece.slot))?;
         drop(pieces);
         Some(slot.wait()?.map(|here| here.head.clone()))

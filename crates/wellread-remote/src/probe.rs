@@ -1,4 +1,5 @@
-//! The link itself, measured: who is at the other end, and bare requests of ranges, whose bytes nobody looks at.
+//! The link itself, measured: the server at the other end, and bare requests of ranges, whose bytes nobody looks
+//! at.
 //!
 //! ```text
 //!  ranges ─▶ one list ─▶ so many tasks as are asked for, each takes the next range ─▶ seconds until all are there
@@ -22,7 +23,7 @@ use wellread_store::place::{FileRange, LinkAbout};
 /// How often a range is asked for at most.
 const ATTEMPTS: usize = 4;
 
-/// Who is at the other end of the way to an address.
+/// The server at the other end of the way to an address.
 pub(crate) fn about(connect: Connect, path: &Path) -> io::Result<LinkAbout> {
     let link = link()?;
     let bucket = Object::of(path, connect)?.bucket(link)?;

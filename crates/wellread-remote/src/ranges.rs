@@ -1,4 +1,5 @@
-//! Bytes as requests fetched them, and what somebody wanted out of them. Which requests are made: [`wellread_store::place::requests`].
+//! Bytes as requests fetched them, and the parts that were asked for. Which requests are made:
+//! [`wellread_store::place::requests`].
 //!
 //! ```text
 //!  pieces     ├──▓▓▓──▓▓──┤        ├▓▓▓▓▓▓▓▓▓┤├▓▓▓▓▓▓▓▓┤    each as it came, in chunks
@@ -7,7 +8,7 @@
 
 use bytes::Bytes;
 
-/// What a request fetched: where it starts, and the bytes as they came.
+/// The bytes that a request fetched, as they came, and their start.
 #[derive(Debug)]
 pub(crate) struct Piece {
     /// The first byte's offset in the file.

@@ -8,7 +8,7 @@ use crate::object::Object;
 use bytes::Bytes;
 use std::io;
 use std::ops::Range;
-use wellread_store::place::{Part, ReadRanges, requests, window};
+use wellread_store::place::{HEAD, Part, ReadRanges, TAIL, requests, window};
 
 /// An object open for reading. It knows its address and version and holds no connection, so it serves forked processes too.
 #[derive(Debug)]
@@ -16,12 +16,12 @@ pub(crate) struct Reader {
     object: Object,
     name: String,
     head: Head,
-    /// What a cache on disk knows it by.
+    /// The key in a cache on disk.
     kept: Kept,
 }
 
 impl Reader {
-    /// The object as it is now: what is known of it from listings and earlier answers, or else its first bytes are fetched.
+    /// The object as it is now: its facts come from listings and earlier answers, or else its first bytes are fetched.
     pub(crate) fn open(link: &'static Link, object: Object) -> io::Result<Self> {
         let name = object.address.to_string();
         let (head, is_new) = match link.heads.get(&name) {
@@ -64,6 +64,13 @@ impl Reader {
     fn window(&self, link: &'static Link, start: u64, end: u64) -> io::Result<Bytes> {
         let version = &self.head.version;
         if let Some(bytes) = link.heads.window(&self.name, version, start) {
+            return Ok(bytes);
+        }
+        // What was asked for by its number is kept once it is here.
+        if start > 0
+            && let Some(Ok(_)) = link.pieces.answer(&self.name, &TAIL)
+            && let Some(bytes) = link.heads.window(&self.name, version, start)
+        {
             return Ok(bytes);
         }
         let mut bytes = vec![0; (end - start) as usize];
@@ -109,5 +116,28 @@ impl ReadRanges for Reader {
             }
         }
         self.fetch(link, &mut left)
+    }
+
+    fn fetch_ends(&self) -> io::Result<()> {
+        let (link, length) = (link()?, self.head.length);
+        let (name, version) = (&self.name, &self.head.version);
+        let ends = [0..HEAD.min(length), length.saturating_sub(HEAD)..length];
+        let is_missing = |end: &Range<u64>| {
+            link.heads.window(name, version, end.start).is_none() && link.pieces.cover(name, end).0.is_empty()
+        };
+        // One of them, or a file that is no longer than one, is fetched by who reads it.
+        if length <= HEAD || !ends.iter().all(is_missing) {
+            return Ok(());
+        }
+        let mut bytes = ends.each_ref().map(|end| vec![0; (end.end - end.start) as usize]);
+        let parts = ends.iter().zip(&mut bytes);
+        let mut parts: Vec<_> =
+            parts.map(|(end, buffer)| Part { offset: end.start, buffer: buffer.as_mut_slice() }).collect();
+        self.fetch(link, &mut parts)?;
+        drop(parts);
+        for (end, bytes) in ends.iter().zip(bytes) {
+            link.heads.keep_window(name, version, end.start, Bytes::from(bytes));
+        }
+        Ok(())
     }
 }

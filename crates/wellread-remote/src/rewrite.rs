@@ -9,7 +9,7 @@ use object_store::ObjectStoreExt as _;
 use std::io::{self, Write as _};
 use wellread_store::place;
 
-/// What S3 copies in one request at most.
+/// The most bytes that S3 copies in one request.
 const COPIED: u64 = 5 << 30;
 
 /// Copies an object of `length` bytes.

@@ -1,7 +1,7 @@
 //! Amazon S3 and all that speaks its language: `s3://bucket/key`.
 //!
-//! Whoever asks is found as AWS's own programs do: the environment, a web identity, the profile in `~/.aws`, the container, the
-//! machine. Where there is none, requests are not signed, as public buckets have it.
+//! The credentials are found as AWS's own programs do: the environment, a web identity, the profile in `~/.aws`, the
+//! container, the machine. Where there is none, requests are not signed, as public buckets have it.
 
 use crate::address::Address;
 use crate::aws_files::Profile;
@@ -18,7 +18,7 @@ use wellread_store::surface::option_as;
 static S3: Cloud = Cloud(connect);
 wellread_store::register_place!("s3", S3);
 
-/// Who asks: what the store is given, and its name in words.
+/// The source of credentials: the store's provider, and its name in words.
 enum Who {
     /// The builder finds it by itself.
     Found(String),
@@ -108,7 +108,7 @@ fn who(link: &'static Link, profile: &Profile) -> io::Result<Who> {
     Ok(Who::Anonymous("none were found in environment, ~/.aws and machine (anonymous)"))
 }
 
-/// What to do with a profile whose credentials AWS's own programs fetch.
+/// The advice about a profile whose credentials AWS's own programs fetch.
 fn fetched(profile: &Profile, by: &str) -> String {
     let (who, name) = (profile.who(), profile.name());
     let login = if by == "SSO" { format!("aws sso login --profile {name} && ") } else { String::new() };

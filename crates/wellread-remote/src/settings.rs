@@ -1,8 +1,8 @@
-//! What a program chooses for its link before it opens the first address.
+//! The choices of a program for its link before it opens the first address.
 
 use std::sync::OnceLock;
 
-/// Choices for all places behind a network; what is left out is what the environment says.
+/// Choices for all places behind a network; the environment gives those that are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Requests at once.
@@ -20,7 +20,7 @@ pub fn set(settings: Settings) -> bool {
     CHOSEN.set(settings).is_ok()
 }
 
-/// What was chosen.
+/// The choices.
 pub(crate) fn get() -> Settings {
     CHOSEN.get().copied().unwrap_or_default()
 }

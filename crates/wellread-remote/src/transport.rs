@@ -1,5 +1,5 @@
-//! The HTTP client under all places: what object_store asks for goes through the one client of the process, and what servers answer
-//! wrongly becomes a [`Fault`] here, before anybody takes it for data.
+//! The HTTP client under all places. object_store's requests go through the one client of the process, and wrong
+//! answers of servers become a [`Fault`] here, before anybody takes them for data.
 
 use crate::failure::{Fault, innermost};
 use async_trait::async_trait;
@@ -92,7 +92,7 @@ fn of_client(error: reqwest::Error) -> HttpError {
     HttpError::new(HttpErrorKind::Unknown, fault_of(&error))
 }
 
-/// What an error of the client means.
+/// The fault behind an error of the client.
 pub(crate) fn fault_of(error: &reqwest::Error) -> Fault {
     if error.is_connect() {
         return Fault::Unreachable(innermost(error));
@@ -113,7 +113,7 @@ pub(crate) fn fault_of(error: &reqwest::Error) -> Fault {
     Fault::Interrupted(innermost(error))
 }
 
-/// What an answer that is none of success says.
+/// The fault in an answer that is none of success.
 async fn refused(status: StatusCode, headers: &HeaderMap, body: reqwest::Body) -> Fault {
     if status == StatusCode::PRECONDITION_FAILED {
         return Fault::Replaced;
@@ -142,7 +142,7 @@ async fn refused(status: StatusCode, headers: &HeaderMap, body: reqwest::Body) -
     Fault::Status { status: status.as_u16(), code, message, region }
 }
 
-/// What Google says in JSON.
+/// Google's message in JSON.
 fn json_message(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
     let error = value.get("error")?;
@@ -161,7 +161,7 @@ fn asked_range(text: &str) -> Option<(u64, u64)> {
     Some((first.parse().ok()?, last.parse().ok()?))
 }
 
-/// Whether the answer holds the range that was asked for, or what there is of it.
+/// Whether the answer holds the requested range, or the part of it that exists.
 fn check_range(asked: (u64, u64), status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
     if status != StatusCode::PARTIAL_CONTENT {
         return Err(Fault::NoRanges);

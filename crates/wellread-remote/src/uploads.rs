@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long is waited for what was begun to be thrown away.
+/// The longest wait for the removal of uploads that were begun.
 pub(crate) const ABORT: Duration = Duration::from_secs(10);
 
-/// What it takes to throw an upload away.
+/// The values needed to remove an upload.
 #[derive(Clone)]
 pub(crate) struct Begun {
     pub(crate) store: Arc<dyn MultipartStore>,
@@ -62,7 +62,7 @@ pub(crate) fn close() {
 pub(crate) fn abandon(link: &'static Link) {
     let begun = std::mem::take(&mut *all());
     let aborts = begun.into_iter().map(|one| async move {
-        // Who cannot throw it away now leaves it to the bucket's rule.
+        // An upload that cannot be removed now is left to the bucket's rule.
         let _ = one.store.abort_multipart(&one.key, &one.id).await;
     });
     let aborts = join_all(aborts);

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 /// Result of everything that reads or writes results.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What to do where a disk is full.
+/// The advice where a disk is full.
 const DISK_FULL_HINT: &str = "free some space or choose another --out folder";
 
-/// What went wrong with a result file, and what to do about it.
+/// A failure with a result file, with one thing to do.
 ///
 /// Printed as `FILE: cause (hint: …)`.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Error {
         }
     }
 
-    /// What a library said that was writing `path`: an error of the disk is a text by then.
+    /// The error of a library that was writing `path`: an error of the disk is a text by then.
     pub(crate) fn writing(path: impl AsRef<Path>, cause: &str) -> Self {
         let e = Self::new(path, format_args!("cannot write: {}", cause.trim_start_matches("External: ")));
         let is_full = ["No space left", "quota exceeded"].iter().any(|words| cause.contains(words));

@@ -31,7 +31,7 @@ impl ReportInput {
     /// Writes `WHAT.parquet` and `WHAT.csv` of every table, `samples/WHAT.parquet`, and `summary.json` with the details, the
     /// aggregates of all tables and what else a report needs. Each file appears whole or not at all.
     ///
-    /// Tables and figures of an earlier run that this one has not are removed: whoever reads the folder next, such as
+    /// Tables and figures of an earlier run that this one has not are removed: the next reader of the folder, such as
     /// `compare`, would take them for this run's.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl ReportInput {
             let figures = figures.iter().flat_map(|f| [format!("{f}.svg"), format!("{f}.png")]);
             let tables = [format!("{name}.parquet"), format!("{name}.csv")];
             for file in figures.chain(tables).chain([format!("{}/{name}.parquet", samples::FOLDER)]) {
-                // What cannot be removed is not this run's, as its summary says.
+                // A file that cannot be removed is not this run's, as its summary says.
                 let _ = std::fs::remove_file(dir.join(file));
             }
         }

@@ -24,13 +24,14 @@ pub enum Severity {
     Bad,
 }
 
-/// What a [`Finding`] answers: a report shows one of what binds and one of what to do, and folds the others.
+/// The question that a [`Finding`] answers: a report shows one on the limit and one on the next step, and
+/// folds the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topic {
-    /// What binds.
+    /// The limit.
     Limit,
-    /// What to do next.
+    /// The next step.
     Next,
     /// Anything else.
     #[default]
@@ -47,7 +48,7 @@ pub struct Finding {
     pub detail: String,
     /// How it bears on the reader's work.
     pub severity: Severity,
-    /// What it answers.
+    /// The question that it answers.
     pub topic: Topic,
 }
 
@@ -66,7 +67,7 @@ impl Finding {
 /// A named value of the configuration or the environment, for people to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
-    /// What it is: "CPU".
+    /// Its name: "CPU".
     pub name: String,
     /// Its value: "AMD EPYC 9R14, 2 cores".
     pub value: String,
@@ -82,7 +83,7 @@ impl<N: Into<String>, V: ToString> From<(N, V)> for Fact {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Thumbnail {
-    /// What it shows: "row 3, channel DNA, contrast stretched".
+    /// Its subject: "row 3, channel DNA, contrast stretched".
     pub caption: String,
     /// The PNG as `data:image/png;base64,…`; anything else is not shown.
     pub data_uri: String,
@@ -96,7 +97,7 @@ impl Thumbnail {
     }
 }
 
-/// What a report and its figures are made of.
+/// The content of a report and its figures.
 ///
 /// All texts are plain text; nothing in them is interpreted as markup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -104,15 +105,15 @@ impl Thumbnail {
 pub struct ReportInput {
     /// Headline, such as "How fast are these images read?".
     pub title: String,
-    /// One paragraph: what was measured, on which images.
+    /// One paragraph: the measurement, and its images.
     pub description: String,
     /// When, as text.
     pub generated: String,
     /// The answer, most important first.
     pub findings: Vec<Finding>,
-    /// What was measured: images, shapes, formats, repeats, seed, pixel checksum.
+    /// The measured set: images, shapes, formats, repeats, seed, pixel checksum.
     pub configuration: Vec<Fact>,
-    /// What it was measured on: hardware, system, versions, commit.
+    /// The machine: hardware, system, versions, commit.
     pub environment: Vec<Fact>,
     /// The machine in a few words, for the foot of every figure: "AMD EPYC, 2 cores, ext4 on SSD".
     pub machine: String,
@@ -124,7 +125,7 @@ pub struct ReportInput {
     pub noise_floors: BTreeMap<String, f64>,
     /// Smallest slow-down, as a share, that a table's benchmark would find in nine of ten cases.
     pub detectable: BTreeMap<String, f64>,
-    /// What makes the figures less certain: noisy machine, page cache that could not be dropped.
+    /// The causes of less certain figures: noisy machine, page cache that could not be dropped.
     pub warnings: Vec<String>,
     /// Pictures of the images used.
     pub thumbnails: Vec<Thumbnail>,
@@ -136,7 +137,7 @@ pub struct ReportInput {
     /// The single measurements behind them; kept in files of their own.
     #[serde(skip)]
     pub samples: Vec<Samples>,
-    /// Whatever else `summary.json` holds at its top level; the keys `report` and `aggregates` are taken.
+    /// Further keys of `summary.json` at its top level; the keys `report` and `aggregates` are taken.
     #[serde(skip)]
     pub details: Map<String, Value>,
 }

@@ -1,6 +1,6 @@
 //! Numbers as people read them: three significant digits, SI prefixes, thousands separators, real minus signs.
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Seconds, shown as ns, µs, ms, s or min.
@@ -20,7 +20,7 @@ pub enum Unit {
 /// A unit with its prefix: numbers are divided by `factor` and followed by `symbol`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scaled {
-    /// What one of this unit is in base units.
+    /// The size of one of this unit in base units.
     pub factor: f64,
     /// How it is written: `ms`.
     pub symbol: &'static str,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Writes `target` through `fill`; an error or a crash leaves what was there before. Makes missing parents.
 ///
 /// # Errors
-/// What `fill` says; a folder or file that cannot be written; a link that leads nowhere.
+/// The error of `fill`. A folder or file that cannot be written. A link that leads nowhere.
 pub fn write_with(
     target: &Path,
     fill: impl FnOnce(&mut BufWriter<&mut std::fs::File>) -> Result<(), String>,
@@ -38,7 +38,7 @@ pub fn write_with(
     Ok(())
 }
 
-/// Where `target` is if it is a link: what is written goes there, so that all who have the link's target see it.
+/// The target of `target` if it is a link: output goes there, so that all who have the link's target see it.
 fn through_links(target: &Path) -> Result<PathBuf> {
     if !target.symlink_metadata().is_ok_and(|there| there.is_symlink()) {
         return Ok(target.to_owned());

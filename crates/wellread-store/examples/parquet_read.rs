@@ -1,7 +1,7 @@
 //! Times random reads of a Parquet file: `parquet_read FILE [BATCH] [EPOCHS]`.
 //!
-//! Whole epochs in shuffled order, one thread, pages of the file in the page cache; prints the time from
-//! opening to the first batch, images per second of each epoch, and peak memory.
+//! Reads whole epochs in shuffled order, with one thread and the file's pages in the page cache. It prints
+//! the time from opening to the first batch, images per second of each epoch, and peak memory.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;

@@ -42,7 +42,8 @@ impl Fetching {
         self.places.iter().any(|(_, fetching)| fetching.as_ref().is_some_and(|fetching| fetching.is_full()))
     }
 
-    /// Asks the places. What cannot be asked for ahead is asked for when it is read, and says then why it cannot.
+    /// Asks the places. A request that cannot be made ahead is made when its bytes are read, and reports its
+    /// error then.
     pub fn fetch(&mut self, wanted: &Wanted) -> Vec<Ticket> {
         let files: Vec<FileRanges<'_>> = wanted.files().collect();
         let of_places = files.chunk_by(|a, b| place::scheme(a.0) == place::scheme(b.0));

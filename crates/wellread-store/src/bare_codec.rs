@@ -46,7 +46,7 @@ impl BareCodec {
     /// Compresses bytes with the level that sets are written with.
     ///
     /// # Errors
-    /// What the library says.
+    /// The library's error.
     pub fn compress(&self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         match &self.0 {
             Kind::Zstd(_) => zstd::bulk::compress(bytes, Compression::ZSTD_LEVEL),

@@ -1,8 +1,8 @@
 //! SHA-256 of pixels, per image: the measure of "read correctly" everywhere in wellread.
 //!
-//! A row's digest is over its pixels in C order (T, C, Z, Y, X), little-endian, in its own pixel type: what
-//! `numpy.ascontiguousarray(image).tobytes()` gives on a little-endian machine. Two sets hold the same images
-//! exactly when their lists of digests agree, whatever their formats.
+//! A row's digest is over its pixels in C order (T, C, Z, Y, X), little-endian, in its own pixel type: the
+//! output of `numpy.ascontiguousarray(image).tobytes()` on a little-endian machine. Two sets hold the same
+//! images exactly when their lists of digests agree, whatever their formats.
 
 use crate::store::RowsAhead;
 use crate::{Error, Result, RowInfo, Scratch, Store};
@@ -41,7 +41,7 @@ impl ImageChecksum {
     }
 }
 
-/// What came of a row, as text: how tasks on other machines hand it back.
+/// The result for a row, as text: tasks on other machines hand it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SentRow {
@@ -55,7 +55,7 @@ pub enum SentRow {
         row: Option<usize>,
         /// Why.
         cause: String,
-        /// What to do.
+        /// The advice.
         hint: Option<String>,
     },
 }
@@ -75,7 +75,7 @@ impl From<Result<ImageChecksum>> for SentRow {
 }
 
 impl SentRow {
-    /// What came of the row.
+    /// The result for the row.
     ///
     /// # Errors
     /// That of the row, where it could not be read.

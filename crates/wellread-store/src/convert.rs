@@ -32,13 +32,13 @@ impl Default for ConvertOptions {
 pub struct Converted {
     /// Digests of what was handed to the writer.
     pub digests: Digests,
-    /// What was written.
+    /// The output.
     pub output: Finished,
 }
 
 impl Converted {
-    /// Reads all that was written, in the format of that name, and compares it with `source`; what the target has no place for
-    /// ([`read_back::check`]).
+    /// Reads all output back, in the format of that name, and compares it with `source`. It returns the facts that the
+    /// target has no place for ([`read_back::check`]).
     ///
     /// # Errors
     /// It cannot be opened; as [`read_back::check`].
@@ -95,7 +95,7 @@ impl Budget {
 }
 
 /// The types of the images in `source`, each once: [`crate::WriteOptions::types`]. Rows that are no images are left
-/// out; what is wrong with them is said when they are read.
+/// out; reading them gives their errors.
 pub fn pixel_types(source: &dyn Store) -> Vec<PixelType> {
     let found: BTreeSet<_> =
         (0..source.len()).filter_map(|row| Some(source.row_info(row).ok()?.dtype)).collect();
@@ -123,8 +123,8 @@ pub fn one_pixel_type(source: &dyn Store) -> Result<()> {
     Ok(())
 }
 
-/// Writes every image of `source` to `writer` and completes it; `done(pixels_bytes)` is called per image. What was written
-/// is at its place after [`Converted::commit`].
+/// Writes every image of `source` to `writer` and completes it; `done(pixels_bytes)` is called per image. The output is
+/// at its place after [`Converted::commit`].
 ///
 /// # Errors
 /// The first row that cannot be read or written; the target is then left untouched.
@@ -137,7 +137,7 @@ pub fn convert(
     if source.is_empty() {
         return Err(Error::new(source.path(), "there is no image to convert"));
     }
-    // What an interrupted run has left complete is not read again.
+    // Images that an interrupted run completed are not read again.
     let first = writer.complete().min(source.len());
     for row in 0..first {
         writer.skip(&source.metadata(row)?)?;

@@ -1,7 +1,7 @@
 //! Which boxes to ask a store for when several crops of one image are wanted, so that no piece is decoded twice.
 //!
-//! Crops are widened to whole pieces (chunks, tiles, strips), which then are in one or several crops, or in none; those
-//! in any are cut into bands of equal columns, as few as that takes:
+//! Crops are widened to whole pieces (chunks, tiles, strips), which then are in one or several crops, or in none.
+//! Pieces that are in any are cut into bands of equal columns, as few as possible:
 //!
 //! ```text
 //!   ┌───────┐                 ┌───────┐
@@ -25,7 +25,7 @@ pub struct Cover {
     widened: Vec<Rectangle>,
     edges: Vec<usize>,
     columns: Vec<Range<usize>>,
-    /// What to ask for.
+    /// The boxes to request.
     pub boxes: Vec<Rectangle>,
 }
 
@@ -52,7 +52,7 @@ impl Cover {
             for ((range, piece), bound) in crop.iter_mut().zip(grid).zip(&bounds) {
                 let start = range.start / piece * piece;
                 let end = range.end.div_ceil(piece).saturating_mul(piece);
-                // No further than any crop goes: what is asked for may be less than whole pieces.
+                // It goes no further than any crop does: a request may be less than whole pieces.
                 *range = start.max(bound.start)..end.min(bound.end);
             }
             edges.extend([crop[0].start, crop[0].end]);

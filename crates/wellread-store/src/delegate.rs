@@ -1,7 +1,7 @@
 //! Methods of a store that another one answers for it.
 
 /// Writes those methods of a [`Store`](crate::Store) that hand on what they are asked to another store, by their names:
-/// `delegate_store!(self => self.inner; path, len, metadata)` within the `impl`. What differs is written beside it.
+/// `delegate_store!(self => self.inner; path, len, metadata)` within the `impl`. Write the other methods beside it.
 ///
 /// ```
 /// use wellread_image::PixelType;

@@ -5,8 +5,9 @@
 //!                                                                                          └─▶ Table: all of them as text
 //! ```
 //!
-//! Fields may stand in double quotes, with delimiters, line ends and doubled quotes in them. The `csv` crate takes a quote that is not
-//! closed for one field up to the end of the file, so that all later lines are gone without an error: hence the look before.
+//! Fields may stand in double quotes, with delimiters, line ends and doubled quotes in them. The `csv` crate reads a
+//! quote that is not closed as one field up to the end of the file, so all later lines would be lost without an error.
+//! This module therefore looks first.
 
 use crate::words::counted;
 use crate::{Error, Result, place};
@@ -37,14 +38,22 @@ pub(crate) struct Delimited<'t> {
     path: &'t Path,
     text: &'t [u8],
     delimiter: u8,
+    /// Lines of the file in front of `text`.
+    before: usize,
 }
+
+/// What fields are separated by, and what that is called; of equally many in the first line the last.
+const DELIMITERS: [(u8, &str); 3] = [(b';', "semicolons"), (b'\t', "tabs"), (b',', "commas")];
+
+/// What the first line of a file begins with that names its delimiter, as Excel takes it.
+const NAMED: &[u8] = b"sep=";
 
 impl<'t> Delimited<'t> {
     /// A text with names in its first line.
     ///
     /// # Errors
-    /// Text that is no UTF-8; a quote that is not closed, or behind which a field goes on; more columns than are read. Names the
-    /// line.
+    /// Text that is no UTF-8. A quote that is not closed, or behind which a field goes on. More columns than are read.
+    /// Names the line.
     pub fn of(path: &'t Path, text: &'t [u8]) -> Result<Self> {
         let made = Self::beginning(path, text);
         if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
@@ -52,7 +61,7 @@ impl<'t> Delimited<'t> {
             return Err(Error::new(path, "is text in UTF-16, and UTF-8 is read").hint(hint));
         }
         if let Err(wrong) = std::str::from_utf8(made.text) {
-            let line = made.text[..wrong.valid_up_to()].split(|&byte| byte == b'\n').count();
+            let line = made.before + made.text[..wrong.valid_up_to()].split(|&byte| byte == b'\n').count();
             return Err(Error::new(path, format_args!("line {line}: is no UTF-8 text: {wrong}")));
         }
         made.check().map_err(|why| Error::new(path, why))?;
@@ -61,13 +70,35 @@ impl<'t> Delimited<'t> {
 
     /// A text that may end anywhere.
     fn beginning(path: &'t Path, text: &'t [u8]) -> Self {
-        // What Excel writes first.
+        // Excel writes this mark first.
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        let first = text.split(|&b| b == b'\n').next().unwrap_or_default();
-        let count = |of: u8| first.split(|&b| b == of).count();
-        // Of equally many the comma.
-        let delimiter = [b';', b'\t', b','].into_iter().max_by_key(|&b| count(b)).unwrap_or(b',');
-        Self { path, text, delimiter }
+        let (first, rest) = line_of(text);
+        if let Some((delimiter, b"" | b"\r")) = first.strip_prefix(NAMED).and_then(<[u8]>::split_first)
+            && DELIMITERS.iter().any(|(known, _)| known == delimiter)
+        {
+            return Self { path, text: rest, delimiter: *delimiter, before: 1 };
+        }
+        let (second, _) = line_of(rest);
+        // Of equally many the one that the next line has as often: names of columns may have commas in them.
+        let told = |delimiter: u8| {
+            let count = outside_quotes(first, delimiter);
+            (count, count > 0 && count == outside_quotes(second, delimiter))
+        };
+        let delimiter = DELIMITERS.map(|(delimiter, _)| delimiter).into_iter().max_by_key(|&by| told(by));
+        Self { path, text, delimiter: delimiter.unwrap_or(b','), before: 0 }
+    }
+
+    /// What its fields are separated by, in words.
+    pub fn delimiter_in_words(&self) -> &'static str {
+        DELIMITERS
+            .iter()
+            .find(|(delimiter, _)| *delimiter == self.delimiter)
+            .map_or("commas", |(_, words)| words)
+    }
+
+    /// Whether its fields are separated by semicolons, as where a comma is the decimal mark.
+    pub fn has_semicolons(&self) -> bool {
+        self.delimiter == b';'
     }
 
     fn reader(&self) -> csv::Reader<&'t [u8]> {
@@ -97,21 +128,31 @@ impl<'t> Delimited<'t> {
 
     /// The error of a line.
     fn refusal(&self, error: &csv::Error) -> Error {
-        let line = error.position().map_or(String::new(), |at| format!("line {}: ", at.line()));
+        let line =
+            error.position().map_or(String::new(), |at| format!("line {}: ", at.line() + self.before as u64));
+        let mut has_more = false;
         let cause = match error.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                has_more = len > expected_len;
                 let fields = counted(usize::try_from(*len).unwrap_or(usize::MAX), "field");
-                format!("{fields}, where the first line has {expected_len}")
+                let by = self.delimiter_in_words();
+                format!("{fields}, where the first line has {expected_len} (separated by {by})")
             }
             csv::ErrorKind::Utf8 { err, .. } => format!("is no UTF-8 text: {err}"),
             _ => error.to_string(),
         };
-        Error::new(self.path, format_args!("{line}{cause}"))
+        let error = Error::new(self.path, format_args!("{line}{cause}"));
+        if has_more && self.delimiter == b',' {
+            return error.hint(
+                "numbers with decimal commas need semicolons between fields; text with commas needs quotes around it",
+            );
+        }
+        error
     }
 
     /// Looks at each byte as the `csv` crate does: a quote opens at the beginning of a field alone.
     fn check(&self) -> Result<(), String> {
-        let (mut at, mut line, mut opened) = (At::Begin, 1usize, 1);
+        let (mut at, mut line, mut opened) = (At::Begin, 1 + self.before, 1);
         let (mut columns, mut in_header, mut is_blank) = (1usize, true, true);
         for &byte in self.text {
             let ends_line = matches!(byte, b'\n' | b'\r');
@@ -141,6 +182,25 @@ impl<'t> Delimited<'t> {
         }
         if at == At::Quoted { Err(format!("a quote of line {opened} is not closed")) } else { Ok(()) }
     }
+}
+
+/// The first line of a text without its end, and what follows.
+fn line_of(text: &[u8]) -> (&[u8], &[u8]) {
+    match text.iter().position(|&byte| byte == b'\n') {
+        Some(end) => (&text[..end], &text[end + 1..]),
+        None => (text, &[]),
+    }
+}
+
+/// How often a byte is in a line, outside of quotes where each is closed.
+fn outside_quotes(line: &[u8], wanted: u8) -> usize {
+    let (mut outside, mut all, mut is_quoted) = (0, 0, false);
+    for &byte in line {
+        is_quoted ^= byte == b'"';
+        all += usize::from(byte == wanted);
+        outside += usize::from(byte == wanted && !is_quoted);
+    }
+    if is_quoted { all } else { outside }
 }
 
 /// Where in a field a byte stands.
@@ -246,10 +306,35 @@ mod tests {
     }
 
     #[test]
+    fn the_delimiter_is_told_by_the_first_line() {
+        let header = |text: &str| parsed(text).unwrap().header;
+        assert_eq!(header("a;b\n1,5;2,5\n"), ["a", "b"]);
+        assert_eq!(header("a\tb\n1,5\t2,5\n"), ["a", "b"]);
+        assert_eq!(header("\"a;b;c\",d\n1,2\n"), ["a;b;c", "d"]);
+        // As many of both: the one that the next line has as often.
+        assert_eq!(header("dose (uM, final);time\n0,5;1,5\n"), ["dose (uM, final)", "time"]);
+        assert_eq!(header("a;b,c\n1;2,3\n"), ["a;b", "c"]);
+        for named in ["sep=;\na;b,c,d\n1;2\n", "sep=;\r\na;b,c,d\r\n1;2\r\n"] {
+            assert_eq!(rows(named), [["a", "b,c,d"], ["1", "2"]]);
+        }
+        assert_eq!(header("sep=,b\n1,2\n"), ["sep=", "b"]);
+    }
+
+    #[test]
     fn what_is_wrong_is_said_by_line() {
         let error = |text: &str| parsed(text).unwrap_err().cause().to_owned();
         assert_eq!(error(""), "the table is empty");
-        assert_eq!(error("a,b\n\"1\n\",2\n3"), "line 4: 1 field, where the first line has 2");
+        assert_eq!(
+            error("a,b\n\"1\n\",2\n3"),
+            "line 4: 1 field, where the first line has 2 (separated by commas)"
+        );
+        assert_eq!(
+            error("sep=;\na;b\n1\n"),
+            "line 3: 1 field, where the first line has 2 (separated by semicolons)"
+        );
+        assert_eq!(error("sep=;\na;b\n1;\"2"), "a quote of line 3 is not closed");
+        let commas = parsed("x,y\n0,5,1,5\n").unwrap_err();
+        assert!(commas.hint_text().unwrap().contains("decimal commas need semicolons"), "{commas}");
         assert_eq!(error("a\n\"1"), "a quote of line 2 is not closed");
         assert_eq!(error("a\n\"1\"\"\n2\n"), "a quote of line 2 is not closed");
         let utf16 = Delimited::of(Path::new("t.csv"), b"\xff\xfea\0,\0b\0").unwrap_err().to_string();

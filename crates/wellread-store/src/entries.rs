@@ -1,35 +1,37 @@
-//! What lies in a folder, and what of it is no part of a set of images: asked before a folder is replaced.
+//! The entries of a folder, and those that are no part of a set of images: asked before a folder is replaced.
 
 use crate::place::{self, Kind};
 use crate::probe::DEPTH;
 use crate::{Error, Result, journal};
 use std::path::{Path, PathBuf};
 
-/// What names of output that is not finished begin with; the process with its place, a number and the target's name follow.
+/// The prefix of names of output that is not finished; the process with its place, a number and the target's name
+/// follow.
 pub(crate) const PARTIAL: &str = ".wellread-partial-";
-/// What names of folders begin with in which a part of an output is kept to be gone on with; the target's name follows.
+/// The prefix of names of folders that keep a part of an output, so that a later run can go on with it; the target's
+/// name follows.
 pub(crate) const RESUME: &str = ".wellread-resume-";
-/// What the name of output ends with that was moved aside to be replaced.
+/// The suffix of output that was moved aside to be replaced.
 pub(crate) const OLD: &str = ".old";
 
-/// What follows the name of an image that lacks the mark of wellread's writers.
+/// The words behind the name of an image that lacks the mark of wellread's writers.
 pub(crate) const UNMARKED: &str = ", which wellread did not write";
 
 /// Something directly in a folder.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name; what is not Unicode in it is replaced.
+    /// Its name; bytes in it that are no Unicode are replaced.
     pub name: String,
     /// Its path, which begins with that of the folder.
     pub path: PathBuf,
     /// Whether it is a folder itself; links to folders are not.
     pub is_folder: bool,
-    /// What it is, as the listing says; a link is [`Kind::Link`].
+    /// Its kind, as the listing says; a link is [`Kind::Link`].
     pub kind: Kind,
 }
 
-/// All that is directly in `folder`, hidden or not, by name, but what wellread notes down for itself while it writes and what
-/// file systems put there unasked.
+/// All entries directly in `folder`, hidden or not, by name. It leaves out wellread's own notes while it writes, and
+/// entries that file systems put there unasked.
 ///
 /// # Errors
 /// The folder cannot be listed.
@@ -49,7 +51,8 @@ pub fn list(folder: &Path) -> Result<Vec<Entry>> {
     Ok(found)
 }
 
-/// Half-written output is of no use. What was moved aside may be the only copy, and what is kept to be gone on with is wanted.
+/// Half-written output is of no use. Output that was moved aside may be the only copy, and a kept part is needed by the
+/// run that goes on with it.
 fn nobody_misses(name: &str) -> bool {
     let is_partial = name.starts_with(PARTIAL) && !name.ends_with(OLD);
     is_partial
@@ -59,8 +62,9 @@ fn nobody_misses(name: &str) -> bool {
         || name.starts_with(".nfs")
 }
 
-/// The first thing in `folder`, at any depth, that is no part of a set whose files `belongs` knows by their names; by its path in the
-/// folder. Hidden things are none, nor are folders deeper than any set is read. Of a link to a folder nothing goes but itself.
+/// The first thing in `folder`, at any depth, that is no part of a set whose files `belongs` knows by their names; by
+/// its path in the folder. Hidden things are none, nor are folders deeper than any set is read. Removal of a link to a
+/// folder removes only the link.
 ///
 /// # Errors
 /// A folder cannot be listed.
@@ -72,7 +76,7 @@ pub fn foreign(folder: &Path, belongs: fn(&str) -> bool) -> Result<Option<String
     )
 }
 
-/// What a file in a folder of images is.
+/// The role of a file in a folder of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Belongs {
     /// A part of a set that wellread wrote.

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 /// Result of everything that touches storage.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What to do where the system says that a file became too large.
+/// The advice where the system says that a file became too large.
 pub const FILE_TOO_LARGE_HINT: &str = "raise the limit on the size of files (ulimit -f) or write elsewhere";
 
-/// What went wrong, where, and what to do about it.
+/// A failure: its place, its cause and one thing to do.
 ///
 /// Printed as `FILE: row N: cause (hint: …)`; parts that are unknown are left out.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error about `path`, with its cause in words. Of an address no password and no signature is kept.
+    /// An error about `path`, with its cause in words. Passwords and signatures of an address are not kept.
     pub fn new(path: impl AsRef<Path>, cause: impl fmt::Display) -> Self {
         Self(Box::new(Inner {
             path: place::shown(path.as_ref()).into_owned(),
@@ -50,7 +50,7 @@ impl Error {
         use std::io::ErrorKind as K;
         let hint = match error.kind() {
             K::NotFound => Some("check the path"),
-            // Of a server's refusal its own words say what to do.
+            // A server's refusal has its own advice.
             K::PermissionDenied if error.get_ref().is_none() => {
                 Some("check the permissions of the file and of its folder")
             }
@@ -76,7 +76,7 @@ impl Error {
         if len == 0 { error } else { error.hint(format_args!("rows go from 0 to {}", len - 1)) }
     }
 
-    /// What a row is that holds no image, as the cause of an error.
+    /// The cause of the error for a row that holds no image.
     pub(crate) const NULL_IMAGE: &str = "the image is null";
 
     /// Whether a row has no image at all, as tables allow.
@@ -107,7 +107,7 @@ impl Error {
         self.0.unreadable
     }
 
-    /// Says that nothing is wrong with the file: what was asked of it is not to be had.
+    /// States that nothing is wrong with the file: the request cannot be met.
     pub fn choice(mut self) -> Self {
         self.0.choice = true;
         self
@@ -118,7 +118,7 @@ impl Error {
         self.0.choice
     }
 
-    /// Says that what is read may be fine, but is of a kind that is not read.
+    /// States that the file may be fine, but is of a kind that is not read.
     pub fn unsupported(mut self) -> Self {
         self.0.unsupported = true;
         self
@@ -132,6 +132,15 @@ impl Error {
     /// Says what to do.
     pub fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.0.hint.get_or_insert_with(|| hint.to_string());
+        self
+    }
+
+    /// Says one thing more to do.
+    pub fn or_hint(mut self, hint: impl fmt::Display) -> Self {
+        self.0.hint = Some(match self.0.hint.take() {
+            Some(first) => format!("{first}; or {hint}"),
+            None => hint.to_string(),
+        });
         self
     }
 
@@ -171,7 +180,7 @@ impl Error {
 
 /// Whether a file could not be opened since as many are open as may be.
 fn is_of_too_many_files(error: &std::io::Error) -> bool {
-    // What Windows says are numbers of its own.
+    // Windows has error numbers of its own.
     cfg!(unix) && matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 

@@ -1,11 +1,12 @@
 //! The process's table of file descriptors: how many files are kept open, and room for them before they are opened.
 //!
-//! Linux makes the table larger when it is full, at 64, 256, 512, 1,024 files and so on, and where there are several threads each time
-//! waits 10 to 20 ms until no processor looks at the old one (`expand_fdtable`): of a first epoch of a thousand small files three
-//! quarters went by like that. [`reserve_descriptors`] makes it large enough once, before there are threads or beside them.
+//! Linux makes the table larger when it is full, at 64, 256, 512, 1,024 files and so on. With several threads, it waits
+//! each time 10 to 20 ms until no processor looks at the old one (`expand_fdtable`). Three quarters of a first epoch of
+//! a thousand small files went by like that. [`reserve_descriptors`] makes it large enough once, before there are
+//! threads or beside them.
 //!
-//! How many files a process may have open is a soft limit (`ulimit -n`, often 1,024) that it may raise itself up to a hard one: a set of
-//! a few thousand tables, of which each stays open, needs that.
+//! The number of files that a process may have open is a soft limit (`ulimit -n`, often 1,024), which it may raise
+//! itself up to a hard one. A set of a few thousand tables, each of which stays open, needs that.
 
 /// Share of the files a process may have open that are kept.
 const KEPT_SHARE: usize = 4;
@@ -15,9 +16,9 @@ const MAX_KEPT_FILES: usize = 1 << 16;
 #[cfg(unix)]
 const ENOUGH_FILES: libc::rlim_t = (MAX_KEPT_FILES * KEPT_SHARE) as libc::rlim_t;
 
-/// Raises the number of files that the process may have open, as far as it may, and makes its table of open files large enough for all
-/// that may be kept, once: at once where there is no other thread to wait for, else by a thread that waits. To be called before opening
-/// a set of many files, and before starting threads.
+/// Raises the number of files that the process may have open, as far as it may. Once, it also makes its table of open
+/// files large enough for all of them: at once where there is no other thread to wait for, else in a thread that waits.
+/// To be called before opening a set of many files, and before starting threads.
 pub fn reserve_descriptors() {
     #[cfg(unix)]
     raise_limit();

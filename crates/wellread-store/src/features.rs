@@ -46,8 +46,8 @@ pub const ACQUISITION: &str = "Metadata_Acquisition";
 /// Feature columns: a row per image.
 pub type FeatureColumns = RecordBatch;
 
-/// The batch with its plain columns that are kept as a dictionary (pandas' and polars' categories) as values: what follows
-/// knows those only. `None` where it has no such column.
+/// The batch with its plain columns that are kept as a dictionary (pandas' and polars' categories) as values: later
+/// code knows those only. `None` where it has no such column.
 ///
 /// # Errors
 /// Keys that are not in their dictionary.
@@ -222,11 +222,11 @@ pub fn key_in_words(key: &str) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// What stands for a null in [`keys`].
+/// The mark of a null in [`keys`].
 const NULL: &str = "\0";
-/// What stands between the values of several columns in [`keys`].
+/// The separator between the values of several columns in [`keys`].
 const SEPARATOR: &str = "\u{1f}";
-/// What stands in front of a letter that stands for [`SEPARATOR`], [`NULL`] or itself in a value.
+/// The escape in front of a letter that stands for [`SEPARATOR`], [`NULL`] or itself in a value.
 const ESCAPE: char = '\u{1b}';
 
 /// A value in which neither [`SEPARATOR`] nor [`NULL`] is.

@@ -39,8 +39,8 @@ pub(crate) fn path_text(path: &Path) -> String {
     path.iter().map(text).collect::<Vec<_>>().join("/")
 }
 
-/// A file name, without ending, for an image's name: characters that some file system refuses become `_`, a name
-/// that is too long is cut, and where nothing is left it is `image`.
+/// A file name, without ending, for an image's name. Characters that some file system refuses become `_`, and a
+/// name that is too long is cut. A name of which nothing is left becomes `image`.
 pub(crate) fn safe(name: &str) -> String {
     let mut clean: String = name
         .trim()

@@ -26,7 +26,7 @@ pub(crate) struct FileRows<T> {
 #[derive(Debug)]
 pub(crate) struct FileRow<T> {
     pub place: ImageLocation,
-    /// What was read of it.
+    /// The value that was loaded from it.
     pub loaded: OnceLock<T>,
 }
 
@@ -79,10 +79,10 @@ impl<T> FileRows<T> {
         }
     }
 
-    /// What is kept of a row, by `load` (given the row's path) on first access.
+    /// The value that is kept of a row; `load` (given the row's path) makes it on first access.
     ///
     /// # Errors
-    /// No such row, or what `load` says, with the row's number.
+    /// No such row, or the error of `load`, with the row's number.
     pub fn get(&self, row: usize, load: impl FnOnce(&Path) -> Result<T>) -> Result<&T> {
         let entry = self.row(row)?;
         if let Some(loaded) = entry.loaded.get() {

@@ -1,4 +1,4 @@
-//! Output that is whole and not yet at its place: what a writer hands back, and whoever checks it moves or discards.
+//! Output that is whole and not yet at its place. A writer returns it, and its checker moves or discards it.
 //!
 //! ```text
 //!  StoreWriter::complete_output ──▶ Finished ──path()──▶ read back, checked ──commit()──▶ at its place

@@ -1,8 +1,8 @@
 //! Folders below a folder, to any depth that is sensible ([`DEPTH`]), each of them once.
 //!
-//! Microscopes and pipelines nest their output, as plate/well/site: an image that lies deeper than others is a row as they
-//! are. What is not looked into are hidden folders (which those of half-written output are), and what its format says
-//! holds no more images of it, such as an OME-Zarr image.
+//! Microscopes and pipelines nest their output, as plate/well/site: an image that lies deeper than others is a row as
+//! they are. Hidden folders are not looked into (folders of half-written output are hidden), nor are folders that hold
+//! no more images by their format, such as an OME-Zarr image.
 //!
 //! Links may lead to a folder by two ways, or back to one above: its images would be rows twice. Which folder it is tells its
 //! [`Identity`].
@@ -45,9 +45,9 @@ fn is_zarr_metadata(entry: &Entry) -> bool {
     ZARR_METADATA.iter().any(|file| name == *file) && entry.kind().is_ok_and(|kind| kind == Kind::File)
 }
 
-/// Lists what lies below a folder that is going to be looked through, where each listing is a round trip: those of a level all at once,
-/// `most` at most, to the level in which there is what `ends` it. So who looks through it waits for as many round trips as it has
-/// levels. What a Zarr group holds is its own, and what is called as a set of some format is not looked into.
+/// Lists folders before a search, where each listing is a round trip. It lists those of a level all at once, `most` at
+/// most, down to the level that has an entry that `ends` the search. So the search waits for as many round trips as
+/// there are levels. It does not look into a Zarr group, nor into a folder that is called as a set of some format.
 fn look_ahead(root: &Path, levels: usize, most: usize, ends: impl Fn(&Path, &str, bool) -> bool) {
     if !place::of(root).tells_names() {
         return;
@@ -106,7 +106,7 @@ pub(crate) struct FolderEntry {
     pub path: PathBuf,
 }
 
-/// What an entry of a folder is to the format that lists it.
+/// The role of an entry of a folder for the format that lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     /// An image.
@@ -119,8 +119,8 @@ pub(crate) enum Sort {
     Skip,
 }
 
-/// What an entry of a folder is to a format that is called `own` and has a file per image. A folder that another format's
-/// set is called as is not looked into.
+/// The role of an entry of a folder for a format that is called `own` and has a file per image. A folder that another
+/// format's set is called as is not looked into.
 #[cfg(any(feature = "tiff", feature = "image-folder"))]
 pub(crate) fn sort_file(path: &Path, name: &str, is_dir: bool, own: &Naming) -> Sort {
     match foreign_format(path, own) {
@@ -143,7 +143,7 @@ fn sort_folder(name: &str, is_dir: bool, own: &Naming) -> Sort {
     if is_dir && !is_of_another() { Sort::Below } else { Sort::Skip }
 }
 
-/// What lies below a folder.
+/// The entries below a folder.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Images: a file or a folder each, in no order.
@@ -153,7 +153,7 @@ pub(crate) struct Found {
 }
 
 /// All images below `root`, by what `sort` says of each path, its name and whether it is a folder. Links to folders are
-/// followed, but not to one above `root`. Of the ways to a folder, that without links counts.
+/// followed, but not to one above `root`. Among several ways to a folder, that without links counts.
 ///
 /// # Errors
 /// A folder that cannot be listed, or one that lies deeper than [`DEPTH`]: left out, its images would go unnoticed.
@@ -214,8 +214,9 @@ pub(crate) fn images_listed(
     Ok(found)
 }
 
-/// Whether there is an image below `root`, to that many levels: a look into the first folders, those of one level before
-/// those of the next, by what `sort` says, as for [`images`]. What cannot be listed holds none.
+/// Whether there is an image below `root`, to that many levels. It looks into the first folders, those of one level
+/// before those of the next, and sorts entries by `sort`, as [`images`] does. A folder that cannot be listed holds
+/// none.
 pub(crate) fn has_image(root: &Path, levels: usize, sort: impl Fn(&Path, &str, bool) -> Sort) -> bool {
     look_ahead(root, levels, LOOKED_INTO, |path, name, is_dir| sort(path, name, is_dir) == Sort::Image);
     let mut visited = Visited::above(root);
@@ -267,7 +268,7 @@ impl Visited {
     fn above(root: &Path) -> Self {
         let mut visited = Self::default();
         if let Ok(whole) = place::canonical(root) {
-            // What cannot be looked at cannot be listed by a link either.
+            // A folder that cannot be looked at cannot be listed by a link either.
             whole.ancestors().skip(1).for_each(|above| drop(visited.is_first(above)));
         }
         visited

@@ -1,4 +1,4 @@
-//! What a storage format is, and which there are.
+//! The definition of a storage format, and the list of all formats.
 //!
 //! ```text
 //!  registry: FORMAT, FORMAT, …  ┐
@@ -29,20 +29,20 @@ pub struct OpenOptions {
     pub table: Option<String>,
     /// Name of the image column (tables); `None` finds it.
     pub column: Option<String>,
-    /// How the files of a folder make images ([`crate::sites`]): a layout's name; `files` for an image a file; `None` recognises
-    /// a layout by the names, unless a format is named.
+    /// The layout that makes images of the files of a folder ([`crate::sites`]), by its name. `files` makes an image of
+    /// each file. `None` recognises a layout by the names, unless a format is named.
     pub layout: Option<String>,
     /// A pattern of file names, instead of a layout.
     pub pattern: Option<String>,
-    /// What is done with images that lack some of their files.
+    /// The treatment of images that lack some of their files.
     pub missing: Missing,
-    /// What is done with files whose names no pattern of the layout or pattern that was asked for fits.
+    /// The treatment of files whose names the requested layout or pattern does not fit.
     pub unmatched: Unmatched,
     /// Beginnings of paths in a table of files, each with what it is here.
     pub path_map: Vec<(String, String)>,
 }
 
-/// What is done with an image that lacks some of its files.
+/// The treatment of an image that lacks some of its files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Missing {
@@ -55,7 +55,7 @@ pub enum Missing {
     Zero,
 }
 
-/// What is done with a file whose name does not fit, or with a cell that cannot be cut out.
+/// The treatment of a file whose name does not fit, or of a cell that cannot be cut out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unmatched {
@@ -109,15 +109,17 @@ pub struct Format {
     /// Endings, in lower case, of names of files and folders in this format, such as `.tif`; empty for a second
     /// reader of another's files.
     pub endings: &'static [&'static str],
-    /// What is appended to the name of a generated set, such as `.parquet`; empty for a bare folder.
+    /// The suffix of the name of a generated set, such as `.parquet`; empty for a bare folder.
     pub set_ending: &'static str,
+    /// Whether what has one of the endings is a folder, in most cases.
+    pub is_folder: bool,
     /// Whether a path with one of the endings holds images, where that is not so of all (tables). For telling
     /// that a folder mixes formats.
     pub holds_images: fn(&Path) -> bool,
     /// Names of files in a folder of this format that have none of the endings.
     pub parts: &'static [&'static str],
-    /// Something in a folder of this format, at any depth, that is no part of a set as the format writes it, by its path in the
-    /// folder: with it, the folder is not replaced. Asked only of folders that `recognise` knows.
+    /// An entry in a folder of this format, at any depth, that is no part of a set as the format writes it, by its path
+    /// in the folder. A folder with such an entry is not replaced. Asked only of folders that `recognise` knows.
     pub foreign_entry: fn(&Path) -> Result<Option<String>>,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
@@ -140,8 +142,8 @@ pub struct Format {
     pub has_columns: bool,
     /// Whether images can be there in several resolutions, of which one is opened ([`OpenOptions::level`]).
     pub has_levels: bool,
-    /// Whether files say how their numbers are to look, which pixels do not have ([`crate::StoreLayout::lost_looks`]). Of other formats it
-    /// is not asked: to tell how pixels are kept may take the reading of many pages.
+    /// Whether files say how their numbers are to look, which pixels do not have ([`crate::StoreLayout::lost_looks`]).
+    /// Other formats are not asked: to find how pixels are kept may take the reading of many pages.
     pub has_looks: bool,
     /// Whether [`WriteOptions::tune`] makes a difference to what is written with such options.
     pub uses_tune: fn(&WriteOptions) -> bool,
@@ -195,7 +197,7 @@ impl Format {
     }
 }
 
-/// What a format is called and how names of its files end: all that it needs to know of itself to list a folder.
+/// The name of a format and the endings of its files: all that it needs of itself to list a folder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Naming {
     /// [`Format::name`].
@@ -209,6 +211,11 @@ impl Naming {
     pub fn has_ending(&self, name: &str) -> bool {
         has_ending(name, self.endings)
     }
+}
+
+/// Whether something of this name is a folder, in most cases: it has no ending, or that of a format whose sets are folders.
+pub fn is_called_as_folder(name: &str) -> bool {
+    !name.contains('.') || formats().iter().any(|format| format.is_folder && format.has_ending(name))
 }
 
 fn has_ending(name: &str, endings: &[&str]) -> bool {
@@ -225,7 +232,7 @@ pub struct Absent {
     pub name: &'static str,
     /// Endings, in lower case, of names of files and folders in this format.
     pub endings: &'static [&'static str],
-    /// What to do to have it.
+    /// The way to get it.
     pub how_to_get: &'static str,
 }
 

@@ -28,7 +28,7 @@ pub fn guarded<T, E: Display>(
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let literal = panic.downcast_ref::<&str>().copied();
     literal.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
@@ -81,7 +81,7 @@ mod tests {
         );
     }
 
-    /// What is printed can only be seen from outside: this test runs itself again and reads its output.
+    /// Output can only be seen from outside: this test runs itself again and reads its output.
     #[test]
     fn caught_panics_print_nothing() {
         const INSIDE: &str = "WELLREAD_TEST_PANICS";

@@ -1,4 +1,4 @@
-//! What a store may say beside what it must: how it is read best, what it keeps, and which columns stand beside its images.
+//! Optional facts of a store: how it is read best, which parts it keeps, and which columns stand beside its images.
 //!
 //! ```text
 //!  Store::hints() ───────▶ Hints     of the whole set: rows per read, decoded pages, columns
@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Nobody has to follow a hint: pixels are the same without. A store that wraps another hands on both of the other's values
-//! whole, and changes those fields that differ: `Hints { columns: Some(self), ..self.inner.hints() }`. So what is added here
-//! passes through every wrapper.
+//! whole, and changes those fields that differ: `Hints { columns: Some(self), ..self.inner.hints() }`. So fields added here
+//! pass through every wrapper.
 
 use crate::Result;
 use crate::words::counted;
@@ -15,8 +15,8 @@ use arrow_array::RecordBatch;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// How a whole set is read best, what is kept of it and what stands beside its images: [`crate::Store::hints`]. Making one
-/// costs nothing; what has to be looked up is looked up when it is asked for.
+/// How a whole set is read best, what is kept of it and what stands beside its images: [`crate::Store::hints`]. Making
+/// one costs nothing; facts that need a look are looked up when they are asked for.
 ///
 /// A format with nothing to say has the default: rows are read one by one, nothing is kept, no column is there.
 #[derive(Clone, Copy)]
@@ -32,7 +32,8 @@ pub struct Hints<'a> {
     pub sites: Option<&'a dyn SiteTable>,
     /// The sets that this one is put together from, where it is.
     pub parts: Option<&'a dyn PartTable>,
-    /// What a set lacks whose metadata name its images, such as fields of a plate: a sentence each.
+    /// The things that a set lacks whose metadata name its images, such as fields of a plate: a sentence
+    /// each.
     pub lacks: &'a [String],
     /// Whether the last channel of each image is no intensity but a mask of 0 and 1, as cells have it that are cut out with
     /// [`crate::cells::Mask::Channel`].
@@ -92,7 +93,7 @@ impl Hints<'_> {
     /// one that lacks some.
     ///
     /// # Errors
-    /// What the first of them lacks that does: as [`SiteTable::complete`].
+    /// The things that the first incomplete one lacks, as in [`SiteTable::complete`].
     pub fn complete(self, rows: impl IntoIterator<Item = usize>) -> Result<()> {
         self.sites.map_or(Ok(()), |sites| rows.into_iter().try_for_each(|row| sites.complete(row)))
     }
@@ -167,7 +168,7 @@ pub trait PartTable: Send + Sync {
 /// A set that is a part of another: [`PartTable::parts`].
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SetPart {
-    /// What it is called, as no other part is.
+    /// Its name, which no other part has.
     pub name: String,
     /// Its rows in the whole, as ranges in order: one where all of its rows follow each other, none where the whole has no row of it.
     pub rows: Vec<Range<usize>>,
@@ -215,21 +216,21 @@ pub trait SiteTable: Send + Sync {
     /// Whether all files of an image are there, or somebody has said what to do without. Only names are looked at.
     ///
     /// # Errors
-    /// What it lacks.
+    /// The files that it lacks.
     fn complete(&self, row: usize) -> Result<()>;
 
     /// The files of each row, by their paths.
     fn files_of_rows(&self) -> Vec<Vec<PathBuf>>;
 }
 
-/// What [`SiteTable::summary`] says.
+/// The result of [`SiteTable::summary`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct SiteSummary {
     /// Name of the layout, or the pattern that was given.
     pub layout: String,
     /// Files of an image that has all of them.
     pub files_per_site: usize,
-    /// What channels are called, in the order of the axis C.
+    /// The names of channels, in the order of the axis C.
     pub channels: Vec<String>,
     /// Images without all of their files: a sentence each for the first few, and how many there are.
     pub missing: Vec<String>,
@@ -268,8 +269,8 @@ pub struct RowCut {
     pub whole: [usize; 2],
 }
 
-/// What a format knows of its rows. Formats implement it; a store that wraps another does not, but hands on the other's
-/// [`RowHints`], so that a default here hides nothing that is known.
+/// The facts that a format knows of its rows. Formats implement it; a store that wraps another does not, but hands on
+/// the other's [`RowHints`], so that a default here hides nothing that is known.
 pub trait RowFacts: Send + Sync {
     /// See [`RowHints::position`]. The row itself where the format does not know better, as with a file for each.
     fn position(&self, row: usize) -> u64 {
@@ -316,7 +317,7 @@ pub struct RowHints<'a> {
 }
 
 impl<'a> RowHints<'a> {
-    /// What a format knows of its row `row`.
+    /// The facts that a format knows of its row `row`.
     pub fn new(facts: &'a dyn RowFacts, row: usize) -> Self {
         Self { facts, row }
     }
@@ -326,9 +327,10 @@ impl<'a> RowHints<'a> {
         self.facts.position(self.row)
     }
 
-    /// Rows and columns of the pieces (chunks, tiles, strips; single rows where each is read without others) that the row's
-    /// planes are decoded in, where these tile each plane from its first pixel on. Who wants several parts of an image asks for them so that no piece is in two
-    /// requests. `None` where pieces are not of that kind, or not known without reading.
+    /// Rows and columns of the pieces that the row's planes are decoded in, where these tile each plane from its first
+    /// pixel on. Pieces are chunks, tiles or strips, or single rows where each is read without others. A caller that
+    /// wants several parts of an image asks for them so that no piece is in two requests. `None` where pieces are not
+    /// of that kind, or not known without reading.
     pub fn grid(self) -> Option<[usize; 2]> {
         self.facts.grid(self.row)
     }
@@ -344,14 +346,14 @@ impl<'a> RowHints<'a> {
         self.facts.cut(self.row)
     }
 
-    /// About how many rows' metadata is read to have that of this one, from where only the latest are kept: who wants that of
-    /// many rows asks in order of their positions. 1 where each row has its own.
+    /// About how many rows' metadata is read to have that of this one, from where only the latest are kept. A reader of
+    /// that of many rows asks in order of their positions. 1 where each row has its own.
     pub fn metadata_rows(self) -> usize {
         self.facts.metadata_rows(self.row)
     }
 
-    /// Bytes of memory that a thread needs at a time to read pixels of the row, from above: what is read, decompressed and
-    /// decoded, but not what is kept for later.
+    /// Bytes of memory that a thread needs at a time to read pixels of the row, from above. They hold bytes that are
+    /// read, decompressed and decoded, but not those that are kept for later.
     ///
     /// # Errors
     /// As [`crate::Store::row_info`].

@@ -1,8 +1,8 @@
 //! Which part of an interrupted output is complete.
 //!
-//! A first line says what the set is made of, and each line below it what was completed since: for folders with files
-//! per image the number of an image, for tables whatever their engine notes. A line that was cut off does not count.
-//! Images are complete from the first on: what follows a gap is written again.
+//! A first line names the images and options that make the set. Each line below notes progress: the number of an
+//! image for folders with files per image, and the engine's own notes for tables. A line that was cut off does not
+//! count. Images are complete from the first on: images behind a gap are written again.
 //!
 //! In another place than the file system it is an object (`journal/elsewhere.rs`), which notes images and nothing else.
 
@@ -186,7 +186,7 @@ impl Journal {
         self.complete
     }
 
-    /// What earlier runs noted.
+    /// The notes of earlier runs.
     pub fn lines(&self) -> &[String] {
         &self.lines
     }

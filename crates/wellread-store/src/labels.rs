@@ -13,7 +13,7 @@ const MAX_LISTED: usize = 3;
 pub struct Labels {
     /// Images that have some.
     pub images: usize,
-    /// What they are called, each once, sorted.
+    /// Their names, each once, sorted.
     pub names: Vec<String>,
     /// The place of the first one, which can be opened as a set.
     pub first: PathBuf,

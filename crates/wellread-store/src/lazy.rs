@@ -23,7 +23,7 @@ impl<T> Lazy<T> {
     /// The value; made by `make`, by one thread at a time, where there is none yet.
     ///
     /// # Errors
-    /// What `make` says.
+    /// The error of `make`.
     pub fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         if let Some(value) = self.value.get() {
             return Ok(value);

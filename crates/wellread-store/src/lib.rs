@@ -9,7 +9,7 @@
 //!                          CopySink (native pixels) · the loader's fused sink (scaled floats in a batch slot)
 //! ```
 //!
-//! A store never knows about batches; whoever reads never knows about formats. Adding a format is one file
+//! A store never knows about batches, and its reader never knows about formats. Adding a format is one file
 //! here (or one crate, for engines that are large to compile) with a [`Format`] value, and one line in
 //! [`registry`].
 //!
@@ -58,11 +58,13 @@
 //! | [`image_folder`] | PNG and JPEG folders |
 //! | [`checksum`], [`convert`], [`read_back`], [`verify`] | whole-set operations over any store |
 //! | `delimited`, `text_columns` | CSV and its kin, every quote of which is closed; as columns of types |
+//! | `found` | what was left out, counted and named |
 //! | `numbers` | stored numbers, narrowed to pixels |
 //! | [`features`], [`profiles`] | columns of plain values beside images; profiles joined to them |
 //! | [`labels`] | label images that lie beside images, which are no rows |
 //! | [`unkept`] | what a format says of images and no conversion keeps |
 //! | [`masks`] | masks among images, told by names |
+//! | [`mixed_channels`] | images that have other channels at the same numbers |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
 //! | `outer_rows` | rows in the errors of a set that is read through another one |
@@ -100,6 +102,7 @@ mod finished;
 #[cfg(any(feature = "ome-zarr", feature = "tiff", feature = "image-folder"))]
 mod folders;
 mod format;
+mod found;
 mod free_space;
 pub mod guard;
 pub mod hints;
@@ -110,6 +113,7 @@ pub mod labels;
 mod lazy;
 pub mod mapping;
 pub mod masks;
+pub mod mixed_channels;
 mod name_index;
 mod numbers;
 mod ome_arrow;
@@ -158,7 +162,7 @@ pub mod write;
 pub use amount::{bytes_text, parse_bytes};
 pub use concat::{open, open_all};
 pub use error::{Error, FILE_TOO_LARGE_HINT, Result};
-pub use format::{Format, Missing, OpenOptions, Unmatched, formats};
+pub use format::{Format, Missing, OpenOptions, Unmatched, formats, is_called_as_folder};
 pub use hints::{
     FeatureTable, Hints, PageCache, PartTable, Renamed, RowCut, RowFacts, RowHints, SetPart, SiteSummary,
     SiteTable,

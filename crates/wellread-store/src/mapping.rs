@@ -6,11 +6,11 @@
 //!    └─▶ SIGBUS ──handler──▶ zeros in place of what is gone, and a note ──Mapping::check──▶ an error
 //! ```
 //!
-//! Of a page behind the file's end nothing can be read: the kernel sends SIGBUS, whose default ends the process. The
-//! handler here looks whether the address lies in a [`Mapping`]; if so it puts zeros there, so that the reader comes to
-//! its end, and notes that the mapping is no longer the file. Whoever reads a mapping calls [`before_reading`] before and
-//! [`Mapping::check`] *after* reading, and uses nothing of what it read when that fails. What lies in no mapping goes to the handler that was there
-//! before: that of Python's `faulthandler`, of torch's workers, or the system's default.
+//! A page behind the file's end cannot be read: the kernel sends SIGBUS, whose default ends the process. The handler
+//! here looks whether the address lies in a [`Mapping`]. If so, it puts zeros there, so that the reader comes to its
+//! end, and notes that the mapping is no longer the file. A reader of a mapping calls [`before_reading`] before and
+//! [`Mapping::check`] *after* reading, and discards the bytes when that fails. An address in no mapping goes to the
+//! handler that was there before: that of Python's `faulthandler`, of torch's workers, or the system's default.
 //!
 //! Why files are mapped at all, and which: `docs/decisions/0033-mapped-files.md`.
 
@@ -42,8 +42,8 @@ impl Mapping {
         Self::new(MmapOptions::new().map_raw_read_only(file)?, false)
     }
 
-    /// Maps `len` bytes from `offset` on for reading. The file may end before them: what lies behind its end must not be read
-    /// before it was written.
+    /// Maps `len` bytes from `offset` on for reading. The file may end before them: bytes behind its end must not be
+    /// read before they were written.
     ///
     /// # Errors
     /// As [`Self::of`].
@@ -92,7 +92,7 @@ impl Mapping {
     }
 
     /// Fails where `file`, whose mapping this is, has fewer than `end` bytes now, or where something of it could not be read
-    /// since it was mapped. To be called after reading, too: only then what was read is what the file held.
+    /// since it was mapped. To be called after reading, too: only then the bytes are the file's.
     ///
     /// A file cut within a page gives zeros without a signal; its length tells.
     ///
@@ -138,8 +138,8 @@ impl std::fmt::Debug for Mapping {
 impl AsRef<[u8]> for Mapping {
     /// The bytes. Another program that writes to the file changes them; readers take them as they take any corrupt file.
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: mapped for as long as `self` lives, and readable to its end: what lies behind the file's end is made
-        // zeros when it is first touched, see `guard`. Bytes of any value are valid.
+        // SAFETY: mapped for as long as `self` lives, and readable to its end: bytes behind the file's end become
+        // zeros when they are first touched, see `guard`. Bytes of any value are valid.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr(), self.map.len()) }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Masks of another pixel type are told by that ([`crate::convert::one_pixel_type`]). Masks of the same type (`images/a.png`
 //! and `masks/a.png`, or `a.tif` and `a_mask.tif` in one folder, all uint8) would go into one set in silence.
+//!
+//! So do masks that are a channel of their image ([`channels`]): loaders scale them like stains.
 
 use crate::features::stem;
 use crate::file_names;
@@ -24,8 +26,8 @@ pub fn none_beside_images(source: &dyn Store) -> Result<()> {
     Err(Error::new(source.path(), format_args!("{mask} is a mask of {image} by its name")))
 }
 
-/// A mask among the images of a folder of TIFF, PNG or JPEG files, and its image, by the names of folders and files alone:
-/// no file is opened. Of other sets nothing is known without reading.
+/// A mask among the images of a folder of TIFF, PNG or JPEG files, and its image, by the names of folders and files
+/// alone: no file is opened. For other sets the answer needs reading, and is `None`.
 pub fn among_files(source: &dyn Store) -> Option<(String, String)> {
     let root = source.path();
     if !matches!(source.format(), "tiff" | "image-folder") || !place::is_folder(root) {
@@ -34,9 +36,29 @@ pub fn among_files(source: &dyn Store) -> Option<(String, String)> {
     let below =
         |file: &PathBuf| file_names::text(file.strip_prefix(root).unwrap_or(file).as_os_str()).into_owned();
     let names: Vec<String> = source.files().ok()?.iter().map(below).collect();
-    // Of most sets no name says so, and no pairs need be looked for.
+    // Most sets have no name that says so, and no pairs need be looked for.
     let (mask, image) = names.iter().any(|name| is_called_mask(name)).then(|| find(&names))??;
     Some((mask.to_owned(), image.to_owned()))
+}
+
+/// The channels of the first image that are called masks or labels and hold whole numbers, each by its number and name. The mask of
+/// cells that are cut out is none: loaders deliver it as it is ([`crate::Hints::is_last_mask`]).
+pub fn channels(source: &dyn Store) -> Vec<(usize, String)> {
+    let (Ok(metadata), Ok(info)) = (source.metadata(0), source.row_info(0)) else { return vec![] };
+    if info.dtype.is_float() {
+        return vec![];
+    }
+    let own = if source.hints().is_last_mask { info.shape.c().checked_sub(1) } else { None };
+    let all = metadata.channels.into_iter().map(|channel| channel.name).enumerate();
+    all.filter(|(channel, name)| Some(*channel) != own && is_channel(name)).collect()
+}
+
+/// Whether a channel is called a mask: `mask`, `labels`, `nuclei_mask`, `mask_nuclei`, `MaskNuclei`.
+fn is_channel(name: &str) -> bool {
+    let name = name.trim();
+    let is_word = FOLDERS.iter().any(|mask| mask.eq_ignore_ascii_case(name));
+    let first = name.split(SEPARATORS).next().unwrap_or_default();
+    is_word || is_mask_word(first) || without_mask(name).is_some()
 }
 
 /// Whether a folder or the last word of a name calls it a mask.
@@ -83,13 +105,13 @@ fn find(names: &[String]) -> Option<(&str, &str)> {
 /// A row that is a mask by its name.
 struct Mask<'n> {
     name: &'n str,
-    /// What its image is called, or begins with.
+    /// The name of its image, or its beginning.
     stem: &'n str,
     /// The folder that its image must lie in; of a folder of masks any.
     folder: Option<&'n str>,
 }
 
-/// What words of a file's name are separated by.
+/// Separators of words in a file's name.
 const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
 
 /// A stem and what it begins with, word by word, the longest first.
@@ -98,22 +120,46 @@ pub(crate) fn beginnings(stem: &str) -> impl Iterator<Item = &str> {
     std::iter::once(stem.len()).chain(ends).map(|end| &stem[..end])
 }
 
-/// What stands before the word that calls a file a mask, which is its last one: `cell0` of `cell0_mask`, `cell0-labels`,
+/// The part before the word that calls a file a mask, which is its last one: `cell0` of `cell0_mask`, `cell0-labels`,
 /// `cell0_MaskNuclei`, `cell0_cp_masks` (Cellpose).
 fn without_mask(stem: &str) -> Option<&str> {
     let (before, word) = stem.rsplit_once(SEPARATORS)?;
-    let is_mask = word.to_lowercase().strip_prefix("mask").is_some_and(|rest| {
+    let before = before.strip_suffix("_cp").unwrap_or(before);
+    (!before.is_empty()
+        && (is_mask_word(word) || FOLDERS.contains(&word.to_lowercase().as_str()) || word == "seg"))
+        .then_some(before)
+}
+
+/// Whether a word begins with mask, and goes on as a word of its own.
+fn is_mask_word(word: &str) -> bool {
+    word.to_lowercase().strip_prefix("mask").is_some_and(|rest| {
         // Such as of which object: "masked" is another word.
         rest.is_empty() || rest == "s" || !word["mask".len()..].starts_with(|c: char| c.is_lowercase())
-    });
-    let before = before.strip_suffix("_cp").unwrap_or(before);
-    (!before.is_empty() && (is_mask || FOLDERS.contains(&word.to_lowercase().as_str()) || word == "seg"))
-        .then_some(before)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn channels_are_masks_by_their_names() {
+        for name in [
+            "mask",
+            "Masks",
+            "labels",
+            "nuclei_mask",
+            "mask_nuclei",
+            "MaskNuclei",
+            "Cell masks",
+            "cells-label",
+        ] {
+            assert!(is_channel(name), "{name}");
+        }
+        for name in ["", "DNA", "unmasked", "Masked DNA", "label-free", "Damask", "ER"] {
+            assert!(!is_channel(name), "{name}");
+        }
+    }
 
     fn found(names: &[&str]) -> Option<(String, String)> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
@@ -141,7 +187,7 @@ mod tests {
         for mask in ["X_MaskNuclei.tiff", "X-labels.tiff", "X_cp_masks.tiff", "X_seg.tiff", "X mask2.tiff"] {
             assert_eq!(found(&["X.tiff", "Y.tiff", mask]), pair(mask, "X.tiff"));
         }
-        // Of several channels.
+        // Images of several channels.
         assert_eq!(
             found(&["a/s1_ch1.tif", "a/s1_ch2.tif", "a/s1_mask.tif"]),
             pair("a/s1_mask.tif", "a/s1_ch1.tif")

@@ -10,9 +10,9 @@
 //! ]}
 //! ```
 //!
-//! The listing decides which images there are, and the index what they are called. So files that other tools remove or
-//! add are no trouble: an entry without its file is dropped, and a file without an entry comes behind the others, in the
-//! order of file names and called as its file.
+//! The listing decides which images there are, and the index what they are called. So other tools may remove or add
+//! files. An entry without its file is dropped. A file without an entry comes behind the others, in the order of file
+//! names and called as its file.
 
 use crate::{Error, Result, place};
 use serde::{Deserialize, Serialize};
@@ -95,7 +95,7 @@ pub(crate) fn arrange<T>(
     }
     let mut known: HashMap<PathBuf, (usize, String)> = HashMap::with_capacity(index.images.len());
     for (row, entry) in index.images.into_iter().enumerate() {
-        // Of two entries for a file the first counts.
+        // The first of two entries for a file counts.
         known.entry(PathBuf::from(&*entry.file)).or_insert_with(|| (row, entry.name.into_owned()));
     }
     let mut placed: Vec<_> = files
@@ -105,7 +105,7 @@ pub(crate) fn arrange<T>(
             None => (usize::MAX, one, None),
         })
         .collect();
-    // Stable: what is not in the index keeps its order.
+    // Stable: entries that are not in the index keep their order.
     placed.sort_by_key(|(row, ..)| *row);
     Ok(placed.into_iter().map(|(_, one, name)| (one, name)).collect())
 }

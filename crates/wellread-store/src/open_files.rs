@@ -1,9 +1,9 @@
 //! Files that stay open between reads.
 //!
-//! Of a small chunk in a file of its own, most of the cost is not reading it: finding its name, folder by folder, opening,
-//! asking for its length and closing take several times as long. The files that are read first stay open, as many as the
-//! process may well have; the others are opened for each read. What came first is kept, as in the cache of images
-//! (decision 8): of a set read again and again in random order, keeping what came last would keep nothing.
+//! Reading is the smaller part of the cost of a small chunk in a file of its own. Finding its name, folder by folder,
+//! opening, asking for its length and closing take several times as long. The files that are read first stay open, as
+//! many as the process may well have; the others are opened for each read. The first files are kept, as in the cache of
+//! images (decision 8). A set that is read again and again in random order would gain nothing from keeping the latest.
 //!
 //! ```text
 //! read ─▶ kept? ─yes─▶ pread
@@ -46,7 +46,7 @@ struct OpenFileBudget {
     stores: RwLock<Vec<Weak<dyn EvictableFiles>>>,
 }
 
-/// What stores know of each other: which was used last, and that it can close its files.
+/// The interface between stores: which was used last, and that it can close its files.
 trait EvictableFiles: std::fmt::Debug + Send + Sync {
     /// [`OpenFileBudget::misses`] when a file was asked for last.
     fn used(&self) -> usize;
@@ -165,7 +165,7 @@ impl<K: Eq + Hash> OpenFiles<K> {
     /// The file of `key`, opened by `open` (which gives its length too) unless it is kept.
     ///
     /// # Errors
-    /// What `open` says.
+    /// The error of `open`.
     pub fn get(&self, key: K, open: impl FnOnce() -> io::Result<(File, u64)>) -> io::Result<Arc<OpenFile>> {
         let Self { kept, budget, .. } = self;
         let misses = budget.misses.load(Ordering::Relaxed);

@@ -6,7 +6,8 @@
 //!   └── error of the sink, as it is ◀──┴─ keep ─▶ sink
 //! ```
 //!
-//! Who takes the pixels counts in rows of the outer set, if at all: its errors pass through the inner store and stay what they are.
+//! The taker of the pixels counts in rows of the outer set, if at all: its errors pass through the inner store
+//! unchanged.
 
 use crate::{Block, Error, PixelSink, Result};
 use wellread_image::Region;
@@ -16,7 +17,7 @@ use wellread_image::Region;
 pub(crate) struct TakerError(Option<Error>);
 
 impl TakerError {
-    /// Keeps an error; what the inner store has in its place is of no further use.
+    /// Keeps an error; the inner store's own in its place is of no further use.
     pub fn keep(&mut self, taken: Result<()>) -> Result<()> {
         taken.map_err(|error| {
             let instead = Error::new(error.path(), error.cause());
@@ -25,7 +26,8 @@ impl TakerError {
         })
     }
 
-    /// What a read of the inner store comes to: the error that was kept, or the store's with the row that `row_of` gives for its own.
+    /// The result of a read of the inner store: the error that was kept, or the store's with the row that `row_of`
+    /// gives for its own.
     pub fn outer(self, read: Result<()>, row_of: impl FnOnce(usize) -> Option<usize>) -> Result<()> {
         match self.0 {
             Some(error) => Err(error),

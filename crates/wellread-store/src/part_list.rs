@@ -40,7 +40,7 @@ pub(crate) struct PartList {
 }
 
 impl PartList {
-    /// Of these parts.
+    /// A list of these parts.
     pub fn new(parts: Vec<ListedPart>) -> Self {
         Self { wellread_parts: VERSION, parts }
     }
@@ -100,8 +100,8 @@ impl PartList {
     }
 }
 
-/// What lies in a folder with such a list and is no part of its set, as far as the first such thing; `None` where there is no list, or one
-/// that cannot be read.
+/// The entries of a folder with such a list that are no part of its set, as far as the first such one. `None` where
+/// there is no list, or one that cannot be read.
 ///
 /// # Errors
 /// A folder that cannot be listed.

@@ -8,9 +8,9 @@
 //!                     images in files of their own: each file moved to where one writer would have put it
 //! ```
 //!
-//! Nobody finds a part before the set is at its place. A part that is written twice, by a task that was taken for dead and the one that
-//! came after it, is the same both times, and which of them count is said at the end. What a run has left is gone on with where that is
-//! asked for: a part that is there and holds what it should is not written again.
+//! Nobody finds a part before the set is at its place. Two tasks may write a part: one that was taken for dead, and its
+//! successor. Both write the same images, and the commit names the parts that count. A run goes on with the parts of an
+//! earlier one where that is asked for: a part that is there and holds its images is not written again.
 
 use crate::concat::open_listed;
 use crate::convert::{ConvertOptions, convert};
@@ -33,7 +33,7 @@ const PARTS: &str = "parts";
 const SET: &str = "set";
 /// The folder in which one table is made of all parts.
 const JOINED: &str = "joined";
-/// What a set is made of that no later run goes on with.
+/// The key of a set that no later run goes on with.
 const NOT_RESUMED: &str = "parts of a run that is not gone on with";
 
 /// A set being written in parts. Dropped, it stays as it is where a later run goes on with it; else it goes.
@@ -60,8 +60,8 @@ impl PartedSet {
     /// left is kept; else it goes.
     ///
     /// # Errors
-    /// A target that is there and may not be replaced, or that one file is to be at which has all images; what is left is of something
-    /// else; another process writes it.
+    /// A target that is there and may not be replaced, or at which one file of all images must be. Parts of something
+    /// else at the place. Another process that writes it.
     pub fn begin(target: &Path, format: &str, overwrite: bool, resume: Option<&str>) -> Result<Self> {
         let format = format_named(format)?;
         place::look_anew(target);
@@ -74,7 +74,7 @@ impl PartedSet {
             return Err(Error::new(target, cause).hint(hint).choice());
         }
         if resume.is_none() {
-            // What was left goes.
+            // Left parts are removed.
             drop(Staged::new(target, overwrite)?);
         }
         let mut staged = Staged::resumable(target, overwrite, resume.unwrap_or(NOT_RESUMED))?;
@@ -114,7 +114,7 @@ impl PartedSet {
         self.staged.path().join(PARTS).join(name)
     }
 
-    /// What names of parts end with.
+    /// The ending of names of parts.
     pub fn ending(&self) -> &'static str {
         if is_by_image(self.format) { "" } else { self.format.set_ending }
     }
@@ -124,12 +124,14 @@ impl PartedSet {
         format!("part-{number:05}{}", self.ending())
     }
 
-    /// Makes a set of the parts of these names, whose images follow one another in this order, and moves it to its place. What other
-    /// parts were written goes. `options` are those of the parts; `options.features` are columns of all images, for a format that keeps
-    /// them beside files of images. With `joined`, parts of a table become one table. Returns the number of images.
+    /// Makes a set of the parts of these names, whose images follow one another in this order, and moves it to its
+    /// place. Other parts are removed. `options` are those of the parts; `options.features` are columns of all images,
+    /// for a format that keeps them beside files of images. With `joined`, parts of a table become one table. Returns
+    /// the number of images.
     ///
     /// # Errors
-    /// A part that is not there or cannot be read; what cannot be moved. Where no later run goes on with it, nothing is left then.
+    /// A part that is not there or cannot be read; a file that cannot be moved. Where no later run goes on with it,
+    /// nothing is left then.
     pub fn commit(self, parts: &[String], options: &WriteOptions, joined: bool) -> Result<usize> {
         match self.put_together(parts, options, joined) {
             Ok((images, place)) => self.staged.commit_file(&place).map(|()| images),
@@ -259,16 +261,18 @@ pub fn holds(source: &dyn Store, path: &Path, format: &str, jobs: usize) -> bool
         return false;
     }
     let Ok(part) = registry::open(path, &as_written(format)) else { return false };
-    if part.len() != source.len() || format.keeps_features && !holds_columns(source, &*part) {
+    if part.len() != source.len() || format.keeps_features && !holds_columns(source, &*part, format) {
         return false;
     }
     let Ok(expected) = expected_of(source, jobs, &|| ()) else { return false };
     verify(&*part, Some(Expected::new(&expected)), jobs, &|| ()).passed()
 }
 
-/// Whether a part has the columns of `source`, no others, and their values.
-fn holds_columns(source: &dyn Store, part: &dyn Store) -> bool {
+/// Whether a part has the columns of `source`, as its format calls them, no others, and their values.
+fn holds_columns(source: &dyn Store, part: &dyn Store, format: &Format) -> bool {
     let (Ok(wanted), Ok(found)) = (features::all(source), features::all(part)) else { return false };
+    let wanted = wanted.map(|columns| features::renamed(&columns, &format.own_columns)).transpose();
+    let Ok(wanted) = wanted.map(|named| named.map(|(columns, _)| columns)) else { return false };
     match (wanted, found) {
         (Some(wanted), Some(found)) => {
             let mut names = wanted.schema_ref().fields().iter().map(|field| field.name());

@@ -1,7 +1,7 @@
 //! A set seen plane by plane: every (image, t, c, z) becomes a row of its own, of shape 1 x 1 x 1 x Y x X.
 //!
-//! What 2D models are fed from stacks, and the way to batch sets whose images differ in T, C or Z. Only each
-//! image's shape is read when the view is made.
+//! Single planes of stacks: they feed 2D models, and make batches of sets whose images differ in T, C or Z.
+//! Only each image's shape is read when the view is made.
 
 use crate::place::Wanted;
 use crate::{
@@ -140,7 +140,7 @@ impl Store for PlaneStore {
         })
     }
 
-    /// Of an image of several planes only some are read.
+    /// Only some planes of an image are read.
     fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
         for &row in rows {
             let Ok(image) = self.image(row) else { continue };

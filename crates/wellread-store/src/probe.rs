@@ -1,4 +1,4 @@
-//! What can be told about a path before it is opened: a look at its first bytes or at the names in it.
+//! The facts of a path before it is opened: a look at its first bytes or at the names in it.
 //!
 //! ```text
 //!  path ──Probe::new──▶ Probe ──Format::recognise──▶ which format it is
@@ -13,7 +13,7 @@ pub(crate) const DEPTH: usize = 16;
 const HEAD: u64 = 64;
 const TAIL: u64 = 8;
 
-/// What can be told about a path by a look at its first bytes or its directory listing.
+/// The facts of a path that its first bytes or its directory listing give.
 #[derive(Debug)]
 pub struct Probe {
     /// The path looked at.
@@ -59,6 +59,7 @@ impl Probe {
         } else if meta.is_regular() {
             let cannot = |e: std::io::Error| Error::io(path, "cannot read", &e);
             let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
+            file.fetch_ends().map_err(cannot)?;
             file.peek_after(0, length.min(HEAD), &mut probe.head).map_err(cannot)?;
             if let Some(start) = length.checked_sub(TAIL) {
                 file.peek_after(start, TAIL, &mut probe.tail).map_err(cannot)?;

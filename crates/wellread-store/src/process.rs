@@ -1,7 +1,7 @@
 //! Which process this is, without asking the kernel each time, and threads that belong to it.
 //!
-//! Whoever holds locks or threads looks whether it has been forked, for every batch: where a system call takes 130 ns, as in
-//! some virtual machines, three of them are a twentieth of what a batch of small images takes.
+//! A holder of locks or threads checks for a fork at every batch. Where a system call takes 130 ns, as in some virtual
+//! machines, three of them are a twentieth of the time of a batch of small images.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -14,8 +14,8 @@ static ID: AtomicU32 = AtomicU32::new(0);
 /// Whether forked processes forget it: 0 not yet, 1 not (yet), for it is being arranged or could not be, 2 yes.
 static FORK_HANDLER_STATE: AtomicU8 = AtomicU8::new(0);
 
-/// The process's number. A process that was forked by the system's library has its own; one that was made past the library
-/// (a bare `clone`) has that of its parent, as with all that the library keeps of a process.
+/// The process's number. A process that the system's library forked has its own number. One that was made past the
+/// library (a bare `clone`) has that of its parent, as with all that the library keeps of a process.
 #[inline]
 pub fn id() -> u32 {
     match ID.load(Ordering::Relaxed) {
@@ -44,7 +44,7 @@ fn register_fork_handler() -> bool {
     extern "C" fn forked() {
         ID.store(0, Ordering::Relaxed);
     }
-    // SAFETY: what is called in the forked process writes to an atomic and does nothing else.
+    // SAFETY: the function that is called in the forked process writes to an atomic and does nothing else.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) == 0 }
 }
 
@@ -55,8 +55,8 @@ fn register_fork_handler() -> bool {
 
 /// A value that only the process which made it drops.
 ///
-/// A forked process inherits the value, but not the threads behind it: to wait for one of them in dropping, as engines and handles
-/// of threads do, ends the process by a segmentation fault. There the value is forgotten.
+/// A forked process inherits the value, but not the threads behind it. Engines and handles of threads wait for their
+/// threads when they are dropped, which would end the process by a segmentation fault. There the value is forgotten.
 #[derive(Debug)]
 pub struct Own<T> {
     value: ManuallyDrop<T>,

@@ -12,13 +12,15 @@ mod index;
 mod matching;
 mod name_rows;
 mod names;
+mod near;
 mod spread;
 
-use crate::features::taken;
+use crate::features::{joint_key, key_at, key_in_words, taken};
+use crate::found::Found;
 use crate::parquet::{PlainColumns, read_plain_columns};
 use crate::words::counted;
 use crate::{Error, Renamed, Result, Store, text_columns};
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
 use matching::without;
 pub(crate) use matching::{ByNames, keys_beside, rows_of_keys, rows_of_names, some_keys, some_values};
@@ -34,11 +36,15 @@ pub struct Joined {
     pub matched: usize,
     /// All images.
     pub images: usize,
+    /// Images without a profile, by their names: they get nulls.
+    pub images_alone: Found,
+    /// Profiles of no image, by their names or the values of the columns that both have.
+    pub profiles_alone: Found,
     /// Feature columns that were added.
     pub columns: usize,
     /// Names of the profiles' columns that were not: see [`crate::Hints::columns_left_out`].
     pub left_out: Vec<String>,
-    /// Of the added columns, those whose name is not that of the table, where several have one name there.
+    /// The added columns whose name is not that of the table, where several have one name there.
     pub renamed: Vec<Renamed>,
     /// Two images of different folders to which one profile went since it names no folder that tells them apart.
     pub shared: Option<[String; 2]>,
@@ -46,12 +52,12 @@ pub struct Joined {
     pub elsewhere: Option<String>,
 }
 
-/// Feature columns of `profiles`, a table (Parquet, CSV or TSV), for the images of `source`: the profile of an image is the row
-/// whose columns `keys` (several, separated by commas) have the values that the image has in columns of these names, where images have
-/// such columns: many images may share a row. Else it is the row where one of them has the image's name, with or without its ending
-/// and folders. Folders that both names have must be the same, from the last one on: `P1/a.tif` is the profile of
-/// `P1/a` and of `a`, not of `P2/a`. Of several that fit, the one with the most folders in common is taken, those that a folder of
-/// images lies in counted too. Images without a profile get nulls.
+/// Adds feature columns of `profiles`, a table (Parquet, CSV or TSV), to the images of `source`. The profile of an
+/// image is the row whose columns `keys` (several, separated by commas) have the image's values in columns of these
+/// names, where images have such columns. Many images may share a row. Else it is the row where one of them has the
+/// image's name, with or without its ending and folders. Folders that both names have must be the same, from the last
+/// one on: `P1/a.tif` is the profile of `P1/a` and of `a`, not of `P2/a`. Among several that fit, it takes the one with
+/// the most folders in common, those that a folder of images lies in counted too. Images without a profile get nulls.
 ///
 /// Whole names go first: where a folder holds `a.tif` and `a.tiff`, each has the profile of its file name, and a profile of `a`
 /// is an error.
@@ -60,8 +66,8 @@ pub struct Joined {
 /// some, only those are, in that order; else all but the index of pandas.
 ///
 /// # Errors
-/// No such table or column; two profiles for one image; one that could be of either of two images that only their endings tell
-/// apart; no image with a profile.
+/// No such table or column. Two profiles for one image. One profile that could be of either of two images that only
+/// their endings tell apart. No image with a profile.
 pub fn join(
     source: &dyn Store,
     profiles: &Path,
@@ -94,20 +100,23 @@ pub fn join(
     if matched == 0 {
         let images: Vec<String> =
             (0..source.len().min(3)).map(|row| source.name(row)).collect::<Result<_>>()?;
-        let beside = wanted.map_or_else(String::new, |wanted| {
+        let beside = wanted.as_ref().map_or_else(String::new, |wanted| {
             format!(" and have {} there", some_keys(wanted.iter().flatten()))
         });
+        let near = near_names(source, wanted.as_deref(), &key_columns);
+        let near = near.map_or_else(String::new, |near| format!(": {near}"));
         return Err(Error::new(profiles, format_args!("no image has a profile by {}", keys.join(","))).hint(
             format_args!(
-                "images are called {} …{beside}, profiles {}; folders that both have must agree",
+                "images are called {} …{beside}, profiles {}{near}; folders that both have must agree",
                 images.join(", "),
                 some_values(&key_columns)
             ),
         ));
     }
+    let [images_alone, profiles_alone] = alone(source, &found, by_columns, &key_columns);
     let table = if columns.is_empty() {
         left_out.retain(|name| !is_pandas_index(name));
-        // What the images have already, and is the same.
+        // Columns that the images have already, and that are the same.
         let table = if by_columns { without(profiles, &table, &keys)? } else { table };
         without_pandas_index(profiles, table)?
     } else {
@@ -118,6 +127,8 @@ pub fn join(
     let joined = Joined {
         matched,
         images: source.len(),
+        images_alone,
+        profiles_alone,
         columns: table.num_columns(),
         left_out,
         renamed,
@@ -126,6 +137,56 @@ pub fn join(
     };
     let rows = taken(&table, found).map_err(|e| Error::new(profiles, e))?;
     Ok((rows, joined))
+}
+
+/// Of the rows that were `found` for images: the images that have none, and the rows of the table that are of no image.
+fn alone(
+    source: &dyn Store,
+    found: &[Option<u64>],
+    by_columns: bool,
+    key_columns: &[ArrayRef],
+) -> [Found; 2] {
+    let (mut images, mut profiles) = (Found::default(), Found::default());
+    let mut is_used = vec![false; key_columns.first().map_or(0, Array::len)];
+    for (image, row) in found.iter().enumerate() {
+        match row {
+            Some(row) => {
+                if let Some(is_used) = is_used.get_mut(*row as usize) {
+                    *is_used = true;
+                }
+            }
+            None => images.push(|| source.name(image).unwrap_or_else(|_| format!("row {image}"))),
+        }
+    }
+    for (row, _) in is_used.iter().enumerate().filter(|(_, is_used)| !**is_used) {
+        profiles.push(|| {
+            let key = if by_columns {
+                joint_key(key_columns, row).map(|key| key_in_words(&key))
+            } else {
+                key_columns.iter().find_map(|column| key_at(column, row))
+            };
+            key.unwrap_or_else(|| format!("row {row}"))
+        });
+    }
+    [images, profiles]
+}
+
+/// Two names, or values of columns that both have, that are nearly the same, and what they differ in.
+fn near_names(
+    source: &dyn Store,
+    wanted: Option<&[Option<String>]>,
+    key_columns: &[ArrayRef],
+) -> Option<String> {
+    let keys = wanted.into_iter().flatten().flatten().map(|key| key_in_words(key));
+    let names = (0..source.len()).filter_map(|row| source.name(row).ok());
+    let rows = key_columns.first().map_or(0, Array::len);
+    let values = |row: usize| -> Vec<String> {
+        if wanted.is_some() {
+            return joint_key(key_columns, row).map(|key| key_in_words(&key)).into_iter().collect();
+        }
+        key_columns.iter().filter_map(|column| key_at(column, row)).collect()
+    };
+    near::nearest(keys.chain(names), (0..rows).flat_map(values))
 }
 
 /// The columns of these names, in their order, each once.

@@ -41,8 +41,8 @@ fn beside(program: &Path) -> Option<PathBuf> {
     found.then_some(python)
 }
 
-/// What code for `python -c` begins with: Python has the current folder among the places of modules, before all others, as an empty
-/// entry.
+/// The beginning of code for `python -c`: Python has the current folder among the places of modules, before all others,
+/// as an empty entry.
 const NOT_FROM_HERE: &str = "import sys; sys.path[:] = [place for place in sys.path if place]\n";
 
 /// Runs this code in a Python. A file `torch.py` or `json.py` in the current folder is not what it imports; `PYTHONPATH` and the user's

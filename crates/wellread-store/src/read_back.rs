@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub struct Digests(Vec<Option<u64>>);
 
 impl Digests {
-    /// Of `rows` images, none of which is known yet.
+    /// For `rows` images, none of which is known yet.
     pub(crate) fn new(rows: usize) -> Self {
         Self(vec![None; rows])
     }
@@ -91,7 +91,7 @@ pub fn check(
     }
 }
 
-/// What the first image of `source` is known of and that of `target` is not.
+/// The facts of the first image of `source` that the first one of `target` lacks.
 fn left_out(source: &dyn Store, target: &dyn Store) -> Result<Vec<&'static str>> {
     if source.is_empty() {
         return Ok(vec![]);

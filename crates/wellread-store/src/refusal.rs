@@ -1,5 +1,5 @@
-//! Why a file is not read: because it is damaged, or because it is of a kind that is not read. What to do
-//! differs: a copy may mend the first, only a conversion the second.
+//! Why a file is not read: because it is damaged, or because it is of a kind that is not read. The advice
+//! differs: a new copy may help with the first, only a conversion with the second.
 
 use crate::Error;
 use std::fmt::Display;

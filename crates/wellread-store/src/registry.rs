@@ -98,8 +98,8 @@ pub fn usable_formats() -> Vec<&'static Format> {
     formats().iter().copied().filter(|format| (format.engine)().is_ok()).collect()
 }
 
-/// Formats that the project knows and that cannot be used here, by name, each with how to get it: those that this build does not
-/// have, and those whose library is not there.
+/// Formats that the project knows and that cannot be used here, by name, each with the way to get it. These are formats
+/// that this build does not have, and formats whose library is missing.
 pub fn missing_formats() -> Vec<(&'static str, String)> {
     let absent = absent_formats().into_iter().map(|absent| (absent.name, absent.how_to_get.to_owned()));
     let without_library = formats().iter().filter_map(|format| {
@@ -174,7 +174,7 @@ fn local_path(address: &str) -> Option<String> {
     String::from_utf8(plain).ok()
 }
 
-/// What CellProfiler's table of files is called, which names images that may lie elsewhere.
+/// The name of CellProfiler's table of files, which names images that may lie elsewhere.
 const TABLE_OF_FILES: &str = "load_data.csv";
 
 /// The format that `path` is in, by its content.
@@ -222,8 +222,8 @@ pub fn recognise(path: &Path) -> Result<&'static Format> {
     Err(error.hint(format_args!("this build reads {}", known.join(", "))))
 }
 
-/// Opens one set of images for reading, recognising its format unless `options.format` names it. Of several as one is
-/// [`crate::open`], which is called by users.
+/// Opens one set of images for reading, recognising its format unless `options.format` names it. [`crate::open`]
+/// opens several as one, and is the function for users.
 pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Store>> {
     open_known(path.as_ref(), options, None)
 }

@@ -3,7 +3,7 @@
 /// Makes `buffer` exactly `length` bytes long; new ones are zero.
 ///
 /// # Errors
-/// There is not so much memory; what is wrong, in words.
+/// There is not so much memory; the error, in words.
 pub(crate) fn resize(buffer: &mut Vec<u8>, length: usize) -> Result<(), String> {
     reserve(buffer, length)?;
     buffer.resize(length, 0);
@@ -42,7 +42,7 @@ pub(crate) fn copied(bytes: &[u8]) -> Result<Vec<u8>, String> {
 /// A decompressor for Zstandard, which the library panics about where there is no memory for it.
 ///
 /// # Errors
-/// There is none; what the library says.
+/// There is none; the library's error.
 pub(crate) fn zstd_decompressor() -> Result<zstd::bulk::Decompressor<'static>, String> {
     zstd::zstd_safe::DCtx::try_create().ok_or("not enough memory for a Zstandard decompressor")?;
     zstd::bulk::Decompressor::new().map_err(|e| format!("cannot start Zstandard: {e}"))

@@ -6,7 +6,7 @@
 //! images in their order, an index of names stands beside them ([`crate::name_index`]).
 //!
 //! Whether rows need numbers is known only at the first image that is out of order. From there on files are written
-//! with numbers, into a folder of their own, since a number and a name can make another image's name; in the end
+//! with numbers, into a folder of their own, since a number and a name can make another image's name. In the end
 //! those before are moved there too, and that folder becomes the set. An interrupted run is gone on with in the same
 //! way, because names and their order decide everything.
 
@@ -23,7 +23,7 @@ const NUMBERED: &str = ".numbered";
 
 /// How a format lists the files of a folder.
 pub(crate) struct Listing {
-    /// What is appended to a name to make a file name, such as `.ome.tiff`.
+    /// The suffix that makes a file name of a name, such as `.ome.tiff`.
     pub ending: &'static str,
     /// Whether the ending counts when files are sorted.
     pub sorts_ending: bool,
@@ -37,7 +37,7 @@ pub(crate) struct SetNames {
     rows: Vec<Row>,
     /// File names without numbers, in small letters, as some file systems compare them.
     taken: HashSet<String>,
-    /// What the last file sorts by.
+    /// The sort key of the last file.
     last: String,
     /// The first row whose file has a number from the beginning.
     first_numbered: Option<usize>,
@@ -119,8 +119,8 @@ impl SetNames {
         }
     }
 
-    /// The files of the set, in the order of rows, as they are called when it is finished; and the folder below that of the set being
-    /// written which will be the set, where it is another one.
+    /// The files of the set, in the order of rows, as they are called when it is finished. Also the folder below that
+    /// of the set being written which will be the set, where it is another one.
     pub fn files(&self) -> (Option<&'static str>, Vec<String>) {
         match self.first_numbered {
             None => (None, self.rows.iter().map(|row| self.plain(row)).collect()),

@@ -17,7 +17,7 @@ impl PixelSink for Discard {
 pub struct NumberedSink<'a> {
     /// By the number of a request as it is read, that which the sink knows.
     pub numbers: &'a [usize],
-    /// Who takes the pixels.
+    /// The taker of the pixels.
     pub sink: &'a mut dyn PixelSink,
 }
 

@@ -78,7 +78,7 @@ pub fn scratch(target: &Path, who: &str) -> Result<ScratchFolder> {
 /// Puts a file of this machine at a path of another place, where it is once all of it is there.
 ///
 /// # Errors
-/// A file that cannot be read; what the place says.
+/// A file that cannot be read; the place's error.
 pub fn send(from: &Path, to: &Path) -> Result<()> {
     let cannot = |e: io::Error| Error::io(to, "cannot write", &e);
     let (file, length) = place::open(from).map_err(|e| Error::io(from, "cannot open", &e))?;
@@ -92,7 +92,7 @@ fn fetch(path: &Path, file: &File, length: u64, copy: &Path) -> Result<()> {
     let mut written = Ok(());
     let read = each_chunk(file, length, |bytes| {
         written = out.write_all(bytes);
-        // What ended it is told below.
+        // The error behind it is told below.
         if written.is_ok() { Ok(()) } else { Err(io::ErrorKind::Other.into()) }
     });
     written.and_then(|()| out.flush()).map_err(|e| Error::io(copy, "cannot write the copy", &e))?;

@@ -1,8 +1,9 @@
 //! Output that appears whole or not at all: written beside its place, renamed when complete.
 //!
-//! That holds when the program fails, is interrupted (its handler of signals calls [`remove_unfinished`]) or is killed (the next
-//! writer of the target that sees that the process has ended cleans up). Nothing is synchronised to the disk: it does not hold when
-//! the machine loses power soon after. What takes the place of something has its mode and, where the system lets it, its owner.
+//! That holds when the program fails, is interrupted (its handler of signals calls [`remove_unfinished`]) or is killed
+//! (the next writer of the target that sees that the process has ended cleans up). Nothing is synchronised to the disk:
+//! it does not hold when the machine loses power soon after. Output that replaces a file or folder has its mode and,
+//! where the system lets it, its owner.
 //!
 //! Locks and links are the file system's own; how output gets into another [`place`] is in `staged/elsewhere.rs`.
 
@@ -66,13 +67,13 @@ impl Staged {
     /// Chooses the temporary name for `target`; makes missing parent folders. Creates nothing else.
     ///
     /// With `overwrite`, a file, an empty folder or a folder that holds a set of images and nothing else is
-    /// replaced; other folders and devices never are. A link stays, and what it leads to is replaced.
+    /// replaced; other folders and devices never are. A link stays, and its target is replaced.
     ///
     /// # Errors
     /// When `target` exists and may not be replaced, or the parent cannot be made.
     pub fn new(target: &Path, overwrite: bool) -> Result<Self> {
         let staged = Self::place(target, overwrite)?;
-        // What a run left that could have been resumed is not wanted any more.
+        // An earlier run's part that could have been resumed is not needed any more.
         let left = resume_folder(&staged.target);
         if !is_busy(&left) {
             remove_any(&left);
@@ -126,14 +127,14 @@ impl Staged {
             );
         }
         let journal = Journal::elsewhere(&temporary, target, of, &process_mark(std::process::id()))?;
-        // What was being put there is half of this set.
+        // The output that was being moved there is half of this set.
         let is_placing = journal.is_placing();
         if !is_placing {
             elsewhere::check_target(target, overwrite)?;
         }
         journal.write()?;
         if journal.begun() {
-            // Whatever is there, no journal knows it.
+            // No journal knows the entries there.
             elsewhere::clear(&temporary, journal::NAME)?;
         }
         RESUMABLE.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +146,7 @@ impl Staged {
     /// the images that are complete. `of` says what the set is made of.
     ///
     /// # Errors
-    /// As [`Self::new`]; what an earlier run left is of something else, or its process still lives.
+    /// As [`Self::new`]; an earlier run's part is of something else, or its process still lives.
     pub fn resumable(target: &Path, overwrite: bool, of: &str) -> Result<Self> {
         if place::is_registered(target) {
             return Self::resumable_elsewhere(target, overwrite, of);
@@ -174,7 +175,7 @@ impl Staged {
             made => made.map_err(|e| Error::io(&staged.target, "cannot make the folder", &e))?,
         }
         let opened = Journal::open(&staged.temporary, &staged.target, of).inspect_err(|_| {
-            // Nothing is left of a folder that could not be begun; what is in one stays.
+            // Nothing is left of a folder that could not be begun; entries in one stay.
             let _ = std::fs::remove_dir(&staged.temporary);
         });
         let Some(journal) = opened? else { return Ok(None) };
@@ -183,7 +184,7 @@ impl Staged {
                 staged.remove = true;
                 return Ok(None);
             }
-            // Whatever is there, no journal knows it.
+            // No journal knows the entries there.
             let entries = std::fs::read_dir(&staged.temporary)
                 .map_err(|e| Error::io(&staged.target, "cannot list what an earlier run left", &e))?;
             entries.flatten().filter(|e| e.file_name() != journal::NAME).for_each(|e| remove_any(&e.path()));
@@ -199,7 +200,7 @@ impl Staged {
     /// # Errors
     /// As [`Self::new`] and [`Self::resumable`].
     pub fn for_table(target: &Path, options: &WriteOptions) -> Result<Self> {
-        // What engines note is more than which images are complete.
+        // The notes of engines are more than the list of complete images.
         let staged = Self::folder(target, options, place::is_registered(target))?;
         staged.create_dir()?;
         Ok(staged)
@@ -271,7 +272,7 @@ impl Staged {
     /// Moves the finished output to its place.
     ///
     /// # Errors
-    /// Something is there meanwhile that may not be replaced; what the system says.
+    /// A file is there meanwhile that may not be replaced; the system's error.
     pub fn commit(mut self) -> Result<()> {
         // Held until the output is in place, except where no folder can be moved with a file open in it.
         let journal = self.journal.take();
@@ -335,15 +336,15 @@ impl Staged {
         if from.is_file() && !self.target.is_dir() {
             return std::fs::rename(from, &self.target).map_err(|e| cannot(&e));
         }
-        // A folder cannot be renamed over a folder that is not empty: the old one is moved aside first, each time to a
-        // name of its own, since the writer before may still be removing what it moved aside.
+        // A folder cannot be renamed over a folder that is not empty, so the old one is moved aside first. It gets a
+        // name of its own each time, since the writer before may still be removing its own.
         for attempt in 1.. {
             let mut old = partial_name(&self.target).into_os_string();
             old.push(OLD);
             let old = PathBuf::from(old);
             let had_old = std::fs::rename(&self.target, &old).is_ok();
             let result = std::fs::rename(from, &self.target);
-            // Another process was faster: what it put there is replaced in its turn. By now it may be gone again.
+            // Another process was faster: its output is replaced in its turn. By now it may be gone again.
             let again = attempt < ATTEMPTS
                 && result.as_ref().is_err_and(|e| is_taken(e) || self.target.symlink_metadata().is_ok());
             match &result {

@@ -1,7 +1,7 @@
-//! The `Store` trait: how pixels leave a format. How they enter one is [`crate::write`]'s; what only makes reading faster, or
-//! stands beside the pixels, is [`crate::hints`]'s.
+//! The `Store` trait: how pixels leave a format. [`crate::write`] has the way into one; [`crate::hints`] has the facts
+//! that only make reading faster, or stand beside the pixels.
 //!
-//! Reading is push, not pull: the store decodes a piece (a strip, tile, chunk, page slice) and hands it to a
+//! Reading is push, not pull. The store decodes a piece (a strip, tile, chunk, page slice) and gives it to a
 //! [`PixelSink`] as a [`Block`], which may borrow straight from a memory map. The sink takes the pixels that
 //! its region needs. So the same reader fills native arrays ([`CopySink`]) and, in `wellread-loader`, scaled
 //! floats in a batch slot, without an intermediate image.
@@ -97,13 +97,13 @@ pub struct Scratch {
     pub context: FormatContext,
 }
 
-/// What a format keeps beside the buffers of a [`Scratch`], of a type of its own: decompressors, more buffers. A loader hands
-/// them from one epoch's threads to the next one's. What another format left is replaced.
+/// A format's own state beside the buffers of a [`Scratch`], of a type of its own: decompressors, more buffers. A
+/// loader hands them from one epoch's threads to the next one's. The state of another format is replaced.
 #[derive(Debug, Default)]
 pub struct FormatContext(Option<Box<dyn Any + Send>>);
 
 impl FormatContext {
-    /// What was kept, or the default of it.
+    /// The kept state, or its default.
     pub fn get<T: Any + Send + Default>(&mut self) -> &mut T {
         if !self.0.as_ref().is_some_and(|kept| kept.is::<T>()) {
             self.0 = Some(Box::<T>::default());
@@ -112,7 +112,8 @@ impl FormatContext {
     }
 }
 
-/// What [`Store::scan`] calls with row, shape and type, and the whole image's native pixels in C order.
+/// The function that [`Store::scan`] calls with row, shape and type, and the whole image's native pixels in C
+/// order.
 pub type EachImage<'a> = dyn FnMut(usize, RowInfo, &[u8]) -> Result<()> + 'a;
 
 /// A set of images in some format, open for reading.
@@ -120,17 +121,18 @@ pub type EachImage<'a> = dyn FnMut(usize, RowInfo, &[u8]) -> Result<()> + 'a;
 /// Opening reads footers, headers and directory listings, never pixels. All methods may be called from many
 /// threads at once.
 ///
-/// What a format must have is here; how it is read best comes whole, in [`Hints`] and [`RowHints`]. Neither has a default, so
-/// that a store that wraps another cannot forget to hand them on.
+/// The required methods of a format are here; hints for reading it well come whole, in [`Hints`] and [`RowHints`].
+/// Neither has a default, so that a store that wraps another cannot forget to hand them on.
 pub trait Store: Send + Sync {
     /// The format's name as in [`crate::Format::name`].
     fn format(&self) -> &'static str;
 
-    /// What was opened.
+    /// The opened path.
     fn path(&self) -> &Path;
 
-    /// Where files of this set lie, as far as some do not lie in the file system of this machine: [`Self::path`], or one of them where
-    /// that names no such place, as of a table here of images in a bucket. `None` where all lie here.
+    /// The place of files of this set, as far as some do not lie in the file system of this machine. It is
+    /// [`Self::path`], or one of the files where that names no such place, as for a table here of images in a bucket.
+    /// `None` where all lie here.
     fn far(&self) -> Option<&Path> {
         Some(self.path()).filter(|path| crate::place::is_registered(path))
     }
@@ -180,8 +182,8 @@ pub trait Store: Send + Sync {
         })
     }
 
-    /// Whether the pixels of this set have checksums, as far as can be told from its first files or its pages' headers: where they
-    /// have none, damage that can still be read is not seen.
+    /// Whether the pixels of this set have checksums, as far as its first files or its pages' headers show. Without
+    /// them, damage that can still be decoded is not seen.
     fn has_checksums(&self) -> bool;
 
     /// How the set is read best, what is kept of it and what stands beside it; a store that wraps another hands on the
@@ -191,7 +193,8 @@ pub trait Store: Send + Sync {
     /// How a row is read best; a store that wraps another hands on the other's, of the other's row.
     ///
     /// # Errors
-    /// A row that is not there, where it has to be looked for. Formats need not: what they are asked for then says so.
+    /// A row that is not there, where it has to be looked for. Formats need not look: a later request then gives the
+    /// error.
     fn row_hints(&self, row: usize) -> Result<RowHints<'_>>;
 
     /// Reads every request, handing decoded pieces to `sink` in any order. Pieces of one request cover its
@@ -208,11 +211,11 @@ pub trait Store: Send + Sync {
         let _ = (rows, whole, wanted);
     }
 
-    /// Adds the bytes of files that [`Self::read`] is going to read for these requests. What says where they lie is read, if it was
-    /// not yet.
+    /// Adds the bytes of files that [`Self::read`] is going to read for these requests. The index of their positions is
+    /// read, if it was not yet.
     ///
     /// # Errors
-    /// What says where they lie cannot be read; requests out of range may be errors, too.
+    /// The index of their positions cannot be read; requests out of range may be errors, too.
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
         let _ = (requests, wanted);
         Ok(())
@@ -336,7 +339,7 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
                 } else {
                     let whole =
                         |row: usize| Some(Request { row, region: store.row_info(row).ok()?.shape.full() });
-                    // What fails here fails again, and is told, where it is read.
+                    // A failure here is repeated and reported where it is read.
                     let _ =
                         store.ranges(&rows.into_iter().filter_map(whole).collect::<Vec<_>>(), &mut wanted);
                 }
@@ -350,7 +353,7 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
     }
 }
 
-/// What asks for bytes of a set ahead, where some of it lies far away.
+/// The reader that asks for bytes of a set ahead, where some of it lies far away.
 fn fetching_of<S: Store + ?Sized>(store: &S) -> Option<Fetching> {
     Fetching::of(store.far()?, None)
 }

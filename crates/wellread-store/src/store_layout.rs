@@ -12,7 +12,7 @@ use crate::words::counted_with;
 pub struct StoreLayout {
     /// Compression of pixels, such as `zstd`, `lzw+predictor`, `none`.
     pub codec: String,
-    /// What one decodable piece is, such as `row group of 64 images, pages of 1 MiB` or `chunk 1x1x1x256x256`.
+    /// One decodable piece, such as `row group of 64 images, pages of 1 MiB` or `chunk 1x1x1x256x256`.
     pub pieces: String,
     /// Format variant, such as `typed chunks`, `inferred 64-bit chunks+planes`, `0.5 (zarr v3)`, `BigTIFF`.
     pub variant: String,
@@ -25,7 +25,7 @@ pub struct StoreLayout {
 }
 
 impl StoreLayout {
-    /// What the files say of the look of images that their pixels, which are stored numbers, do not have: a sentence each.
+    /// The display settings in the files that pixels, which are stored numbers, do not have: a sentence each.
     pub fn lost_looks(&self) -> Vec<String> {
         let images = |n| counted_with(n, "image", ["is", "are"]);
         let mut notes = vec![];

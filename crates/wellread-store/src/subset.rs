@@ -27,7 +27,7 @@ impl Subset {
     /// The rows that are no null. Looks at every row's shape.
     ///
     /// # Errors
-    /// What is wrong with a row beside that it is null.
+    /// The error of a row beside that it is null.
     pub fn without_nulls(inner: Box<dyn Store>) -> Result<Self> {
         let rows = Self::not_null(&*inner)?;
         Ok(Self { inner: inner.into(), rows })

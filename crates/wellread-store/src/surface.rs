@@ -1,4 +1,4 @@
-//! What options are called in messages: those of the command line are flags, those of Python arguments.
+//! The names of options in messages: flags for the command line, arguments for Python.
 //!
 //! ```text
 //!  program, at its start ── set(CommandLine) ──▶ surface of the process
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// Whom messages of this process are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Surface {
-    /// Who calls this crate: options are fields and methods.
+    /// A caller of this crate: options are fields and methods.
     #[default]
     Rust,
-    /// Who types commands: options are flags.
+    /// A user of the command line: options are flags.
     CommandLine,
-    /// Who calls the Python package: options are arguments by keyword.
+    /// A caller of the Python package: options are arguments by keyword.
     Python,
 }
 
@@ -79,7 +79,7 @@ impl NamedOption<'_> {
                 write!(f, "--{}", self.path.replace(['.', '_'], "-"))?;
                 match value {
                     None | Some("true") => Ok(()),
-                    // What a shell would take for something else.
+                    // Text that a shell would read otherwise.
                     Some(value) if value.contains(['{', '*', ' ']) => write!(f, " '{value}'"),
                     Some(value) => write!(f, " {value}"),
                 }

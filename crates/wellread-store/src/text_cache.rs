@@ -46,7 +46,7 @@ impl<T> TextCache<T> {
     /// The value of `text`, made by `make` where it is not known.
     ///
     /// # Errors
-    /// What `make` says: failures are not kept.
+    /// The error of `make`: failures are not kept.
     pub fn get<E>(&self, text: &[u8], make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         match self.known(text) {
             Some(value) => Ok(value),

@@ -1,5 +1,8 @@
 //! CSV and TSV as columns: whole numbers, other numbers, truth values or text, whichever all values of a column are. Whole numbers
 //! that no type of 64 bits holds are text, not rounded: they are identifiers.
+//!
+//! Where semicolons separate fields, `0,5` is a number, as a European Excel writes it: in columns whose other values are numbers too,
+//! and if no column has numbers with points.
 
 use crate::delimited::{self, Delimited};
 use crate::{Error, Result};
@@ -14,7 +17,7 @@ use std::sync::Arc;
 /// Bytes of a file that is read at most: all of it is in memory before it is columns.
 const MAX_BYTES: u64 = 2 << 30;
 
-/// What stands for no value, beside nothing.
+/// Words for no value, beside nothing.
 const MISSING: [&str; 6] = ["NA", "N/A", "NaN", "nan", "null", "None"];
 
 /// Endings of tables of text.
@@ -29,8 +32,8 @@ pub(crate) fn is_text(path: &Path) -> bool {
 /// The columns of a file of lines, the first of which has their names.
 ///
 /// # Errors
-/// A file that cannot be read or is too large, with fewer or more fields in a line than in the first, with a quote that is not closed
-/// (which name the line), with text that is no UTF-8, or without lines.
+/// A file that cannot be read, is too large, has no lines, or has text that is no UTF-8. A line with fewer or more
+/// fields than the first, or with a quote that is not closed; these errors name the line.
 pub(crate) fn read(path: &Path) -> Result<RecordBatch> {
     let bytes = delimited::read(path, MAX_BYTES)
         .map_err(|e| e.hint("write it as Parquet, with the columns that are needed"))?;
@@ -42,7 +45,18 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<RecordBatch> {
     let hinted = |e: Error| e.hint("a table is CSV or TSV with names in its first line, or Parquet");
     let lines = Delimited::of(path, bytes).map_err(hinted)?;
     let names = names(path, &lines.header().map_err(hinted)?)?;
-    let mut types = vec![Kinds::default(); names.len()];
+    if let [name] = &names[..]
+        && name.contains('|')
+    {
+        let cause = format_args!(
+            "its first line is one field, {name:?}, separated by neither commas, semicolons nor tabs"
+        );
+        return Err(
+            Error::new(path, cause).hint("write commas, semicolons or tabs between fields in place of |")
+        );
+    }
+    let may_have_commas = lines.has_semicolons();
+    let mut types = vec![Kinds { with_comma: may_have_commas, ..Kinds::default() }; names.len()];
     let mut rows = 0usize;
     let first = lines.each(|record| {
         rows += 1;
@@ -53,6 +67,12 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<RecordBatch> {
     first.map_err(hinted)?;
     if rows == 0 {
         return Err(Error::new(path, "the table has no rows"));
+    }
+    if types.iter().any(|kinds| kinds.number && kinds.has_point) {
+        // What has points in numbers has commas for something else.
+        for kinds in &mut types {
+            kinds.with_comma = false;
+        }
     }
     let mut columns: Vec<Column> = types.into_iter().map(Kinds::column).collect();
     let second = lines.each(|record| {
@@ -109,6 +129,12 @@ fn is_digits(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// A number with a comma in place of its point.
+fn number_with_comma(text: &str) -> Option<f64> {
+    let is_one = !text.contains('.') && text.matches(',').count() <= 1;
+    if is_one { text.replace(',', ".").parse().ok() } else { None }
+}
+
 /// What all values of a column are, as far as they were seen.
 #[derive(Clone, Copy)]
 struct Kinds {
@@ -118,13 +144,26 @@ struct Kinds {
     /// Whole numbers of any size.
     digits: bool,
     number: bool,
+    /// Numbers, some of which may have a comma in place of their point.
+    with_comma: bool,
+    /// Whether a value has a point.
+    has_point: bool,
     truth: bool,
     some: bool,
 }
 
 impl Default for Kinds {
     fn default() -> Self {
-        Self { whole: true, unsigned: true, digits: true, number: true, truth: true, some: false }
+        Self {
+            whole: true,
+            unsigned: true,
+            digits: true,
+            number: true,
+            with_comma: false,
+            has_point: false,
+            truth: true,
+            some: false,
+        }
     }
 }
 
@@ -133,6 +172,8 @@ impl Kinds {
         let Some(text) = value(text) else { return };
         self.some = true;
         self.number = self.number && !is_code(text) && text.parse::<f64>().is_ok();
+        self.with_comma = self.with_comma && !is_code(text) && number_with_comma(text).is_some();
+        self.has_point = self.has_point || text.contains('.');
         self.digits = self.digits && self.number && is_digits(text);
         self.whole = self.whole && self.digits && text.parse::<i64>().is_ok();
         self.unsigned = self.unsigned && self.digits && text.parse::<u64>().is_ok();
@@ -142,12 +183,13 @@ impl Kinds {
     /// An empty column of the narrowest type.
     fn column(self) -> Column {
         match self {
-            // Of no value at all nothing is known: numbers, as pandas has it.
+            // A column without a value holds numbers, as in pandas.
             Self { some: false, .. } => Column::Number(Float64Builder::new()),
             Self { whole: true, .. } => Column::Whole(Int64Builder::new()),
             Self { unsigned: true, .. } => Column::Unsigned(UInt64Builder::new()),
             Self { digits: true, .. } => Column::Text(StringBuilder::new()),
             Self { number: true, .. } => Column::Number(Float64Builder::new()),
+            Self { with_comma: true, .. } => Column::NumberWithComma(Float64Builder::new()),
             Self { truth: true, .. } => Column::Truth(BooleanBuilder::new()),
             _ => Column::Text(StringBuilder::new()),
         }
@@ -159,6 +201,7 @@ enum Column {
     Whole(Int64Builder),
     Unsigned(UInt64Builder),
     Number(Float64Builder),
+    NumberWithComma(Float64Builder),
     Truth(BooleanBuilder),
     Text(StringBuilder),
 }
@@ -169,6 +212,7 @@ impl Column {
             Self::Whole(values) => values.append_option(text.and_then(|text| text.parse().ok())),
             Self::Unsigned(values) => values.append_option(text.and_then(|text| text.parse().ok())),
             Self::Number(values) => values.append_option(text.and_then(|text| text.parse().ok())),
+            Self::NumberWithComma(values) => values.append_option(text.and_then(number_with_comma)),
             Self::Truth(values) => values.append_option(text.and_then(truth)),
             Self::Text(values) => values.append_option(text),
         }
@@ -178,7 +222,7 @@ impl Column {
         match self {
             Self::Whole(mut values) => Arc::new(values.finish()),
             Self::Unsigned(mut values) => Arc::new(values.finish()),
-            Self::Number(mut values) => Arc::new(values.finish()),
+            Self::Number(mut values) | Self::NumberWithComma(mut values) => Arc::new(values.finish()),
             Self::Truth(mut values) => Arc::new(values.finish()),
             Self::Text(mut values) => Arc::new(values.finish()),
         }
@@ -188,7 +232,7 @@ impl Column {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Int64Array, StringArray, UInt64Array};
+    use arrow_array::{Float64Array, Int64Array, StringArray, UInt64Array};
     use arrow_schema::DataType;
 
     fn parsed(text: &str) -> Result<RecordBatch> {
@@ -219,6 +263,32 @@ mod tests {
         assert_eq!(batch.column(6).null_count(), 3);
         assert_eq!(parsed("a\tb\n1\t2\n").unwrap().num_columns(), 2);
         assert_eq!(parsed("a;b,c\n1;2,3\n").unwrap().schema().field(0).name(), "a;b");
+    }
+
+    #[test]
+    fn commas_are_decimal_marks_between_semicolons() {
+        let numbers = |batch: &RecordBatch, column: usize| {
+            let values = batch.column(column).as_any().downcast_ref::<Float64Array>().expect("numbers");
+            values.iter().collect::<Vec<_>>()
+        };
+        let batch = parsed("x;y;Well;n;code;list\n0,5;-1,25e3;A01;1;01,5;1,2,3\n2;NA;A02;2;x;4\n").unwrap();
+        assert_eq!(numbers(&batch, 0), [Some(0.5), Some(2.0)]);
+        assert_eq!(numbers(&batch, 1), [Some(-1250.0), None]);
+        let types: Vec<_> = batch.schema().fields().iter().map(|f| f.data_type().clone()).collect();
+        assert_eq!(types[2..], [DataType::Utf8, DataType::Int64, DataType::Utf8, DataType::Utf8]);
+        // Thousands, and numbers of both kinds in a column: nobody knows which is meant.
+        for text in ["x;y\n1.234,5;1\n", "x;y\n0,5;1\n1.5;1\n"] {
+            assert_eq!(parsed(text).unwrap().schema().field(0).data_type(), &DataType::Utf8, "{text}");
+        }
+        // Another column has points; tabs, where commas may stand between thousands.
+        for text in ["x;y\n1,2;0.5\n", "x\ty\n1,234\t1\n"] {
+            assert_eq!(parsed(text).unwrap().schema().field(0).data_type(), &DataType::Utf8, "{text}");
+        }
+        let error = parsed("x|y\n1|2\n").unwrap_err().to_string();
+        assert!(
+            error.contains("\"x|y\"") && error.contains("neither commas, semicolons nor tabs"),
+            "{error}"
+        );
     }
 
     #[test]

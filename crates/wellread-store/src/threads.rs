@@ -1,7 +1,7 @@
 //! Threads started where the system may have no more of them: no memory, no address space, a limit of processes.
 //!
-//! `std::thread::spawn` panics then. Work that any number of threads can share is done by fewer; what needs a thread of its
-//! own is an error.
+//! `std::thread::spawn` panics then. Work that any number of threads can share is done by fewer; work that needs a
+//! thread of its own is an error.
 
 use crate::{Error, Result, place};
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub fn share(threads: usize, work: impl Fn() + Sync) {
 /// Does the same for all `items`, up to `at_once` of them at a time; the first error ends it.
 ///
 /// # Errors
-/// What `work` says of an item.
+/// The error of `work` for an item.
 pub fn for_each<T: Sync, E: Send>(
     at_once: usize,
     items: &[T],

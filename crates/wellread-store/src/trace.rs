@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use wellread_trace::{Kind, LIMIT, Mark, Span, is_recording, labelled, span};
 
-/// What a trace's file begins with.
+/// The beginning of a trace's file.
 const BEGINNING: &[u8] = b"{\"traceEvents\":";
 
 /// Where the recording under way goes.
@@ -34,7 +34,7 @@ fn target() -> MutexGuard<'static, Option<Target>> {
     TARGET.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What was written.
+/// The written trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The file.
@@ -49,7 +49,7 @@ pub struct Written {
 /// says what is recorded, such as a command; it stands in the file.
 ///
 /// # Errors
-/// A recording is under way; something else is at `path`; nothing can be written there.
+/// A recording is under way. Another file is at `path`. Nothing can be written there.
 pub fn start(path: &Path, about: &str) -> Result<()> {
     let mut target = target();
     let busy = || Error::new(path, "a trace is being recorded already").hint("finish that one first");
@@ -58,7 +58,7 @@ pub fn start(path: &Path, about: &str) -> Result<()> {
     }
     may_be_replaced(path)?;
     let staged = Staged::new(path, true)?;
-    // Made now: whoever cannot write here shall know it before the work begins.
+    // It is made now: a user who cannot write here shall know it before the work begins.
     let file = File::create(staged.path()).map_err(|e| Error::io(path, "cannot write", &e))?;
     if !wellread_trace::start() {
         return Err(busy());

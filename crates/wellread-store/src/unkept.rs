@@ -1,8 +1,9 @@
-//! What a format says of images that wellread's metadata have no place for, so that no conversion keeps it.
+//! Facts of images in a format for which wellread's metadata have no place, so that no conversion keeps them.
 
 use crate::Store;
 
-/// Of the first image of `source`, in words such as `translations`; nothing in every format but OME-Zarr.
+/// Those of the first image of `source`, in words such as `translations`; nothing in every format but
+/// OME-Zarr.
 pub fn of_first(source: &dyn Store) -> Vec<&'static str> {
     #[cfg(feature = "ome-zarr")]
     if source.format() == crate::ome_zarr::FORMAT.name && !source.is_empty() {

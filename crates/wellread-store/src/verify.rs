@@ -1,8 +1,8 @@
 //! Reading every pixel, and comparing with expected checksums or with another set.
 //!
-//! Of two sets that differ, [`Verification`] tells differences of pixels, of names and of order apart: each row that
-//! differs is a [`Problem`] of one [`Kind`], and [`Verification::summary`] says in a sentence for each kind how many
-//! there are and where they begin.
+//! For two sets that differ, [`Verification`] tells differences of pixels, of names and of order apart. Each row
+//! that differs is a [`Problem`] of one [`Kind`], and [`Verification::summary`] has a sentence for each kind with
+//! the number and the first place.
 
 mod pairs;
 mod pixels;
@@ -20,7 +20,7 @@ use std::path::Path;
 /// How many differing images are read again, to find the first pixel that differs.
 const LOCATED: usize = 100;
 
-/// What is wrong with a row.
+/// The problem of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -55,7 +55,7 @@ impl Kind {
         Self::Order,
     ];
 
-    /// What images of this kind are.
+    /// The words for images of this kind.
     fn words(self) -> &'static str {
         match self {
             Self::Unreadable => "cannot be read",
@@ -77,17 +77,17 @@ pub struct Problem {
     pub row: Option<usize>,
     /// Image name, when known.
     pub name: Option<String>,
-    /// What it is about.
+    /// Its kind.
     pub kind: Kind,
     /// Image index in the expected set, when there is such an image.
     pub expected_row: Option<usize>,
     /// Where pixels first differ, for the first images of which both sets can be read.
     pub first_difference: Option<PixelDifference>,
-    /// What is wrong, in words.
+    /// The problem, in words.
     pub problem: String,
 }
 
-/// What to compare with.
+/// The images to compare with.
 #[derive(Clone, Copy)]
 pub struct Expected<'a> {
     /// The expected images.
@@ -116,7 +116,7 @@ pub struct Verification {
     pub expected: Option<usize>,
     /// Bytes of pixels read.
     pub bytes_of_pixels: u64,
-    /// What is wrong; empty when all is well.
+    /// The problems; empty when there are none.
     pub problems: Vec<Problem>,
 }
 
@@ -154,7 +154,7 @@ impl Verification {
                     Kind::Name if only => "the same images with other names: ",
                     _ => "",
                 };
-                // What is missing is among the expected images, not among those that were read.
+                // A missing image is among the expected images, not among those that were read.
                 let of = match (kind, self.expected) {
                     (Kind::Missing, Some(expected)) => counted(expected, "image"),
                     (Kind::Missing, None) => "the images".to_owned(),
@@ -168,7 +168,7 @@ impl Verification {
 
 /// Reads every pixel of `store` with `jobs` threads and compares with `expected` when given.
 ///
-/// Images are the same when their pixels are; they are paired by row, name and pixels at once, so that an image that
+/// Images are the same when their pixels are. They are paired by row, name and pixels at once, so that an image that
 /// was moved, one that was renamed and one whose pixels changed are told apart.
 pub fn verify(
     store: &dyn Store,
@@ -213,7 +213,7 @@ pub fn verify_sums(
             }
         }
     }
-    // Who has read them may have had another set before them, or have begun before it changed.
+    // Their reader may have had another set before them, or may have begun before it changed.
     for row in read.min(store.len())..read.max(store.len()) {
         let name = store.name(row).ok();
         if row >= read {
@@ -240,15 +240,15 @@ pub fn verify_sums(
     outcome
 }
 
-/// What is wrong with an image of the set at `set`; with the file, where that is one of several.
+/// The error of an image of the set at `set`; with the file, where that is one of several.
 fn unreadable(set: &Path, error: &Error) -> String {
     let file = error.file_below(set);
     let hint = error.hint_text().map_or(String::new(), |hint| format!(" (hint: {hint})"));
     format!("{file}{}{hint}", error.cause())
 }
 
-/// Whether images stand in the order of their file names because nothing says otherwise: a folder with a file or folder
-/// per image and no index of names, as other tools write them.
+/// Whether images stand in the order of their file names because nothing else gives one. This is a folder with a file
+/// or folder per image and no index of names, as other tools write them.
 pub fn is_listed_by_file_name(store: &dyn Store) -> bool {
     matches!(store.format(), "tiff" | "ome-zarr" | "image-folder")
         && place::is_folder(store.path())
@@ -274,7 +274,7 @@ fn locate(store: &dyn Store, other: &dyn Store, problems: &mut [Problem]) {
     }
 }
 
-/// What differs between the images of a set and the expected ones.
+/// The differences between the images of a set and the expected ones.
 fn compare(found: &[CheckedRow], expected: Expected<'_>) -> Vec<Problem> {
     let Expected { images, any_order, any_names, .. } = expected;
     let pairs = pairs::pair(found, images, any_names);

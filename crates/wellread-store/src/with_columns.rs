@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a table in memory is called in errors.
+/// The name of a table in memory in errors.
 pub(crate) const TABLE: &str = "<table>";
 
 /// A store with more columns beside the images of another one. Where both have a column of one name, the new one counts.
@@ -61,16 +61,16 @@ pub struct JoinedColumns {
     pub elsewhere: Option<String>,
 }
 
-/// The columns of a table with a row per image: its rows are those of the images already, or they are found by the values of the
-/// columns `on`, which the images have too; a single column that the images do not have holds their names, or names of their files as
-/// [`crate::profiles::join`] takes them. Columns of nulls alone, of nested and of binary values are left out ([`left_out`]). With
-/// `nulls`, images that no row is of get nulls.
+/// The columns of a table with a row per image. Its rows are those of the images already, or they are found by the
+/// values of the columns `on`, which the images have too. A single column that the images do not have holds their
+/// names, or names of their files as [`crate::profiles::join`] takes them. Columns of nulls alone, of nested and of
+/// binary values are left out ([`left_out`]). With `nulls`, images that no row is of get nulls.
 ///
 /// Whole numbers are the same as 1, 1.0 and "01". Many images may share a row.
 ///
 /// # Errors
-/// Columns that are not there or there twice, other numbers of rows than images where none is named, two rows for an image; a name
-/// that is of images in several folders; an image without a row, unless `nulls`; no image with one.
+/// Columns that are not there or there twice. Other numbers of rows than images where no column is named. Two rows for
+/// an image. A name that is of images in several folders. An image without a row, unless `nulls`; no image with one.
 pub fn joined(
     images: &dyn Store,
     batches: &[RecordBatch],
@@ -119,7 +119,7 @@ pub fn joined(
     }
     let schema = table.schema();
     let names = schema.fields().iter().map(|field| field.name());
-    // What the images have already, and is the same.
+    // Columns that the images have already, and that are the same.
     let kept: Vec<String> = names.filter(|name| !(by_columns && on.contains(*name))).cloned().collect();
     if kept.is_empty() {
         let cause = format!("has no column but {}, which the images have", on.join(", "));
@@ -179,7 +179,7 @@ pub(crate) fn whole(batches: &[RecordBatch]) -> Result<FeatureColumns> {
     features::gathered(Path::new(TABLE), batches, &names)
 }
 
-/// What tells each image, and whether that is columns that stand beside the images; else it is their names.
+/// The key of each image, and whether that is columns that stand beside the images; else it is their names.
 fn keys_of_images(images: &dyn Store, on: &[String]) -> Result<(bool, Vec<Option<String>>)> {
     if let Some(keys) = keys_beside(images, on)? {
         return Ok((true, keys));

@@ -1,4 +1,5 @@
-//! `StoreWriter`: how pixels enter a format, and what is asked of a writer. How they leave one is [`crate::store`]'s.
+//! `StoreWriter`: the way of pixels into a format, and the duties of a writer. How they leave one is
+//! [`crate::store`]'s.
 //!
 //! ```text
 //!  WriteOptions ──Format::create──▶ StoreWriter ──write(ImageView) …──▶ complete_output ──▶ Finished ──commit──▶ a set
@@ -47,7 +48,7 @@ pub trait StoreWriter: Send {
     /// formats with a file or folder for each image.
     ///
     /// # Errors
-    /// A format, or a target, that has several images in a file; what cannot be moved.
+    /// A format, or a target, that has several images in a file; a file that cannot be moved.
     fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
         let _ = metadata;
         Err(Error::new(from, "this format has no file or folder of its own for each image"))
@@ -56,7 +57,7 @@ pub trait StoreWriter: Send {
     /// Completes the output where it was written, which is not yet its place.
     ///
     /// # Errors
-    /// Nothing was written, or what is left cannot be.
+    /// Nothing was written, or the rest cannot be.
     fn complete_output(self: Box<Self>) -> Result<Finished>;
 
     /// Completes the output and moves it into place.
@@ -147,7 +148,7 @@ impl std::str::FromStr for Compression {
     }
 }
 
-/// What a table format is laid out for.
+/// The access that a table format is laid out for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tune {
     /// Random reads of single images: small row groups, a page per image, page index.
@@ -168,7 +169,7 @@ pub struct WriteOptions {
     pub compression: Compression,
     /// Chunk size along T, C, Z, Y, X; `None` for the format's default.
     pub chunk: Option<[usize; 5]>,
-    /// What to lay out for.
+    /// The access to lay out for.
     pub tune: Tune,
     /// Replace an existing target.
     pub overwrite: bool,
@@ -181,8 +182,9 @@ pub struct WriteOptions {
     /// Columns to stand beside the images, a row per image in the order of writing; formats that are no tables
     /// leave them out.
     pub features: Option<RecordBatch>,
-    /// Keep what is complete when writing is interrupted, and go on with what an earlier run left: what the set is made
-    /// of, in one line, which must be the same then. For formats that resume ([`crate::Format::cannot_resume`]).
+    /// Keeps complete images when writing is interrupted, and goes on with an earlier run's. The text names the images
+    /// and options of the set in one line, which must be the same then. For formats that resume
+    /// ([`crate::Format::cannot_resume`]).
     pub resume: Option<String>,
     /// Whether what is written carries checksums, where a format has or can be given a place for them: readers then find
     /// damage that would else give other pixels (`docs/decisions/0032-checksums.md`).

@@ -16,8 +16,9 @@
 //!
 //! With one run of each, what differs between two processes of the same program cannot be seen: that is said beside it.
 //!
-//! Of a table of twenty equal phases one would look different by chance. So a verdict also needs a test (Yuen's, of which
-//! Welch's t is the case of few values) that stays below 5 % when it is corrected for all phases of all branches (Holm).
+//! One phase in a table of twenty equal ones would look different by chance. So a verdict also needs a test (Yuen's, of
+//! which Welch's t is the case of few values). The test must stay below 5 % when it is corrected for all phases of all
+//! branches (Holm).
 
 mod sentence;
 mod verdict;

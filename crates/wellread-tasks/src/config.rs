@@ -44,7 +44,7 @@ pub struct Config {
     pub dry_run: bool,
     /// Seed of the tasks and of the order of runs.
     pub seed: u64,
-    /// What starts this program again, before any arguments.
+    /// The command that starts this program again, before any arguments.
     #[serde(skip)]
     pub program: Vec<OsString>,
     /// Folder for worktrees and environments.

@@ -6,7 +6,7 @@
 //!      ──SHA-256──▶ CACHE/environments/KEY   made by uv, or by venv and pip
 //! ```
 //!
-//! What a branch has of tools that neither uv nor pip read (poetry.lock, environment.yml …) is said and counts for the key.
+//! Files of tools that neither uv nor pip read (poetry.lock, environment.yml …) are named and count for the key.
 //!
 //! The branch is imported from its worktree, so that two branches with the same requirements share an environment and none
 //! runs the other's code. Where the branch would be installed too (requirements that name a folder of it; pip, which cannot
@@ -70,12 +70,12 @@ impl Pythons {
         }
     }
 
-    /// What environments are made with; looked for once.
+    /// The tools for environments; looked for once.
     fn tools(&self) -> &Tools {
         self.tools.get_or_init(Tools::find)
     }
 
-    /// What a branch will be given, in words: for the plan.
+    /// The environment that a branch will be given, in words: for the plan.
     ///
     /// # Errors
     /// A repository that cannot be read.
@@ -171,7 +171,7 @@ impl Pythons {
         if folder.join(COMPLETE).is_file() {
             return Ok(Python { path, about, made: true });
         }
-        // What an interrupted run has left cannot be trusted.
+        // An interrupted run's folder cannot be trusted.
         let _ = std::fs::remove_dir_all(&folder);
         stop::remove_at_end(&folder, &[]);
         say(&format!("making the Python environment of {} from {}", branch.name, wanted.names()));
@@ -209,7 +209,7 @@ fn with(text: &str, unread: Option<&str>) -> String {
 /// it said.
 fn run(mut command: Command, worktree: &Path, log: &Path) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
-    // Of the environment that this program itself may run in.
+    // The variables of the environment that this program itself may run in.
     command.env_remove("VIRTUAL_ENV").env_remove("PYTHONPATH").current_dir(worktree);
     let ran = process::run(command, log, log, None);
     stop::wait_if_interrupted();

@@ -1,4 +1,4 @@
-//! What state the machine was in before and during a task: clocks, load, temperature, and what others took of it.
+//! The state of the machine before and during a task: clocks, load, temperature, and the time that others took.
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -70,7 +70,7 @@ impl State {
         }
     }
 
-    /// What makes a task's figures doubtful; empty is good.
+    /// The causes of doubtful figures of a task; empty is good.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let percent = |share: f64| 100.0 * share;

@@ -51,5 +51,5 @@ pub mod table;
 pub mod task;
 pub mod text;
 
-/// What went wrong.
+/// The error of this crate.
 pub use anyhow::Error;

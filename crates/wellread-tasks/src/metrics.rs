@@ -1,8 +1,9 @@
-//! From what a process said, and what was measured of it from outside, to the `metrics` of upstream's results.
+//! From the reports of a process, and the measurements of it from outside, to the `metrics` of upstream's
+//! results.
 //!
-//! Timers are `{elapsed_seconds, memory_delta_mb, peak_memory_mb, peak_host_memory_mb}`, seconds and MB; the peak is the GPU's
-//! where the task runs on one, else the host's. Every key of upstream's results is there; what is not known is null. A task
-//! that reports no total has that of its process, and `measured_by` says so.
+//! Timers are `{elapsed_seconds, memory_delta_mb, peak_memory_mb, peak_host_memory_mb}`, seconds and MB; the peak is
+//! the GPU's where the task runs on one, else the host's. Every key of upstream's results is there; an unknown value is
+//! null. A task that reports no total has that of its process, and `measured_by` says so.
 //!
 //! **Throughput**, alike for every adapter, is images by the time of one pass over the data, and the time per batch is that
 //! time by its batches: see [`pass`].
@@ -32,7 +33,7 @@ pub fn metrics(
     ran: &FinishedProcess,
 ) -> Map<String, Value> {
     let mut metrics = Map::new();
-    // What the program itself tells may have come between two looks at it.
+    // The program's own peak may have come between two looks at it.
     let told = said.phases.iter().filter_map(|(_, phase)| phase.peak_memory_mb);
     let peak = ran.peak.bytes.map(|bytes| bytes as f64 / MEGABYTE).into_iter().chain(told).reduce(f64::max);
     let (total, measured_by) = match said.phase(mode.total()) {
@@ -83,8 +84,8 @@ pub fn metrics(
     metrics
 }
 
-/// What the task said of its batches, and what follows from that. What a program says itself of its throughput counts where
-/// nothing follows.
+/// The report of the task on its batches, and the figures that follow from it. The program's own throughput counts
+/// where nothing follows.
 fn info(mode: Mode, epochs: Option<u32>, said: &PhaseReport) -> Map<String, Value> {
     let mut info = said.info.clone();
     let number =
@@ -117,10 +118,11 @@ fn info(mode: Mode, epochs: Option<u32>, said: &PhaseReport) -> Map<String, Valu
     info
 }
 
-/// Seconds of one pass over the data, and what was timed: of a training run an epoch, of an inference all of it.
+/// Seconds of one pass over the data, and the timed part: for a training run an epoch, for an inference all of
+/// it.
 ///
-/// An epoch is without validation where the task tells epochs one by one, and it is the median of those after the warm-up; a
-/// single one counts too. Of a task that tells less it is the training divided by its epochs.
+/// An epoch is without validation where the task tells epochs one by one, and it is the median of those after the
+/// warm-up; a single one counts too. Without single epochs, it is the training divided by its epochs.
 fn pass(mode: Mode, epochs: Option<f64>, said: &PhaseReport) -> Option<(f64, &'static str)> {
     let phase = |name: &'static str| Some((said.phase(name)?.elapsed_seconds, name));
     let found = match mode {
@@ -320,7 +322,7 @@ mod tests {
             ("/full_training/elapsed_seconds", 110.0),
             ("/dataset_info/num_train_batches", 100.0),
             ("/dataset_info/batch_size", 8.0),
-            // Of the first epoch, since no others were told.
+            // The first epoch's, since no others were told.
             ("/dataset_info/avg_time_per_batch", 0.253),
         ] {
             assert_eq!(m.pointer(path).and_then(Value::as_f64), Some(value), "{path}");
@@ -353,7 +355,7 @@ mod tests {
             ("/batch_breakdown/first_batch_postprocess/elapsed_seconds", 6.0),
             ("/full_prediction/elapsed_seconds", 8.0),
             ("/inference_info/num_batches", 1.0),
-            // Of one batch, too.
+            // One batch's, too.
             ("/inference_info/throughput_samples_per_sec", 2.0),
             ("/inference_info/avg_time_per_batch", 8.0),
         ] {

@@ -1,4 +1,4 @@
-//! What the process of a task said: JSON lines in the file that `WELLREAD_PHASES` names.
+//! The reports of the process of a task: JSON lines in the file that `WELLREAD_PHASES` names.
 //!
 //! ```text
 //!  {"phase":"data_setup","elapsed_seconds":0.4,"peak_memory_mb":812}      a phase has ended
@@ -7,8 +7,8 @@
 //!  {"error":"what, where, what to do"}                                    before it exits with another code than 0
 //! ```
 //!
-//! The file comes from a program that may have been killed while it wrote: what is not understood is left out and said,
-//! never an error. Times are seconds, memory is MB of 10^6 bytes.
+//! The file comes from a program that may have been killed while it wrote: a line that is not understood is left out
+//! with a note, never an error. Times are seconds, memory is MB of 10^6 bytes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -80,9 +80,9 @@ pub struct PhaseReport {
     pub final_metrics: Map<String, Value>,
     /// Files to show.
     pub artifacts: Vec<Artifact>,
-    /// What went wrong, in the program's words.
+    /// The error, in the program's words.
     pub error: Option<String>,
-    /// What was not understood.
+    /// The lines that were not understood.
     pub notes: Vec<String>,
 }
 
@@ -189,7 +189,7 @@ impl PhaseReport {
     }
 }
 
-/// JSON, and what Python writes for numbers that JSON does not have.
+/// JSON, and the words that Python writes for numbers that JSON does not have.
 fn parse(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).or_else(|error| {
         let plain = text.replace("-Infinity", "null").replace("Infinity", "null").replace("NaN", "null");

@@ -1,7 +1,8 @@
 //! Where the relative paths of a table are looked for: beside the table, in the branch, in the working folder, in the folder
 //! of `--repo`. The first that is there counts.
 //!
-//! The branch comes before the two folders, in which another branch may be checked out: what a branch holds is taken from it.
+//! The branch comes before the two folders, in which another branch may be checked out: files that a branch holds are
+//! taken from it.
 
 use crate::config::Config;
 use crate::repository::Branch;

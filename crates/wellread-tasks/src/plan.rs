@@ -17,15 +17,15 @@ use wellread_report::words::counted;
 pub struct Planned {
     /// The row as written.
     pub row: Row,
-    /// What it is called in tables and figures: the branch, and what sets it apart from other rows of the branch.
+    /// Its name in tables and figures: the branch, and its difference from other rows of the branch.
     pub label: String,
-    /// What will be recorded of it.
+    /// The configuration that will be recorded.
     pub config: TaskConfig,
     /// Its commit, adapter and Python; else why it cannot run.
     pub ready: Result<Ready, String>,
 }
 
-/// What a row needs to run.
+/// The inputs that a row needs to run.
 #[derive(Clone)]
 pub struct Ready {
     /// The commit.
@@ -109,7 +109,7 @@ fn plan_on(
 fn planned(config: &Config, row: Row, label: String, ready: Result<Ready, String>, gpu: bool) -> Planned {
     let trainer = row.trainer.unwrap_or(if gpu { Trainer::Gpu } else { Trainer::Cpu });
     let adapter = ready.as_ref().map_or(config.adapter.as_str(), |ready| ready.adapter.name());
-    // What an adapter that runs on the processors alone runs on, where the table says nothing.
+    // An adapter that runs on the processors alone gets them, where the table says nothing.
     let trainer = if row.trainer.is_none() && adapter == "native" { Trainer::Cpu } else { trainer };
     let config = TaskConfig {
         mode: config.mode,
@@ -134,7 +134,7 @@ fn as_spelled(branch: &Branch, row: &Row) -> Result<Row> {
     Ok(Row { experiment, ..row.clone() })
 }
 
-/// What a row needs, when nothing is wrong with it.
+/// The inputs of a row, when it has no error.
 fn ready(
     config: &Config,
     row: &Row,
@@ -171,7 +171,7 @@ fn distinct(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-/// Names for the rows of an experiment: the branch, and what differs between several rows of one branch.
+/// Names for the rows of an experiment: the branch, and the differences between several rows of one branch.
 fn labels(rows: &[Row]) -> Vec<String> {
     let of = |row: &Row| (row.branch.clone(), row.experiment.clone());
     let mut groups: HashMap<(String, String), Vec<&Row>> = HashMap::new();
@@ -253,9 +253,9 @@ pub fn chosen(config: &Config, mut rows: Vec<Row>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The row of an experiment that row `of` is compared with: of the branch that `named` says, else of the first row's. Of
-/// several rows of that branch it is the one whose settings are most like those of `of`; the rows of the branch itself are
-/// compared with its first.
+/// The row of an experiment that row `of` is compared with: of the branch that `named` says, else of the first row's.
+/// Among several rows of that branch it is the one whose settings are most like those of `of`; the rows of the branch
+/// itself are compared with its first.
 pub fn baseline(planned: &[Planned], places: &[usize], named: Option<&str>, of: usize) -> Option<usize> {
     let rows: Vec<&Row> = planned.iter().map(|task| &task.row).collect();
     baseline_row(&rows, places, named, of)
@@ -285,7 +285,8 @@ fn baseline_row(rows: &[&Row], places: &[usize], named: Option<&str>, of: usize)
     base.into_iter().min_by_key(differing)
 }
 
-/// What is odd about the table but no error; `baseline` is the branch that the others are to be compared with.
+/// Notes on oddities of the table that are no error; `baseline` is the branch that the others are to be
+/// compared with.
 pub fn notes(mode: Mode, baseline: Option<&str>, planned: &[Planned]) -> Vec<String> {
     let mut notes = Vec::new();
     for (experiment, places) in experiments(planned) {

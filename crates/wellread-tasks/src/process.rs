@@ -50,7 +50,7 @@ pub enum ExitReason {
 }
 
 impl ExitReason {
-    /// What happened, in words; `None` of a success.
+    /// The problem, in words; `None` after a success.
     pub fn problem(&self) -> Option<String> {
         Some(match self {
             Self::Success => return None,
@@ -91,8 +91,8 @@ pub struct FinishedProcess {
 }
 
 impl FinishedProcess {
-    /// What happened, in words; `None` of a success. A worker or rank that the kernel has killed ends the others by an
-    /// exit code or a hang, which do not tell why.
+    /// The problem, in words; `None` after a success. A worker or rank that the kernel has killed ends the others by
+    /// an exit code or a hang, which do not tell why.
     pub fn problem(&self) -> Option<String> {
         let problem = self.end.problem()?;
         if self.lack_of_memory && self.end != ExitReason::OutOfMemory {
@@ -230,7 +230,7 @@ fn end_all(leader: Option<u32>, marked: &OsString) {
     process::end_marked(phases::VARIABLE, marked);
 }
 
-/// Ends the group, and what has left it, should this program be killed.
+/// Ends the group, and processes that have left it, should this program be killed.
 struct Watchdog(Option<Child>);
 
 impl Watchdog {
@@ -267,7 +267,7 @@ impl Drop for Watchdog {
 /// How many processes the kernel has killed because memory ran out; 0 where it does not say.
 fn killed_for_memory() -> u64 {
     let of = |path: &str| std::fs::read_to_string(path).map_or(0, |text| oom_kills(&text));
-    // Of the whole machine, and of this container, which may see no more than itself.
+    // The count of the whole machine, and of this container, which may see no more than itself.
     of("/proc/vmstat") + of("/sys/fs/cgroup/memory.events")
 }
 
@@ -309,7 +309,7 @@ pub fn tail(log: &Path) -> Vec<String> {
     };
     let bytes = read().unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    // Of a progress bar, which draws over its own line, the last state.
+    // A progress bar, which draws over its own line, has its last state.
     let shown = |line: &str| line.trim_end().rsplit('\r').next().unwrap_or_default().trim_end().to_owned();
     let lines: Vec<String> = text.lines().map(shown).filter(|line| !line.trim().is_empty()).collect();
     let plain = |line: &String| line.chars().filter(|c| !c.is_control() || *c == '\t').take(500).collect();

@@ -139,7 +139,7 @@ fn node_kinds(outcome: &Outcome) -> Value {
     if kinds.is_empty() { Value::Null } else { kinds.into_iter().collect() }
 }
 
-/// What it takes to repeat the run, to tell what another was measured on and with, and what was concluded.
+/// The facts needed to repeat the run, and to see what another was measured on and with, and the conclusions.
 fn details(config: &Config, outcome: &Outcome, compared: &[Comparison], images: &str) -> Map<String, Value> {
     let tasks = || outcome.planned.iter().zip(&outcome.entries);
     let commits: Map<String, Value> = tasks()
@@ -166,7 +166,7 @@ fn details(config: &Config, outcome: &Outcome, compared: &[Comparison], images: 
     details.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// What the comparisons say, then what failed.
+/// The findings of the comparisons, then the failures.
 fn findings(outcome: &Outcome, compared: &[Comparison]) -> Vec<Finding> {
     let several = plan::experiments(&outcome.planned).len() > 1;
     let mut found: Vec<Finding> = compared
@@ -197,7 +197,7 @@ fn findings(outcome: &Outcome, compared: &[Comparison]) -> Vec<Finding> {
     found
 }
 
-/// What makes figures doubtful: the machine's state, what was not understood.
+/// The causes of doubtful figures: the machine's state, lines that were not understood.
 pub fn warnings(outcome: &Outcome) -> Vec<String> {
     let mut warnings = outcome.environment.noise_warnings();
     warnings.extend(outcome.notes.iter().cloned());

@@ -27,7 +27,7 @@ pub struct GitInfo {
     pub commit_date: Option<String>,
 }
 
-/// What was asked for.
+/// The configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskConfig {
     /// Training or inference.
@@ -36,7 +36,7 @@ pub struct TaskConfig {
     pub branch: String,
     /// Name of the experiment.
     pub experiment: String,
-    /// What it ran on.
+    /// Its trainer.
     pub trainer: Trainer,
     /// Epochs; `None` for what the experiment says.
     pub max_epochs: Option<u32>,
@@ -63,19 +63,19 @@ pub struct Repeat {
     pub timestamp: String,
     /// Whether it ended well.
     pub success: bool,
-    /// What went wrong, with the last lines of the log.
+    /// The error, with the last lines of the log.
     pub error: Option<String>,
     /// How the process ended; `None` when it was not started.
     pub end: Option<ExitReason>,
     /// Wall time of the process in seconds.
     pub wall_seconds: Option<f64>,
-    /// What came out, by upstream's names.
+    /// The results, by upstream's names.
     pub metrics: Map<String, Value>,
     /// Everything that the process said: phases, all samples.
     pub said: PhaseReport,
     /// Folder of its log and other files.
     pub output_dir: PathBuf,
-    /// State of the machine before it, and what others used of it meanwhile.
+    /// State of the machine before it, and the load by others meanwhile.
     pub hardware: State,
     /// State of the machine after it; `None` of a run by an older version.
     #[serde(default)]
@@ -100,7 +100,7 @@ impl Repeat {
             }
         };
         self.error = ran.problem().map(|problem| match &self.said.error {
-            // What the kernel or the time limit did the program cannot know.
+            // The program cannot know the kernel's or the time limit's part.
             Some(own) if matches!(ran.end, ExitReason::Exit(_)) => format!("{own} ({problem}); {}", last()),
             _ => format!("{problem}; {}", last()),
         });
@@ -123,15 +123,15 @@ pub struct Entry {
     pub timestamp: String,
     /// Whether every run that was made ended well.
     pub success: bool,
-    /// What went wrong first.
+    /// The first error.
     pub error: Option<String>,
     /// The commit.
     pub git_info: GitInfo,
-    /// What was asked for.
+    /// The configuration.
     pub task_config: TaskConfig,
     /// Those of the median run.
     pub metrics: Map<String, Value>,
-    /// Of the repeated phases over all runs.
+    /// The statistics of the repeated phases over all runs.
     #[serde(default)]
     pub statistics: Map<String, Value>,
     /// Every run, raw.

@@ -1,4 +1,5 @@
-//! What must not outlive the program: folders of a run, and the processes of a task. [`interrupt`] is called on Ctrl-C.
+//! The things that must not outlive the program: folders of a run, and the processes of a task. [`interrupt`] is called
+//! on Ctrl-C.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -66,13 +67,13 @@ pub(crate) fn start<T>(start: impl FnOnce() -> (T, StopProcesses)) -> Option<T> 
     Some(started)
 }
 
-/// What was started has ended.
+/// A started process has ended.
 pub(crate) fn ended() {
     running().end = None;
 }
 
-/// Removes everything in a folder but these files; returns how many things that were. What cannot be removed stays for
-/// the next run.
+/// Removes everything in a folder but these files; returns how many things that were. A file that cannot be removed
+/// stays for the next run.
 pub(crate) fn remove_all_but(folder: &Path, but: &[&str]) -> usize {
     let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
     let mut removed = 0;

@@ -22,7 +22,7 @@ use wellread_measure::Environment;
 use wellread_measure::rng::Rng;
 use wellread_trace::{Kind, labelled};
 
-/// What happens, told as it happens.
+/// The events of a run.
 #[derive(Debug)]
 pub enum Event<'e> {
     /// Something that takes time before anything runs, or that is worth knowing.
@@ -45,9 +45,9 @@ pub enum Event<'e> {
     },
 }
 
-/// What came of it.
+/// The result.
 pub struct Outcome {
-    /// What was planned, in the order of the table.
+    /// The plan, in the order of the table.
     pub planned: Vec<Planned>,
     /// The results, in the same order; empty for a dry run.
     pub entries: Vec<Entry>,
@@ -57,16 +57,16 @@ pub struct Outcome {
     pub resumed: usize,
     /// Why the run stopped before its end.
     pub stopped: Option<String>,
-    /// What is odd but no error.
+    /// Notes on oddities that are no error.
     pub notes: Vec<String>,
 }
 
 /// Runs everything that `config` asks for.
 ///
 /// # Errors
-/// What is wrong with the whole run, before anything runs: a table with mistakes, no repository, results that cannot be
-/// written; without `skip_failed`, every row that cannot run. A task that fails is in the results, and with `skip_failed` so is
-/// one that cannot run, whatever the reason.
+/// An error of the whole run, before anything runs: a table with mistakes, no repository, results that cannot be
+/// written. Without `skip_failed`, every row that cannot run. A task that fails is in the results, and with
+/// `skip_failed` so is one that cannot run, whatever the reason.
 pub fn run(config: &Config, tell: &dyn Fn(&Event<'_>)) -> Result<Outcome> {
     let rows = plan::chosen(config, table::read(&config.table)?)?;
     let mut output = OutputClaim::default();
@@ -180,7 +180,7 @@ struct Suite<'c> {
     config: &'c Config,
     environment: Environment,
     entries: Vec<Entry>,
-    /// Of an earlier run, tasks that the table does not have: kept in the file.
+    /// Tasks of an earlier run that the table does not have: kept in the file.
     others: Vec<Entry>,
     sites: Vec<Prepared>,
     places: Places,
@@ -215,7 +215,7 @@ impl Suite<'_> {
                 if old.good().next().is_some() {
                     entry.environment = old.environment.clone();
                 }
-                // What failed is tried again.
+                // Failed runs are tried again.
                 for repeat in old.repeats.into_iter().filter(|repeat| repeat.success) {
                     self.resumed += 1;
                     entry.add(repeat, self.config.seed);
@@ -271,7 +271,8 @@ impl Suite<'_> {
         Ok(None)
     }
 
-    /// One run of a task in a process of its own. What keeps it from being started is its error, too.
+    /// One run of a task in a process of its own. An error that keeps it from being started is its error,
+    /// too.
     fn one(&self, planned: &Planned, at: usize, round: usize) -> Repeat {
         let mut repeat = Repeat {
             repeat: round,
@@ -301,7 +302,7 @@ impl Suite<'_> {
         let output_dir = self.config.runs().join(name).join(format!("run-{}", round + 1));
         let output_dir = std::path::absolute(&output_dir).context("--output has no absolute path")?;
         repeat.output_dir.clone_from(&output_dir);
-        // Of an earlier run, which is measured again.
+        // The output of an earlier run, which is measured again.
         let _ = std::fs::remove_dir_all(&output_dir);
         std::fs::create_dir_all(&output_dir)
             .with_context(|| format!("cannot make the folder {}", output_dir.display()))?;

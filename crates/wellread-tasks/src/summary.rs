@@ -1,4 +1,5 @@
-//! What console and report both show: a row per task with its main figures, and a row per phase that was compared.
+//! The rows that console and report both show: a row per task with its main figures, and a row per phase that was
+//! compared.
 
 use crate::comparison::Comparison;
 use crate::results::{Entry, brief};

@@ -1,4 +1,4 @@
-//! What a task is: a row of the table, and the file that tells its process what to do.
+//! The definition of a task: a row of the table, and the file that its process reads.
 //!
 //! ```text
 //!  CSV ──table──▶ Row ── branch resolved, paths absolute, a repeat chosen ──▶ Task ──▶ WELLREAD_TASK (JSON)
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// The variable that names the file of a task to its process.
 pub const TASK: &str = "WELLREAD_TASK";
 
-/// What is measured.
+/// The measured work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -47,7 +47,7 @@ impl Mode {
     }
 }
 
-/// What a task runs on.
+/// The device of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Trainer {
@@ -87,9 +87,9 @@ pub struct Row {
     pub line: usize,
     /// Branch, tag or commit.
     pub branch: String,
-    /// Name of the experiment; what it may be is the adapter's.
+    /// Name of the experiment; the adapter decides which names there are.
     pub experiment: String,
-    /// What to run on; `None` for the GPU where there is one, else the processors.
+    /// The device; `None` for the GPU where there is one, else the processors.
     pub trainer: Option<Trainer>,
     /// Epochs; `None` for what the experiment says.
     pub max_epochs: Option<u32>,
@@ -103,7 +103,7 @@ pub struct Row {
     pub overrides: Vec<String>,
 }
 
-/// What the process of a task is told: the content of the file that `WELLREAD_TASK` names.
+/// The input of the process of a task: the content of the file that `WELLREAD_TASK` names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// Training or inference.
@@ -114,7 +114,7 @@ pub struct Task {
     pub commit: String,
     /// Name of the experiment.
     pub experiment: String,
-    /// What to run on.
+    /// The device.
     pub trainer: Trainer,
     /// Epochs; `None` for what the experiment says.
     pub max_epochs: Option<u32>,

@@ -13,7 +13,7 @@ const WIDTH: usize = 100;
 /// Widest name of a branch or experiment.
 const NAME: usize = 30;
 
-/// What the tasks are, before anything runs.
+/// The tasks, before anything runs.
 pub fn plan(planned: &[Planned], repeats: usize) -> String {
     let mut lines =
         vec![["branch", "commit", "experiment", "adapter", "trainer", "python"].map(str::to_owned).to_vec()];
@@ -115,7 +115,8 @@ pub fn compared(comparisons: &[Comparison]) -> String {
     text
 }
 
-/// What a time of a phase is of, where it is not of the whole run. A program's own phases that repeat may do so with anything.
+/// The unit of a phase's time, where it is not of the whole run. A program's own phases that repeat may do so with
+/// anything.
 fn per(phase: &PhaseComparison) -> &'static str {
     match phase.phase.as_str() {
         _ if !phase.repeated => "",

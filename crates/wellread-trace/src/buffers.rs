@@ -1,8 +1,8 @@
 //! Events of all threads.
 //!
-//! A thread writes to a chunk of its own and publishes each event by the chunk's length, so that a recording can be ended
-//! from any thread while others go on. A thread that ends leaves its chunk, and its lane (the line of the timeline that it
-//! is drawn in), to the next: the threads of a hundred epochs are drawn as those of one.
+//! A thread writes to a chunk of its own and publishes each event by the chunk's length, so that a recording can be
+//! ended from any thread while others go on. A thread that ends leaves its chunk to the next, and its lane (the line of
+//! the timeline that it is drawn in). So the threads of a hundred epochs are drawn as those of one.
 //!
 //! Long because chunks, threads and the lock that they share are one argument: why an event is written by one thread only, and
 //! read when it changes no more.
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Events that a recording keeps, about: some 48 MiB of memory, and twice as much of a file.
 pub const LIMIT: usize = 1 << 20;
 
-/// What is recorded: nothing, the outlines, everything.
+/// The level of recording: nothing, the outlines, everything.
 pub(crate) static LEVEL: AtomicU8 = AtomicU8::new(OFF);
 pub(crate) const OFF: u8 = 0;
 const OUTLINES: u8 = 1;
@@ -50,8 +50,8 @@ struct Chunk {
     length: AtomicUsize,
 }
 
-// SAFETY: an event is written once, by the thread that has the chunk, before the length says that it is there; whoever
-// reads looks at the length first. Chunks go from thread to thread under a lock.
+// SAFETY: an event is written once, by the thread that has the chunk, before the length says that it is there; a
+// reader looks at the length first. Chunks go from thread to thread under a lock.
 unsafe impl Sync for Chunk {}
 
 impl Chunk {
@@ -91,7 +91,7 @@ struct Lane {
     left: u64,
 }
 
-/// What threads share.
+/// The state that threads share.
 struct Recording {
     number: u64,
     begun: Anchor,
@@ -129,13 +129,14 @@ fn heed_forks() {
             FORKED.store(true, Ordering::Relaxed);
         }
         ONCE.call_once(|| {
-            // SAFETY: what is called does nothing but write to two atomics. Without memory for it, forks record in vain.
+            // SAFETY: the called function does nothing but write to two atomics. Without memory for it, forks record in
+            // vain.
             let _ = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         });
     }
 }
 
-/// What a thread has.
+/// The state of a thread.
 struct ThreadState {
     recording: u64,
     /// Its lane in that recording.
@@ -167,8 +168,8 @@ impl Drop for ThreadState {
 impl ThreadState {
     const NEW: Self = Self { recording: 0, lane: None, chunk: None };
 
-    /// Takes a lane of the present recording that no thread has had since a tick, unless it has one: when the first span
-    /// begins, so that no other thread is given it while that is open.
+    /// Takes a lane of the present recording that no thread has had since a tick, unless it has one. The first span
+    /// takes it when it begins, so that no other thread is given it while that is open.
     #[inline]
     fn join_once(&mut self, since: u64) {
         if self.recording != RECORDING.load(Ordering::Relaxed) {
@@ -211,7 +212,7 @@ impl ThreadState {
         }
         match recording.grow() {
             Some(chunk) => self.chunk = Some(chunk),
-            // Counted while the recording cannot end: what ends after it is no span of the next one.
+            // Counted while the recording cannot end: a span that ends after it is no span of the next one.
             None => {
                 DROPPED.fetch_add(1, Ordering::Relaxed);
             }
@@ -328,7 +329,7 @@ pub fn section(left: usize) {
 }
 
 /// Says that one of `left` equal parts of the section begins: it gets its share of the room that is left to the section.
-/// The part ends where what is returned is dropped; that says how many spans were dropped meanwhile.
+/// The part ends where the returned value is dropped, which reports the spans that were dropped meanwhile.
 pub fn part(left: usize) -> Part {
     if let Some(recording) = current().as_deref_mut().and_then(Option::as_mut) {
         recording.part = share(recording.room, recording.section, left);
@@ -377,7 +378,7 @@ pub fn stop() -> Option<Recorded> {
     for event in &mut events {
         (event.start, event.end) = (to_nanoseconds(event.start), to_nanoseconds(event.end));
     }
-    // Whose spans were all cancelled or open has no line.
+    // A thread whose spans were all cancelled or open has no line.
     let mut lines = vec![None; recording.lanes.len()];
     for event in &events {
         lines[event.lane as usize] = Some(0);

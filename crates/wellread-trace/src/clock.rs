@@ -1,9 +1,10 @@
-//! Ticks, and what they are in nanoseconds.
+//! Ticks, and their length in nanoseconds.
 //!
-//! A span looks at the clock twice, and that is most of what it costs. Where the kernel itself keeps time by the
-//! processor's time stamp counter, which it does only where that counts evenly and alike on all cores, ticks are that
-//! counter's, at half the price of asking the system. Two looks at both clocks, at the start and the end of a recording,
-//! tell how long a tick is. Elsewhere ticks are nanoseconds of [`Instant`], the clock that all figures are taken by.
+//! A span looks at the clock twice, and that is most of what it costs. Ticks are those of the processor's time stamp
+//! counter where the kernel itself keeps time by it, which it does only where that counts evenly and alike on all
+//! cores. They then cost half of a call to the system. Two looks at both clocks, at the start and the end of a
+//! recording, tell how long a tick is. Elsewhere ticks are nanoseconds of [`Instant`], the clock that all figures are
+//! taken by.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Whether ticks are the processor's.
 static COUNTER: AtomicBool = AtomicBool::new(false);
 
-/// What nanoseconds of [`Instant`] are counted from.
+/// The zero of nanoseconds of [`Instant`].
 static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
 /// Below this a tick's length is not known well enough.
@@ -71,7 +72,7 @@ pub(crate) struct Anchor {
 impl Anchor {
     /// Looks at both clocks.
     pub(crate) fn now() -> Self {
-        // Of several tries the one that nothing came between.
+        // The one of several tries that nothing came between.
         let tries = (0..5).map(|_| {
             let (before, nanoseconds, after) = (ticks(), nanoseconds(), ticks());
             (after - before, Self { ticks: before + (after - before) / 2, nanoseconds })
@@ -88,7 +89,8 @@ impl Anchor {
         Self::now()
     }
 
-    /// What gives nanoseconds since `self`, once there is a later anchor. It keeps the order of ticks.
+    /// The function that gives nanoseconds since `self`, once there is a later anchor. It keeps the order of
+    /// ticks.
     pub(crate) fn scale(self, end: Self) -> impl Fn(u64) -> u64 {
         let ticks = end.ticks.saturating_sub(self.ticks).max(1);
         let length = end.nanoseconds.saturating_sub(self.nanoseconds) as f64 / ticks as f64;

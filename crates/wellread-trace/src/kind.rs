@@ -1,6 +1,6 @@
-//! What can be seen in a trace.
+//! The kinds of events in a trace.
 
-/// What a span is of. Names, categories and arguments are those of the file.
+/// The subject of a span. Names, categories and arguments are those of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -8,7 +8,7 @@ pub enum Kind {
     Open,
     /// Bytes of a file are read.
     Read,
-    /// A storage engine is asked for columns of rows; what is done with each batch of them is inside.
+    /// A storage engine is asked for columns of rows; the work on each batch of them is inside.
     Query,
     /// Stored bytes are decompressed.
     Decompress,
@@ -16,12 +16,13 @@ pub enum Kind {
     Decode,
     /// Pixels are cropped, turned, scaled and put into the batch.
     Transform,
-    /// What one pass over the pixels cannot do: illumination, resizing, rotation, noise, blur, half precision.
+    /// The steps that one pass over the pixels cannot do: illumination, resizing, rotation, noise, blur, half
+    /// precision.
     Finish,
     /// A thread reads and transforms rows of a batch.
     Rows,
-    /// A worker waits until there is room for another batch, for a buffer that comes back in a moment, or for the end of
-    /// the epoch; the reader of a conversion, for its writer.
+    /// A worker waits until there is room for another batch, for a buffer that comes back in a moment, or for the end
+    /// of the epoch. The reader of a conversion waits for its writer.
     WaitRoom,
     /// The consumer waits for the threads that read its batch.
     WaitBatch,
@@ -59,7 +60,7 @@ pub enum Kind {
     Optimiser,
     /// An array becomes a tensor.
     Convert,
-    /// What was delivered is compared with what should be; no figure counts it.
+    /// The delivered batch is compared with the expected one; no figure counts it.
     Verify,
     /// A framework runs a model several times, in a process of its own.
     Passes,

@@ -10,10 +10,10 @@
 //!                                         Recorded ──chrome──▶ {"traceEvents": […]}
 //! ```
 //!
-//! There is one recording per process. Whoever does something worth seeing opens a [`span`] and drops it at the end; spans
-//! of a thread nest. A span costs two looks at the clock and 48 bytes; nothing is allocated but a chunk of buffer for some
-//! hundred events, which threads hand on to each other. [`LIMIT`] events are kept: what comes after is dropped and counted,
-//! and a long run can spread them over its parts ([`section`], [`part`]).
+//! There is one recording per process. Code opens a [`span`] for each piece of work to show and drops it at the end;
+//! spans of a thread nest. A span costs two looks at the clock and 48 bytes; nothing is allocated but a chunk of buffer
+//! for some hundred events, which threads hand on to each other. [`LIMIT`] events are kept: later ones are dropped and
+//! counted, and a long run can spread them over its parts ([`section`], [`part`]).
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-/// What is known of a process.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     /// It lives.

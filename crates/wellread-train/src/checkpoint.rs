@@ -19,7 +19,7 @@ use wellread_model::NamedArray;
 /// Name of the metadata entry.
 const ENTRY: &str = "wellread";
 
-/// What is known beside the arrays.
+/// The state beside the arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// All settings.
@@ -64,7 +64,7 @@ pub fn write(path: &Path, net: &Unet, adam: &Adam, state: &State) -> Result<()> 
 /// A checkpoint that was read.
 pub struct Checkpoint {
     bytes: Vec<u8>,
-    /// What is known beside the arrays.
+    /// The state beside the arrays.
     pub state: State,
 }
 

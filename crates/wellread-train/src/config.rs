@@ -12,7 +12,7 @@ pub const FOLDER: &str = "configs/experiment";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What is done, by the name of a built-in experiment.
+    /// The work, by the name of a built-in experiment.
     pub kind: String,
     /// Images and targets.
     pub data: Data,
@@ -49,7 +49,7 @@ pub struct Data {
     pub matching: Matching,
     /// Names of the images to validate on, or the share of them.
     pub validation: Validation,
-    /// What intensities are normalised by.
+    /// The normalisation of intensities.
     pub normalize: Normalization,
     /// Rows and columns of a training patch.
     pub patch: [usize; 2],
@@ -57,7 +57,7 @@ pub struct Data {
     pub patches_per_image: usize,
     /// Threads that read ahead; 0: patches are read when they are asked for.
     pub workers: usize,
-    /// What is kept of decoded images, as `wellread bench --loader-cache` names it.
+    /// The cache for decoded images, as `wellread bench --loader-cache` names it.
     pub cache: String,
 }
 
@@ -71,7 +71,7 @@ pub enum Matching {
     Row,
 }
 
-/// What is validated on.
+/// The images for validation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Validation {
@@ -81,7 +81,7 @@ pub enum Validation {
     Names(Vec<String>),
 }
 
-/// What intensities are normalised by.
+/// The normalisation of intensities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Normalization {
@@ -125,7 +125,7 @@ pub struct Model {
     pub depth: usize,
     /// Normalisation after each convolution.
     pub norm: NormKind,
-    /// What is made small.
+    /// The loss to minimise.
     pub loss: Loss,
 }
 

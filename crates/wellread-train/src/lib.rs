@@ -1,4 +1,4 @@
-//! Experiments of our own, without Python: what `wellread tasks` trains and runs when nothing else is installed.
+//! Experiments of our own, without Python: `wellread tasks` trains and runs them when nothing else is installed.
 //!
 //! ```text
 //! WELLREAD_TASK (JSON) ─▶ Task ─┐
@@ -51,9 +51,9 @@ use anyhow::{Context as _, Result};
 use phases::Phases;
 use wellread_measure::to_stderr;
 
-/// Runs the task that the environment names, and returns the exit code of the process: 0 done, 1 failed (said on stderr
-/// and in the file of phases), 2 where no task is named. With `check`, the task and its settings are looked at and nothing
-/// is run.
+/// Runs the task that the environment names, and returns the exit code of the process. It is 0 when done, 1 when it
+/// failed (with a message on stderr and in the file of phases), and 2 where no task is named. With `check`, the task
+/// and its settings are looked at and nothing is run.
 pub fn main(check: bool) -> u8 {
     let (Some(task), phases) = (std::env::var_os(task::TASK), std::env::var_os(task::PHASES)) else {
         to_stderr(format!(
@@ -87,7 +87,7 @@ pub fn main(check: bool) -> u8 {
         Err(error) => {
             let text = format!("{error:#}");
             to_stderr(format!("error: {text}"));
-            // Where the file cannot be written either, the exit code tells.
+            // Where the file cannot be written either, the exit code is the only report.
             let _ = phases.error(&text);
             1
         }

@@ -10,11 +10,11 @@ pub type Scores = Vec<(&'static str, f64)>;
 /// Pixels that two masks have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overlap {
-    /// Of both.
+    /// Pixels that are in both.
     pub both: u64,
-    /// Of the first.
+    /// Pixels of the first.
     pub ours: u64,
-    /// Of the second.
+    /// Pixels of the second.
     pub theirs: u64,
 }
 
@@ -41,7 +41,7 @@ pub struct Correlation {
 }
 
 impl Correlation {
-    /// Of two images of equally many pixels.
+    /// Compares two images of equally many pixels.
     pub fn of(a: &[f32], b: &[f32]) -> Self {
         let n = a.len().max(1) as f64;
         let mean = |v: &[f32]| v.iter().map(|&v| f64::from(v)).sum::<f64>() / n;

@@ -4,8 +4,9 @@
 //! image, padded ─▶ tiles: core + reach on every side ─▶ network ─▶ cores side by side ─▶ result of the image's size
 //! ```
 //!
-//! A tile overlaps its neighbours by as many pixels as a result depends on, so the result is the one that the whole image
-//! at once would give (except with instance normalisation, whose statistics are those of the tile). Planes are never cut.
+//! A tile overlaps its neighbours by as many pixels as a result depends on. So the result is the one that the whole
+//! image at once would give (except with instance normalisation, whose statistics are those of the tile). Planes are
+//! never cut.
 
 use crate::net::{Tensor, Unet};
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! What the process is asked to do: the JSON file that `wellread tasks` names in the environment.
+//! The request to the process: the JSON file that `wellread tasks` names in the environment.
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ pub const TASK: &str = "WELLREAD_TASK";
 /// Environment variable that names the file of phases.
 pub const PHASES: &str = "WELLREAD_PHASES";
 
-/// What is done.
+/// The work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -22,7 +22,7 @@ pub enum Mode {
 /// One task.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Task {
-    /// What is done.
+    /// The work.
     pub mode: Mode,
     /// The branch whose worktree this is: for messages.
     #[serde(default)]

@@ -40,7 +40,7 @@ struct Run<'a> {
     context: ItemContext,
 }
 
-/// Validation loss and scores, and what the overlay shows: image, target, result.
+/// Validation loss and scores, and the pictures of the overlay: image, target, result.
 type Validated = (f64, Scores, Option<[Tensor; 3]>);
 
 /// Folder of checkpoints below the output's.
@@ -186,7 +186,7 @@ impl Run<'_> {
             let Some(raw) =
                 phases.repeated("batch_loading", "first_batch_loading", || batches.next().transpose())?
             else {
-                // The end is no batch: what it took to learn of it is nothing.
+                // The end is no batch: the time to learn of it does not count.
                 phases.unsample("batch_loading");
                 break;
             };

@@ -26,7 +26,7 @@ struct Inner {
     bytes: usize,
 }
 
-/// A bounded cache with second-chance eviction: what was used since it was last considered stays.
+/// A bounded cache with second-chance eviction: an entry that was used since it was last considered stays.
 ///
 /// Two threads that want the same piece at once may both open it, which costs little where values stay compressed;
 /// the first one's is kept.

@@ -5,7 +5,7 @@
 //!  rows ──tree──▶ pieces that are not kept ──fetch──▶ all their segments at once ──▶ the library, which asks for one after another
 //! ```
 //!
-//! Nothing is mapped, so what lies in a segment counts as memory of its piece.
+//! Nothing is mapped, so the bytes of a segment count as memory of its piece.
 
 use std::collections::HashMap;
 use std::io;
@@ -94,7 +94,7 @@ impl Segments {
     /// Fetches segments that will be asked for soon, all at once.
     ///
     /// # Errors
-    /// What the place says.
+    /// The place's error.
     pub fn fetch(&self, ids: &mut Vec<SegmentId>) -> io::Result<()> {
         ids.sort_unstable();
         ids.dedup();

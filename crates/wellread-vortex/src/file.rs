@@ -1,11 +1,11 @@
 //! The open file: mapped into memory, its end marker checked, its footer read.
 //!
-//! The file is mapped, other than the project's own formats, because a Vortex array has to be whole to be opened and
-//! is as large as its writer made it: with the library's defaults, 8,192 images. Of a mapped array only the pages
-//! that hold the wanted rows are ever read. A file that is cut short under its map would end the process by a signal;
-//! `wellread_store::mapping` puts zeros in place of what is gone, and no read counts before the file was found whole
-//! after it ([`OpenFile::while_whole`]). In a place other than the file system there is nothing to map: there its ranges are read
-//! ([`crate::elsewhere`]).
+//! The file is mapped, other than the project's own formats. A Vortex array has to be whole to be opened and is as
+//! large as its writer made it: with the library's defaults, 8,192 images. Only the pages of a mapped array that hold
+//! the wanted rows are ever read. A file that is cut short under its map would end the process by a signal.
+//! `wellread_store::mapping` puts zeros in place of the lost part, and no read counts before the file was found whole
+//! after it ([`OpenFile::while_whole`]). In a place other than the file system there is nothing to map: there its
+//! ranges are read ([`crate::elsewhere`]).
 
 use crate::elsewhere::{Segments, Source};
 use crate::session::{Session, reading};
@@ -24,7 +24,7 @@ use wellread_store::{Error, Result};
 /// The newest version of the file format whose values were copied as they lie; it is all that a file says of who wrote it.
 static FORMAT: Tested = Tested::new("has Vortex's file format", "1");
 
-/// What to do about a file that is not whole.
+/// The advice about a file that is not whole.
 const TRUNCATED: &str = "the file is truncated or corrupt; copy or write it again";
 
 /// A Vortex file open for reading.
@@ -53,7 +53,7 @@ impl OpenFile {
     /// Opens `path` and reads its footer.
     ///
     /// # Errors
-    /// No such file; no Vortex file; one of a newer version; a footer that cannot be read.
+    /// No such file. No Vortex file, or one of a newer version. A footer that cannot be read.
     pub fn open(path: &Path) -> Result<Self> {
         let meta = place::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         if !meta.is_regular() {
@@ -74,7 +74,7 @@ impl OpenFile {
         } else {
             (None, open_elsewhere(path, &file, length)?)
         };
-        // Every image takes some bytes; what is sized by the number of rows is bounded by this.
+        // Every image takes some bytes; this bounds buffers that are sized by the number of rows.
         if vortex.row_count() > length.saturating_mul(8) {
             let cause = format_args!("{} rows in {length} bytes are not possible", vortex.row_count());
             return Err(Error::new(path, cause).hint(TRUNCATED));
@@ -90,8 +90,8 @@ impl OpenFile {
         self.map.is_none().then(|| Segments::new(Arc::clone(&self.file), specs))
     }
 
-    /// Runs `work`, which reads the file. Fails where the file became shorter than it was mapped: then what was read is not
-    /// what the file held.
+    /// Runs `work`, which reads the file. Fails where the file became shorter than it was mapped: then the bytes are not
+    /// the file's.
     pub fn while_whole<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         while_whole(self.map.as_deref(), &self.file, &self.path, self.length, work)
     }
@@ -141,8 +141,8 @@ fn while_whole<T>(
     result
 }
 
-/// Checks both magic numbers and the version, which the library words as corruption; returns the version. `end` are the last
-/// [`EOF_SIZE`] bytes.
+/// Checks the marks at both ends and the version, which the library words as corruption; returns the version. `end` are
+/// the last [`EOF_SIZE`] bytes.
 fn check_ends(path: &Path, head: &[u8], end: &[u8]) -> Result<u16> {
     if !head.starts_with(&MAGIC_BYTES) {
         return Err(

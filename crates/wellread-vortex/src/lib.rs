@@ -15,8 +15,8 @@
 //!  TableWriter ──bridge──▶ RecordBatch ──cut──▶ arrays ──strategy (compressors)──▶ segments, footer
 //! ```
 //!
-//! Why not the library's own scan: it plans anew for every call, and to fetch one list it decompresses the values
-//! of all lists of its chunk, which in files of default settings are the pixels of 8,192 images.
+//! The library's own scan is not used because it plans anew for every call. To fetch one list, it decompresses
+//! the values of all lists of its chunk, which in files of default settings are the pixels of 8,192 images.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -31,7 +31,8 @@
 //! | `table` | [`VortexTable`] |
 //! | `writer`, `strategy` | files written; how they are cut and compressed |
 //!
-//! What Lance and DuckDB read likewise past their libraries is shared: [`wellread_store::direct`].
+//! Lance and DuckDB also read past their libraries, and share code with this crate:
+//! [`wellread_store::direct`].
 
 mod bridge;
 mod cache;
@@ -63,6 +64,7 @@ pub static FORMAT: Format = Format {
     about: "OME-Arrow columns in Vortex files",
     endings: &[".vortex"],
     set_ending: ".vortex",
+    is_folder: false,
     holds_images: file::holds_images,
     parts: &[],
     foreign_entry: |_| Ok(None),

@@ -23,7 +23,7 @@ use wellread_store::place;
 const SMALL: usize = 64 << 10;
 /// The same, at most, for values whose encoding does not let single rows be decompressed cheaply.
 const SMALL_ENOUGH: usize = 4 << 20;
-/// What a value of no fixed size is taken to need.
+/// The assumed size of a value of no fixed size.
 const SOME_BYTES: usize = 16;
 
 /// Some rows of a column.
@@ -71,8 +71,8 @@ impl Leaf {
         Self { values, width, owned, mapped, held: 0, plain }
     }
 
-    /// Has the processor fetch the first bytes of some rows, which are going to be copied: those of random images lie
-    /// in no cache, and are waited for one after the other else.
+    /// Has the processor fetch the first bytes of some rows that are going to be copied. Those of random images lie
+    /// in no cache, and would be waited for one after the other.
     pub fn prefetch(&self, rows: &Range<usize>) {
         if let Some(Plain::Each(_, bytes)) = &self.plain
             && let Some(bytes) = bytes.get(rows.start * self.width..rows.end * self.width)
@@ -91,8 +91,8 @@ impl Leaf {
     }
 }
 
-/// Values that can be copied as they are. Whether all of them are the same is looked at where they are `decompressed`; what
-/// lies in the file is not touched before it is wanted.
+/// Values that can be copied as they are. Whether all of them are the same is looked at where they are `decompressed`;
+/// values in the file are not touched before they are wanted.
 fn plain(values: &ArrayRef, width: usize, decompressed: bool) -> Option<Plain> {
     if !values.validity().is_ok_and(|v| v.definitely_no_nulls()) {
         return None;
@@ -126,7 +126,7 @@ pub(crate) struct Opening<'a> {
     pub ctx: &'a mut ExecutionCtx,
     /// Most elements that a file of this size can have lists of; guards against corrupt numbers.
     pub limit: usize,
-    /// What to decompress right away.
+    /// The parts to decompress right away.
     pub decode: Decode,
     /// Whether values are copied as they lie. Else the library hands them on: see [`crate::file::OpenFile::is_tested`].
     pub is_tested: bool,
@@ -134,13 +134,13 @@ pub(crate) struct Opening<'a> {
     pub is_mapped: bool,
 }
 
-/// What is decompressed when a piece is opened.
+/// The parts that are decompressed when a piece is opened.
 #[derive(Clone, Copy)]
 pub(crate) enum Decode {
     /// Nothing.
     Nothing,
-    /// Small values; and those that single rows of cannot be decompressed cheaply, up to a number of bytes: what may
-    /// be kept of each piece so that all can be kept. More would be decompressed again and again.
+    /// Small values, and values of which single rows cannot be decompressed cheaply, up to a number of bytes: as
+    /// much may be kept of each piece that all can be kept. More would be decompressed again and again.
     UpTo(usize),
 }
 

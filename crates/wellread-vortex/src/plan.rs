@@ -15,7 +15,7 @@ use wellread_store::direct::{ALL, Run, Wanted, append};
 use wellread_store::table::arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
 use wellread_store::table::arrow_buffer::NullBuffer;
 
-/// What is read: the series that a call needs, and the parts of their pieces that hold the rows so far.
+/// The plan of a read: the series that a call needs, and the parts of their pieces that hold the rows so far.
 #[derive(Default)]
 pub(crate) struct Plan<'a> {
     series: Vec<Selected<'a>>,
@@ -83,8 +83,8 @@ impl<'a> Plan<'a> {
         self.series.iter_mut().for_each(|selected| selected.parts.clear());
     }
 
-    /// Finds the pieces of the next rows, and has what is wanted of them fetched from memory, level by level: where a
-    /// list lies has to be known before its elements can be asked for.
+    /// Finds the pieces of the next rows, and has the wanted parts fetched from memory, level by level. The place of
+    /// a list has to be known before its elements can be asked for.
     pub fn look_up(&mut self, rows: &[usize], source: &Source) -> Result<(), Cause> {
         (self.looked_up, self.taken) = (0, 0);
         for Selected { series, wanted, located, parts } in &mut self.series {

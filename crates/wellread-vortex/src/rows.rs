@@ -128,7 +128,7 @@ impl ImageList {
     /// The list in a piece.
     ///
     /// # Errors
-    /// What keeps it from being read where it lies.
+    /// The reason why it cannot be read where it lies.
     pub fn open<'a>(&self, piece: &'a Piece) -> Result<OpenList<'a>, Closed> {
         let mut list = piece;
         for name in &self.within {

@@ -1,4 +1,4 @@
-//! What the library needs to be told before anything else: its registries and where its futures run.
+//! The library's settings before anything else: its registries and the runtime of its futures.
 
 use std::fmt;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Session {
 /// An error of the library in one line: without the backtrace that it may carry.
 #[derive(Debug)]
 pub(crate) enum Cause {
-    /// What is wrong with the file.
+    /// The error of the file.
     Said(String),
     /// The place that it lies in could not be read.
     Place(std::io::Error),

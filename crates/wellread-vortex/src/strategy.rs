@@ -49,7 +49,7 @@ pub(crate) enum Codec {
 }
 
 impl Codec {
-    /// What is asked for, where there is such a thing.
+    /// The strategy for this compression, where there is one.
     pub fn of(target: &Path, compression: Compression) -> Result<Self> {
         match compression {
             Compression::Default => Ok(Self::Adaptive),
@@ -62,7 +62,7 @@ impl Codec {
     }
 }
 
-/// What a file is laid out by.
+/// The layout of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub codec: Codec,

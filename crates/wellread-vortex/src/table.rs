@@ -32,7 +32,8 @@ const KEPT: usize = 256 << 20;
 /// Bytes of decompressed pixels among them, of encodings that are slow to cut: as many as Parquet's pages.
 const DECODED: usize = 64 << 20;
 
-/// Rows that are looked up together: what each of them needs is asked of memory while the others' is on its way.
+/// Rows that are looked up together: the data of each of them are asked of memory while the others' are on their
+/// way.
 const AHEAD: usize = 16;
 
 /// Sets of columns that are remembered: a loader asks for few.
@@ -49,7 +50,7 @@ pub struct VortexTable {
     columns: Column,
     /// Its type: a struct of the columns.
     types: Type,
-    /// What was asked for before: loaders ask for the same columns again and again.
+    /// The earlier selections: loaders ask for the same columns again and again.
     selections: Plans<Arc<Selection>>,
     schema: SchemaRef,
     metadata: HashMap<String, String>,
@@ -110,7 +111,7 @@ impl VortexTable {
         Ok(Self { file, source, columns, types, selections, schema: Arc::new(schema), metadata })
     }
 
-    /// What a call asks for.
+    /// The selection of a call.
     fn selection(&self, columns: &Columns) -> Result<Arc<Selection>> {
         self.selections.get(columns, || {
             if let Some(names) = columns.iter().find(|names| !self.types.leads_somewhere(names)) {
@@ -316,7 +317,7 @@ impl VortexTable {
         }
         let Reading { located, .. } = context.get();
         let wanted = selection.wanted.below(list.names());
-        // Of another table, if a reader of that never came to its end.
+        // Rows of another table, if a reader of that never came to its end.
         located.clear();
         let mut done = 0;
         // Ends with an error, or with none where the rest is left to others.

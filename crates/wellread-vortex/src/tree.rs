@@ -45,7 +45,7 @@ struct Span {
     within: Range<u64>,
 }
 
-/// What reading takes.
+/// The source of a read.
 pub(crate) struct Source {
     pub segments: Arc<dyn SegmentSource>,
     /// The same, where they are fetched from another place than the file system.

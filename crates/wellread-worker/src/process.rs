@@ -55,7 +55,7 @@ enum Event {
     Failed { reason: String },
 }
 
-/// What to start, and with what.
+/// The program to start, and its inputs.
 #[derive(Clone, Debug)]
 pub struct Launch {
     program: Program,
@@ -221,7 +221,7 @@ impl Worker {
     /// Sends a request and waits for its answer; `pixels` is called with what is delivered meanwhile.
     ///
     /// # Errors
-    /// What the worker says; that it ended or was silent for too long, after which it is no longer alive.
+    /// The worker's error. It ended or was silent for too long, after which it is no longer alive.
     pub fn ask(&mut self, request: &Value, mut pixels: impl FnMut(&Pixels)) -> Result<Value> {
         let mut line = request.to_string();
         line.push('\n');

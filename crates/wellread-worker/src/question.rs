@@ -12,7 +12,7 @@ const PYTHON_START_TIMEOUT: Duration = Duration::from_mins(1);
 /// Time between two looks whether the program has ended.
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Runs a program for `limit` at most; what it printed, or in words why there is nothing.
+/// Runs a program for `limit` at most. Returns its output, or in words the reason why there is none.
 ///
 /// # Errors
 /// A program that cannot be started, fails, or does not end in time.

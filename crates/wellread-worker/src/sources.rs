@@ -21,9 +21,10 @@ const PACKAGE: &str = "_wellread_bench";
 /// Name that the adapters of `wellread tasks` are imported by: `python -m` of it runs one, named by its argument.
 pub const TASKS: &str = "_wellread_tasks";
 
-/// What Python runs first; its argument is the folder of the sources. With `-c` there is no main module that
-/// processes of a data loader would import again. The current folder, where the user's own models are looked for, comes last: a
-/// file `torch.py` in it is not PyTorch. Programs that the user's code starts are as they were: PYTHONSAFEPATH is not theirs.
+/// The code that Python runs first; its argument is the folder of the sources. With `-c` there is no main module that
+/// processes of a data loader would import again. The current folder, where the user's own models are looked for, comes
+/// last: a file `torch.py` in it is not PyTorch. Programs that the user's code starts are as they were: PYTHONSAFEPATH
+/// is not theirs.
 pub(crate) const BOOTSTRAP: &str = "\
 import sys
 if sys.version_info < (3, 10): sys.exit('Python 3.10 or newer is needed, this is ' + sys.version.split()[0])
@@ -33,7 +34,8 @@ from _wellread_bench.worker import main
 main()
 ";
 
-/// What names of folders of sources begin with; the process that made one follows, and what no other has.
+/// The prefix of names of folders of sources; the process that made one follows, and a part that no other
+/// has.
 const FOLDER: &str = "wellread-worker-";
 
 /// Unpacks the worker's sources into a new folder, which goes when this is dropped.
@@ -59,7 +61,8 @@ fn maker(name: &str) -> Option<&str> {
     name.strip_prefix(FOLDER)?.split_once('-').map(|(process, _)| process)
 }
 
-/// Unpacks the adapters of `wellread tasks` as the package [`TASKS`] within `folder`; what is there already stays.
+/// Unpacks the adapters of `wellread tasks` as the package [`TASKS`] within `folder`; files that are there already
+/// stay.
 ///
 /// # Errors
 /// A folder that cannot be written.

@@ -1,4 +1,4 @@
-//! One shuffled epoch of a set in any format, and what each step of it costs in time and memory.
+//! One shuffled epoch of a set in any format, and the cost of each step of it in time and memory.
 //!
 //! ```text
 //! cargo run --release -p wellread --example epoch -- PATH [workers]

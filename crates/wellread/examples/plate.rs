@@ -5,8 +5,8 @@
 //! cargo run --release -p wellread --example plate -- plate/images plate/cells.parquet [COLUMN]
 //! ```
 //!
-//! The images are a folder of an Opera Phenix, an ImageXpress or any set; the table has a row for each cell, and COLUMN (unless
-//! given, `Metadata_Treated`) is 0 or 1. What the model sees of a crop are the mean and the deviation of each channel.
+//! The images are a folder of an Opera Phenix, an ImageXpress or any set; the table has a row for each cell, and COLUMN
+//! (unless given, `Metadata_Treated`) is 0 or 1. The model sees the mean and the deviation of each channel of a crop.
 
 use wellread::store::cells::CellOptions;
 use wellread::store::features;
@@ -14,7 +14,7 @@ use wellread::{Cache, Dataset, Grouping, Loader};
 
 /// Rows and columns of a crop.
 const SIDE: usize = 64;
-/// What the camera's counts are multiplied by.
+/// The factor of the camera's counts.
 const SCALE: f32 = 1.0 / 16_000.0;
 /// Images that are mixed at a time, and kept.
 const MIXED: usize = 16;

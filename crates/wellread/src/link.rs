@@ -7,7 +7,8 @@
 
 use crate::engines;
 
-/// Choices for all sets in buckets and on web servers; what is left out is as the environment says (`docs/howto/buckets.md`).
+/// Choices for all sets in buckets and on web servers; the environment gives those that are left out
+/// (`docs/howto/buckets.md`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Requests at once (64).

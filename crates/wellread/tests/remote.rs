@@ -159,7 +159,7 @@ fn sets_of_several_parts_are_written_and_read_by_ranges() {
         }
     }
     assert_eq!(server::open_uploads("engines-large"), 0);
-    // Of a Vortex file what three images lie in is read, and not the rest.
+    // The parts of a Vortex file that three images lie in are read, and not the rest.
     let fetched = || -> usize {
         server::requests("engines-large/c.vortex").iter().filter_map(|request| length(request)).sum()
     };
@@ -188,7 +188,7 @@ fn batches_of_engines_are_asked_for_at_once_and_each_byte_once() {
     server::url();
     let dir = tempfile::tempdir().unwrap();
     let shape = Shape([1, 1, 1, 300, 400]);
-    // Images that lie together in a piece of Vortex are one request; what was read of Lance is not kept.
+    // Images that lie together in a piece of Vortex are one request; Lance's bytes are not kept.
     for (name, format, at_once, epochs) in [("a.lance", "lance", 16, 2), ("c.vortex", "vortex", 3, 1)] {
         let bucket = format!("ahead-{format}");
         let (local, other) = (dir.path().join(name), PathBuf::from(format!("s3://{bucket}/{name}")));

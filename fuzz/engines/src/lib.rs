@@ -1,7 +1,7 @@
 //! Good tables of engines, written over in parts.
 //!
-//! The first byte of an input chooses one of several tables. What follows are patches ([`patch`]): the decoders of pages and
-//! chunks are reached, not only the engines' own checks of a footer.
+//! The first byte of an input chooses one of several tables. The rest are patches ([`patch`]): they reach the decoders
+//! of pages and chunks, not only the engines' own checks of a footer.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -24,8 +24,9 @@ struct Table {
     good: Vec<u8>,
 }
 
-/// Reads a Lance dataset whose data file is patched. Not compressed by zstd: Lance's own reader, which reads what wellread's
-/// does not know, asks for as much memory as a piece says that it becomes, and ends the process where there is not so much.
+/// Reads a Lance dataset whose data file is patched. It is not compressed by zstd. Lance's own reader, which reads
+/// pages that wellread's does not know, asks for as much memory as a piece declares, and ends the process where there
+/// is not so much.
 pub fn lance(data: &[u8]) {
     static TABLES: OnceLock<Vec<Table>> = OnceLock::new();
     patched(data, "lance", TABLES.get_or_init(|| tables("lance", Compression::Lz4)));
@@ -81,7 +82,7 @@ fn patched(data: &[u8], format: &str, tables: &[Table]) {
     let table = &tables[usize::from(which) % tables.len()];
     let mut bytes = table.good.clone();
     patch(&mut bytes, patches);
-    // A new file: who has the old one open keeps it.
+    // A new file: a process that has the old one open keeps it.
     let _ = std::fs::remove_file(&table.file);
     std::fs::write(&table.file, bytes).expect("the temporary folder can be written to");
     read_all(&table.path, format);

@@ -1,9 +1,8 @@
 """Pixels go back to the program, which compares them with what must be delivered.
 
-A warm-up turn sends every value. A timed turn sends `SAMPLED` values of each image it looks at, after the clocks
-have stopped for an image. Of the batches of an epoch, whose clock goes on, it looks at the first and at `BATCHES`
-more, drawn anew in each epoch: looking takes longer than loading a batch of small images, and a turn has up to fifty
-epochs.
+A warm-up turn sends every value. A timed turn sends `SAMPLED` values of each image it looks at, after the clocks have
+stopped for an image. In an epoch, whose clock goes on, it looks at the first batch and at `BATCHES` more, drawn anew
+each time. Looking takes longer than loading a batch of small images, and a turn has up to fifty epochs.
 """
 
 import random

@@ -2,7 +2,7 @@
 
 
 class Unusable(Exception):
-    """What was asked for cannot be had on this machine; the text says why and what to do."""
+    """This machine lacks something that was asked for; the text says why and what to do."""
 
 
 class TransformError(Unusable):

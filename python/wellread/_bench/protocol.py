@@ -4,8 +4,8 @@
     stdout  {"event": "pixels", "bytes": N, ...}\n<N bytes>   any number of these,
             {"event": "done" | "failed", ...}\n               then one of these
 
-Libraries print. The worker therefore keeps the stream it was started with to itself and sends whatever else is
-printed, by Python or by C, to stderr, where the program keeps the last lines for its error messages.
+Libraries print. The worker therefore keeps the stream it was started with to itself. It sends all other output, by
+Python or by C, to stderr, where the program keeps the last lines for its error messages.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Transforms of the user's own: `--transform python:package.module:Class`, called with each image.
 
-A class is made without arguments, anything else that can be called is taken as it is. It is given one image as the
-framework's array, float32 and scaled to [0, 1], C x Y x X (T x C x Z x Y x X of volumes), and returns one array.
-Images of one shape must give arrays of one shape and type, or no batch could hold them.
+A class is made without arguments, anything else that can be called is taken as it is. It takes one image as the
+framework's array and returns one array. The image is float32 and scaled to [0, 1], C x Y x X (T x C x Z x Y x X of
+volumes). Images of one shape must give arrays of one shape and type, or no batch could hold them.
 """
 
 import inspect
@@ -40,7 +40,7 @@ class UserTransform:
             ) from error
 
     def check(self, place, shape, found):
-        """What it gave for an image of this shape must be an array like those that it gave before."""
+        """Its result for an image of this shape must be an array like its earlier ones."""
         if not isinstance(found, (self.framework.array, np.ndarray)):
             raise TransformError(
                 f"{place}: --transform {self.name} returned a {type(found).__name__}; "
@@ -55,7 +55,7 @@ class UserTransform:
             )
 
     def note(self):
-        """What it gives, in words."""
+        """Its results, in words."""
         texts = sorted({text for _, text in self.given.values()})
         return f"gives {', '.join(texts)}"
 

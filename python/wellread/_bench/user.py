@@ -1,4 +1,4 @@
-"""What a user names on the command line: `python:package.module:Class`."""
+"""Names on the command line for a user's own code: `python:package.module:Class`."""
 
 import importlib
 import inspect
@@ -14,7 +14,7 @@ class Named:
     error: type
 
     def load(self, name):
-        """What a name stands for."""
+        """The object that a name stands for."""
         parts = name.split(":")
         said = f"{self.option} {name}"
         if len(parts) != 3 or parts[0] != "python" or not all(parts):

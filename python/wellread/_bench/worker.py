@@ -12,7 +12,7 @@ from .tracks import conversion, dataloader, dataset, loop
 
 
 class Worker:
-    """What stays from request to request: the framework, and what `--keep-open` keeps."""
+    """The state between requests: the framework, and the loaders that `--keep-open` keeps."""
 
     def __init__(self, channel):
         self.channel = channel

@@ -4,7 +4,7 @@
     worktree, environment, time limit  ── WELLREAD_TASK (JSON) ──▶  __main__ ─▶ lightning | cyto_dl   what is run
     results, intervals, report         ◀─ WELLREAD_PHASES (lines) ─  phases ◀─ callback                what is timed
 
-The program carries these sources in its binary and runs them with the Python of the branch's environment, which need
+The program carries these sources in its binary and runs them with the Python of the branch's environment. That need
 not have `wellread`: nothing here imports anything of it from outside this folder. `wellread.lightning.PhaseTimer` is
 the callback of this package, so a program of your own reports the same phases in the same way.
 

@@ -52,8 +52,9 @@ class PhaseTimer(pl.Callback):
     - ``full_training``: all epochs;
     - ``sanity_check``: the batches that Lightning validates before it trains;
     - ``dataset_info``: batches of an epoch (``num_batches``, ``num_train_batches``), images of a batch and of the
-      first epoch, and throughput and time per batch of one pass over the data: the median epoch after the first,
-      without validation, or the first where it is the only one; under ``test`` and ``predict`` all of it;
+      first epoch, and throughput and time per batch of one pass over the data. The pass is the median epoch after the
+      first, without validation, or the first if it is the only one. Under ``test`` and ``predict`` it is the whole
+      run;
     - ``steady_state``: all steps but the first: ``step_seconds`` and ``data_wait_seconds`` (mean, p50, and p95
       from 20 steps on) and ``data_wait_fraction``. A step is from asking for its batch to its end, without
       validation;
@@ -67,15 +68,15 @@ class PhaseTimer(pl.Callback):
     reading of the clock, several times in a step: some 10 microseconds each, and no step begins before the one
     before it has ended.
 
-    What happens outside of the trainer is measured with :meth:`phase`::
+    :meth:`phase` measures work outside of the trainer::
 
         timer = PhaseTimer("phases.json")
         with timer.phase("model_initialization"):
             model = Net()
         Trainer(callbacks=[timer]).fit(model, data)
 
-    If the environment variable ``WELLREAD_PHASES`` names a file, as under ``wellread tasks``, phases are appended to
-    it as lines of JSON when they end, and the seconds of every batch and epoch when an epoch ends.
+    If the environment variable ``WELLREAD_PHASES`` names a file, the callback appends lines of JSON to it, as under
+    ``wellread tasks``. It adds a phase when that ends, and the seconds of every batch and epoch when an epoch ends.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None):
@@ -105,7 +106,8 @@ class PhaseTimer(pl.Callback):
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Measures what is done within, under a name of the results such as "model_initialization", "data_setup" or
-        "checkpoint_loading", or one of your own. What is measured twice is added up."""
+        "checkpoint_loading", or one of your own. Two measurements of one phase are added up.
+        """
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {name!r}")
         self._phases.begin("total")
@@ -406,7 +408,7 @@ class PhaseTimer(pl.Callback):
         return {**about, "num_train_batches": batches} if fit else about
 
     def _seconds_of_pass(self) -> float | None:
-        """Of one pass over the data, by the definition that all adapters of ``wellread tasks`` share.
+        """One pass over the data, by the definition that all adapters of ``wellread tasks`` share.
 
         The median epoch after the first, the first one where it is the only one, and of inference all of it."""
         epochs = self._steps.seconds["epoch"]

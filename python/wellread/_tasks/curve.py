@@ -21,7 +21,7 @@ class Curve:
     def row(self, epoch: int, step: int, metrics: Mapping[str, Any], validated: bool) -> bool:
         """Adds an epoch, counted from 0, and its last step; says whether there was a loss to add.
 
-        What is logged by validation counts only in an epoch that was `validated`: the trainer keeps it longer.
+        Values that validation logs count only in an epoch that was `validated`: the trainer keeps them longer.
         """
         train = _find(metrics, _OF_TRAINING, "loss")
         if train is None:

@@ -82,7 +82,7 @@ def _package(experiment: Experiment) -> Any:
 
 
 def _trainer_arguments(context: Context, experiment: Experiment) -> dict[str, Any]:
-    """What the experiment says, the task's trainer, and overrides last: they are in `experiment.trainer` by now."""
+    """Settings of the experiment, the task's trainer, and overrides last: they are in `experiment.trainer` by now."""
     import torch
 
     from .experiment import built

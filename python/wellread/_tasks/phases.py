@@ -67,11 +67,11 @@ class Report:
             self._write({"samples": name, "seconds": part, "warm_up": min(max(warm_up - at, 0), len(part))})
 
     def info(self, **known: Any) -> None:
-        """What else is known of the run, such as its number of batches."""
+        """Other facts of the run, such as its number of batches."""
         self._write({"info": known})
 
     def final_metrics(self, metrics: dict[str, Any]) -> None:
-        """What the run measured of its model. A value that is no finite number is null."""
+        """Measurements of the run's model. A value that is no finite number is null."""
         self._write({"final_metrics": {name: float(value) for name, value in metrics.items()}})
 
     def artifact(self, kind: str, path: str | os.PathLike[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class TaskError(Exception):
-    """What is wrong with a task, in a sentence that says what to do."""
+    """A fault of a task, in a sentence that says what to do."""
 
 
 def nearest(name: str, known: Iterable[str], most: int = 6) -> str:

@@ -1,4 +1,4 @@
-"""What a task's process is told, the imports from its branch, and how it ends.
+"""The input of a task's process, the imports from its branch, and how it ends.
 
 WELLREAD_TASK ─▶ Task ─▶ Context ─▶ the adapter's run ─▶ exit code 0, or an error line and 1
 """
@@ -94,7 +94,7 @@ class Task:
 
 
 class Context:
-    """What an adapter works with."""
+    """The context that an adapter works with."""
 
     def __init__(self, task: Task, report: Report):
         self.task, self.report = task, report
@@ -204,7 +204,7 @@ def _fail(report: Report, context: Context | None, sentence: str) -> int:
 
 
 def _sentence(error: BaseException, context: Context | None) -> str:
-    """What happened, in which phase, and where in the branch."""
+    """The error, its phase, and its place in the branch."""
     kind, text = type(error).__name__, " ".join(str(error).split())
     chain = [error]
     while chain[-1].__cause__ is not None:

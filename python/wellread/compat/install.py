@@ -2,8 +2,8 @@
 
 Importing this puts the modules of :mod:`wellread.compat` under upstream's names, for this process. A program's own
 ``utils`` stays what it is, and gets ``utils.logging`` and ``utils.data`` beside its modules. A module of the same
-name that is there already, such as upstream's own checkout in the working folder, is an ImportError: which of the two
-is meant would depend on the order of imports.
+name that is there already, such as upstream's own checkout in the working folder, is an ImportError. Otherwise the
+order of imports would decide between the two.
 """
 
 from __future__ import annotations

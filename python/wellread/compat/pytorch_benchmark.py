@@ -128,7 +128,7 @@ class OMEArrowDatasetNumpy(OMEArrowDataset):
 
 
 class _Prepared:
-    """What becomes of an image between reading and the user's transform; pickled for worker processes."""
+    """The steps on an image between reading and the user's transform; pickled for worker processes."""
 
     def __init__(self, greatest: float, crop: tuple[int, int] | None, after: Any):
         self.greatest, self.crop, self.after = greatest, crop, after
@@ -204,9 +204,10 @@ def benchmark_numpy_vs_torch(
         warmup: images that are read before.
 
     Returns:
-        ``format``, ``num_samples``; ``numpy_``, ``conversion_`` and ``torch_`` with ``mean``, ``p50``, ``p95`` and
-        ``p99`` in seconds; ``conversion_overhead_pct``, the conversion as share of both; ``numpy_samples_per_sec``
-        and ``torch_samples_per_sec``. Each image is read and converted in one turn, so that both are of the same.
+        ``format``, ``num_samples``, ``numpy_samples_per_sec`` and ``torch_samples_per_sec``. ``numpy_``,
+        ``conversion_`` and ``torch_`` have ``mean``, ``p50``, ``p95`` and ``p99`` in seconds.
+        ``conversion_overhead_pct`` is the conversion as share of both. Each image is read and converted in one turn,
+        so that both are of the same.
 
     Raises:
         ValueError: there are no images.

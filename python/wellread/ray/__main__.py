@@ -3,7 +3,7 @@
 {"command": "checksum", "path": …, "options": {…}, "address": …, …}
 ──▶ {"total": images} … {"done": images} … {"result": …, "cluster": {…}} or {"error": …, "usage": …}
 
-Of embed {"told": {"opened": …}} is answered on stdin, with the parts that are left.
+For embed, stdin answers {"told": {"opened": …}} with the parts that are left.
 """
 
 from __future__ import annotations
@@ -45,15 +45,31 @@ def embedded(request: dict[str, Any], job: Job, say: Say, questions: TextIO) -> 
     return _embed.run(job.ray, request, ask, tell, total, job.nodes)
 
 
+def asked_for(request: dict[str, Any]) -> Dataset:
+    """The set that is asked for: opened, its cells cut out, profiles joined to it. Every node knows its paths."""
+    dataset = Dataset(_cluster.absolute(request["path"]), **request["options"])
+    cells, join = request.get("cells"), request.get("join")
+    if cells is not None:
+        masks = cells["masks"]
+        whole = {
+            "table": _cluster.absolute(cells["table"]),
+            "masks": None if masks is None else _cluster.absolute(masks),
+        }
+        dataset = dataset.cells(**{**cells, **whole})
+    if join is not None:
+        dataset = _sets.with_profiles(dataset, _cluster.absolute(join["profiles"]), join["on"], join["columns"])
+    return dataset
+
+
 def result_of(request: dict[str, Any], job: Job, say: Say, questions: TextIO) -> Any:
-    """What the command is answered."""
+    """The answer to the command."""
     if request["command"] == "embed":
         return embedded(request, job, say, questions)
     if request["command"] == "run":
         if job.total is not None:
             job.total(len(request["commands"]))
         return _commands.run(job.ray, request["commands"], request["folder"], job.done)
-    dataset = _sets.of(Dataset(request["path"], **request["options"]))
+    dataset = asked_for(request)
     command = request["command"]
     if command == "checksum":
         # As text, which the command reads as what it finds itself.

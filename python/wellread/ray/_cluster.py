@@ -18,6 +18,7 @@ from typing import Any
 from ..errors import Error
 
 MISSING = "wellread.ray needs Ray: pip install 'wellread[ray]'"
+NOT_THERE = "install wellread[ray] on every node"
 # Times that Ray runs a task again whose node or process is gone.
 RETRIES = 8
 # So long tasks may take to end that are given up.
@@ -74,7 +75,7 @@ def check_reached(address: str | None) -> None:
 
 
 def words(error: BaseException) -> str:
-    """What an exception of Ray says, without the traceback that its text has."""
+    """The message of an exception of Ray, without its traceback."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, BaseException):
         return f"{type(cause).__name__}: {cause}"
@@ -83,8 +84,8 @@ def words(error: BaseException) -> str:
 
 
 def connected(address: str | None) -> Any:
-    """Ray, connected to the cluster at `address`; to the one that this process is connected to, where there is one;
-    else to what ``RAY_ADDRESS`` names, or to one that is started on this machine.
+    """Ray, connected to the cluster at `address`. By default that is the cluster that this process is connected to,
+    then that of ``RAY_ADDRESS``, else one that starts on this machine.
 
     Raises:
         ImportError: Ray is not installed.
@@ -111,7 +112,7 @@ def alive(ray: Any) -> set[str]:
 
 
 def named(call: Any, remote: dict[str, Any]) -> dict[str, Any]:
-    """What each task needs, as a function of Ray Data takes it: by the names that it knows, else in a dictionary."""
+    """The needs of each task for a function of Ray Data: by the names that it knows, else in a dictionary."""
     known = inspect.signature(call).parameters
     found = {name: value for name, value in remote.items() if name in known}
     others = {name: value for name, value in remote.items() if name not in known}
@@ -120,7 +121,7 @@ def named(call: Any, remote: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Node:
-    """What a node did."""
+    """The work of a node."""
 
     host: str
     images: int = 0
@@ -142,7 +143,7 @@ class Node:
 
 @dataclass
 class Summary:
-    """What all nodes did, by their names in the cluster."""
+    """The work of all nodes, by their names in the cluster."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
 
@@ -169,7 +170,7 @@ class Summary:
 
 @dataclass
 class Answer:
-    """What a task hands back."""
+    """The result of a task."""
 
     result: Any
     error: BaseException | None
@@ -229,7 +230,10 @@ def run(
                 try:
                     one: Answer = ray.get(reference)
                 except ray.exceptions.RayError as raised:
-                    raise Error(f"a task failed on the cluster: {words(raised)}") from raised
+                    said = words(raised)
+                    hint = NOT_THERE if "No module named 'wellread" in said else None
+                    advice = "" if hint is None else f" (hint: {hint})"
+                    raise Error(f"a task failed on the cluster: {said}{advice}", hint=hint) from raised
                 if one.error is not None:
                     raise one.error
                 summary.note(one)

@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import Error
-from . import _cluster
+from . import _cluster, _environment
 
 # What a command is told of the process that asks: where the Python of frameworks is, and the like.
 PASSED_ON = "WELLREAD_"
 
 
 def command_task(line: list[str], log: str, folder: str | None, environment: dict[str, str]) -> str | None:
-    """Runs a command to its end on this node; how it failed, if it did. What it prints is in `log`."""
+    """Runs a command to its end on this node; how it failed, if it did. Its output is in `log`."""
     try:
         with open(log, "wb") as out:
             done = subprocess.run(
@@ -30,7 +30,7 @@ def command_task(line: list[str], log: str, folder: str | None, environment: dic
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
-                env=os.environ | environment,
+                env=_environment.beside(os.environ, environment),
                 check=False,
             )
     except OSError as error:
@@ -65,6 +65,7 @@ def run(
     if not free:
         raise Error("the cluster has no node with processors: start one with `ray start --address … --num-cpus N`")
     environment = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
+    environment |= _environment.told()
     ends: list[str | None] = [None] * len(commands)
     left = list(range(len(commands)))[::-1]
     running: dict[Any, tuple[int, tuple[str, float, float]]] = {}

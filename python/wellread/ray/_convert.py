@@ -161,30 +161,29 @@ def convert(
 ) -> dict[str, Any]:
     """Converts a set of images into another format, as ``wellread convert --on ray`` does.
 
-    Of TIFF, OME-Zarr and PNG, whose images have files of their own, the target is that of one machine to the byte.
-    Of tables it is a folder of parts, each of which is the table that one machine writes of those rows; it is opened
-    as one set, with the same images, names and columns in the same order. Of Lance it is one dataset, which the
-    driver makes of the parts in one pass.
+    For TIFF, OME-Zarr and PNG, whose images have files of their own, the target equals that of one machine to the
+    byte. For tables it is a folder of parts, each of which is the table that one machine writes for those rows. The
+    folder opens as one set, with the same images, names and columns in the same order. For Lance it is one dataset,
+    which the driver makes from the parts in one pass.
 
     Args:
-        source: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how.
-        target: where to write, on storage that all nodes share, or in a bucket. Nobody finds any of it before all is
-            there.
-        format: the format; unless given, that of the ending of the target's name.
+        source: the set, which every node can open; or a :class:`wellread.Dataset`, for options of opening.
+        target: the place to write, on storage that all nodes share, or in a bucket. It appears when it is complete.
+        format: the format; by default the ending of the target's name decides.
         compression, chunk, shard, tune, variant, checksums: as of ``wellread convert``.
         overwrite: replaces a set that is there.
-        resume: keeps what is complete when interrupted, and goes on with what an earlier call with the same
-            arguments has left, on whatever cluster. Parts that were left are compared with the source.
+        resume: keeps the complete parts when interrupted, and continues from those that an earlier call with the same
+            arguments has left, on any cluster. It compares these parts with the source.
         verify: reads back each part and compares it with the source.
         mixed: takes images of several pixel types, or images and masks, into one set.
         memory: bytes of pixels that wait in a task between reading and writing.
-        rows_per_part: images of a part; unless given, a 64th of all, and 256 MiB at most.
-        address: the cluster; unless given, the one that this process is connected to, or ``RAY_ADDRESS`` names, or
-            one that is started on this machine.
+        rows_per_part: images of a part; the default is a 64th of all, and 256 MiB at most.
+        address: the cluster. The default is the one that this process is connected to, then that of ``RAY_ADDRESS``,
+            else one that starts on this machine.
 
     Returns:
-        What was done: images, parts, bytes, images that an interrupted run had left, and in ``cluster`` seconds and
-        images per second of each node, and the slowest.
+        A summary: images, parts, bytes, and images that an interrupted run had left. ``cluster`` has the seconds and
+        images per second of each node, and the slowest node.
 
     Raises:
         ImportError: Ray is not installed.

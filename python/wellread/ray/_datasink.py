@@ -15,9 +15,10 @@ class WellreadDatasink(Datasink):
     """A set of images, of which every task writes parts. It is pickled to the tasks: what is open stays with the
     driver, by its token."""
 
-    # Where parts are written, and what their names end with.
+    # Where parts are written, what their names end with, and what tasks are told of the driver's environment.
     folder: str
     ending: str
+    environment: dict[str, str]
 
     def __init__(
         self,
@@ -38,7 +39,7 @@ class WellreadDatasink(Datasink):
         self.token = uuid.uuid4().hex
 
     def get_name(self) -> str:
-        """What Ray calls the write tasks."""
+        """The name of the write tasks in Ray."""
         return "Wellread"
 
     def place(self, part: str) -> str:

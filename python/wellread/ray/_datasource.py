@@ -21,7 +21,7 @@ class WellreadDatasource(Datasource):
         self._row_bytes, self._schema = row_bytes, schema
 
     def get_name(self) -> str:
-        """What Ray calls the read tasks."""
+        """The name of the read tasks in Ray."""
         return "Wellread"
 
     def estimate_inmemory_data_size(self) -> int:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ChoiceError, Error
-from . import _cluster
+from . import _cluster, _environment
 from ._cluster import Answer, Summary
 
 # What a program is told of the process that asks: where Pythons are, and modules of models.
@@ -40,8 +40,9 @@ Told = dict[str, Any]
 
 
 def environment(gpus: float) -> dict[str, str]:
-    """What the program of a node is told of this process."""
+    """The environment that the program of a node gets from this process."""
     passed = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON) or name == MODULES}
+    passed |= _environment.told()
     # Ray hides GPUs that an actor does not ask for, in some of its versions.
     return passed if gpus else passed | {"CUDA_VISIBLE_DEVICES": ""}
 
@@ -52,7 +53,7 @@ class Program:
     def __init__(self, line: list[str], folder: str | None, environment: dict[str, str]) -> None:
         # Where it is not installed in the same place: that of this Python.
         program = line if os.access(line[0], os.X_OK) else [sys.executable, "-m", "wellread", *line[1:]]
-        told = {**os.environ, **environment}
+        told = _environment.beside(os.environ, environment)
         if not os.access(told.get(PYTHON, ""), os.X_OK):
             told[PYTHON] = sys.executable
         # Open as long as the program runs.
@@ -228,7 +229,7 @@ class Pool:
 
 
 def _next(pool: Pool) -> tuple[Any, int | None, Answer] | None:
-    """What an actor has answered; None where nothing was, or an actor was lost."""
+    """The answer of an actor; None if there is none, or an actor was lost."""
     ready, _ = pool.ray.wait(list(pool.running), num_returns=1, timeout=1.0)
     if not ready:
         return None
@@ -263,7 +264,7 @@ def run(
     opened, and answers which parts are left; `tell` is given each part that is whole, and its images.
 
     Raises:
-        wellread.Error: what a program says; nodes that have opened something else; a part that is lost each time.
+        wellread.Error: a program failed, nodes have opened something else, or a part was lost each time.
     """
     pool = Pool(ray, request, summary)
     images = 0

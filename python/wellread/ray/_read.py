@@ -37,7 +37,7 @@ REFUSED = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What every read task is given."""
+    """The input of every read task."""
 
     how: _sets.Recipe
     choices: dict[str, Any]
@@ -108,15 +108,15 @@ def read(
     ``name``, ``row``, and those asked for.
 
     Args:
-        path: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how, or some rows
-            of one, or its cells.
+        path: the set, which every node can open. Or a :class:`wellread.Dataset`, for options of opening, some rows of
+            one, or its cells.
         columns: columns beside the images; they keep their types.
-        rows_per_block: images in a block; unless given, as many as 64 MiB hold.
-        override_num_blocks, concurrency, ray_remote_args: as of :func:`ray.data.read_datasource`: into how many
-            tasks the rows are cut, how many run at once, and what each needs.
-        num_workers: threads of a task that decode; unless given, as many as it has processors (``num_cpus`` in
-            ``ray_remote_args``, 1 unless given).
-        **choices: what a :class:`wellread.DataLoader` makes of images: ``dtype``, ``scale``, ``channels``, ``crop``,
+        rows_per_block: images in a block; the default is as many as 64 MiB hold.
+        override_num_blocks, concurrency, ray_remote_args: as of :func:`ray.data.read_datasource`: the number of
+            tasks, the number that run at once, and the needs of each.
+        num_workers: threads of a task that decode; the default is the task's processors (``num_cpus`` in
+            ``ray_remote_args``, or 1).
+        **choices: choices of :class:`wellread.DataLoader` for images: ``dtype``, ``scale``, ``channels``, ``crop``,
             ``resize``, ``normalize``, ``transform``, ``on_error`` … As there, images are float32 from 0 to 1 unless
             ``dtype="stored"``.
 
@@ -126,8 +126,8 @@ def read(
         KeyError: there is no such column.
         wellread.Error: a set that cannot be opened.
 
-    Rows of a task follow one another, so that each piece of a file is read by one. Ray hands out blocks as they
-    come, unless its ``DataContext`` has ``execution_options.preserve_order``: ``row`` tells where an image stands.
+    Rows of a task follow one another, so that each piece of a file is read by one. Ray hands out blocks as they come,
+    unless its ``DataContext`` has ``execution_options.preserve_order``; ``row`` is an image's place in the set.
     """
     data = _cluster.data()
     from ._datasource import WellreadDatasource

@@ -14,15 +14,17 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .. import _native
+from .. import __version__, _native
 from .. import dataset as _dataset
 from .._types import Path
 from ..dataset import Dataset
 from ..errors import Error
+from . import _environment
 from ._cluster import absolute
 
 # Sets that a process keeps open.
 KEPT = 4
+SAME_VERSION = "install the same version of wellread on all nodes"
 
 _opened: OrderedDict[Recipe, Dataset] = OrderedDict()
 _lock = threading.Lock()
@@ -38,6 +40,9 @@ class Recipe:
     job: str
     # How many there are: another node may see other files, or those of another time.
     images: int
+    version: str
+    # Names and values of the environment where the job began.
+    environment: tuple[tuple[str, str], ...]
 
 
 def of(path: Path | Sequence[Path] | Dataset) -> Dataset:
@@ -68,6 +73,17 @@ def of(path: Path | Sequence[Path] | Dataset) -> Dataset:
     return _dataset._reopened(whole[0] if isinstance(path._paths, str) else whole, path._options)
 
 
+def with_profiles(images: Dataset, profiles: str, on: str, columns: list[str]) -> Dataset:
+    """A set with the columns of a file of profiles beside its images, as ``wellread convert --join`` puts them there.
+    A process reads the file when it opens the set, once for a job."""
+    dataset = Dataset.__new__(Dataset)
+    dataset._path, dataset._options, dataset._cut = images._path, None, images._cut
+    dataset._made = (with_profiles, (images, profiles, on, columns))
+    dataset._native = _native.with_profiles(images._native, profiles, on, columns)
+    dataset._length = len(images)
+    return dataset
+
+
 def recipe(dataset: Dataset) -> Recipe:
     """How tasks open a set.
 
@@ -75,7 +91,9 @@ def recipe(dataset: Dataset) -> Recipe:
         TypeError: a set in memory, which no other process can open.
     """
     images = len(dataset)
-    return Recipe(pickle.dumps(dataset), f"{images}:{_stamp(dataset.path)}", uuid.uuid4().hex, images)
+    stamp = f"{images}:{_stamp(dataset.path)}"
+    environment = tuple(_environment.told().items())
+    return Recipe(pickle.dumps(dataset), stamp, uuid.uuid4().hex, images, __version__, environment)
 
 
 def _stamp(path: str) -> str:
@@ -91,13 +109,18 @@ def opened(how: Recipe) -> Dataset:
     """The set, which this process opens once for a job.
 
     Raises:
-        wellread.Error: it cannot be opened here, or has other images than where the job began.
+        wellread.Error: it cannot be opened here, or has other images than where the job began; the node has another
+            version of wellread.
     """
     with _lock:
         known = _opened.get(how)
         if known is not None:
             _opened.move_to_end(how)
             return known
+        if how.version != __version__:
+            versions = f"{socket.gethostname()} has wellread {__version__}, and the job began with {how.version}"
+            raise Error(f"{versions} (hint: {SAME_VERSION})", hint=SAME_VERSION)
+        _environment.take(dict(how.environment))
         dataset: Dataset = pickle.loads(how.pickled)
         if len(dataset) != how.images:
             here = f"{len(dataset)} images on {socket.gethostname()}"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import shutil
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
@@ -53,7 +54,7 @@ class Job:
         return min(rows, MOST_ROWS), group
 
     def summary(self) -> dict[str, Any]:
-        """What the nodes did, and which of them were lost meanwhile."""
+        """The work of the nodes, and the nodes that were lost meanwhile."""
         lost = sorted(self.there - _cluster.alive(self.ray))
         return self.nodes.document(time.monotonic() - self.start) | {"lost_nodes": lost}
 
@@ -65,7 +66,7 @@ def checksum_task(job: tuple[_sets.Recipe, int, int]) -> tuple[str, int]:
 
 
 def sums_of(job: Job, dataset: Dataset) -> str:
-    """What came of each row, as JSON."""
+    """The result of each row, as JSON."""
     how = _sets.recipe(dataset)
     if job.total is not None:
         job.total(len(dataset))
@@ -81,8 +82,8 @@ def checksum(path: Path | Sequence[Path] | Dataset, *, address: str | None = Non
 
     Args:
         path: the set, which every node can open; or a :class:`wellread.Dataset`, where options say how.
-        address: the cluster; unless given, the one that this process is connected to, or ``RAY_ADDRESS`` names, or
-            one that is started on this machine.
+        address: the cluster. The default is the one that this process is connected to, then that of ``RAY_ADDRESS``,
+            else one that starts on this machine.
 
     Returns:
         For each image, in order: row, name, shape_tczyx, dtype and sha256.
@@ -112,8 +113,8 @@ def verify(
         address: the cluster, as for :func:`checksum`.
 
     Returns:
-        What the command says: ``passed``, ``images``, ``expected``, ``problems``, ``differences``, ``summary`` …,
-        and in ``cluster`` what the nodes did. What cannot be read or differs is a problem and no exception.
+        What the command says: ``passed``, ``images``, ``expected``, ``problems``, ``differences``, ``summary`` …, and
+        in ``cluster`` the work of the nodes. An image that cannot be read or differs is a problem and no exception.
 
     Raises:
         ImportError: Ray is not installed.
@@ -164,14 +165,14 @@ def _listed(path: Any) -> str:
 
 
 def names_task(job: tuple[_sets.Recipe, list[list[int]]]) -> tuple[list[str], int]:
-    """What the channels of some rows are called, of one group after the other."""
+    """Names of the channels of some rows, one group after the other."""
     how, units = job
     native = _sets.opened(how)._native
     return [_native.row_names(native, rows) for rows in units], 0
 
 
 def stats_task(job: tuple[_sets.Recipe, list[tuple[list[int], int, str]]]) -> tuple[list[str], int]:
-    """What was counted of some rows, of one group after the other."""
+    """Counts of some rows, one group after the other."""
     how, units = job
     native = _sets.opened(how)._native
     texts = [_native.partial_stats(native, rows, first, order, 1) for rows, first, order in units]
@@ -194,8 +195,7 @@ def _packed(groups: list[list[int]], most: int, group: int) -> list[list[tuple[i
 
 
 def _order_of(order: dict[str, Any], rows: Iterable[int]) -> str:
-    """What an order of channels, of which most of the text may be rows whose channels stand elsewhere, says of some
-    rows."""
+    """The part of an order of channels for some rows. Most of its text may be rows whose channels stand elsewhere."""
     moved = order["moved"]
     return json.dumps(order | {"moved": {row: moved[row] for row in map(str, rows) if row in moved}})
 
@@ -261,7 +261,7 @@ def stats(
 
     Raises:
         ImportError: Ray is not installed.
-        wellread.Error: the first row that cannot be read; images of several pixel types; columns that there are not.
+        wellread.Error: the first row that cannot be read, images of several pixel types, or missing columns.
     """
     columns = [by] if isinstance(by, str) else None if by is None else [_check.text("by", one) for one in by]
     percents = [_check.real(f"percentiles[{i}]", one, 0, 100) for i, one in enumerate(percentiles)]
@@ -273,18 +273,19 @@ def stats(
 
 
 def _write(path: str, text: str) -> None:
-    """Writes a file, whole or not at all."""
-    folder = os.path.dirname(os.path.abspath(path))
+    """Writes a file, whole or not at all. It has the mode of the one that it replaces, or that of any new file: the
+    umask of the process is not touched, which other threads write files by."""
+    place = os.path.realpath(path)
+    folder = os.path.dirname(place)
     os.makedirs(folder, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".wellread-partial-")
+    temporary = os.path.join(folder, f".wellread-partial-{uuid.uuid4().hex}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
-        # What mkstemp makes nobody else may read.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
+        if os.path.isfile(place):
+            shutil.copymode(place, temporary)
+        os.replace(temporary, place)
     except BaseException:
         os.unlink(temporary)
         raise

@@ -17,7 +17,7 @@ import numpy
 from .. import _check, _native
 from .._types import Path
 from ..errors import ChoiceError, Error
-from . import _cluster
+from . import _cluster, _environment
 
 if TYPE_CHECKING:
     import ray.data
@@ -99,6 +99,7 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
     """Writes a block as a part; what the driver is told of it, None of an empty one."""
     from ray.data.block import BlockAccessor
 
+    _environment.take(sink.environment)
     table = BlockAccessor.for_block(block).to_arrow()
     if not table.num_rows:
         return None
@@ -148,7 +149,7 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
 def begin(sink: Any, overwrite: bool) -> None:
     """Claims the target, and notes where parts are written."""
     parts = _native.Parts(sink.target, sink.format, overwrite, None)
-    sink.ending, sink.folder = parts.ending, parts.part("")
+    sink.ending, sink.folder, sink.environment = parts.ending, parts.part(""), _environment.told()
     _writing[sink.token] = parts
 
 
@@ -212,19 +213,19 @@ def write(
     concurrency: int | None = None,
     ray_remote_args: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes a :class:`ray.data.Dataset` as a set of images, by all nodes at once. Nobody finds any of it before all
-    of it is there; a task that Ray runs again writes its part once more, and one of them counts.
+    """Writes a :class:`ray.data.Dataset` as a set of images, by all nodes at once. The set appears when it is
+    complete. A task that Ray runs again writes its part once more, and one of the two counts.
 
     Args:
         dataset: rows with an image each, (Y, X), (C, Y, X) or (T, C, Z, Y, X). With a column ``row``, as
             :func:`read` gives it, blocks are put in the order of their first rows; else as Ray's tasks are numbered.
             All other columns of plain values stand beside the images, where the format keeps them.
-        path: the target, on storage that all nodes share, or in a bucket. Of tables (Parquet, Vortex …) it is a
-            folder of them, which is opened as one set; of Lance one dataset, which the driver makes of the parts in
-            one pass; of TIFF, OME-Zarr and PNG a folder of images as one writer makes it.
-        format: the format; unless given, that of the ending of the path.
+        path: the target, on storage that all nodes share, or in a bucket. For tables (Parquet, Vortex …) it is a
+            folder of them, which opens as one set. For Lance it is one dataset, which the driver makes from the parts
+            in one pass. For TIFF, OME-Zarr and PNG it is a folder of images as one writer makes it.
+        format: the format; by default the ending of the path decides.
         image, name: the columns of images and of their names; with ``name=None`` images are called by their rows.
-        channels: what channels are called.
+        channels: names of the channels.
         overwrite: replaces a set that is there.
         verify: reads back each part before it counts.
         compression, chunk, shard, tune, variant, checksums: as of ``wellread convert``.
@@ -232,7 +233,7 @@ def write(
 
     Raises:
         ImportError: Ray Data is not installed.
-        wellread.Error: what cannot be written, a target that is there; nothing is left then.
+        wellread.Error: images that cannot be written, or a target that is there. Nothing is left then.
         KeyError: the dataset has no such column.
     """
     _cluster.data()

@@ -1,4 +1,4 @@
-//! What a study gives: what was tried, what is recommended and why, what a model will wait.
+//! The result of a study: the candidates, the recommendation with its reasons, and the waiting of a model.
 
 use super::candidates::Candidate;
 use super::predict::Prediction;
@@ -12,7 +12,7 @@ use wellread_measure::compare::Verdict;
 /// One candidate with its figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct CandidateResult {
-    /// What it is.
+    /// The candidate.
     #[serde(flatten)]
     pub candidate: Candidate,
     /// Its name in sentences.
@@ -45,7 +45,7 @@ pub struct SettingResult {
     pub time: Figure,
 }
 
-/// What is recommended.
+/// The recommendation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recommendation {
     /// Format name.
@@ -60,7 +60,7 @@ pub struct Recommendation {
     pub workers: usize,
     /// Images of a batch: as asked for, where it was.
     pub batch_size: usize,
-    /// What to keep of images.
+    /// The cache for images.
     #[serde(serialize_with = "as_text")]
     pub cache: Cache,
     /// Why, in sentences: format, workers, batch size, cache.
@@ -82,9 +82,9 @@ pub struct LinkPrediction {
     pub bytes_per_epoch: f64,
     /// Images per second, in random order.
     pub images_per_s: f64,
-    /// What binds: `latency`, `bandwidth`, `decoding`.
+    /// The limit: `latency`, `bandwidth`, `decoding`.
     pub bound_by: &'static str,
-    /// What the requests of an epoch cost, where a price was given.
+    /// The cost of the requests of an epoch, where a price was given.
     pub cost_per_epoch: Option<f64>,
 }
 
@@ -110,17 +110,17 @@ pub struct Advice {
     pub batch_sizes: Vec<SettingResult>,
     /// Caches that were tried.
     pub caches: Vec<SettingResult>,
-    /// What to do.
+    /// The recommendation.
     pub recommendation: Recommendation,
-    /// What a model will wait.
+    /// The predicted waiting of a model.
     pub predictions: Vec<Prediction>,
     /// Shortest step that does not wait, milliseconds.
     pub no_wait_from_ms: Figure,
     /// Images per second of the first epoch at most, when files come from the disk.
     pub first_epoch_images_per_s: Option<Figure>,
-    /// Of a set behind a network: the link, and what each way of keeping the set would give there.
+    /// For a set behind a network: the link, and the figures of each way of keeping the set there.
     pub link: Option<LinkAdvice>,
-    /// What was left out or not as it should be.
+    /// Notes on parts that were left out or failed.
     pub notes: Vec<String>,
     /// How long the study took.
     pub seconds: f64,

@@ -1,8 +1,8 @@
-//! What a study has time for, predicted from how long an image takes to be read.
+//! The parts of a study that the time allows, predicted from the time to read an image.
 //!
-//! A study consists of steady runs of a loader, and each of these reads what the loader reads ahead, twice over, before it has
-//! counted a step. Where images are few and large, one such run may take longer than a section has, so that fewer rounds are of
-//! no help: batches and the sample become smaller, and whole sections are left out.
+//! A study consists of steady runs of a loader, and each of these reads what the loader reads ahead, twice over, before
+//! it has counted a step. Where images are few and large, one such run may take longer than a section has, so that
+//! fewer rounds do not help. Batches and the sample then become smaller, and whole sections are left out.
 
 use super::predict::{MIN_STEPS, steps_of};
 use crate::feed::ahead;
@@ -18,7 +18,7 @@ const LOADING_SHARE: f64 = 0.1;
 /// How often the first image is read to tell how long one takes, and the share of the time from which on no more.
 const PROBES: (usize, f64) = (3, 0.03);
 
-/// The time of a study, and what an image costs.
+/// The time of a study, and the cost of an image.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     /// Seconds that a thread needs to read an image.
@@ -80,8 +80,9 @@ impl Allowance {
         (fitting as usize).min(usual).max(1)
     }
 
-    /// Batches with which the shortest study is done in time, where `wanted` images are usual. What is `given` by the user (a batch
-    /// size, or a step time, which is one of a batch) stays what it is: smaller batches are measured, and it is told from those.
+    /// Batches with which the shortest study is done in time, where `wanted` images are usual. A choice that is `given`
+    /// by the user (a batch size, or a step time, which is one of a batch) stays. Smaller batches are measured, and its
+    /// figures are computed from those.
     pub fn batches(&self, wanted: usize, given: bool, workers: usize) -> Batches {
         let measured = self.batch_size(wanted, workers);
         Batches { meant: if given { wanted } else { measured }, measured }

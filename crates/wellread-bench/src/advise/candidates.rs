@@ -23,7 +23,7 @@ const CODECS: [Compression; 4] =
 const TILE: usize = 256;
 /// Share of the time budget that writing may take.
 const WRITING_SHARE: f64 = 0.3;
-/// What stays free on the disk in any case.
+/// Bytes of the disk that stay free in any case.
 const MIN_FREE_BYTES: u64 = 256 << 20;
 
 /// One way of writing the sample, or the set as it is.
@@ -35,9 +35,9 @@ pub struct Candidate {
     pub compression: Option<Compression>,
     /// Chunk size along T, C, Z, Y, X; `None` for the format's own.
     pub chunk: Option<[usize; 5]>,
-    /// What the pixels are compressed with.
+    /// The codec of the pixels.
     pub codec: String,
-    /// What is decoded at once.
+    /// The unit of decoding.
     pub pieces: String,
     /// Seconds to write the sample once.
     pub write_s: Option<f64>,
@@ -92,17 +92,17 @@ fn writing() -> MutexGuard<'static, ()> {
     WRITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until the image that is being written is, and lets no other be from then on: for the moment before the program
-/// ends on a signal, when what was written is removed.
+/// Waits until the image that is being written is complete, and lets no other begin. It is for the moment before the
+/// program ends on a signal, when the output is removed.
 pub fn stop_writing() {
     std::mem::forget(writing());
 }
 
-/// What came of writing.
+/// The result of writing.
 pub struct WriteOutcome {
     /// Those that were written.
     pub candidates: Vec<Candidate>,
-    /// What was left out, and why.
+    /// The parts that were left out, and the reasons.
     pub notes: Vec<String>,
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn write(
         let same = |a: &Candidate, b: &Candidate| {
             a.format == b.format
                 && (&a.codec, &a.pieces) == (&b.codec, &b.pieces)
-                // What differs by less is their headers.
+                // A smaller difference is that of their headers.
                 && (a.bytes_per_image - b.bytes_per_image).abs() < 1e-3 * b.bytes_per_image
         };
         let is_new = match written {
@@ -212,7 +212,7 @@ pub(crate) fn write(
             }
         };
         if !is_new {
-            // What is left of it goes with the folder.
+            // The rest of it is removed with the folder.
             let _ = std::fs::remove_dir_all(&place);
         }
     }

@@ -1,11 +1,12 @@
 //! The rules by which figures become a recommendation, and its reasons.
 //!
-//! * **Format, codec, chunks.** Eligible is what is as fast as the fastest as far as the intervals tell, and, where a step time
-//!   is given, what is read within it anyway. Of these, the set as it is stays unless another needs less than [`MAX_COPY_SIZE_SHARE`] of
-//!   its bytes; else the smallest. A set that does not fit into memory is judged by batches from cold files.
-//! * **Workers.** The fewest with which a step is not clearly longer than with the best; without a step time, with which not
-//!   clearly fewer batches are read in the background. Of what has no median, as every step waited in half of the rounds or more,
-//!   one is taken only where all are so.
+//! * **Format, codec, chunks.** Eligible is what is as fast as the fastest as far as the intervals tell, and, where a
+//!   step time is given, what is read within it anyway. The set as it is stays unless another of these needs less than
+//!   [`MAX_COPY_SIZE_SHARE`] of its bytes; else the smallest is chosen. A set that does not fit into memory is judged
+//!   by batches from cold files.
+//! * **Workers.** The fewest with which a step is not clearly longer than with the best; without a step time, with
+//!   which not clearly fewer batches are read in the background. An alternative without a median, as every step waited
+//!   in half of the rounds or more, is taken only where all are so.
 //! * **Batch size.** The smallest that is as fast per image; as asked for, where it was.
 //! * **Cache.** None, unless another is clearly faster, fits, and there is something to gain at the step time.
 
@@ -37,7 +38,7 @@ pub struct Choice {
     pub reasons: Vec<String>,
 }
 
-/// What a choice depends on beside the figures.
+/// The inputs of a choice beside the figures.
 #[derive(Clone, Copy, Debug)]
 pub struct ChoiceContext {
     /// Images of the whole set.
@@ -78,7 +79,7 @@ pub fn format(candidates: &[&Candidate], figures: &Figures, need: ChoiceContext)
     let is_eligible = |i: usize| series.is_as_good(i, NEGLIGIBLE) || is_enough(i);
     let eligible: Vec<usize> = (0..candidates.len()).filter(|&i| is_eligible(i)).collect();
     let smallest = eligible.iter().copied().min_by(|&a, &b| bytes(a).total_cmp(&bytes(b)))?;
-    // Of what is as small, the fastest.
+    // The fastest of those that are as small.
     let small = eligible.iter().copied().filter(|&i| bytes(i) <= SAME_SIZE * bytes(smallest));
     let median = |i: usize| series.figure(i, |s| s).value;
     let small = small.min_by(|&a, &b| median(a).total_cmp(&median(b)))?;

@@ -1,4 +1,4 @@
-//! A study under way, as each of its sections needs it: the sample, how it is loaded, and what time is left.
+//! A study under way, as each of its sections needs it: the sample, its loading, and the time that is left.
 
 use super::allowance::Batches;
 use super::candidates::Candidate;
@@ -14,7 +14,7 @@ use wellread_trace::{Kind, labelled};
 /// Steady runs of a loader that a round of predicting consists of.
 pub(super) const RUNS_OF_PREDICTING: f64 = 3.0;
 
-/// What is said of what was left out.
+/// The note about parts that were left out.
 pub(super) const NO_TIME: &str = "not tried within the time (--time-budget)";
 
 /// Rounds of screening, and of everything else at most.
@@ -28,7 +28,7 @@ pub(super) struct Study<'s> {
     pub(super) how: LoaderSettings,
     pub(super) progress: &'s dyn Fn(&str, usize, usize),
     pub(super) clock: Stopwatch,
-    /// What step times are of, and what is measured.
+    /// The batches that step times are for, and those that are measured.
     pub(super) batches: Batches,
     /// Whether what is recommended has smaller batches than usual for want of time.
     pub(super) is_cut: bool,

@@ -1,4 +1,4 @@
-//! Files of this machine as if they lay in a bucket: what is read of them is recorded as the requests that it would be there.
+//! Files of this machine as if they lay in a bucket: reads are recorded as the requests that they would be there.
 //!
 //! ```text
 //!  a copy in the scratch folder ─ wellread-counted:///scratch/… ─▶ the format reads ─▶ near ranges joined, long ones cut,
@@ -19,7 +19,7 @@ use wellread_store::place::{
     note_ranges, requests, window,
 };
 
-/// What stands before the path.
+/// The prefix of the path.
 const SCHEME: &str = "wellread-counted://";
 /// Ends of files that are kept.
 const KEPT: usize = 1 << 10;
@@ -122,7 +122,7 @@ impl FetchAhead for Asking {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mut asked = Asked { number, files: vec![], bytes: 0, held: Arc::clone(&self.held) };
         for &(path, ranges) in files {
-            // What is not there says so when it is read.
+            // A missing file gives its error when it is read.
             let Ok(Metadata { length, .. }) = place::metadata(local(path)) else { continue };
             let inside = ranges.iter().map(|range| {
                 let start =
@@ -152,7 +152,7 @@ impl FetchAhead for Asking {
     }
 }
 
-/// What was asked for together: it is held as long as this.
+/// The ranges of one request: they are held as long as this.
 #[derive(Debug)]
 struct Asked {
     number: u64,
@@ -266,7 +266,7 @@ mod tests {
         assert!(asking.is_full());
         let more = asking.fetch(&[(path.as_path(), std::slice::from_ref(&(105_000..112_000)))]).unwrap();
         let mut bytes = [0; 1000];
-        // Of both tickets together, and of the gap between.
+        // Bytes of both tickets together, and of the gap between.
         file.peek_exact_at(&mut bytes, 110_500).unwrap();
         file.peek_exact_at(&mut bytes, 103_000).unwrap();
         drop(ticket);

@@ -21,7 +21,7 @@ const RUNS_OF_WORKERS: f64 = 12.0;
 const RUNS_OF_A_SIZE: f64 = 6.0;
 const RUNS_OF_CACHES: f64 = 12.0;
 
-/// How to load, and what was tried for it.
+/// The choices for loading, and those that were tried.
 pub(super) struct LoaderChoice {
     pub workers: Choice,
     pub workers_tried: Vec<SettingResult>,
@@ -34,7 +34,7 @@ pub(super) struct LoaderChoice {
     pub cache: Cache,
     pub cache_reasons: Vec<String>,
     pub caches_tried: Vec<SettingResult>,
-    /// What there was no time for.
+    /// The parts that were not measured for want of time.
     pub notes: Vec<String>,
 }
 
@@ -66,8 +66,8 @@ pub(super) fn loader(
     Ok((found, how))
 }
 
-/// Chooses a number of workers. Beside it stand those that were tried, and where a step time is given the share of a step that
-/// waits, one for each round.
+/// Chooses a number of workers. It also returns those that were tried and, where a step time is given, the share of a
+/// step that waits, one for each round.
 fn workers(
     study: &Study<'_>,
     best: &Candidate,
@@ -112,7 +112,7 @@ fn workers(
     Ok((workers, named(&strings(&counts), &series, 1e3), waits))
 }
 
-/// Chooses a batch size, unless one is given. Beside it stand the reasons, and those that were tried.
+/// Chooses a batch size, unless one is given. It also returns the reasons, and those that were tried.
 fn batch_size(
     study: &Study<'_>,
     best: &Candidate,
@@ -129,7 +129,9 @@ fn batch_size(
     if asked || sizes.len() < 2 {
         let why = match (settings.batch_size, asked) {
             (Some(_), _) => "as asked for",
-            (None, true) => "what the step time is taken to be of; give --batch-size where it is of another",
+            (None, true) => {
+                "the size that the step time is taken for; give --batch-size if it is for another"
+            }
             (None, false) if study.is_cut => {
                 "larger ones were not measured, to keep to the time (--time-budget)"
             }
@@ -155,8 +157,8 @@ fn batch_size(
     Ok((how.batch_size, choice.reasons, named(&strings(&sizes), &series, 1e6)))
 }
 
-/// Chooses a cache, by how much memory there is and how much of a step waits. Beside it stand the reasons, and those that were
-/// tried.
+/// Chooses a cache, by how much memory there is and how much of a step waits. It also returns the reasons, and those
+/// that were tried.
 fn cache(
     study: &Study<'_>,
     best: &Candidate,

@@ -71,7 +71,7 @@ impl Series {
         !self.values[one].is_empty() && self.values[one].iter().all(|v| v.is_finite())
     }
 
-    /// One alternative against another, round by round. Of "never" there is no ratio.
+    /// One alternative against another, round by round. A median of "never" has no ratio.
     pub fn versus(&self, one: usize, other: usize) -> PairedComparison {
         if !self.is_in_numbers(one) || !self.is_in_numbers(other) {
             return PairedComparison { ratio: None, verdict: Verdict::TooFewData };
@@ -97,9 +97,9 @@ impl Series {
             || versus.ratio.is_some_and(|ratio| ratio.value < 1.0 + negligible)
     }
 
-    /// Whether an alternative is worse than the best by more than `negligible` and beyond doubt. Of rounds that are too few for an
-    /// interval it is where it was so in each of them; of one or two rounds by more than [`FEW`]. Where some of many rounds say
-    /// "never", of which there is no ratio, it is where it was so in all but [`exceptions`].
+    /// Whether an alternative is worse than the best by more than `negligible` and beyond doubt. With too few rounds
+    /// for an interval, it is where it was so in each of them; with one or two rounds, by more than [`FEW`]. Where some
+    /// of many rounds say "never", of which there is no ratio, it is where it was so in all but [`exceptions`].
     pub fn is_clearly_worse(&self, one: usize, negligible: f64) -> bool {
         let Some(best) = self.best().filter(|_| !self.values[one].is_empty()) else { return true };
         if one == best {
@@ -140,7 +140,7 @@ fn exceptions(rounds: usize) -> usize {
     0
 }
 
-/// What a turn of a candidate measured, seconds of an image.
+/// The measurement of one turn of a candidate, seconds of an image.
 pub struct Turn {
     batches: f64,
     single: f64,
@@ -173,7 +173,7 @@ pub fn candidates(
     pace: MeasureBudget,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Figures> {
-    // What there is no time for is left out, the last ones first; the user's own set never.
+    // Candidates that do not fit into the time are left out, the last ones first; the user's own set never.
     let mut plan = Plan::new(pace.seed).rounds(pace.rounds).warmup(1).time_budget(pace.budget).fit();
     for (number, (candidate, rows)) in candidates.iter().enumerate() {
         let feed = Feed::new(Box::new(|| candidate.open(own)), rows.clone(), how.clone());
@@ -298,8 +298,8 @@ pub fn caches<'a>(
     Ok((Series::of(values, pace.seed), kept))
 }
 
-/// Measures alternatives in rounds: one value of each per round. What there is no time for is left out, those of the largest
-/// ranks first, and has none. Any failure is an error.
+/// Measures alternatives in rounds: one value of each per round. Alternatives that do not fit into the time are left
+/// out, those of the largest ranks first, and have no values. Any failure is an error.
 fn by<'a, A, M: Clone>(
     alternatives: &[(Feed<'a>, A)],
     ranks: &[usize],

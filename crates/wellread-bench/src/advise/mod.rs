@@ -1,4 +1,5 @@
-//! A short study of a user's own set: what to keep it in, how to load it, what a model will wait for data.
+//! A short study of a user's own set: the format to keep it in, the choices for loading it, the waiting of a
+//! model for data.
 //!
 //! ```text
 //!  sample of the set ─▶ candidates: written in every format, codec, chunk size (scratch folder, removed)

@@ -1,5 +1,5 @@
-//! What each way of keeping a set that lies behind a network would give there: images per second, requests and bytes of an epoch,
-//! and what the requests cost.
+//! The figures of each way of keeping a set behind a network: images per second, requests and bytes of an epoch, and
+//! the cost of the requests.
 //!
 //! ```text
 //!  the link: latency, bandwidth, requests at once ─┐
@@ -18,7 +18,7 @@ use wellread_store::OpenOptions;
 use wellread_store::place::Recording;
 use wellread_store::subset::Subset;
 
-/// What an image takes.
+/// The requests, bytes and seconds of an image.
 #[derive(Clone, Copy, Debug)]
 struct Each {
     requests: f64,
@@ -39,14 +39,14 @@ pub(super) fn predict(
     for candidate in all {
         let name = candidate.name();
         let rate = tried.iter().find(|one| one.name == name).map(|one| one.images_per_s.value);
-        // The set as it is was read over the link: what decoding would give is not known of it.
+        // The set as it is was read over the link: its speed of decoding alone is not known.
         let local = rate.filter(|_| !candidate.is_there()).unwrap_or(f64::INFINITY);
         match asked(study, candidate) {
             Ok((requests, bytes)) => {
                 let each = Each { requests, bytes, local };
                 predictions.push(of(name, each, &link, study.sample.of, study.settings.price_per_1000));
             }
-            Err(why) => notes.push(format!("{name}: what it would take over the link is not known: {why:#}")),
+            Err(why) => notes.push(format!("{name}: its time over the link is not known: {why:#}")),
         }
     }
     predictions.sort_by(|a, b| b.images_per_s.total_cmp(&a.images_per_s));
@@ -72,8 +72,8 @@ fn of(name: String, each: Each, link: &LinkSpeed, images: usize, price: Option<f
     }
 }
 
-/// Requests and bytes of an image, from an epoch of the sample in random order. Of the set as it is without what was kept of
-/// beginnings and ends of its files.
+/// Requests and bytes of an image, from an epoch of the sample in random order. The set as it is is read without the
+/// kept beginnings and ends of its files.
 fn asked(study: &Study<'_>, candidate: &Candidate) -> Result<(f64, f64)> {
     let rows = study.rows(candidate);
     let images = rows.len().max(1) as f64;
@@ -96,7 +96,7 @@ fn asked(study: &Study<'_>, candidate: &Candidate) -> Result<(f64, f64)> {
     }
     let ranges = recording.take();
     if ranges.is_empty() {
-        bail!("all of the sample was kept from reading it before");
+        bail!("an earlier read left all of the sample in memory");
     }
     let bytes: u64 = ranges.iter().map(|one| one.range.end - one.range.start).sum();
     Ok((ranges.len() as f64 / images, bytes as f64 / images))

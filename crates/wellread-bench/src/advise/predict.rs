@@ -1,4 +1,5 @@
-//! What a model of a given step time will wait for data: predicted from how fast the loader is, checked against a loop.
+//! The predicted waiting for data of a model with a given step time, computed from the loader's speed and checked
+//! against a loop.
 //!
 //! A loader has two speeds. While the model computes, the workers read: `background` batches per second. While a batch is
 //! waited for, the thread that waits reads with them: `waiting` batches per second, which is what a loop without a model
@@ -12,8 +13,9 @@
 //! loop, whose step takes [`LOADED`] of the time of a batch, by the same equation. Without workers it is 0: each batch is
 //! read when it is asked for.
 //!
-//! What the equation leaves out: the start of an epoch (threads start, nothing is read ahead), batches that differ much in
-//! what they cost (the queue of batches ahead evens out the rest), and a model that takes processors from the workers.
+//! The equation ignores the start of an epoch (threads start, nothing is read ahead),
+//! and batches of very different cost, which the queue of batches ahead evens out. It also ignores that a model
+//! takes processors from the workers.
 
 use crate::feed::{BatchSource, Feed, RunLength, simulate_step};
 use crate::stages::Figure;
@@ -24,8 +26,8 @@ use std::time::Duration;
 use wellread_measure::bootstrap::Bootstrap;
 use wellread_measure::interleave::Plan;
 
-/// Step time of the loop that tells the speed in the background, as a share of the time of a batch: long enough to see what
-/// is read meanwhile, short enough that the loop still waits.
+/// Step time of the loop that measures the speed in the background, as a share of the time of a batch. It is long
+/// enough for reads meanwhile, and short enough that the loop still waits.
 pub const LOADED: f64 = 0.8;
 
 /// Seconds of a step that no model has: a loader that is waited for until then is always waited for.
@@ -89,7 +91,7 @@ pub struct Probe<'f, 'a> {
 }
 
 impl<'f, 'a> Probe<'f, 'a> {
-    /// Of a feed whose loader has workers, or has none.
+    /// The predictor of a feed whose loader has workers, or has none.
     pub fn new(feed: &'f Feed<'a>, workers: usize) -> Self {
         Self { feed, has_workers: workers > 0 }
     }
@@ -125,7 +127,7 @@ impl<'f, 'a> Probe<'f, 'a> {
 /// Means of the steps of a loop, seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopTimes {
-    /// What a step computed.
+    /// The seconds that a step computed.
     pub compute: f64,
     /// All of the step but that.
     pub wait: f64,
@@ -156,7 +158,7 @@ pub fn run_loop(feed: &Feed<'_>, step: f64, epoch: u64) -> Result<LoopTimes> {
     Ok(LoopTimes { compute, wait: (pass.step() - compute).max(0.0) })
 }
 
-/// What a step of some time waits, as predicted, and as a loop found it where one was run.
+/// The waiting of a step of some time, as predicted, and as measured by a loop where one was run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Prediction {
     /// Time of the step, milliseconds.
@@ -169,7 +171,7 @@ pub struct Prediction {
     pub whole_step_ms: Figure,
     /// The mark that the utilisation reaches: see [`crate::model_loop::utilisation_mark`].
     pub mark: &'static str,
-    /// What a real loop with a stand-in of that time came to, in the same rounds.
+    /// The result of a real loop with a stand-in of that time, in the same rounds.
     pub checked: Option<Checked>,
 }
 
@@ -198,7 +200,7 @@ pub fn agrees(ratio: &Figure) -> Option<bool> {
     }
 }
 
-/// What one round of predicting measured.
+/// The measurements of one round of predicting.
 struct Round {
     speed: Speed,
     looped: Option<LoopTimes>,

@@ -1,10 +1,10 @@
-//! What is asked of a study.
+//! The settings of a study.
 
 use crate::sample::Limits;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to study and how long.
+/// The set to study, and the time for it.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Seconds that a model takes for a batch.
@@ -23,7 +23,7 @@ pub struct Settings {
     pub scratch: PathBuf,
     /// Seed of the sample, the orders and the intervals.
     pub seed: u64,
-    /// What a thousand requests cost, for a set behind a network.
+    /// The price of a thousand requests, for a set behind a network.
     pub price_per_1000: Option<f64>,
 }
 

@@ -69,7 +69,7 @@ pub fn study(
     let batches = allowance.batches(usual, is_given, workers);
     if batches.measured < usual {
         let told = if is_given {
-            format!("; times of a step are of batches of {}, in proportion", batches.meant)
+            format!("; times of a step are for batches of {}, in proportion", batches.meant)
         } else {
             String::new()
         };
@@ -137,7 +137,7 @@ pub fn study(
     if !untried.is_empty() {
         notes.push(format!("not measured within the time (--time-budget): {}", untried.join(", ")));
     }
-    // What a steady run takes with what was screened as the fastest.
+    // The time of a steady run with the candidate that was screened as the fastest.
     let run_of = |figures: &Figures, at: usize| {
         let image = figures.batches.figure(at, |s| s).value;
         batches_of_run(workers) * study.sample.batch_size as f64 * image
@@ -262,7 +262,7 @@ pub fn study(
     })
 }
 
-/// What to say of formats that may keep all decoded pixels of the sample in memory: what comes again is not decoded again.
+/// The note about formats that may keep all decoded pixels of the sample in memory: a second read decodes nothing.
 fn kept_pages(all: &[Candidate], own: &Open<'_>, sample: &Sample) -> Option<String> {
     let bytes = sample.image_bytes * sample.rows.len() as f64;
     let mut formats: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! What is cut first where time is short, and what an image is taken to cost.
+//! The parts that are cut first where time is short, and the assumed cost of an image.
 
 use super::*;
 
@@ -122,7 +122,7 @@ fn a_set_that_is_too_slow_alone_is_left_out_and_the_others_keep_what_they_have()
     assert!(plan.slow[0].1 > 9.0 / 6.0, "more than its part: {:?}", plan.slow);
     // With time enough it stays.
     assert!(LoopPlan::of(&asked(), &train, &all, 1e4).slow.is_empty());
-    // Of two sets too, but never most of them.
+    // One of two sets too, but never most of them.
     let two = [all[0], all[5]];
     assert_eq!(LoopPlan::of(&asked(), &train, &two, 3.0).slow.len(), 1);
     assert!(LoopPlan::of(&asked(), &train, &all[5..], 3.0).slow.is_empty());

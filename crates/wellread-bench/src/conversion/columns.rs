@@ -14,7 +14,7 @@ pub fn advice(overhead_pct: f64) -> &'static str {
     }
 }
 
-/// What both clocks of each image say, in the columns of the table; `copied` is in bytes per image.
+/// Both clocks of each image, in the columns of the table; `copied` is in bytes per image.
 pub(super) fn measurement(array_s: &Samples, conversion_s: &Samples, copied: f64) -> Measurement {
     let both = array_s.values().iter().zip(conversion_s.values());
     let total_s: Samples = both.map(|(array, conversion)| array + conversion).collect();

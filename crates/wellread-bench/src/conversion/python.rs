@@ -27,7 +27,7 @@ pub(crate) const SOMETIMES: &str = "sometimes";
 pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, unavailable): Lists<'_, 's>) {
     let mut sources = sources(session, "conversion", unavailable);
     sources.retain(|source| source.reader.native);
-    // What is missing belongs to the readers of the other tracks, unless it is all there is.
+    // A missing package concerns the readers of the other tracks, unless nothing else is there.
     let mut chosen: Vec<Source<'s>> = Vec::new();
     for source in sources {
         let is_same = |c: &Source<'_>| {

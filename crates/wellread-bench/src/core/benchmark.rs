@@ -1,4 +1,4 @@
-//! What a benchmark is to the suite: a value that brings all that is particular to it.
+//! The interface of a benchmark for the suite: a value with all that is particular to it.
 
 use super::judge::{Judge, Ranked};
 use super::measurement::Results;
@@ -8,7 +8,7 @@ use crate::config::Config;
 use anyhow::Result;
 use wellread_report::Table;
 
-/// One benchmark: its name, what it measures, how, and what its table says.
+/// One benchmark: its name, its measurement, and the findings of its table.
 pub struct Benchmark {
     /// Name on the command line and of its result files.
     pub name: &'static str,
@@ -20,6 +20,6 @@ pub struct Benchmark {
     pub transforms: fn(&Config) -> Vec<Preset>,
     /// Columns of its table that fit a terminal.
     pub headline: &'static [&'static str],
-    /// What its table says, in sentences.
+    /// The findings of its table, in sentences.
     pub findings: fn(&Table, &Judge) -> Vec<Ranked>,
 }

@@ -1,4 +1,4 @@
-//! Bounds of a loader: `--memory` and `--prefetch`, and what they came to.
+//! Bounds of a loader: `--memory` and `--prefetch`, and their results.
 
 use crate::config::Config;
 use wellread_loader::{Loader, LoaderBuilder};
@@ -15,7 +15,7 @@ pub(crate) fn bounded(builder: LoaderBuilder, memory: Option<u64>, prefetch: Opt
     }
 }
 
-/// What a loader that is bounded as the configuration asks for came to: `memory_bytes`, `prefetch`.
+/// The result of a loader that is bounded as the configuration asks for: `memory_bytes`, `prefetch`.
 pub(crate) fn bounds(loader: &Loader, config: &Config) -> impl Iterator<Item = (&'static str, f64)> {
     let memory = loader.memory().map(|memory| ("memory_bytes", memory.total() as f64));
     let asked = memory.is_some() || config.prefetch.is_some();

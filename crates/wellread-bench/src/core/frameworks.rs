@@ -11,7 +11,7 @@
 //! Track 4 has NumPy and torch beside Rust without being asked, where there is a Python that has torch.
 //!
 //! The worker is a Python program that this one carries ([`wellread_worker`]); no Python package needs to be
-//! installed but the frameworks and the peers themselves. What is missing becomes rows that say so.
+//! installed but the frameworks and the peers themselves. A missing package becomes rows that say so.
 
 use super::measurement::Measurement;
 use crate::choices::{Framework, Mode};
@@ -66,7 +66,7 @@ pub(crate) struct Conversion {
     pub unavailable: Option<String>,
 }
 
-/// What a framework's Python has.
+/// The packages of a framework's Python.
 #[derive(Clone, Debug, Deserialize)]
 struct Started {
     python: String,
@@ -94,7 +94,7 @@ pub(crate) struct InPython {
     pub framework: Framework,
     launch: Launch,
     start: Value,
-    /// What it has, or why there is nothing.
+    /// Its packages, or the reason why there are none.
     started: Result<Started, String>,
     model: RefCell<Option<Result<ModelChecked, String>>>,
     /// Why transforms of the user's own cannot be used, by name.
@@ -108,16 +108,16 @@ pub(crate) struct InPython {
 #[derive(Default)]
 pub struct Frameworks {
     list: Vec<InPython>,
-    /// What the rows of track 4 are, in a sentence, where that is not what was asked for.
+    /// A sentence about the rows of track 4, where they are other ones than those asked for.
     about_conversion: Option<String>,
 }
 
 impl Frameworks {
-    /// Starts those that are asked for and asks what they have; with them, where tensors are made (`converts`) and nothing
-    /// else was asked for, PyTorch for that alone if there is a Python that has it.
+    /// Starts the requested frameworks and asks for their packages. Where tensors are made (`converts`) and nothing
+    /// else was asked for, it also starts PyTorch for that alone if there is a Python that has it.
     ///
     /// # Errors
-    /// A Python that cannot be started; no framework at all where this program itself is not measured either; a
+    /// A Python that cannot be started. No framework at all where this program itself is not measured either. A
     /// reader's name that no framework knows.
     pub fn start(config: &Config, formats: &[&str], converts: bool) -> Result<Self> {
         let mut this = Self::default();
@@ -166,7 +166,7 @@ impl Frameworks {
                     python.display()
                 )
             }
-            // Who names a Python wants it.
+            // A user who names a Python wants it.
             Err(why) if config.python.is_some() => {
                 bail!(
                     "conversion: NumPy and torch cannot be measured: {why} (--framework rust leaves them out)"
@@ -203,7 +203,7 @@ impl Frameworks {
         self.list.iter().filter(move |f| f.only.is_none_or(|only| only == benchmark))
     }
 
-    /// What the rows of track 4 are, in a sentence, where that is not what was asked for.
+    /// A sentence about the rows of track 4, where they are other ones than those asked for.
     pub(crate) fn about_conversion(&self) -> Option<&str> {
         self.about_conversion.as_deref()
     }

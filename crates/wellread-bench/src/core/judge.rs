@@ -136,7 +136,7 @@ impl Judge {
     }
 }
 
-/// What a noise floor is.
+/// A noise floor in words.
 fn twice(noise: f64) -> String {
     format!("one variant measured twice differed by up to {:.0} %", 100.0 * noise)
 }
@@ -163,7 +163,8 @@ fn ratio_of_one(x: &[f64], y: &[f64]) -> Option<Interval> {
     })
 }
 
-/// How far a ratio of medians may lie from the median of the rounds' ratios without a word: what rounding hides.
+/// The difference between a ratio of medians and the median of the rounds' ratios that needs no remark: rounding
+/// hides it.
 const MAX_OFF: f64 = 0.02;
 
 impl Comparison {
@@ -181,8 +182,8 @@ impl Comparison {
         }
     }
 
-    /// What is to be said of the second where its median, beside that of the first, would give another ratio than the rounds, each of
-    /// which has its own: empty where both are about the same.
+    /// A remark on the second where its median, beside that of the first, would give another ratio than the rounds,
+    /// each of which has its own. It is empty where both are about the same.
     pub(crate) fn by_rounds(&self, first: f64, second: f64, unit: &str) -> String {
         let off = (first / second / self.ratio.estimate - 1.0).abs();
         if off <= MAX_OFF {

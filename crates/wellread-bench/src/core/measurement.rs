@@ -1,4 +1,4 @@
-//! What a benchmark is made of, and what it gives.
+//! The parts of a benchmark, and its results.
 //!
 //! ```text
 //!  Variant (keys, job) ─▶ a Measurement of each turn ─▶ Results: one row per configuration and run
@@ -17,7 +17,7 @@ pub const LEFT_OUT: &str = wellread_report::columns::LEFT_OUT;
 /// it stands in for the codec of the session's set.
 pub type Keys = Vec<(&'static str, Cell)>;
 
-/// What one turn measured.
+/// The measurement of one turn.
 #[derive(Clone, Debug, Default)]
 pub struct Measurement {
     /// Named values; names are column names. NaN is no value, such as a percentile of too few samples.
@@ -34,7 +34,7 @@ pub struct Measurement {
 
 /// One configuration to measure.
 pub struct Variant<'a> {
-    /// What tells it apart.
+    /// The keys that tell it apart.
     pub keys: Keys,
     /// Whether it may be impossible here, as somebody else's library or a cold page cache may: one that fails is
     /// unavailable, and no failure of this run.
@@ -45,13 +45,13 @@ pub struct Variant<'a> {
 
 /// A configuration that cannot be measured, and why.
 pub struct Unavailable {
-    /// What tells it apart.
+    /// The keys that tell it apart.
     pub keys: Keys,
     /// Why.
     pub reason: String,
 }
 
-/// What a benchmark gives.
+/// The results of a benchmark.
 pub struct Results {
     /// One row per configuration and run.
     pub table: Table,

@@ -1,4 +1,4 @@
-//! What benchmarks share. Nothing here knows any of them.
+//! The parts that benchmarks share. Nothing here knows any of them.
 //!
 //! ```text
 //!  Session ─▶ Benchmark::run: variants, those of frameworks beside them ─▶ variants::run ─▶ Results

@@ -1,4 +1,5 @@
-//! What frameworks in Python read, and one turn of it: the request, and the check of the pixels of its answer.
+//! The sets that frameworks in Python read, and one turn of it: the request, and the check of the pixels of
+//! its answer.
 //!
 //! ```text
 //!  Frameworks × sets × readers ─▶ sources ─▶ Source::variant ─▶ Source::turn: request ─▶ answer, pixels compared ─▶ Measurement
@@ -28,7 +29,7 @@ const MIN_FULL_CHECK_SECONDS: f64 = 10.0;
 /// Fewest images or steps of a turn, however slow they are.
 const MIN_ITEMS: usize = 4;
 
-/// What a benchmark is made of: variants that are measured, and what cannot be.
+/// The lists of a benchmark: variants that are measured, and those that cannot be.
 pub(crate) type Lists<'l, 's> = (&'l mut Vec<Variant<'s>>, &'l mut Vec<Unavailable>);
 
 /// Marks a benchmark's own variants as such, where frameworks stand beside them.
@@ -57,7 +58,7 @@ pub(crate) struct Source<'s> {
 }
 
 impl<'s> Source<'s> {
-    /// What tells a variant of it apart.
+    /// The keys that tell a variant of it apart.
     pub(crate) fn keys(&self, more: Keys) -> Keys {
         let mut keys: Keys = vec![
             ("format", Cell::from(self.set.format)),
@@ -68,7 +69,7 @@ impl<'s> Source<'s> {
         keys
     }
 
-    /// What a worker is asked for a turn.
+    /// The request to a worker for a turn.
     pub(crate) fn request(&self, track: &str, share_s: f64, full: bool, more: Value) -> Value {
         let config = self.session.config;
         let mut request = Map::new();
@@ -111,7 +112,7 @@ impl<'s> Source<'s> {
     }
 }
 
-/// Every framework with every set and every reader of it; what is missing goes to `unavailable`.
+/// Every framework with every set and every reader of it; missing ones go to `unavailable`.
 pub(crate) fn sources<'s>(
     session: &'s Session<'s>,
     track: &'static str,

@@ -6,7 +6,8 @@
 
 use super::measurement::Keys;
 
-/// What storage is read for, the most telling first: without these a short run would say nothing of reading.
+/// The operations that storage is read for, the most telling first: without these a short run would have no
+/// figures of reading.
 const OPERATIONS: [&str; 5] = ["read_all", "read_random", "write", "open", "read_files"];
 
 /// How little a configuration tells: reading whole from the page cache tells most, cold files come after all else.

@@ -1,4 +1,4 @@
-//! What a benchmark is given, and how far the run is.
+//! The inputs of a benchmark, and the progress of the run.
 //!
 //! ```text
 //!  Config, Prepared, ExpectedPixels, Frameworks ─▶ Session ─▶ a benchmark: sets to open, transforms, what must be delivered
@@ -20,13 +20,13 @@ use wellread_store::checksum::ImageChecksum;
 use wellread_store::{OpenOptions, Store, WriteOptions};
 use wellread_trace::{Kind, span};
 
-/// What a benchmark is given.
+/// The inputs of a benchmark.
 pub struct Session<'a> {
-    /// What was asked for.
+    /// The configuration.
     pub config: &'a Config,
     /// The sets.
     pub prepared: &'a Prepared,
-    /// What must be delivered.
+    /// The pixels that must be delivered.
     pub expected: ExpectedPixels,
     /// Options the sets were written with.
     pub write_options: WriteOptions,
@@ -48,7 +48,7 @@ const MIN_TIME_LEFT: f64 = 0.25;
 /// A benchmark is late from so much of its time on.
 const LATE: f64 = 1.25;
 
-/// How far a run is, and what time its benchmarks have.
+/// The progress of a run, and the time of its benchmarks.
 pub struct TimeBudget {
     /// The time budget of all benchmarks.
     whole: Duration,
@@ -91,14 +91,15 @@ impl Session<'_> {
         self.pace.current.get()
     }
 
-    /// What of that is left: what a benchmark looks at before it measures is part of its time. A part of it remains however long
+    /// The rest of that: looks before the measurement are part of a benchmark's time. A part of it remains however long
     /// that took.
     pub fn remaining(&self) -> Duration {
         let budget = self.budget();
         budget.saturating_sub(self.pace.since.get().elapsed()).max(budget.mul_f64(MIN_TIME_LEFT))
     }
 
-    /// Whether the running benchmark has taken more than that: what only stands beside its figures is left out then.
+    /// Whether the running benchmark has taken more than that: figures that only stand beside its own are left out
+    /// then.
     pub fn is_late(&self) -> bool {
         self.pace.since.get().elapsed() > self.budget().mul_f64(LATE)
     }
@@ -123,7 +124,7 @@ impl Session<'_> {
     pub fn open(&self, set: &FormatSet) -> Result<Box<dyn Store>> {
         let _open = span(Kind::OpenSet);
         if self.config.in_place {
-            // What was found out once: looking at every shape again would change what opening costs.
+            // The known facts of the set: looking at every shape again would change the cost of opening.
             let source = &self.config.source;
             return data::open_source(&set.path, self.prepared.planes, source.cells(), source.sites());
         }

@@ -43,7 +43,7 @@ pub(super) struct Stamp<'t, 's> {
 }
 
 impl Stamp<'_, '_> {
-    /// What every row begins with.
+    /// The beginning of every row.
     fn begin(&self, keys: &Keys, run: Option<usize>) -> Row {
         let mut row: Row = keys.iter().map(|(n, c)| ((*n).to_owned(), c.clone())).collect();
         row.extend(run.map(|run| ("run".into(), Cell::from(run))));

@@ -1,15 +1,15 @@
 //! Running the variants of a benchmark, and turning their turns into table rows.
 //!
-//! All variants of a benchmark run interleaved (see [`wellread_measure::interleave`]): every round runs each
-//! once, in a new random order, after one warm-up round that no figure uses. Another variant in each round runs twice
-//! as an A/A pair; the interval of these ratios is the noise floor printed beside the results. Rows of
-//! the table are runs; columns ending in `_ci_low` and `_ci_high` are the 95 % interval of the
-//! configuration's median over runs (for latencies: of the items of all runs, by the medians of runs), where there
-//! are runs enough for one; fewer are shown by their range.
+//! All variants of a benchmark run interleaved (see [`wellread_measure::interleave`]): every round runs each once, in
+//! a new random order, after one warm-up round that no figure uses. Another variant in each round runs twice as an
+//! A/A pair; the interval of these ratios is the noise floor printed beside the results. Rows of the table are runs.
+//! Columns ending in `_ci_low` and `_ci_high` are the 95 % interval of the configuration's median over runs, where
+//! there are enough runs. For latencies, the interval is of the items of all runs, by the medians of runs. Fewer runs
+//! are shown by their range.
 //!
-//! Peak memory is that of the configuration's warm-up turn, the same in each of its rows: `peak_rss_mb` is what
-//! the whole process held at most, `peak_growth_mb` how far that rose above what it held before. What other
-//! configurations freed is given back to the kernel first, which would slow timed turns down; therefore it is
+//! Peak memory is that of the configuration's warm-up turn, the same in each of its rows. `peak_rss_mb` is the
+//! most that the whole process held, and `peak_growth_mb` is its rise above the memory held before. Memory that
+//! other configurations freed is given back to the kernel first. That would slow timed turns down, so it is
 //! done before the turn that is not timed.
 
 use super::ranks::ranks;
@@ -104,7 +104,7 @@ pub fn run(
         }
         let mut outcome = plan
             .run(|p| {
-                // Of rounds without a known end, the time says more than their number.
+                // For rounds without a known end, the time says more than their number.
                 let (done, of) = match config.precision {
                     Some(_) => (p.elapsed.as_secs() as usize, session.budget().as_secs().max(1) as usize),
                     None => (p.turns_done, p.turns),
@@ -121,7 +121,8 @@ pub fn run(
             .with_context(|| format!("benchmark {}", settings.name))?;
         let bootstrap = Bootstrap::seeded(config.seed);
         let figure = |measured: &Measurement| value(measured, settings).unwrap_or(f64::NAN);
-        // What was not measured for want of time, and what turns out to be warm-up, are two things.
+        // Rounds that were not measured for want of time, and rounds that turn out to be warm-up, are two
+        // things.
         let in_time = outcome.measured_rounds();
         results.notes.extend(trim_warmup(&mut outcome, settings, config.seed));
         results.noise_floor = outcome.noise_floor(figure, &bootstrap).map(|n| n.fraction());
@@ -141,7 +142,7 @@ pub fn run(
         let mut misleading = 0;
         for (variant, (keys, peer)) in outcome.visible().zip(&keys) {
             if let Some(failure) = &variant.failure {
-                // What is unavailable is told as a finding, grouped by reason; what failed, as an error.
+                // An unavailable variant becomes a finding, grouped by reason; a failed one becomes an error.
                 stamp.row(keys, if *peer { "unavailable" } else { "failed" }, &failure.message);
                 continue;
             }
@@ -153,8 +154,8 @@ pub fn run(
             // A checksum that was wrong in warm-up, where all of it is compared, marks every run.
             let warm_ok = variant.warmup.iter().all(|r| r.value.verified);
             let mut intervals = intervals(&runs, settings, &bootstrap);
-            // Of batches that come several at once, half are there when they are asked for: their median is no batch's time.
-            // Batches that threads read ahead are waited for or not: that is what was measured.
+            // When batches come several at once, half of them are there when they are asked for: their median is no
+            // batch's time. Batches that threads read ahead are waited for or not: that is what was measured.
             let reads_ahead =
                 keys.iter().any(|(name, value)| *name == "workers" && *value != Cell::from(0usize));
             let tells = settings.name != BATCHES
@@ -265,7 +266,7 @@ fn figures(variant: &VariantResult<Measurement>, settings: &Settings<'_>) -> Vec
     variant.runs.iter().filter_map(|run| value(&run.value, settings)).collect()
 }
 
-/// What to say where time was up before every median was known well enough.
+/// The note where time was up before every median was known well enough.
 fn not_reached(
     outcome: &Outcome<Measurement>,
     settings: &Settings<'_>,
@@ -303,8 +304,8 @@ fn run_watching_memory(variant: &mut Variant<'_>, turn: Turn) -> Result<Measurem
     Ok(measured)
 }
 
-/// The largest peak of a variant's warm-up turns, those of its twin included: what a variant sets up once is
-/// set up by whichever of the two comes first.
+/// The largest peak of a variant's warm-up turns, those of its twin included: the first of the two makes all
+/// that a variant sets up once.
 fn largest_peak<'o>(outcome: &'o Outcome<Measurement>, name: &str) -> Option<&'o PeakMemory> {
     let is_of = |run: &&Run<Measurement>| outcome.variants[run.of].name == name;
     outcome
@@ -316,7 +317,7 @@ fn largest_peak<'o>(outcome: &'o Outcome<Measurement>, name: &str) -> Option<&'o
         .max_by_key(|peak| peak.growth())
 }
 
-/// What to say of a peak that is an upper bound or unknown.
+/// The note on a peak that is an upper bound or unknown.
 fn inexact_peak(peak: &PeakMemory) -> Option<String> {
     match &peak.source {
         PeakSource::HighWaterMarkOfProcess { reason, exact: false } => Some(format!(

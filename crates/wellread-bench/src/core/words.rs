@@ -12,7 +12,7 @@ pub(crate) fn with_codec(table: &Table, format: &str) -> String {
     }
 }
 
-/// A share as text; what rounds to nothing says so.
+/// A share as text; one that rounds to nothing says so.
 pub(crate) fn percent(share: f64) -> String {
     if share > 0.0 && share < 0.001 { "<0.1 %".to_owned() } else { format!("{:.1} %", 100.0 * share) }
 }

@@ -32,7 +32,7 @@ pub struct Prepared {
     pub sets: Vec<FormatSet>,
     /// Checksums of the images in row order.
     pub expected: Vec<ImageChecksum>,
-    /// What the images are, in words.
+    /// The images, in words.
     pub about: String,
     /// Whether the rows are the planes of the images in the sets: of a set that is measured as it lies there.
     pub planes: bool,
@@ -56,8 +56,8 @@ impl Prepared {
     }
 }
 
-/// Makes sure that `folder` holds the set in all `formats`, up to date. Whatever `options` say, sets of an
-/// earlier preparation are replaced and nothing else is.
+/// Makes sure that `folder` holds the set in all `formats`, up to date. Sets of an earlier preparation are
+/// replaced for any `options`, and nothing else is.
 ///
 /// # Errors
 /// The source cannot be read; `folder` cannot be written, or holds files that no benchmark made. A format that
@@ -96,7 +96,7 @@ pub fn prepare(
             }
             expected = sums;
         } else if !expected.starts_with(&sums) {
-            // The same source gives other images now: what is held is stale after all.
+            // The same source gives other images now: the held sets are stale after all.
             remove_record(folder)?;
             SetRecord::of(&made_from, Vec::new()).write(folder)?;
             return prepare(folder, source, formats, &options, progress);

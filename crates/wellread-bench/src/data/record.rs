@@ -1,5 +1,5 @@
-//! What stands beside the sets of a folder: `set.json`, what they were made from, and `expected.json`, the checksums of their
-//! images.
+//! The records beside the sets of a folder: their source in `set.json`, and the checksums of their images in
+//! `expected.json`.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub(super) const RECORD: &str = "set.json";
 /// The list of checksums in a folder of sets.
 pub(super) const EXPECTED: &str = "expected.json";
 
-/// What the sets in a folder were made from.
+/// The source of the sets in a folder.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SetRecord {
     pub(super) made_from: String,

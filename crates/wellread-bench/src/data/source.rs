@@ -10,7 +10,7 @@ use wellread_store::convert::one_pixel_type;
 use wellread_store::sites::SiteOptions;
 use wellread_store::{Store, masks, registry};
 
-/// What a synthetic set is.
+/// A synthetic set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SetSpec {
     /// Number of images.
@@ -39,7 +39,7 @@ impl Default for SetSpec {
 }
 
 impl SetSpec {
-    /// What one image of the set is.
+    /// One image of the set.
     pub(super) fn image(&self) -> synthetic::Spec {
         synthetic::Spec { kind: self.kind, shape: self.shape, dtype: self.dtype, seed: self.seed }
     }
@@ -103,7 +103,7 @@ impl SourceCells {
     }
 }
 
-/// What to do about images and masks in one folder.
+/// The advice about images and masks in one folder.
 const TWO_SETS: &str = "images and masks are two sets: give the folder of one of them; or put both types into one set: wellread \
                         convert --mixed";
 
@@ -131,8 +131,8 @@ pub fn open_source(
     Ok(if planes { Box::new(wellread_store::planes::PlaneStore::new(store)?) } else { store })
 }
 
-/// Opens the source set, or its cells, as planes when asked for or when shapes differ, with the number of images where planes are the rows; looks
-/// at all of its rows for what is none of one set of images.
+/// Opens the source set, or its cells, as planes when asked for or when shapes differ, with the number of images where
+/// planes are the rows. It looks at all of its rows for files that belong to no single set of images.
 ///
 /// # Errors
 /// No image in it; images and masks.

@@ -75,7 +75,7 @@ fn left_of_other_images(out: &Path, expected: &Path, targets: &[PathBuf]) -> Opt
     let left: Vec<String> =
         names.filter(|name| !targets.contains(&out.join(name)) && out.join(name).exists()).collect();
     (!left.is_empty()).then(|| {
-        Error::new(out, format_args!("{} would stay of the images before", left.join(", "))).hint(
+        Error::new(out, format_args!("{} would stay from the earlier images", left.join(", "))).hint(
             "write all that is there again (--formats, --masks), remove the others, or choose another folder",
         )
     })
@@ -205,7 +205,7 @@ impl Writers {
         ControlFlow::Continue(())
     }
 
-    /// Completes the sets: what became of each, and the checksums of the images.
+    /// Completes the sets: the result of each, and the checksums of the images.
     pub(super) fn finish(self) -> (Vec<FormatSet>, Vec<ImageChecksum>) {
         let finish = |(mut set, writer): (FormatSet, Option<Box<dyn StoreWriter>>)| {
             if let Some(Err(e)) = writer.map(StoreWriter::finish) {

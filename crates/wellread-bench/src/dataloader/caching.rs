@@ -1,5 +1,5 @@
-//! What a loader's cache keeps, what that costs, and how often it serves: columns of the data-loader benchmark, and what they
-//! say.
+//! The images that a loader's cache keeps, their cost, and the number of reads it serves: columns of the data-loader
+//! benchmark, and its findings.
 
 use crate::core::judge::Judge;
 use crate::core::series::{Series, by_median, series, telling_batch_size};
@@ -9,7 +9,7 @@ use wellread_measure::samples::median;
 use wellread_report::number::Unit;
 use wellread_report::{Finding, Severity, Table};
 
-/// What a cache holds after an epoch, and what it did in that epoch.
+/// The content of a cache after an epoch, and its counts in that epoch.
 pub(crate) fn columns(before: &CacheReport, after: &CacheReport) -> [(&'static str, f64); 4] {
     [
         ("cache_bytes", after.bytes as f64),
@@ -19,7 +19,7 @@ pub(crate) fn columns(before: &CacheReport, after: &CacheReport) -> [(&'static s
     ]
 }
 
-/// What the rates of a table count: crops, where it has several of each image.
+/// The unit of the rates of a table: crops, where it has several of each image.
 pub(super) fn counted_per_s(table: &Table) -> &'static str {
     if table.column("crops").is_some() { "crops/s" } else { "images/s" }
 }
@@ -53,7 +53,7 @@ pub(crate) fn finding(table: &Table, judge: &Judge) -> Option<Finding> {
     Some(Finding::new(
         Severity::Info,
         text,
-        "What each keeps, and how often it served, is in the columns cache_bytes, cache_images, cache_hits and cache_misses.",
+        "The columns cache_bytes, cache_images, cache_hits and cache_misses have the content and the use of each.",
     ))
 }
 
@@ -62,7 +62,7 @@ fn parts(series: &Series) -> (&str, &str) {
     series.label.split_once(' ').unwrap_or((&series.label, "0"))
 }
 
-/// What a policy keeps and costs in some rows, in words; nothing of one that keeps nothing.
+/// The images that a policy keeps and their cost in some rows, in words; `None` for one that keeps nothing.
 fn cost(table: &Table, policy: &str, rows: impl Fn(usize) -> bool) -> Option<String> {
     let value = |column: &str| {
         let values: Vec<f64> =

@@ -1,8 +1,9 @@
-//! Random crops in the data-loader benchmark (`--random-crop`, `--crops`): what batches of them are compared with.
+//! Random crops in the data-loader benchmark (`--random-crop`, `--crops`): the images that batches of them are
+//! compared with.
 //!
-//! Where a crop lies depends on the epoch, so there is no list of hashes beforehand. The warm-up turn cuts each crop out of
-//! its whole image, which the loader's single-item path reads and [`crate::expected`] vouches for; timed turns count images
-//! only, as reading them a second time would be what is timed.
+//! Where a crop lies depends on the epoch, so there is no list of hashes beforehand. The warm-up turn cuts each crop
+//! out of its whole image, which the loader's single-item path reads and [`crate::expected`] checks. Timed turns count
+//! images only, since a second read of them would be timed as well.
 
 use crate::choices::Preset;
 use crate::core::Session;
@@ -10,7 +11,7 @@ use anyhow::Result;
 use wellread_image::Shape;
 use wellread_loader::{Batch, Dataset, ItemContext, Loader, Placement, Transform};
 
-/// What the figures count where there are several crops of each image.
+/// The note on the unit of the figures where there are several crops of each image.
 pub(super) fn note(crops: usize) -> Option<String> {
     (crops > 1).then(|| {
         format!("dataloader: rates, limits and sizes of batches count crops, {crops} of each image, and not images")
@@ -29,7 +30,7 @@ pub(crate) struct Check<'s> {
 }
 
 impl<'s> Check<'s> {
-    /// Of batches of `dataset`'s images.
+    /// The check of batches of `dataset`'s images.
     pub(crate) fn new(session: &'s Session<'s>, dataset: &Dataset) -> Result<Self> {
         let whole = session.transform(Preset::None)?;
         let (dataset, context) = (dataset.clone(), ItemContext::new());

@@ -1,4 +1,4 @@
-//! What the table of the data loader says: the fastest format, the best number of workers, what binds.
+//! The findings of the table of the data loader: the fastest format, the best number of workers, the limit.
 
 use super::caching::{self, counted_per_s};
 use crate::core::judge::{Judge, Ranked, ranked};
@@ -19,7 +19,7 @@ pub(super) fn all(table: &Table, judge: &Judge) -> Vec<Ranked> {
 }
 
 pub(crate) fn rates(table: &Table, batch: f64) -> Vec<Series> {
-    // Of several caches the first that was asked for: a median over all of them is none's.
+    // The first of several caches that was asked for: a median over all of them is none's.
     let cache = table.str("cache", 0);
     let all = series(table, &["workers"], "samples_per_sec", |r| {
         table.f64("batch_size", r) == Some(batch) && table.str("cache", r) == cache
@@ -67,7 +67,7 @@ fn fastest_loader(table: &Table, judge: &Judge) -> Option<Finding> {
     Some(if compared.is_clear() {
         let noisy = judge.in_this_run();
         Finding::new(
-            // What asks for more measuring is no good news yet.
+            // A finding that asks for more measuring is no good news yet.
             if short.is_some() || !noisy.is_empty() { Severity::Info } else { Severity::Good },
             format!(
                 "{noisy}{} is the fastest format here: {about}, {} {}",
@@ -148,7 +148,7 @@ fn best_workers(table: &Table, judge: &Judge) -> Option<Finding> {
     })
 }
 
-/// What binds a configuration, by its name, and how many images per second that allows.
+/// The limit that binds a configuration, by its name, and the images per second that it allows.
 pub(crate) fn limit_of(table: &Table, batch: f64, of: &Series) -> Option<(&'static str, f64)> {
     let row = (0..table.rows()).find(|&r| {
         table.str("format", r) == Some(of.format.as_str())

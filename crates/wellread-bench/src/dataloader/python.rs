@@ -21,7 +21,7 @@ use wellread_store::words::counted;
 /// Epochs of a turn are repeated until so many seconds have gone by; most epochs of a turn.
 const TURN_LIMITS: (f64, u64) = (0.12, 50);
 
-/// One epoch of track 2. What a kept loader did not do again is missing.
+/// One epoch of track 2. Values that a kept loader did not measure again are missing.
 #[derive(Deserialize)]
 struct Epoch {
     open_ns: Option<u64>,
@@ -78,7 +78,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
 /// first epoch.
 fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<(f64, f64)>>) -> Result<Measurement> {
     let epochs = Vec::<Epoch>::deserialize(&answer["epochs"])?;
-    // Of a loader that is kept the worker makes one more, once.
+    // The worker makes one more epoch, once, of a loader that is kept.
     let opened = Option::<Epoch>::deserialize(&answer["first"])?;
     let n = epochs.len().max(1) as f64;
     let images: usize = epochs.iter().map(|e| e.images).sum();
@@ -99,7 +99,7 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<(f64, f64
         ("samples_per_sec", images as f64 / total),
         ("first_epoch_images_per_s", first_epoch),
         ("first_batch_s", first_batch),
-        // Of an epoch that was cut short there is no time.
+        // An epoch that was cut short has no time.
         ("epoch_s", if whole { total / n } else { f64::NAN }),
         ("open_s", mean(|e| e.open_ns)),
         ("num_samples", images as f64 / n),
@@ -108,7 +108,7 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<(f64, f64
     ];
     let counted: Vec<_> = epochs.iter().filter_map(|e| e.traffic).collect();
     if let Some(&[(read, used), _]) = counted.first() {
-        // Of loaders that each epoch opens anew every one begins at nothing.
+        // Loaders that each epoch opens anew begin at nothing.
         let more = |of: fn((u64, u64)) -> u64| {
             counted.iter().map(|&[a, b]| of(b).saturating_sub(of(a))).sum::<u64>()
         };
@@ -124,7 +124,7 @@ fn epochs(session: &Session<'_>, answer: &Value, first: &Shared<Option<(f64, f64
     Ok(Measurement { values, items, ..Measurement::default() })
 }
 
-/// What all epochs asked for over a link, where there is one.
+/// The requests of all epochs over a link, where there is one.
 fn link_of(epochs: &[Epoch]) -> Option<LinkUse> {
     let mut sum = None;
     let of = |(requests, bytes, waited_s)| LinkUse { requests, bytes, waited_s };

@@ -33,7 +33,7 @@ impl<'s> Single<'s> {
         }
     }
 
-    /// What the worker's pixels are compared with: those that a transform of the user's own is given.
+    /// The transform that the worker's pixels are compared by: a transform of the user's own is given those.
     fn delivered(self) -> Preset {
         match self {
             Self::Preset(preset) => preset,
@@ -71,7 +71,7 @@ pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, 
                 ];
                 let job = move |source: &Source<'s>, turn| take(source, access, transform, share, turn);
                 let variant = source.variant(keys, job);
-                // What the user's own transform does wrong is no peer's affair.
+                // A fault of the user's own transform is not the peer's.
                 let peer = variant.peer && matches!(transform, Single::Preset(_));
                 variants.push(Variant { peer, ..variant });
             }

@@ -1,4 +1,4 @@
-//! What the tables say about frameworks: wellread beside its peers in the same framework, and beside itself in Rust.
+//! The findings about frameworks: wellread beside its peers in the same framework, and beside itself in Rust.
 
 use crate::choices::Framework;
 use crate::conversion::python::{ALWAYS, NEVER};
@@ -213,19 +213,18 @@ fn no_ops(table: &Table) -> Vec<Finding> {
         } else {
             format!("; sometimes: {}", sometimes.join(", "))
         };
-        lines.push(format!(
-            "{framework}: these do not: {}; these do: {}{sometimes}",
-            none(free),
-            none(copying)
-        ));
+        lines.push(format!("{framework}: without: {}; with: {}{sometimes}", none(free), none(copying)));
     }
     if lines.is_empty() {
         return vec![];
     }
     vec![Finding::new(
         Severity::Info,
-        format!("Which conversions copy pixels, by the addresses of array and tensor: {}", lines.join(". ")),
-        "float_of_float32 is upstream's conversion, torch.from_numpy(float32).float(): nothing is converted by it.",
+        format!(
+            "Conversions without and with a copy of the pixels, by the addresses of array and tensor: {}",
+            lines.join(". ")
+        ),
+        "float_of_float32 is upstream's conversion, torch.from_numpy(float32).float(): it converts nothing.",
     )]
 }
 
@@ -269,7 +268,7 @@ mod tests {
         assert!(text.contains("wellread 801 images/s, 8") && text.contains("times tifffile"), "{text}");
         assert!(text.contains("80.0 % of the Rust loader"), "{text}");
         assert_eq!(found[0].severity, Severity::Good);
-        // What this program says of itself is as if nobody else had been measured.
+        // Findings about this program are as if nobody else had been measured.
         let own = crate::findings::all(&[table], &BTreeMap::new(), 1, "");
         assert!(
             own[0].text.contains("images/s in batches of 16 with 2 workers")

@@ -1,4 +1,4 @@
-//! What is said of which tables.
+//! The findings of given tables.
 
 use super::*;
 use crate::core::series::telling_batch_size;

@@ -1,4 +1,5 @@
-//! What the model loop takes, looked at before it is measured: what of it fits into the time budget.
+//! The cost of the model loop, probed before it is measured, and the part of it that fits into the time
+//! budget.
 //!
 //! ```text
 //!  steps on zeros ─▶ seconds of an image in the model, by mode ─┐
@@ -27,7 +28,7 @@ const PROBE: f64 = 0.01;
 /// Side of the part of an image that is probed first.
 const FIRST_SIDE: usize = 32;
 
-/// What fits into the time budget, and the seconds that it was told from.
+/// The plan that fits into the time budget, and the seconds that it was computed from.
 pub(super) struct Planned {
     pub(super) plan: LoopPlan,
     pub(super) asked: LoopRequest,
@@ -61,7 +62,8 @@ impl Planned {
     }
 }
 
-/// What fits into the time budget, by a probe of the model and of reading; `None` where this program runs no model.
+/// The plan that fits into the time budget, by a probe of the model and of reading; `None` where this program runs
+/// no model.
 pub(super) fn plan(session: &Session<'_>) -> Result<Option<Planned>> {
     let config = session.config;
     let sets: Vec<&FormatSet> = session.own_sets().iter().filter(|set| set.error.is_none()).collect();
@@ -97,7 +99,7 @@ pub(super) fn plan(session: &Session<'_>) -> Result<Option<Planned>> {
     Ok(Some(Planned { plan: LoopPlan::of(&asked, &modes, &sets, seconds), asked, modes, sets, seconds }))
 }
 
-/// What a set takes to be read: its batches after the first, as many as are read in `enough` seconds and one at least.
+/// The time to read a set: its batches after the first, as many as are read in `enough` seconds and one at least.
 fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f64) -> Result<ReadCost> {
     let opening = Stopwatch::start();
     let loader = loader(session, set, batch_size)?;
@@ -117,8 +119,8 @@ fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f6
     Ok(ReadCost { format: set.format, open_s, image_s })
 }
 
-/// Seconds that the model takes for an image of a batch of this shape: from steps on a small part of one image, then on
-/// larger parts and on more images, until one takes `enough` seconds or is all of the batch.
+/// Seconds that the model takes for an image of a batch of this shape. It runs steps on a small part of one image, then
+/// on larger parts and on more images, until one takes `enough` seconds or is all of the batch.
 fn image_seconds(config: &Config, mode: Mode, [n, c, h, w]: [usize; 4], enough: f64) -> Result<f64> {
     let mut model = None;
     let model = built(config, &mut model, c)?;

@@ -1,4 +1,4 @@
-//! What a step is made of: the loader's batches without end, the model, and a run of the one on the other.
+//! The parts of a step: the loader's batches without end, the model, and a run of the one on the other.
 //!
 //! ```text
 //!  set ─▶ loader ─▶ EndlessBatches::next: a batch ─▶ model_shape ─▶ run_model: inference, or a step of training and its loss
@@ -46,7 +46,7 @@ impl<'l> EndlessBatches<'l> {
         self.batches.remaining() == 0
     }
 
-    /// What is no part of a step: at an epoch's end the set forgets its pixels.
+    /// Work that is no part of a step: at an epoch's end the set forgets its pixels.
     pub(super) fn between_steps(&self) {
         if self.at_end() {
             self.loader.dataset().store().hints().forget_pages();
@@ -100,7 +100,7 @@ pub(super) fn run_model(
 /// A step of training; its loss.
 ///
 /// # Errors
-/// One that fails, or whose loss is no number: told of the pixels where these are none.
+/// One that fails, or whose loss is no number: the error names the pixels where these are none.
 pub(crate) fn trained(
     model: &mut dyn Model,
     pixels: &[f32],
@@ -115,7 +115,7 @@ pub(crate) fn trained(
     Err(not_finite(pixels, rows).map_or(why, anyhow::Error::msg))
 }
 
-/// What to say of a batch that has pixels that are no finite numbers.
+/// The error of a batch that has pixels that are no finite numbers.
 fn not_finite(pixels: &[f32], rows: &[usize]) -> Option<String> {
     let first = pixels.iter().position(|pixel| !pixel.is_finite())?;
     let count = pixels.iter().filter(|pixel| !pixel.is_finite()).count();

@@ -1,4 +1,4 @@
-//! What a step waits for data, format by format, and whether the runs are enough to say what binds.
+//! The time that a step waits for data, format by format, and whether the runs are enough to name the limit.
 //!
 //! ```text
 //!  rows of one mode ─▶ [`Waiting`] of each format, the fastest first ─▶ [`Bottleneck`] ─▶ what the answer says
@@ -19,7 +19,7 @@ use wellread_report::{Finding, Severity, Table, Topic};
 /// Slow formats that the sentence names.
 const NAMED: usize = 3;
 
-/// What binds a step.
+/// The limit of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Bottleneck {
     /// The model: waiting is below 30 %.
@@ -33,7 +33,7 @@ pub(crate) enum Bottleneck {
 }
 
 impl Bottleneck {
-    /// What a share of waiting says by itself.
+    /// The limit by a share of waiting alone.
     fn of(share: f64) -> Self {
         match share {
             share if share < LITTLE => Self::Model,
@@ -51,7 +51,7 @@ impl Bottleneck {
     }
 }
 
-/// What a step waits for data with one format.
+/// The time that a step waits for data with one format.
 pub(crate) struct Waiting {
     /// The share of each run.
     shares: Series,
@@ -59,7 +59,7 @@ pub(crate) struct Waiting {
     interval: Option<Interval>,
     /// Median throughput.
     images_per_sec: f64,
-    /// What the runs say.
+    /// The limit by the runs.
     pub(crate) binds: Bottleneck,
 }
 
@@ -83,7 +83,7 @@ impl Waiting {
     }
 }
 
-/// What a step waits with each format, the fastest format first.
+/// The waiting of a step with each format, the fastest format first.
 pub(crate) fn by_speed(table: &Table, mode: Mode, judge: &Judge) -> Vec<Waiting> {
     let is = |row: usize| table.cell("mode", row) == mode.into();
     let of = |series: Series| {
@@ -115,7 +115,7 @@ fn binds(shares: &Series, interval: Option<&Interval>, ahead: Option<String>, ju
     }
     let (low, high) = (Bottleneck::of(interval.low), Bottleneck::of(interval.high));
     match ahead {
-        // What was read ahead makes a share smaller, never larger.
+        // Batches read ahead make a share smaller, never larger.
         Some(why) if low != Bottleneck::Loading => Bottleneck::Unclear(why),
         _ if low == high => low,
         _ => {
@@ -128,7 +128,7 @@ fn binds(shares: &Series, interval: Option<&Interval>, ahead: Option<String>, ju
 /// How an interval becomes narrower.
 const MORE_ROUNDS: &str = "(more rounds tell: --repeats, --time-budget)";
 
-/// What to say where all batches of a run may have been ready before its first step.
+/// The note where all batches of a run may have been ready before its first step.
 pub(super) fn read_ahead(steps: usize, ahead: usize) -> Option<String> {
     (steps <= ahead).then(|| {
         format!(
@@ -139,10 +139,11 @@ pub(super) fn read_ahead(steps: usize, ahead: usize) -> Option<String> {
     })
 }
 
-/// What binds in one mode.
+/// The finding about the limit in one mode.
 pub(super) fn finding(table: &Table, mode: Mode, judge: &Judge) -> Option<Finding> {
     let all = by_speed(table, mode, judge);
-    // The fastest format decides, as in the sentence on what to do next: who reads a slow one can change that.
+    // The fastest format decides, as in the sentence on the next step: a user who reads a slow one can change
+    // that.
     let (best, others) = all.split_first()?;
     let verb = if mode == Mode::Train { "training" } else { "inference" };
     let begin = match &best.binds {
@@ -234,7 +235,7 @@ mod tests {
     use std::collections::BTreeMap;
     use wellread_report::row;
 
-    /// What was measured of one format: its share of waiting, images per second, rounds and batches read ahead of 12 steps.
+    /// The figures of one format: its share of waiting, images per second, rounds and batches read ahead of 12 steps.
     struct Measured(&'static str, f64, f64, i32, i64);
 
     fn table(of: &[Measured]) -> Table {
@@ -265,7 +266,7 @@ mod tests {
         finding(table, Mode::Train, &Judge::new(1, None)).unwrap()
     }
 
-    /// What the sentence on what to do next says of the same rows.
+    /// The sentence on the next step for the same rows.
     fn next(table: Table) -> Finding {
         crate::next_step::finding(&[table], &BTreeMap::new(), &Judge::new(1, None)).unwrap()
     }
@@ -341,7 +342,7 @@ mod tests {
         let next = next(rows());
         assert_eq!(next.severity, Severity::Caution);
         assert!(next.text.contains("--steps 36 or more"), "{}", next.text);
-        // What waits for most of a step though its batches were read ahead waits for data.
+        // A step that waits most of its time though its batches were read ahead waits for data.
         let slow = found(&table(&[Measured("tiff", 0.9, 100.0, 6, 12)]));
         assert!(slow.text.starts_with("Loading binds here"), "{}", slow.text);
     }

@@ -5,9 +5,10 @@
 //!        each thread by itself; the fastest of several passes ─▶ images per second
 //! ```
 //!
-//! No loader that writes such batches into memory is faster than this: the pixels lie in the cache nearest to the thread that a
-//! batch of them fits into, buffers are as few as a loader has, nothing is read, ordered, handed over or checked. The fastest pass
-//! counts, as in STREAM (McCalpin, <https://www.cs.virginia.edu/stream/ref.html>): what disturbs a limit makes it smaller.
+//! No loader that writes such batches into memory is faster than this. The pixels lie in the nearest cache that a batch
+//! of them fits into, buffers are as few as a loader has, and nothing is read, ordered, passed on or checked. The
+//! fastest pass counts, as in STREAM (McCalpin, <https://www.cs.virginia.edu/stream/ref.html>): a disturbance makes a
+//! limit smaller.
 
 use super::passes::{BUDGET, PASSES};
 use std::hint::black_box;
@@ -26,7 +27,7 @@ const MAX_BUFFER_BYTES: usize = 1 << 30;
 /// The factor and the summand; any will do.
 const AFFINE: Affine = Affine { scale: 1.0 / 255.0, offset: -0.0 };
 
-/// What a batch is made of, and by how many threads.
+/// The content of a batch, and the number of threads that make it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Batches {
     /// Type of the stored pixels.

@@ -39,7 +39,7 @@ pub(super) fn limit(session: &Session<'_>, set: &FormatSet) -> Result<Option<f64
         .workers(config.workers.iter().copied().max().unwrap_or(0))
         .transform(session.transform(Preset::None)?);
     let loader = bounded(builder, config.memory, config.prefetch).build()?;
-    // What opening and headers bring along is there in later epochs too.
+    // Requests of opening and of headers recur in later epochs too.
     for batch in &loader {
         batch?;
     }

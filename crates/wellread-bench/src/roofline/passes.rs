@@ -31,7 +31,7 @@ mod tests {
         let mut passes = 0;
         let found = rate(100, || {
             passes += 1;
-            // Of the fastest pass; the first, of 9 s, fills caches.
+            // The fastest pass counts; the first, of 9 s, fills caches.
             Ok([0.01, 9.0, 0.02, 0.02, 0.05][passes.min(4)])
         });
         assert_eq!(found.unwrap(), 100.0 / 0.02, "{passes} passes");

@@ -1,4 +1,4 @@
-//! What takes the batches: nothing, a stand-in that takes its time, or a model.
+//! The consumer of the batches: nothing, a stand-in that takes its time, or a model.
 
 use crate::core::words::number;
 use crate::feed::simulate_step;
@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use wellread_loader::Batch;
 use wellread_model::{Model, ModelOptions};
 
-/// What the loop does with a batch.
+/// The work of the loop on a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Consumer {
     /// Nothing: the loader alone.

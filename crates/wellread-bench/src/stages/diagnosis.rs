@@ -1,4 +1,4 @@
-//! What is found of a set: the loop from each place, what each stage adds, and which of them binds.
+//! The diagnosis of a set: the loop from each place, the time that each stage adds, and the stage that binds.
 
 use super::figure::Figure;
 use crate::sample::Sample;
@@ -20,12 +20,12 @@ pub struct Run {
     pub rounds_us: Vec<f64>,
 }
 
-/// What one stage adds.
+/// The time that one stage adds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stage {
     /// `storage`, `decoding`, `copying`, `model`; of sets behind a network `fetching`, which is the link and decoding.
     pub name: &'static str,
-    /// What it is.
+    /// A description.
     pub about: &'static str,
     /// Microseconds that it adds to an image. Below zero where noise is larger than what it adds.
     pub us_per_image: Figure,
@@ -36,7 +36,7 @@ pub struct Stage {
     pub(super) shares: Vec<f64>,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis {
     /// The images.
@@ -51,7 +51,7 @@ pub struct Diagnosis {
     pub rounds: usize,
     /// The loop from each place, slowest source first.
     pub runs: Vec<Run>,
-    /// What each stage adds, in the order in which pixels go through them.
+    /// The time that each stage adds, in the order in which pixels go through them.
     pub stages: Vec<Stage>,
     /// Name of the stage that binds; `None` where the data do not tell.
     pub binds: Option<&'static str>,
@@ -62,7 +62,7 @@ pub struct Diagnosis {
     pub utilisation: Vec<(&'static str, Figure)>,
     /// The answer in a sentence.
     pub verdict: String,
-    /// What was not as it should be.
+    /// Notes on problems.
     pub notes: Vec<String>,
     /// Memory copy, the limit that shares are of.
     #[serde(serialize_with = "bandwidths")]

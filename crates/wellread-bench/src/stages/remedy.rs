@@ -1,10 +1,10 @@
-//! What can be done about each stage.
+//! The advice about each stage.
 //!
 //! ```text
 //!  Diagnosis::worth_a_remedy ─▶ name of a stage ─▶ remedy: words for people
 //! ```
 
-/// What can be done about a stage that binds.
+/// The advice about a stage that binds.
 pub fn remedy(stage: &str) -> &'static str {
     match stage {
         "storage" => {

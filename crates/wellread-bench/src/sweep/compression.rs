@@ -1,9 +1,9 @@
-//! Codecs: how small each makes the images in each format, and what that costs in writing and reading.
+//! Codecs: the size of the images with each in each format, and the cost in writing and reading.
 //!
-//! `compressed_by` says where a format puts its codec, because that decides what a read has to decompress: the
-//! payload of each `chunk` (a Zarr chunk, a strip of a TIFF), the values of a column by the `container` (a page of
-//! a Parquet column, a block of a database), or an image that is a `file`. The same images at the same level stand
-//! side by side in one table. Page cache warm: a cold one measures the disk, which `storage` does.
+//! `compressed_by` names the place of a format's codec, because that decides what a read has to decompress. A
+//! `chunk` is a Zarr chunk or a strip of a TIFF. A `container` has the values of a column (a page of a Parquet
+//! column, a block of a database), and a `file` has an image. The same images at the same level stand side by
+//! side in one table. Page cache warm: a cold one measures the disk, which `storage` does.
 
 use super::sets::{lacking, prepare};
 use crate::choices::{CompressedBy, Operation};
@@ -53,8 +53,8 @@ fn compressed_by(format: &str) -> CompressedBy {
     }
 }
 
-/// What a codec is called in the table: as asked for, but for one inside Blosc, which shuffles bits or bytes first and is another
-/// thing than the codec alone.
+/// The name of a codec in the table: the requested one, but for one inside Blosc, which shuffles bits or bytes first
+/// and is another thing than the codec alone.
 fn called(asked: Compression, codec: Option<&str>) -> String {
     let inside =
         codec.and_then(|codec| codec.strip_prefix("blosc(")).and_then(|codec| codec.split(',').next());
@@ -157,7 +157,7 @@ fn containers_of_chunks(table: &Table, judge: &Judge) -> Option<Finding> {
     Some(Finding::new(Severity::Info, text, sorted.iter().map(each).collect::<Vec<_>>().join("; ")))
 }
 
-/// What a codec costs or gains in reading, per format.
+/// The cost or gain of a codec in reading, per format.
 fn codec_read_costs(table: &Table, judge: &Judge) -> Option<Finding> {
     let (plain, packed) = (random_reads(table, Compression::None), random_reads(table, COMPARED));
     let (mut clear, mut open, mut doubt) = (Vec::new(), Vec::new(), String::new());

@@ -1,4 +1,4 @@
-//! Chunk layouts of volumes: what reading a volume, a plane or a box costs by how the volume was cut.
+//! Chunk layouts of volumes: the cost of reading a volume, a plane or a box by the cut of the volume.
 //!
 //! | layout | a chunk is, along Z, Y, X |
 //! |---|---|

@@ -1,4 +1,5 @@
-//! What all sweeps share: the images written with a setting in every format, and what formats lack of the settings.
+//! The parts that all sweeps share: the images written with a setting in every format, and the settings that
+//! formats lack.
 
 use crate::core::Session;
 use crate::data::{FormatSet, find_codecs, prepare_in_thread};
@@ -32,7 +33,7 @@ pub(super) fn prepare(session: &Session<'_>, name: &str, options: &WriteOptions)
     Ok(prepared.sets)
 }
 
-/// What formats do not have of a sweep's settings, which are in `column`.
+/// The finding on settings of a sweep that formats do not have, which are in `column`.
 pub(super) fn lacking(table: &Table, column: &str, what: &str) -> Option<Finding> {
     let mut formats: Vec<(String, Vec<String>, String)> = Vec::new();
     let missing = registry::missing_formats();

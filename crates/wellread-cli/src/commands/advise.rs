@@ -19,7 +19,7 @@ use wellread_store::words::counted;
 /// A short study of your own images: what to keep them in and how to load them, and what a model will wait for data.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Takes a sample of the set, writes it in every format, codec and chunk size into a scratch folder (removed afterwards, also on Ctrl-C), measures all of them in turns, then workers, batch sizes and caches, and predicts how long a step waits for data. Nothing of the set is changed; its files are dropped from the page cache to measure cold ones.
+Takes a sample of the set and writes it in every format, codec and chunk size into a scratch folder. Measures all of them in turns, then workers, batch sizes and caches. Predicts how long a step waits for data. The set stays unchanged; its files are dropped from the page cache to measure cold ones. The scratch folder is removed at the end, also on Ctrl-C.
 
 Examples:
   wellread advise plate.parquet
@@ -29,32 +29,33 @@ Examples:
 pub struct Args {
     /// A file or folder of images.
     path: PathBuf,
-    /// Milliseconds that your model takes for a batch: the prediction is for that, and is checked against a real loop.
+    /// Milliseconds that your model takes for a batch. The prediction is for that model, and is checked against a real
+    /// loop.
     #[arg(long, value_name = "MS", value_parser = parse_step)]
     step_ms: Option<f64>,
-    /// Images of a batch; by default 16 (fewer where images are large), or what is recommended.
+    /// Images of a batch; by default 16 (fewer if images are large), or the recommended number.
     #[arg(long, value_parser = parse_positive)]
     batch_size: Option<usize>,
-    /// Formats to try: all, or a comma-separated list. The set as it is comes with them always.
+    /// Formats to try: all, or a comma-separated list. The set as it is always takes part.
     #[arg(long, value_delimiter = ',', default_value = "all")]
     formats: Vec<String>,
-    /// Take the centre of every image.
+    /// Take the centre of every image, of this size.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
     crop: Option<(usize, usize)>,
-    /// Images of the sample at most.
+    /// Most images of the sample.
     #[arg(long, default_value_t = Settings::default().limits.images, value_parser = parse_positive)]
     images: usize,
-    /// Seconds that the study may take, about.
+    /// Seconds that the study takes, about.
     #[arg(long, default_value_t = Settings::default().time_budget.as_secs_f64(), value_parser = parse_seconds)]
     time_budget: f64,
-    /// Folder below which copies are written: on the disk that the set will be on. By default the system's folder for
-    /// temporary files.
+    /// Folder for the copies, on the disk that the set will be on. By default the system's folder for temporary files.
     #[arg(long, value_name = "FOLDER")]
     scratch: Option<PathBuf>,
-    /// Seed of the sample and of every order.
+    /// Seed of the sample and of every random order.
     #[arg(long, default_value_t = Settings::default().seed)]
     seed: u64,
-    /// What 1,000 requests cost, in any currency: of a set in a bucket, the cost of an epoch is told. S3 asks $0.0004 for reading.
+    /// Price of 1,000 requests, in any currency; adds the cost of an epoch of a set in a bucket. S3 asks $0.0004 for
+    /// reading.
     #[arg(long, value_name = "PRICE", value_parser = parse_price)]
     price_per_1000_requests: Option<f64>,
     #[command(flatten)]
@@ -97,7 +98,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// What to type.
+/// The commands to type.
 fn commands(advice: &Advice, args: &Args) -> Vec<String> {
     let chosen = &advice.recommendation;
     let typed = |words: &[&str]| joined(words.iter().map(ToString::to_string));
@@ -247,7 +248,7 @@ fn parse_price(text: &str) -> Result<f64, String> {
     }
 }
 
-/// What each way of keeping the set would give where the set lies.
+/// Prints the result of each way of keeping the set, in the place where the set is.
 fn print_link(there: &LinkAdvice, ui: Ui) {
     ui.say("\nOver the link, in random order, predicted");
     for line in link_lines(&there.link) {

@@ -9,21 +9,22 @@ use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched
 /// Single-cell crops instead of whole images.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct CellArgs {
-    /// Take the cells of this table, cut out of the images, instead of the images: Parquet, CSV, TSV or a SQLite database of
-    /// CellProfiler with a row per cell (FILE:TABLE names one of its tables), or a set of label images, whose labels are the cells.
+    /// Read single cells, cut out of the images, instead of whole images. TABLE has one row per cell: Parquet, CSV, TSV
+    /// or a SQLite database of CellProfiler (FILE:TABLE names one of its tables). Or TABLE is a set of label images,
+    /// and each label is a cell.
     #[arg(help_heading = "Single cells", long, value_name = "TABLE")]
     pub cells: Option<PathBuf>,
-    /// Size of a crop in pixels; 96x96 unless given.
+    /// Size of a crop in pixels; by default 96x96.
     #[arg(help_heading = "Single cells", long, value_name = "HxW", requires = "cells", value_parser = parse_size)]
     cells_size: Option<(usize, usize)>,
-    /// Column of the horizontal position; unless given, CellProfiler's or scikit-image's.
+    /// Column of the horizontal position; by default that of CellProfiler or scikit-image.
     #[arg(help_heading = "Single cells", long, value_name = "COLUMN", requires = "cells")]
     cells_x: Option<String>,
     /// Column of the vertical position.
     #[arg(help_heading = "Single cells", long, value_name = "COLUMN", requires = "cells")]
     cells_y: Option<String>,
-    /// Columns that the table and the images have and that tell the image, such as Plate,Well,Site (Metadata_Plate is
-    /// found as Plate); or the column of the table that has the images' names.
+    /// Columns of both table and images that identify a cell's image, such as Plate,Well,Site (Plate also finds
+    /// Metadata_Plate). Or the column of the table that has the images' names.
     #[arg(
         help_heading = "Single cells",
         long,
@@ -32,26 +33,30 @@ pub struct CellArgs {
         value_delimiter = ','
     )]
     cells_by: Vec<String>,
-    /// At the border of the image: shift moves the box inside (unless given), pad fills what is outside with 0, drop leaves the cell
-    /// out.
+    /// Cells at the border of the image: shift moves the box inside (default), pad fills the outside with 0, drop
+    /// leaves the cell out.
     #[arg(help_heading = "Single cells", long, value_name = "shift|pad|drop", requires = "cells")]
     cells_edge: Option<Edge>,
-    /// What positions are measured in: pixel (unless given), or um, by the images' pixel size.
+    /// Unit of the positions: pixel (default), or um, which uses the images' pixel size.
     #[arg(help_heading = "Single cells", long, value_name = "pixel|um", requires = "cells")]
     cells_unit: Option<Unit>,
-    /// zero makes pixels 0 that are not the cell's own, channel adds a channel with 1 where they are.
+    /// Pixels outside of the cell: none keeps them (default), zero sets them to 0, channel keeps them and adds a
+    /// channel that is 1 inside.
     #[arg(help_heading = "Single cells", long, value_name = "none|zero|channel", requires = "cells")]
     cells_mask: Option<Mask>,
-    /// The label images of --cells-mask, told by the names of their images; those of --cells, where it is some.
+    /// Label images for --cells-mask, matched by the images' names; by default those of --cells, if it names label
+    /// images.
     #[arg(help_heading = "Single cells", long, value_name = "PATH", requires = "cells")]
     cells_masks: Option<PathBuf>,
-    /// The label images are binary masks: number the pieces of each that touch, also at a corner, as scikit-image's label does.
+    /// The label images are binary masks: each group of touching pixels, also at a corner, is a cell, as for
+    /// scikit-image's label.
     #[arg(help_heading = "Single cells", long, requires = "cells")]
     cells_label_masks: bool,
-    /// Column of the cell's number in its label image; unless given, ObjectNumber and the like.
+    /// Column of the cell's number in its label image; by default ObjectNumber or a similar name.
     #[arg(help_heading = "Single cells", long, value_name = "COLUMN", requires = "cells")]
     cells_label: Option<String>,
-    /// Cells without an image or a position, or outside of the image: error (unless given), or skip leaves them out and counts them.
+    /// Cells without an image or a position, or outside of the image: error fails (default), skip leaves them out and
+    /// counts them.
     #[arg(help_heading = "Single cells", long, value_name = "error|skip", requires = "cells")]
     cells_unmatched: Option<Unmatched>,
 }
@@ -81,7 +86,7 @@ impl CellArgs {
         self.cells_mask == Some(Mask::Channel)
     }
 
-    /// What is read beside the images: the table, and the label images.
+    /// Files that are read beside the images: the table, and the label images.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let table = self.cells.as_deref().map(|table| file_and_table(table).0);
         table.into_iter().chain(self.cells_masks.as_deref())

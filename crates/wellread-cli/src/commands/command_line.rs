@@ -108,6 +108,19 @@ pub fn remove(words: &mut Vec<String>, option: &str) {
     words.retain(|word| !word.starts_with(&with));
 }
 
+/// A line without these options that have a value, and these that have none. Words behind `--` are no options.
+pub fn without(line: &str, valued: &[&str], flags: &[&str]) -> String {
+    let Ok(mut words) = split(line) else { return line.to_owned() };
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let behind = words.split_off(end);
+    for option in valued {
+        remove(&mut words, option);
+    }
+    words.retain(|word| !flags.contains(&word.as_str()));
+    words.extend(behind);
+    joined(words.into_iter().skip(1))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,5 +140,14 @@ mod tests {
         remove(&mut words, "out");
         remove(&mut words, "trace");
         assert_eq!(words, ["bench", "x"]);
+    }
+
+    #[test]
+    fn options_are_left_out_of_a_line_wherever_they_stand() {
+        let line =
+            "wellread --json embed --on ray:a:1 'a b' --actors=2 --out p.parquet --resume -- --on --json";
+        let told = without(line, &["on", "actors"], &["--json", "--resume"]);
+        assert_eq!(told, "wellread embed 'a b' --out p.parquet -- --on --json");
+        assert_eq!(without("wellread 'a", &["on"], &[]), "wellread 'a");
     }
 }

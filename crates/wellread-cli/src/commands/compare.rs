@@ -14,12 +14,12 @@ use wellread_measure::path_text;
 #[command(after_help = "\
 Compares two results, or two revisions, and fails with code 3 when the second is slower.
 
-A and B are result files (.parquet, .csv, .json as bench, infer and tasks write them), folders of them, several of these
-each (A1 A2 A3 -- B1 B2 B3), or commits of the repository around the working folder. Rows are matched by their
-configuration; each gets the ratio of B to A with its 95 % interval and a verdict: faster, slower, same or unclear. The
-interval counts processes, since rounds of one process say nothing of the next: of fewer than three a side there is a ratio
-within these runs only, no verdict and no code 3. Noise is no regression: an interval that holds 1, a probability that does
-not survive the correction for all rows of its table.
+A and B are result files (.parquet, .csv, .json as bench, infer and tasks write them), folders of them, or commits of the
+repository around the working folder. Either side may be several results: A1 A2 A3 -- B1 B2 B3. Rows are matched by their
+configuration. Each gets the ratio of B to A with its 95 % interval and a verdict: faster, slower, same or unclear. The
+interval counts processes, since rounds of one process do not predict the next. Fewer than three processes a side give a
+ratio within these runs, no verdict and no code 3. Noise is no regression: the interval must not hold 1, and the
+probability must survive the correction for all rows of its table.
 
 Examples:
   wellread bench dataloader --input plate.parquet --processes 5 --out before
@@ -29,30 +29,30 @@ Examples:
   wellread compare results --history history.jsonl --label $(git rev-parse --short HEAD)
   wellread compare --history history.jsonl")]
 pub struct Args {
-    /// The baseline and what is compared with it: results files or folders, or commits. Several results of each have -- between
-    /// the two sides. One alone is added to --history.
+    /// The baseline, then its competitor: results files or folders, or commits. Several results of each have -- between
+    /// the two sides. --history takes a single one, too.
     #[arg(value_name = "A B")]
     given: Vec<String>,
-    /// Slow-downs up to this are no regression.
+    /// Largest slow-down that is no regression.
     #[arg(long, default_value = "5%", value_parser = parse_share)]
     threshold: f64,
-    /// Columns to compare, such as p50_s,open_s; all for every one. By default each table's headline.
+    /// Columns to compare, such as p50_s,open_s, or all; by default each table's headline.
     #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
     quantity: Vec<String>,
     /// Tables to compare; by default all.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     table: Vec<String>,
-    /// Write the comparison as Markdown, for a pull request; - writes it to stdout instead of the text.
+    /// Write the comparison as Markdown to this file, for a pull request; - prints it to stdout instead of the text.
     #[arg(long, value_name = "FILE|-")]
     markdown: Option<PathBuf>,
-    /// Add B's figures (or A's, when it is alone) to this file of JSON lines, and say where in it a level changed.
+    /// Add B's figures (or A's, if it is alone) to this file of JSON lines, and report where a level changed.
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
-    /// What the record in the history is called; by default the commit that was measured.
+    /// Name of the record in the history; by default the measured commit.
     #[arg(long, requires = "history")]
     label: Option<String>,
-    /// Judge rounds of one process a side as if the next process were the same: an interval of rounds alone, which misses
-    /// what processes and hours differ by. Compare what was measured on unlike nodes of a cluster, too.
+    /// Judge rounds of one process a side, as if the next process were the same. This interval misses differences
+    /// between processes and between hours. Also compare results from unlike nodes of a cluster.
     #[arg(long)]
     assume_same_conditions: bool,
     /// Seed of resampling and of the order of turns.
@@ -64,12 +64,12 @@ pub struct Args {
     /// Cargo features to build revisions with, instead of the default ones.
     #[arg(help_heading = "Revisions", long, value_name = "LIST")]
     features: Option<String>,
-    /// The results of B, where those of A are before it; of commits what to measure: arguments of `wellread bench`.
+    /// Results of B, behind those of A. For two commits: arguments of `wellread bench`, which say what to measure.
     #[arg(last = true, value_name = "B RESULTS | BENCH ARGUMENTS")]
     after: Vec<String>,
 }
 
-/// What A and B are.
+/// The kind of A and B.
 enum ComparedInputs<'a> {
     /// Files and folders of each side.
     Results(Vec<&'a str>, Vec<&'a str>),
@@ -106,7 +106,7 @@ pub fn options_first(words: &[OsString], compare: &clap::Command) -> Vec<OsStrin
     first
 }
 
-/// Of a word that is an option of the command, whether the next word is its value.
+/// Whether the next word is the value of this one; `None` if this one is no option of the command.
 fn takes_next_word(word: &str, command: &clap::Command) -> Option<bool> {
     let (name, has_value) = word.split_once('=').map_or((word, false), |(name, _)| (name, true));
     let is_meant = |arg: &&clap::Arg| match name.strip_prefix("--") {
@@ -202,13 +202,13 @@ fn given(args: &Args) -> Outcome<ComparedInputs<'_>> {
             }
             if let Some(missing) = after.iter().find(|name| !is_path(name)) {
                 return Err(Failure::Usage(format!(
-                    "after -- come the results of B where those of A are before it, and {missing} is no file or folder; \
-                     arguments of bench are for two commits"
+                    "{missing} is no file or folder: after -- come the results of B, if results of A are before \
+                     it; arguments of bench are for two commits"
                 )));
             }
             if after.is_empty() {
                 return Err(Failure::Usage(
-                    "of several results, -- says where those of B begin: wellread compare A1 A2 A3 -- B1 B2 B3".to_owned(),
+                    "put -- before the results of B: wellread compare A1 A2 A3 -- B1 B2 B3".to_owned(),
                 ));
             }
             Ok(ComparedInputs::Results(before, after))
@@ -252,7 +252,7 @@ fn measure(args: &Args, names: [&str; 2], options: &mut Options, ui: Ui) -> Outc
     measured.map_err(|e| failed(&e))
 }
 
-/// What the record is called: as asked, else the commit, else the version.
+/// The name of the record: as asked, else the commit, else the version.
 fn label(args: &Args, results: &Results) -> String {
     let text = |pointer: &str| results.detail(pointer).and_then(|value| value.as_str()).map(str::to_owned);
     let commit = text("/commit").or_else(|| text("/environment/git/commit"));

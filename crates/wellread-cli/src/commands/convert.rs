@@ -1,6 +1,5 @@
 //! `wellread convert SRC DST`
 
-pub(super) mod channels;
 mod check;
 mod complete;
 mod features;
@@ -14,8 +13,9 @@ use super::{OpenArgs, identity, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::{Finding, SameImages, size};
-use features::{Features, Joining, features_of};
+use features::{Features, JoinUnmatched, Joining, features_of, parse_join_unmatched};
 use layouts::LayoutArg;
+use on_cluster::Places;
 use std::path::{Path, PathBuf};
 use target::{check_files, check_places, refuse_ignored, target_format};
 use wellread_image::PixelType;
@@ -23,14 +23,15 @@ use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{Error, Format, Store, WriteOptions, labels, masks, place, registry, staged, unkept};
+use wellread_store::{
+    Error, Format, Store, WriteOptions, labels, masks, mixed_channels, place, registry, staged, unkept,
+};
 
-/// Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target
-/// format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is
-/// complete. What was written is read back and compared with the source.
+/// Pixels stay the same to the byte. Metadata is kept as far as the target format has a place for it. The target
+/// appears when it is complete, and the command reads it back and compares it with the source.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Pixels are kept to the byte, metadata (names, channels, wavelengths, physical sizes) as far as the target format has a place for it. The target appears when it is complete; on failure nothing is left, with --resume what is complete. What was written is read back and compared with the source.
+Pixels stay the same to the byte. Metadata (names, channels, wavelengths, physical sizes) is kept as far as the target format has a place for it. The target appears when it is complete. A failed conversion leaves nothing, or with --resume the complete part. The command reads the target back and compares it with the source.
 
 Examples:
   wellread convert tiff-folder plate.parquet
@@ -38,45 +39,50 @@ Examples:
   wellread convert 'plates/*.parquet' screen.parquet
   wellread convert screen-tiff screen.parquet --on ray
   wellread convert images plate.duckdb --join profiles.parquet --on Image_FileName_DAPI,Image_FileName_GFP
-  wellread convert images plate.parquet --join profiles.parquet --on FileName --columns Metadata_Well,Metadata_dose")]
+  wellread convert images plate.parquet --join profiles.parquet --on FileName --columns Metadata_Well,Metadata_dose
+  wellread convert images plate.parquet --join profiles.parquet --on FileName --on ray")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     source: PathBuf,
-    /// Where to write.
+    /// File or folder to write.
     target: PathBuf,
-    /// Target format; by default told from the ending of the target's name, such as .parquet, .tiff, .zarr, .png.
+    /// Target format; by default the ending of the target's name decides, such as .parquet, .tiff, .zarr, .png.
     #[arg(long)]
     format: Option<String>,
     #[command(flatten)]
     write: WriteArgs,
-    /// Pixels that may wait between reading and writing.
+    /// Most bytes of pixels that wait between reading and writing.
     #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
     memory: u64,
-    /// A table of profiles (Parquet, CSV or TSV), one row per image, whose columns are put beside the images; or a plan, whose
-    /// rows many images share.
+    /// Table whose columns are added to the images (Parquet, CSV or TSV): profiles with one row per image, or a plan
+    /// whose rows many images share.
     #[arg(long, value_name = "PROFILES", requires = "on")]
     join: Option<PathBuf>,
     /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles
-    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well. Without --join: ray, or
-    /// ray:ADDRESS such as ray:10.0.0.1:6379, has the nodes of a Ray cluster convert, all of which must see source and target;
-    /// a table is a folder of parts then. Needs a Python with wellread[ray].
+    /// with a file name per channel. Or columns that the images have too, such as Metadata_Well. Without --join, or given a second
+    /// time: ray, or ray:ADDRESS such as ray:10.0.0.1:6379, has the nodes of a Ray cluster convert, all of which must see source and
+    /// target; a table is a folder of parts then. Needs a Python with wellread[ray].
     #[arg(long, value_name = "COLUMN[,COLUMN…]|ray[:ADDRESS]")]
-    on: Option<String>,
+    on: Vec<String>,
+    /// Images without a row in the profiles: null leaves their columns empty and says how many there are (unless given), error
+    /// writes nothing.
+    #[arg(long, value_name = "null|error", requires = "join", value_parser = parse_join_unmatched)]
+    join_unmatched: Option<JoinUnmatched>,
     /// Keep what is complete when interrupted, and go on with what an earlier run of the same command left. For tiff,
     /// ome-zarr, image-folder, lance and duckdb.
     #[arg(long)]
     resume: bool,
-    /// Do not read back what was written.
+    /// Do not read the target back.
     #[arg(long)]
     no_verify: bool,
-    /// Write images of several pixel types, or images and their masks, into one set; else they are refused.
+    /// Write images of several pixel types, or images and their masks, into one set; by default this is an error.
     #[arg(long)]
     mixed: bool,
-    /// Of the profiles, put these columns alone beside the images.
+    /// Add these columns of the profiles alone; by default all.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", requires = "join", value_delimiter = ',')]
     columns: Vec<String>,
-    /// Layout of OME-Arrow Parquet: nested (one table, format parquet) or dataset (a folder of tables of chunks, format
-    /// ome-arrow-dataset). Also --layout nested and --layout dataset, which say nothing of the source then.
+    /// Layout of OME-Arrow Parquet: nested is one table (format parquet), dataset is a folder of tables of chunks
+    /// (format ome-arrow-dataset). --layout nested and --layout dataset mean the same; they say nothing of the source.
     #[arg(long, value_enum, conflicts_with = "format")]
     parquet_layout: Option<LayoutArg>,
     #[command(flatten)]
@@ -89,7 +95,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let layout = args.parquet_layout.or_else(|| layouts::of_target(&args.open));
     let format = target_format(&args.target, args.format.as_deref(), layout)?;
     refuse_ignored(&args.write, format)?;
-    let on = on_cluster::of(args.on.as_deref(), args.join.is_some())?;
+    let Places { on, keys } = on_cluster::of(&args.on, args.join.is_some())?;
     args.write.say_what_is_ignored(format, ui);
     let source = layouts::of_source(&args.open).open(&args.source)?;
     source.hints().complete(0..source.len())?;
@@ -107,7 +113,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             )
         })?;
     }
-    if let Some(mixed) = channels::mixed(&*source) {
+    if let Some(mixed) = mixed_channels::find(&*source, None, None, mixed_channels::MOST) {
         ui.warn(format!("note: {mixed}"));
     }
     if args.open.cells.adds_mask() {
@@ -133,10 +139,25 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
     }
     let mut options = args.write.options();
-    let joining = args.join.as_deref().zip(args.on.as_deref());
-    let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns });
+    let joining = args.join.as_deref().zip(keys);
+    let unmatched = args.join_unmatched.unwrap_or_default();
+    let joining = joining.map(|(profiles, on)| Joining { profiles, on, columns: &args.columns, unmatched });
     let Features { columns, joined, left_out, renamed, notes } =
         features_of(&*source, joining.as_ref(), (format, args.target.as_path()))?;
+    // What is beside the images, and what is left out.
+    let beside = serde_json::json!({
+        "feature_columns": columns.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
+        "images_with_profile": joined.as_ref().map(|j| j.matched),
+        "images_without_profile": joined.as_ref().map(|j| &j.images_alone),
+        "profiles_without_image": joined.as_ref().map(|j| &j.profiles_alone),
+        "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
+        "profile_of_another_folder": joined.as_ref().and_then(|j| j.elsewhere.as_ref()),
+        "columns_left_out": left_out,
+        "columns_renamed": renamed.iter().map(|column| [&column.from, &column.to]).collect::<Vec<_>>(),
+        "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
+        "looks_left_out": lost_looks,
+        "metadata_left_out": unkept,
+    });
     if let Some(on) = &on {
         for note in notes {
             note.tell(ui);
@@ -146,7 +167,15 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "memory": args.memory,
         });
         let (open, target) = (layouts::of_source(&args.open), (args.target.as_path(), format));
-        return on_cluster::run(on, (&open, &args.source), target, [args.write.document(), how], ui);
+        let join = joining.as_ref().map(Joining::document).transpose()?;
+        return on_cluster::run(
+            on,
+            (&open, &args.source),
+            target,
+            [args.write.document(), how, join.into()],
+            &beside,
+            ui,
+        );
     }
     options.features = columns;
     if format.keeps_features {
@@ -156,20 +185,11 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         options.resume = Some(resume_note(&*source, args, format, &options.types)?);
     }
     let document = |bytes: u64, seconds: f64, resumed: usize| {
-        serde_json::json!({
+        let done = serde_json::json!({
             "source": text(&args.source), "source_format": source.format(), "target": text(&args.target), "format": format.name,
-            "images": source.len(), "bytes_of_pixels": bytes, "seconds": seconds,
-            "feature_columns": options.features.as_ref().map_or(0, wellread_store::features::FeatureColumns::num_columns),
-            "images_resumed": resumed,
-            "images_with_profile": joined.as_ref().map(|j| j.matched),
-            "profile_of_images_in_several_folders": joined.as_ref().and_then(|j| j.shared.as_ref()),
-            "profile_of_another_folder": joined.as_ref().and_then(|j| j.elsewhere.as_ref()),
-            "columns_left_out": left_out,
-            "columns_renamed": renamed.iter().map(|column| [&column.from, &column.to]).collect::<Vec<_>>(),
-            "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
-            "looks_left_out": lost_looks,
-            "metadata_left_out": unkept,
-        })
+            "images": source.len(), "bytes_of_pixels": bytes, "seconds": seconds, "images_resumed": resumed,
+        });
+        on_cluster::with_fields(done, &beside)
     };
     let verified = |mut document: serde_json::Value, seconds: Option<f64>| {
         document["verified"] = seconds.is_some().into();
@@ -194,7 +214,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         };
         if !differences.is_empty() {
             let how = differences.join("; ");
-            return Err(refused(format!("is complete, but not what this command would write: {how}")));
+            return Err(refused(format!("is complete, but differs from the result of this command: {how}")));
         }
         let compared = if is_of_cells {
             "their pixels are the same"
@@ -208,9 +228,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         ));
         if !untold.is_empty() {
             let untold = untold.join(", ");
-            ui.say(format!(
-                "  of {untold} it does not show what it was written with: --overwrite writes it anew"
-            ));
+            ui.say(format!("  a finished set does not show {untold}: --overwrite writes it anew"));
         }
         return ui.document(&verified(document(total, 0.0, source.len()), None));
     }
@@ -233,7 +251,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let resumed = writer.complete();
         if resumed > 0 {
             let images = counted(resumed, "image");
-            ui.say(format!("going on after {images} that an interrupted run has left complete"));
+            ui.say(format!("continuing after {images} that an interrupted run completed"));
         }
         let bar = ui.progress(source.len() as u64, "converting");
         // Images that were complete before count as well.
@@ -286,7 +304,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// What files say of how their images look, which is not converted.
+/// Settings of files about the look of their images, which are not converted.
 fn looks_of(source: &dyn Store) -> Vec<String> {
     let has_looks = registry::formats().iter().any(|f| f.name == source.format() && f.has_looks);
     let layout = has_looks.then(|| source.layout().ok()).flatten();
@@ -298,7 +316,7 @@ fn bytes_of_pixels(source: &dyn Store, images: usize) -> wellread_store::Result<
     (0..images).map(|row| source.row_info(row).map(size)).sum()
 }
 
-/// What is said where a conversion failed: why, and what it left.
+/// The message of a failed conversion: the reason, and the files that it left.
 fn failed(
     error: wellread_store::Error,
     source: &dyn Store,
@@ -319,7 +337,7 @@ fn failed(
             let of = counted_with(source.len(), "image", ["is", "are"]);
             let complete = complete.map_or_else(|_| String::new(), |n| format!("{n} of {of} complete; "));
             format!(
-                "{complete}what is complete is kept in {}: the same command goes on with it",
+                "{complete}the complete part is kept in {}: the same command continues from it",
                 folder.display()
             )
         }
@@ -327,7 +345,7 @@ fn failed(
     Failure::Failed(format!("{why}\n{left}"))
 }
 
-/// What a resumable set is made of: the source, by place and number of images, and all that decides what is written.
+/// The ingredients of a resumable set: the source, by place and number of images, and all that decides what is written.
 fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelType]) -> Outcome<String> {
     if let Some(why) = format.cannot_resume {
         let can = registry::formats().iter().filter(|f| f.cannot_resume.is_none()).map(|f| f.name);
@@ -344,7 +362,7 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
         "source": identity::place(&args.source), "images": source.len(), "bytes": source.bytes_on_disk()?,
         "opened": format!("{:?}", args.open), "format": format.name, "types": types,
         "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
-        "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on,
+        "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on.first(),
         "cells": cells,
         "columns": args.columns,
         "wellread": env!("CARGO_PKG_VERSION"),

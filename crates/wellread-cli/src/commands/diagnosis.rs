@@ -12,39 +12,40 @@ use wellread_bench::link::{self, LinkSpeed};
 use wellread_bench::stages::{Consumer, Diagnosis, Figure, Settings, diagnose, remedy};
 use wellread_store::words::counted;
 
-/// What to feed and with what, for `--data`.
+/// Options of `--data`: the set, and what consumes its batches.
 #[derive(clap::Args)]
 #[group(id = "diagnosis")]
 pub struct Args {
-    /// Say what binds when this set is loaded, storage, decoding, copying or the model, by runs that differ in one thing.
-    /// Drops the set's files from the page cache; changes nothing on the disk.
+    /// Find what limits the loading of this set: storage, decoding, copying or the model. Runs that differ in one thing
+    /// show it. Drops the set's files from the page cache; changes nothing on the disk.
     #[arg(help_heading = "A set of your own", long, visible_alias = "input", value_name = "PATH")]
     pub data: Option<PathBuf>,
-    /// Milliseconds that your model takes for a batch: a stand-in takes that long and leaves the processor to the loader.
+    /// Milliseconds that your model takes for a batch. A stand-in takes that long and leaves the processor to the
+    /// loader.
     #[arg(help_heading = "A set of your own", long, value_name = "MS", requires = "data", conflicts_with = "model", value_parser = parse_step)]
     step_ms: Option<f64>,
     /// Train this model of wellread's on the processor instead: small-cnn.
     #[arg(help_heading = "A set of your own", long, requires = "data", value_parser = parse_model)]
     model: Option<String>,
-    /// Images of a batch; by default 16, fewer where images are large.
+    /// Images of a batch; by default 16, fewer if images are large.
     #[arg(help_heading = "A set of your own", long, requires = "data", value_parser = parse_positive)]
     batch_size: Option<usize>,
     /// Threads that read ahead.
     #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().workers, value_parser = parse_threads)]
     workers: usize,
-    /// Take the centre of every image.
+    /// Take the centre of every image, of this size.
     #[arg(help_heading = "A set of your own", long, value_name = "HxW", requires = "data", value_parser = parse_size)]
     crop: Option<(usize, usize)>,
-    /// Images of the sample at most.
+    /// Most images of the sample.
     #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().limits.images, value_parser = parse_positive)]
     images: usize,
-    /// Measured rounds; 6 at least for a verdict.
+    /// Measured rounds; a verdict needs 6 at least.
     #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().rounds, value_parser = parse_positive)]
     rounds: usize,
     /// Seconds after which no further round begins.
     #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().time_budget.as_secs_f64(), value_parser = parse_seconds)]
     time_budget: f64,
-    /// Seed of the sample and of every order.
+    /// Seed of the sample and of every random order.
     #[arg(help_heading = "A set of your own", long, requires = "data", default_value_t = Settings::default().seed)]
     seed: u64,
     #[command(flatten)]

@@ -18,7 +18,7 @@ Examples:
   wellread doctor --data plate.parquet
   wellread doctor --data plate.parquet --step-ms 40 --workers 4 --batch-size 32")]
 pub struct Args {
-    /// Python to look into; else that of WELLREAD_PYTHON, of the environment that wellread lies in, or python3.
+    /// Python to check; by default that of WELLREAD_PYTHON, of wellread's own environment, or python3.
     #[arg(long, conflicts_with = "data")]
     python: Option<PathBuf>,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 mod input;
 mod on_nodes;
 
-use super::convert::channels;
+use super::command_line::{command_line, without};
 use super::trace::TraceArgs;
 use super::{
     OpenArgs, default_jobs, identity, on, outside_of, parse_positive, parse_seconds, parse_threads,
@@ -21,7 +21,7 @@ use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::embed::{self, EmbedOptions, Event, FeatureLayout, ModelName, Pool, Summary};
 use wellread_measure::path_text::text;
 use wellread_store::words::counted;
-use wellread_store::{Store, staged};
+use wellread_store::{Store, mixed_channels, staged};
 
 /// Images of a batch.
 const BATCH_SIZE: usize = 64;
@@ -34,9 +34,9 @@ const MAX_NAMED: usize = 5;
 /// pycytominer and pandas read.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The table has the columns of the set, their names with Metadata_ before them, and the features as embedding_0000,
-embedding_0001 …. It appears when it is complete; what an interrupted run has done is kept, and gone on with by the same
-command with --resume.
+The table has the columns of the set, with Metadata_ before their names, and the features as embedding_0000,
+embedding_0001 and so on. It appears when it is complete. An interrupted run keeps its finished parts, and the same command
+with --resume continues from them.
 
 Examples:
   wellread embed plate.parquet --model dino.onnx --out profiles.parquet --resize 224x224 --channels DNA,ER,AGP
@@ -48,8 +48,9 @@ Examples:
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
-    /// Model: FILE.onnx, run by ONNX Runtime; python:package.module:Class, a torch.nn.Module or anything that is called with a
-    /// float32 batch N x C x H x W and returns a row of features per image; resnet50 or vit_b_16, run by this program.
+    /// Model: FILE.onnx runs in ONNX Runtime; resnet50 and vit_b_16 run in this program. python:package.module:Class is
+    /// a torch.nn.Module, or a callable that takes a float32 batch N x C x H x W and returns a row of features per
+    /// image.
     #[arg(long, value_name = "MODEL")]
     model: ModelName,
     /// Table to write (Parquet).
@@ -60,44 +61,45 @@ pub struct Args {
     /// Columns of the set to keep; by default all.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", value_delimiter = ',')]
     columns: Option<Vec<String>>,
-    /// How features lie in the table: columns, one for each, as pycytominer takes them; list, one column of lists.
+    /// Layout of the features: columns gives each feature a column, as pycytominer takes them; list gives one column of
+    /// lists.
     #[arg(long, default_value = "columns", value_name = "columns|list")]
     features: FeatureLayout,
     #[command(flatten)]
     input: InputArgs,
-    /// Output of an ONNX file that is taken; by default the first.
+    /// Output of the ONNX file to take; by default the first.
     #[arg(help_heading = "Model", long, value_name = "NAME")]
     output: Option<String>,
-    /// What becomes of feature maps (N x C x H x W) and tokens (N x T x F): none refuses them, mean takes their mean.
+    /// Feature maps (N x C x H x W) and tokens (N x T x F): none refuses them, mean takes their mean.
     #[arg(help_heading = "Model", long, default_value = "none", value_name = "none|mean")]
     pool: Pool,
-    /// Safetensors file with the weights of resnet50 or vit_b_16, named as torchvision's; else they are drawn from the seed 0, which
-    /// tells images apart but nothing of what is in them.
+    /// Safetensors file with the weights of resnet50 or vit_b_16, named as torchvision's. By default the weights are
+    /// random, from the seed 0: such features tell images apart, but not by their content.
     #[arg(help_heading = "Model", long, value_name = "FILE.safetensors")]
     weights: Option<PathBuf>,
-    /// Images of a batch; that of the model where it takes no other.
+    /// Images of a batch; a model that takes only one size decides.
     #[arg(long, default_value_t = BATCH_SIZE, value_parser = parse_positive)]
     batch_size: usize,
     /// Threads that read images; by default one for each processor.
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     workers: Option<usize>,
-    /// Images that cannot be read, and those whose features are NaN or infinite: raise is a failure, skip leaves them out and lists
+    /// Images that cannot be read, or whose features are NaN or infinite: raise fails, skip leaves them out and lists
     /// them.
     #[arg(long, default_value = "raise", value_parser = ["raise", "skip"])]
     on_error: String,
     /// Keep features that are NaN or infinite.
     #[arg(long)]
     allow_nan: bool,
-    /// Replace a table that is there.
+    /// Replace an existing table.
     #[arg(long)]
     overwrite: bool,
-    /// Go on with what an interrupted run of the same command has left.
+    /// Continue an interrupted run of the same command.
     #[arg(long)]
     resume: bool,
-    /// Images of a part, about: what an interrupted run has to do again at most.
+    /// Images of a part, about. An interrupted run repeats its unfinished parts.
     #[arg(long, default_value_t = PART_ROWS, value_parser = parse_positive)]
     part_rows: usize,
-    /// Device: cuda, mps or cpu; by default the best there is. A device named here that is missing is a failure.
+    /// Device: cuda, mps or cpu; by default the best there is. A named device that is missing is an error.
     #[arg(help_heading = "Model", long, value_parser = DEVICES)]
     device_prefer: Option<String>,
     /// Provider of ONNX Runtime; by default that of the device.
@@ -106,8 +108,8 @@ pub struct Args {
     /// Library of ONNX Runtime; by default that of the Python's onnxruntime package.
     #[arg(help_heading = "Model", long, value_name = "LIBRARY")]
     onnxruntime: Option<PathBuf>,
-    /// Python >= 3.10 that has the model, or ONNX Runtime; else that of WELLREAD_PYTHON, of the environment that wellread lies
-    /// in, or python3. wellread need not be installed there.
+    /// Python >= 3.10 that has the model, or ONNX Runtime; by default that of WELLREAD_PYTHON, of wellread's own
+    /// environment, or python3. wellread need not be installed there.
     #[arg(help_heading = "Model", long)]
     python: Option<PathBuf>,
     /// Threads of the model; by default all processors.
@@ -116,13 +118,20 @@ pub struct Args {
     /// Seconds after which a model that does not answer is ended.
     #[arg(help_heading = "Model", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = parse_seconds)]
     turn_limit: f64,
-    /// Folder of weights that are drawn, which are made once.
+    /// Folder of random weights, which are made once.
     #[arg(help_heading = "Model", long, default_value_os_t = Config::default().model_dir)]
     model_dir: PathBuf,
     #[command(flatten)]
     nodes: NodeArgs,
     #[command(flatten)]
     pub trace: TraceArgs,
+}
+
+/// The command that a table tells of: without what says on which machines it is computed, how often it was begun and what is printed,
+/// on which no value depends. So the table is the same to the byte wherever it was made.
+fn told_command(line: &str) -> String {
+    let valued = ["on", "actors", "cpus-per-actor", "gpus-per-actor"];
+    without(line, &valued, &["--resume", "--overwrite", "--json", "--quiet", "-q"])
 }
 
 impl Args {
@@ -160,7 +169,7 @@ impl Args {
                 turn_limit: Duration::from_secs_f64(self.turn_limit),
                 model_dir: self.model_dir.clone(),
                 server,
-                command: super::command_line::command_line(),
+                command: told_command(&command_line()),
                 ..Config::default()
             },
         })
@@ -177,7 +186,7 @@ impl Args {
         match read.find(|path| same_place(path, &self.out)) {
             None => Ok(()),
             Some(path) => Err(Failure::Usage(format!(
-                "--out {}: is what is read, {}; choose another name",
+                "--out {}: is the same file as {}, which is read; choose another name",
                 self.out.display(),
                 path.display()
             ))),
@@ -193,8 +202,18 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     if args.nodes.is_worker() {
         return on_nodes::work(store, options);
     }
-    if let Some(mixed) = channels::mixed(&*store).filter(|_| args.input.takes_by_number()) {
+    if args.input.takes_by_number()
+        && let Some(mixed) =
+            mixed_channels::find(&*store, None, args.input.numbers().as_deref(), mixed_channels::MOST)
+    {
         ui.warn(format!("note: {mixed}"));
+    }
+    let scaled = args.input.scaled_masks(&*store);
+    if !scaled.is_empty() {
+        ui.warn(format!(
+            "note: a mask by its name is scaled like a stain: {} (--channels takes others)",
+            scaled.join(", ")
+        ));
     }
     if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
         ui.hint("note: the weights are drawn at random; --weights FILE.safetensors takes trained ones");
@@ -234,7 +253,7 @@ fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
         }),
         Event::Resumed(images) => bar.suspend(|| {
             let images = counted(*images, "image");
-            ui.say(format!("going on after {images} that an interrupted run has left complete"));
+            ui.say(format!("continuing after {images} that an interrupted run completed"));
         }),
         Event::Renamed(columns) => bar.suspend(|| {
             for column in *columns {
@@ -249,7 +268,7 @@ fn tell(event: &Event<'_>, bar: &ProgressBar, ui: Ui) {
 fn with_kept(failure: Failure, args: &Args) -> Failure {
     match (failure, staged::part(&args.out)) {
         (Failure::Failed(why), Some(folder)) => Failure::Failed(format!(
-            "{why}\nwhat is complete is kept in {}: the same command with --resume goes on with it",
+            "{why}\nthe complete part is kept in {}: the same command with --resume continues from it",
             folder.display()
         )),
         (failure, _) => failure,
@@ -284,7 +303,7 @@ fn report(summary: &Summary, cluster: Option<&Value>, ui: Ui) -> Outcome {
     }
     let out = summary.out.display();
     if summary.complete {
-        ui.say(format!("{out} is complete: it is what this command would write, and nothing is left to do"));
+        ui.say(format!("{out} is complete: it is the result of this command, and nothing is left to do"));
         return Ok(());
     }
     let speed = rate.map_or_else(String::new, |rate| format!(" ({rate:.1} images/s)"));

@@ -1,4 +1,4 @@
-//! What tells files from others that may have their name, for who goes on with what an interrupted run was making of them.
+//! Identity of files beyond their names, for a command that continues an interrupted run.
 
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Read as _;
@@ -16,7 +16,7 @@ pub fn file(path: &Path) -> (String, Option<u64>) {
     (place(path), digest(path))
 }
 
-/// What a file holds, as one number; `None` of a folder, and of what cannot be read.
+/// The content of a file as one number; `None` for a folder, and for a file that cannot be read.
 fn digest(path: &Path) -> Option<u64> {
     let mut file = std::fs::File::open(path).ok()?;
     let (mut hasher, mut buffer) = (DefaultHasher::new(), vec![0; 1 << 20]);

@@ -45,13 +45,13 @@ pub struct Args {
     /// Images per pass.
     #[arg(long, value_delimiter = ',', num_args = 1.., default_value = listed(&Config::default().batch_sizes), value_parser = parse_positive)]
     batch_sizes: Vec<usize>,
-    /// Passes measured.
+    /// Measured passes.
     #[arg(long, default_value_t = Config::default().iterations, value_parser = parse_passes)]
     iterations: usize,
-    /// Fewest passes before them; more follow until latency is steady. 0 for none.
+    /// Fewest warm-up passes; more follow until latency is steady. 0 for none.
     #[arg(long, default_value_t = Config::default().warmup, value_parser = parse_warmup)]
     warmup: usize,
-    /// Device: cuda, mps, tpu or cpu; by default each framework's best. A device named here that is missing is a failure.
+    /// Device: cuda, mps, tpu or cpu; by default each framework's best. A named device that is missing is an error.
     #[arg(long, value_parser = DEVICES)]
     device_prefer: Option<String>,
     /// Type to compute in.
@@ -60,16 +60,16 @@ pub struct Args {
     /// Channels, rows and columns of an image; by default the model's own.
     #[arg(long, value_name = "C,H,W", value_parser = parse_shape)]
     input_shape: Option<[usize; 3]>,
-    /// Images: synthetic, or a set in any format (an image folder as ImageNet is laid out, say), which is then also measured
-    /// end to end.
+    /// Images: synthetic, or a set in any format, such as a folder laid out as ImageNet is. A set is also measured end
+    /// to end.
     #[arg(long, aliases = ["data", "input"], default_value = "synthetic", value_name = "synthetic|PATH")]
     data_source: PathBuf,
-    /// Split of the images, where they have several, such as val of an ImageNet folder; by default all.
+    /// Split of the images, such as val of an ImageNet folder; by default all.
     #[arg(long, value_name = "NAME", alias = "table")]
     split: Option<String>,
     #[command(flatten)]
     sites: SiteArgs,
-    /// What becomes of images that cannot be read: raise is a failure, skip takes the next ones and counts them.
+    /// Images that cannot be read: raise fails, skip takes the next ones and counts the skipped ones.
     #[arg(long, default_value = "raise", value_parser = ["raise", "skip"])]
     on_error: String,
     /// Channels of the images to take, such as 0,1,1; by default the first three, or the only one three times.
@@ -81,11 +81,12 @@ pub struct Args {
     /// Folder of the results.
     #[arg(long, aliases = ["out", "output"], default_value_os_t = Config::default().output_dir)]
     output_dir: PathBuf,
-    /// Run PyTorch by torch.compile.
+    /// Run PyTorch with torch.compile.
     #[arg(help_heading = "Frameworks", long)]
     compile: bool,
-    /// Ways to run PyTorch, each measured by itself: eager, compile (also compile=reduce-overhead, compile=max-autotune),
-    /// channels-last, autocast, cuda-graphs, tensorrt, tf32; joined by +, such as compile+channels-last.
+    /// Ways to run PyTorch, each measured by itself: eager, compile (also compile=reduce-overhead,
+    /// compile=max-autotune), channels-last, autocast, cuda-graphs, tensorrt, tf32. Join several with +, such as
+    /// compile+channels-last.
     #[arg(help_heading = "Frameworks", long, value_delimiter = ',', default_value = "eager", value_parser = parse_torch)]
     torch: Vec<String>,
     /// Provider of ONNX Runtime; by default that of the device.
@@ -94,18 +95,18 @@ pub struct Args {
     /// Library of ONNX Runtime; by default that of the Python's onnxruntime package.
     #[arg(help_heading = "Frameworks", long, value_name = "LIBRARY")]
     onnxruntime: Option<PathBuf>,
-    /// Python >= 3.10 that has the frameworks; else that of WELLREAD_PYTHON, of the environment that wellread lies in, or
+    /// Python >= 3.10 that has the frameworks; by default that of WELLREAD_PYTHON, of wellread's own environment, or
     /// python3. wellread need not be installed there.
     #[arg(help_heading = "Frameworks", long)]
     python: Option<PathBuf>,
     /// Threads of every framework; by default all processors.
     #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().threads, value_parser = parse_positive)]
     threads: usize,
-    /// Seconds after which a framework that does not answer is ended, and its row says so; importing and loading may take two
-    /// minutes in any case.
+    /// Seconds after which a framework that does not answer is ended; its row says so. Importing and loading may take
+    /// two minutes in any case.
     #[arg(help_heading = "Frameworks", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = super::parse_seconds)]
     turn_limit: f64,
-    /// Print the largest difference of outputs between the frameworks, and fail when it is too large.
+    /// Print the largest difference of outputs between the frameworks, and fail if it is too large.
     #[arg(long)]
     check: bool,
     /// Seed of weights, synthetic images and the order of turns.
@@ -206,7 +207,7 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     config.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;
     if config.split.is_some() && config.data.is_none() {
         return Err(Failure::Usage(
-            "--split chooses of stored images; name them with --data-source PATH".to_owned(),
+            "--split chooses from stored images; name them with --data-source PATH".to_owned(),
         ));
     }
     args.sites.of(config.data.as_deref(), "--data-source")?;
@@ -276,7 +277,7 @@ fn nothing_compared<'r>(failed: impl Iterator<Item = &'r str>) -> String {
     )
 }
 
-/// What makes the command fail: nothing measured, or, with --check, outputs that differ.
+/// The reason for which the command fails: nothing measured, or, with --check, outputs that differ.
 fn verdict(run: &Run) -> Outcome {
     let of = |status| run.rows().filter(move |row| row.status == status);
     if of(Status::Failed).count() == run.records.len() {

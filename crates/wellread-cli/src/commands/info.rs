@@ -4,6 +4,7 @@ mod channels;
 
 use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
+use channels::Others;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use wellread_image::{Region, ome_xml};
@@ -25,7 +26,7 @@ Examples:
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
-    /// Look at no more than this many rows for shapes (the set is then marked as sampled).
+    /// Most rows to look at for shapes; a larger set is marked as sampled.
     #[arg(long, default_value_t = 100_000)]
     rows: usize,
     #[command(flatten)]
@@ -48,6 +49,9 @@ struct Info {
     /// Images, of those looked at, that have these channels in another order, and that have others.
     channels_reordered: usize,
     channels_unlike: usize,
+    /// The first of each of these images, and what its channels are called.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    channels_elsewhere: Vec<channels::OtherChannels>,
     physical_size_um: Option<[Option<f64>; 3]>,
     layout: String,
     codec: String,
@@ -77,7 +81,7 @@ struct Info {
     /// Names of label images that lie beside the images.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     labels: Vec<String>,
-    /// What the files say of the images' look, which the pixels do not have.
+    /// Settings of the files about the images' look, which the pixels do not have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     looks: Vec<String>,
 }
@@ -98,7 +102,7 @@ struct ShapeCount {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open_to_describe(&args.path)?;
-    let Described { info, pieces, labels } = describe(&*store, args.rows)?;
+    let Described { info, pieces, labels, others } = describe(&*store, args.rows)?;
     if ui.json {
         return ui.document(&info);
     }
@@ -165,7 +169,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let names: Vec<_> = info.channels.iter().map(|c| c.name.as_str()).filter(|n| !n.is_empty()).collect();
     if !names.is_empty() {
         line("channels", names.join(", "));
-        for others in channels::say_others([info.channels_reordered, info.channels_unlike]) {
+        let first = store.name(0).unwrap_or_default();
+        for others in channels::say_others(&others, &first) {
             line("", others);
         }
     }
@@ -211,7 +216,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     Ok(())
 }
 
-/// What pixels take, as they are and in files.
+/// Bytes of pixels, as they are and in files.
 #[derive(Clone, Copy)]
 struct Pieces {
     /// Bytes of the pixels in their pieces without a codec: chunks are whole also where the image ends within them.
@@ -220,7 +225,7 @@ struct Pieces {
     stored: u64,
 }
 
-/// What to say where compression has made the pixels larger than they are.
+/// A line for compression that makes the pixels larger than they are.
 fn larger_than_pixels(info: &Info, Pieces { plain, stored }: Pieces) -> Option<String> {
     let codec = info.codec.to_lowercase();
     let is_plain = codec.is_empty() || codec == "none" || codec == "uncompressed";
@@ -235,10 +240,10 @@ fn larger_than_pixels(info: &Info, Pieces { plain, stored }: Pieces) -> Option<S
     })
 }
 
-/// Of what Parquet's plain pixels of few bits would take, files hold at least this much where they are kept so.
+/// Files with Parquet's plain pixels of few bits hold at least this share of the bytes that these would take.
 const PLAIN_PARQUET: f64 = 0.95;
 
-/// What to say where Parquet keeps pixels of 8 or 16 bits in its smallest number, which has 32.
+/// A line for Parquet that keeps pixels of 8 or 16 bits in its smallest number, which has 32.
 fn wide_pixels(info: &Info) -> Option<String> {
     let bits = match info.dtype.as_str() {
         "uint8" | "int8" => 8,
@@ -278,7 +283,7 @@ fn bytes_in_chunks(shape: [usize; 5], pixel: usize, layout: &StoreLayout) -> u12
     sizes.product::<u128>() * pixel as u128
 }
 
-/// Why pixels of the first image cannot be read, where they are of a kind that is not. What is damaged is for `verify`.
+/// Why pixels of the first image cannot be read, where they are of a kind that is not. Damage is for `verify`.
 fn unsupported(store: &dyn Store) -> Option<String> {
     if store.is_empty() {
         return None;
@@ -290,11 +295,12 @@ fn unsupported(store: &dyn Store) -> Option<String> {
     Some(format!("{}{hint}", error.cause()))
 }
 
-/// What is said of a set, and what that is reckoned from.
+/// The description of a set, and the figures behind it.
 struct Described {
     info: Info,
     pieces: Pieces,
     labels: Option<Labels>,
+    others: Others,
 }
 
 /// How many different values the columns have together, of those of them that are there; `None` where the last is not.
@@ -345,7 +351,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     dtypes.sort_unstable();
     dtypes.dedup();
     let looks = layout.lost_looks();
-    let [channels_reordered, channels_unlike] = channels::others(store, rows, &metadata.channels);
+    let others = channels::others(store, rows, &metadata.channels);
     let info = Info {
         path: store.path().to_owned(),
         format: store.format(),
@@ -366,8 +372,9 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         },
         dtype: dtypes.join(", "),
         channels: metadata.channels.clone(),
-        channels_reordered,
-        channels_unlike,
+        channels_reordered: others.moved,
+        channels_unlike: others.unlike,
+        channels_elsewhere: others.first.iter().flatten().cloned().collect(),
         physical_size_um: physical.iter().any(Option::is_some).then_some(physical),
         layout: layout.pieces,
         codec: layout.codec,
@@ -386,5 +393,5 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         labels: labels.as_ref().map_or_else(Vec::new, |labels| labels.names.clone()),
         looks,
     };
-    Ok(Described { info, pieces, labels })
+    Ok(Described { info, pieces, labels, others })
 }

@@ -7,8 +7,8 @@
 //!        └──────────── results of the folders, as those of one run ◀── each row with the facts of its node
 //! ```
 //!
-//! A node has one part at a time, so that timings are as on an idle machine. What a command compares with each other is one part,
-//! and never of two nodes. All nodes must see the program and the paths.
+//! A node has one part at a time, so that timings are as on an idle machine. Results that a command compares with each
+//! other are one part, and never of two nodes. All nodes must see the program and the paths.
 
 mod part;
 mod slurm;
@@ -28,17 +28,17 @@ pub use slurm::interrupt;
 /// Where a command that measures is run.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct NodeArgs {
-    /// Run on the nodes of a cluster, one part of the work on each at a time: slurm starts it with srun, on the nodes of
-    /// the allocation or else on whole nodes that it asks for; ray and ray:ADDRESS on those of a Ray cluster (needs a Python with
-    /// wellread[ray]). All nodes must see this program and the paths.
+    /// Run on the nodes of a cluster, one part of the work on each at a time. slurm starts parts with srun, on the
+    /// nodes of the allocation or else on whole nodes that it asks for. ray and ray:ADDRESS take a Ray cluster (needs a
+    /// Python with wellread[ray]). All nodes must see this program and the paths.
     #[arg(long, value_name = "slurm|ray[:ADDRESS]", value_parser = parse_cluster, conflicts_with = "trace")]
     pub on: Option<Cluster>,
-    /// A part of the work, and the folder of its results: how a node is given its part.
+    /// A part of the work, and the folder of its results; a node runs this.
     #[arg(long, hide = true, value_name = "NUMBER:FOLDER", value_parser = parse_part)]
     node_part: Option<PartArg>,
 }
 
-/// What manages the nodes.
+/// The manager of the nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cluster {
     /// Slurm, by `srun`.
@@ -93,7 +93,7 @@ fn command_of(program: &[OsString], words: &[String], number: usize, part: &Part
 }
 
 impl Cluster {
-    /// Runs this command in parts; says for each part how its command failed, if it did. What it printed is in its folder.
+    /// Runs this command in parts; says for each part how its command failed, if it did. Its output is in its folder.
     ///
     /// # Errors
     /// No cluster of that kind here.

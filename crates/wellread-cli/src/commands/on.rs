@@ -6,10 +6,10 @@
 //!      └── total, done, told … ◀── the result ──┘  lines of JSON; what is told may be answered on stdin
 //! ```
 //!
-//! The Python is that of [`wellread_worker::python`]. What comes back is what this program finds itself, so that it is printed and written
-//! by the same code.
+//! The Python is that of [`wellread_worker::python`]. Its results have the form of this program's own, so that the same
+//! code prints and writes them.
 
-use super::OpenArgs;
+use super::{OpenArgs, link};
 use crate::output::{Failure, Outcome, Ui};
 use indicatif::ProgressBar;
 use serde::Deserialize;
@@ -21,7 +21,7 @@ use wellread_store::checksum::{ImageChecksum, SentRow};
 use wellread_store::{Missing, Unmatched};
 use wellread_worker::{python, python_command, question};
 
-/// What the Python runs.
+/// The code that the Python runs.
 const CODE: &str = "from wellread.ray.__main__ import main; sys.exit(main())";
 /// How what is missing can be had.
 const HINT: &str = "pip install 'wellread[ray]'; the variable WELLREAD_PYTHON names the Python that has it, if it is not that of this program";
@@ -29,8 +29,9 @@ const HINT: &str = "pip install 'wellread[ray]'; the variable WELLREAD_PYTHON na
 /// Where a whole-set command is done.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct OnArgs {
-    /// Have the nodes of a Ray cluster do it: ray for the one that RAY_ADDRESS names, or else one on this machine; ray:ADDRESS, such as
-    /// ray:10.0.0.1:6379, names it. All nodes must see the paths. Needs a Python with wellread[ray].
+    /// Run on the nodes of a Ray cluster. ray takes the cluster of RAY_ADDRESS, or else one on this machine;
+    /// ray:ADDRESS names one, such as ray:10.0.0.1:6379. All nodes must see the paths. Needs a Python with
+    /// wellread[ray].
     #[arg(long, value_name = "ray[:ADDRESS]", value_parser = parse_on, conflicts_with = "jobs")]
     pub on: Option<On>,
 }
@@ -43,8 +44,7 @@ pub struct On {
 
 /// A cluster by its name.
 ///
-/// # Errors
-/// What is none, in words.
+/// # Errors A text that is no cluster.
 pub fn parse_on(text: &str) -> Result<On, String> {
     let address = match text.strip_prefix("ray") {
         Some("") => None,
@@ -58,13 +58,13 @@ pub fn parse_on(text: &str) -> Result<On, String> {
     Ok(On { address })
 }
 
-/// What a cluster has found, and what its nodes did.
+/// The result of a cluster, and the work of its nodes.
 pub struct Found {
     pub result: Value,
     pub cluster: Value,
 }
 
-/// What a command answers to what it is told, if it is asked for something.
+/// The answer of a command to a line, if the line asks for something.
 type Hear<'a> = dyn FnMut(&Value, &ProgressBar) -> Outcome<Option<Value>> + 'a;
 
 /// A line of the Python.
@@ -90,14 +90,19 @@ fn text(path: &Path) -> Outcome<&str> {
     })
 }
 
-/// Options of opening as Python's Dataset takes them.
-fn options(open: &OpenArgs) -> Outcome<Map<String, Value>> {
-    if open.cells.cells.is_some() {
-        return Err(Failure::Usage(
-            "--on ray reads whole images: leave --on out for --cells, or write the cells first (convert --cells)"
-                .to_owned(),
-        ));
+/// How cells are cut out of the images, as Python's Dataset.cells takes it; null where images are whole.
+fn cells(open: &OpenArgs) -> Outcome<Value> {
+    let Some((table, options)) = open.cells.chosen() else { return Ok(Value::Null) };
+    if let Some(masks) = &options.masks {
+        text(masks)?;
     }
+    let mut said = json!(options);
+    said["table"] = text(table)?.into();
+    Ok(said)
+}
+
+/// Options of opening as Python's Dataset takes them.
+fn options(open: &OpenArgs) -> Map<String, Value> {
     let mut options = Map::new();
     let sites = &open.sites;
     let texts = [
@@ -128,7 +133,7 @@ fn options(open: &OpenArgs) -> Outcome<Map<String, Value>> {
     if open.skip_null {
         options.insert("skip_null".to_owned(), true.into());
     }
-    Ok(options)
+    options
 }
 
 /// A process that ends when this is dropped.
@@ -157,7 +162,8 @@ impl On {
     ) -> Outcome<Found> {
         let mut request = more;
         request.insert("path".to_owned(), text(path)?.into());
-        request.insert("options".to_owned(), options(open)?.into());
+        request.insert("options".to_owned(), options(open).into());
+        request.insert("cells".to_owned(), cells(open)?);
         self.send(command, request, what, ui)
     }
 
@@ -193,7 +199,8 @@ impl On {
         let failed = |doing: &str, why: &dyn std::fmt::Display| {
             Failure::Failed(format!("--on ray: {doing} {}: {why}", python.display()))
         };
-        let child = python_command(&python, CODE).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut start = python_command(&python, CODE);
+        let child = start.envs(link::environment()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = Ended(child.map_err(|e| failed("cannot start", &e))?);
         let mut stdin = child.0.stdin.take();
         let mut write = |said: &Value| {
@@ -222,7 +229,7 @@ impl On {
         }
     }
 
-    /// What came of each row of a set, and what the nodes did.
+    /// The result of each row of a set, and the work of the nodes.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -300,6 +307,7 @@ pub fn say(cluster: &Value, ui: Ui) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cells::CellArgs;
     use super::*;
     use indicatif::ProgressDrawTarget;
 
@@ -348,7 +356,19 @@ mod tests {
     #[test]
     fn options_of_opening_are_those_of_python() {
         let open = OpenArgs { read_as: Some("tiff".to_owned()), skip_null: true, ..OpenArgs::default() };
-        let said = options(&open).map(Value::Object).map_err(|_| "refused");
-        assert_eq!(said, Ok(json!({ "format": "tiff", "skip_null": true })));
+        assert_eq!(Value::Object(options(&open)), json!({ "format": "tiff", "skip_null": true }));
+    }
+
+    #[test]
+    fn cells_are_those_of_python() {
+        let said = |open: &OpenArgs| cells(open).map_err(|_| "refused");
+        assert_eq!(said(&OpenArgs::default()), Ok(Value::Null));
+        let of_table = CellArgs { cells: Some("cells.csv".into()), ..CellArgs::default() };
+        let open = OpenArgs { cells: of_table, ..OpenArgs::default() };
+        let wanted = json!({
+            "table": "cells.csv", "x": null, "y": null, "size": [96, 96], "by": [], "edge": "shift", "unit": "pixel",
+            "unmatched": "error", "mask": "none", "masks": null, "label_masks": false, "label": null,
+        });
+        assert_eq!(said(&open), Ok(wanted));
     }
 }

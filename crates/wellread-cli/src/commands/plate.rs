@@ -15,8 +15,8 @@ const FIELDS: usize = 9;
 /// A plate instead of a set of images.
 #[derive(clap::Args)]
 pub struct PlateArgs {
-    /// Write a plate of so many wells (6, 24, 96, 384, 1536 or ROWSxCOLUMNS) in the files of a microscope. Half of the wells were
-    /// given a compound that changes their cells.
+    /// Write a plate of this many wells (6, 24, 96, 384, 1536 or ROWSxCOLUMNS) in the files of a microscope. Half of
+    /// the wells have a compound that changes their cells.
     #[arg(
         help_heading = "Plates",
         long,
@@ -24,13 +24,14 @@ pub struct PlateArgs {
         conflicts_with_all = ["images", "depth", "time", "kind", "formats", "tune", "overwrite"]
     )]
     pub plate: Option<PlateSize>,
-    /// Fields of view of each well; 9 unless given.
+    /// Fields of view of each well; by default 9.
     #[arg(help_heading = "Plates", long, requires = "plate", value_parser = parse_positive)]
     fields: Option<usize>,
-    /// Whose files: harmony (with Index.xml, unless given), imagexpress, load-data (of CellProfiler), hcs-zarr (OME-Zarr).
+    /// Layout of the files: harmony (with Index.xml, default), imagexpress, load-data (of CellProfiler), hcs-zarr
+    /// (OME-Zarr).
     #[arg(help_heading = "Plates", long, requires = "plate", value_name = "LAYOUT")]
     layout: Option<PlateLayout>,
-    /// Write the table of the nuclei, as Parquet and CSV: plate, well, site, position, area, compound and dose.
+    /// Write the table of the nuclei as Parquet and CSV: plate, well, site, position, area, compound and dose.
     #[arg(help_heading = "Plates", long, requires = "plate")]
     cells_table: bool,
 }
@@ -45,7 +46,7 @@ impl PlateArgs {
         ];
         match given.into_iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => {
-                Err(Failure::Usage(format!("{option} is of a plate: say of which, --plate WELLS")))
+                Err(Failure::Usage(format!("{option} belongs to a plate; add --plate WELLS")))
             }
             None => Ok(()),
         }
@@ -64,7 +65,7 @@ pub fn run(
 ) -> Outcome {
     let layout = args.layout.unwrap_or_default();
     if write.shard.is_some() && layout != PlateLayout::HcsZarr {
-        let why = "--shard is of OME-Zarr, and the files of this plate are TIFF";
+        let why = "--shard belongs to OME-Zarr, and the files of this plate are TIFF";
         return Err(Failure::Usage(format!("{why}; choose --layout hcs-zarr, or leave it out")));
     }
     let fields = args.fields.unwrap_or(FIELDS);

@@ -5,8 +5,8 @@
 //!        ─▶ tables of N rows a configuration ─▶ intervals over processes, findings, figures, report
 //! ```
 //!
-//! What differs from process to process (layout of memory, order of hash tables, huge pages) is then in the spread, as
-//! it is for users: Mytkowicz et al., *Producing wrong data without doing anything obviously wrong*, ASPLOS 2009.
+//! The spread then has the differences between processes (layout of memory, order of hash tables, huge pages), as users
+//! see them. Source: Mytkowicz et al., *Producing wrong data without doing anything obviously wrong*, ASPLOS 2009.
 
 use super::command_line::{remove, split};
 use anyhow::{Context as _, Result, bail};
@@ -50,7 +50,7 @@ pub fn interrupt() {
     }
 }
 
-/// What a process said. Does not return when this program is about to end.
+/// The output of a process. Does not return when this program is about to end.
 fn output_of(command: &mut Command) -> Result<Output> {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.context("cannot start a process")?;

@@ -17,7 +17,7 @@ pub type Parse = fn(&[String]) -> Result<Run, String>;
 
 /// This program.
 pub struct Program {
-    /// What starts it again in a process of its own.
+    /// The words that start it again in a process of its own.
     pub start: Vec<OsString>,
     /// Parses a command of it.
     pub parse: Parse,

@@ -1,7 +1,7 @@
 //! `wellread bench --recipe FILE.toml` and `wellread rerun summary.json`: studies that can be repeated.
 //!
-//! A recipe is a list of runs. Each is a command of this program with its options as keys; all are parsed by the same
-//! parser as a typed command before the first is run, so a recipe can do what the command line can, and no more.
+//! A recipe is a list of runs. Each is a command of this program with its options as keys. The parser of typed commands
+//! parses all of them before the first runs, so a recipe can do what the command line can, and no more.
 //!
 //! ```toml
 //! title = "Which format for random access?"
@@ -179,10 +179,10 @@ fn texts(value: &toml::Value, key: &str) -> Result<Vec<String>, String> {
 /// Repeats the run that a summary.json is of, and says which versions, hardware and figures differ.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Repeats the run of bench, infer or tasks that a summary.json is of, into a folder beside the old
-one, and says which versions, hardware and settings differ. Then `wellread compare` says what became
-faster or slower. Relative paths are those of the folder that the run was in, which its summary.json
-names, where they are there, else of this folder. Other pixels than then end with code 1.
+Repeats the run of bench, infer or tasks that wrote a summary.json, into a folder beside the old
+one, and reports which versions, hardware and settings differ. Then `wellread compare` reports what
+became faster or slower. Relative paths begin at the run's working folder, which summary.json names.
+Those that are not there begin at this folder. If pixels differ from then, the exit code is 1.
 
 Example:
   wellread rerun results/summary.json --out again")]
@@ -205,14 +205,15 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     let old = Results::open(&args.summary).map_err(|e| Failure::Failed(format!("{e:#}")))?;
     let failed = |cause: String| Failure::Failed(format!("{}: {cause}", args.summary.display()));
     let line = old.detail("/configuration/command").and_then(Value::as_str).filter(|line| !line.is_empty());
-    let line = line.ok_or_else(|| failed("does not say which command it is of".to_owned()))?;
+    let line = line.ok_or_else(|| failed("does not name its command".to_owned()))?;
     let mut words = split(line).map_err(|e| failed(format!("its command cannot be read: {e}")))?;
     // The program's own name, and what all commands take before theirs (--json, --quiet).
     let before = 1 + words.iter().skip(1).take_while(|word| word.starts_with('-')).count();
     words.drain(..before.min(words.len()));
     let target = words.first().and_then(|first| COMMANDS.iter().find(|(name, _)| name == first)?.1);
-    let target = target
-        .ok_or_else(|| failed(format!("cannot run {line:?} again; only bench, infer and tasks can be")))?;
+    let target = target.ok_or_else(|| {
+        failed(format!("cannot run {line:?} again; only bench, infer and tasks can run again"))
+    })?;
     let out = args.out.clone().unwrap_or_else(|| beside(folder));
     check_out(folder, &words, target, &out)?;
     let there = old.detail("/configuration/working_folder").and_then(Value::as_str).map(Path::new);
@@ -254,7 +255,7 @@ pub fn rerun(args: &RerunArgs, program: &Program, ui: Ui) -> Outcome {
     ui.document(&json!({ "command": command, "out": path_text::text(&out), "results": path_text::text(&results), "differences": differences }))?;
     if differences.iter().any(|difference| difference.weight == provenance::Weight::Fatal) {
         return Err(Failure::Failed(format!(
-            "the pixels are other than those of {}: this is no repetition of it (hint: run it on the images that it was run on)",
+            "the pixels differ from those of {}: this is no repetition of it (hint: run it on the same images)",
             folder.display()
         )));
     }
@@ -288,7 +289,8 @@ fn check_out(folder: &Path, words: &[String], target: &str, out: &Path) -> Outco
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "{} is what is repeated: the new results would replace it (hint: name another folder by --out, or leave --out out)",
+        "{} holds the run to repeat: the new results would replace it (hint: name another folder by --out, or \
+         leave --out out)",
         folder.display()
     )))
 }

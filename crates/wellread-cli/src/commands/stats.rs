@@ -7,34 +7,35 @@ use crate::output::{Failure, Outcome, Ui};
 use std::path::{Path, PathBuf};
 use wellread_loader::stats::{ChannelStats, Group, GroupStats, PERCENTILES, Stats};
 use wellread_store::features::{key_in_words, key_of};
+use wellread_store::mixed_channels::MixedChannels;
 use wellread_store::words::counted;
-use wellread_store::{Store, masks};
+use wellread_store::{Store, masks, mixed_channels};
 
 /// Computes each channel's mean, standard deviation, extremes, percentiles and histogram over all images, in one pass.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Values are those stored. Of 8- and 16-bit types all is exact; of wider types percentiles are off by at most 0.1 % of
-their value. NaN and infinite values are counted apart and are part of nothing else.
+Statistics are of the stored values. They are exact for 8- and 16-bit types; a percentile of a wider type is off by at
+most 0.1 % of its value. NaN and infinite values are counted apart, and are part of nothing else.
 
 Examples:
   wellread stats plate.parquet --out stats.json
   wellread stats 'plates/*.parquet' --by Metadata_Plate --out plate-stats.json
   wellread stats screen.parquet --out stats.json --on ray
 
-A loader normalises by the file: Normalize::from_stats(\"stats.json\") in Rust, normalize=\"stats.json\" in Python; with --by each
-image by the numbers of its group. Or it scales by its percentiles: Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
+A loader normalises with the file: Normalize::from_stats(\"stats.json\") in Rust, normalize=\"stats.json\" in Python. With --by it
+takes the numbers of each image's group. It also scales with the percentiles: Scale::from_stats(\"stats.json\", 1.0, 99.0).")]
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
     #[command(flatten)]
     open: OpenArgs,
-    /// Compute them for each group of images that agree in these columns beside them, such as Metadata_Plate.
+    /// Compute statistics for each group of images with equal values in these columns, such as Metadata_Plate.
     #[arg(long, value_name = "COLUMN[,COLUMN…]", value_delimiter = ',')]
     by: Vec<String>,
     /// Percentiles to compute.
     #[arg(long, value_delimiter = ',', default_value = listed(&PERCENTILES), value_parser = parse_percentile)]
     percentiles: Vec<f64>,
-    /// File to write all of it to, histograms included, as JSON.
+    /// JSON file for all results, histograms included.
     #[arg(long, visible_alias = "output", value_name = "FILE")]
     out: Option<PathBuf>,
     /// Threads.
@@ -65,16 +66,15 @@ fn check_out(out: &Path) -> Outcome {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open(&args.path)?;
-    masks::none_beside_images(&*store).map_err(|error| {
-        error.hint("statistics are those of images of one kind: give the folder of one of them")
-    })?;
+    masks::none_beside_images(&*store)
+        .map_err(|error| error.hint("statistics need images of one kind: give the folder of one kind"))?;
     if let Some(out) = &args.out {
         outside_of(&args.path, "--out", out)?;
         check_out(out)?;
     }
     let zeros = zeros_in_words(&*store);
     if let Some(on) = &args.on.on {
-        return run_on(args, on, ui).inspect(|()| say_zeros(zeros.as_deref(), ui));
+        return run_on(args, on, &*store, ui).inspect(|()| say_zeros(zeros.as_deref(), ui));
     }
     let bar = ui.progress(store.len() as u64, "reading");
     let done = || bar.inc(1);
@@ -83,6 +83,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         bar.finish_and_clear();
         let stats = found?;
         say_zeros(zeros.as_deref(), ui);
+        say_mixed(&*store, [&stats], ui);
         write(args.out.as_deref(), &stats)?;
         if ui.json {
             return ui.document(&stats);
@@ -93,6 +94,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         bar.finish_and_clear();
         let groups = found?;
         say_zeros(zeros.as_deref(), ui);
+        say_mixed(&*store, groups.groups.iter().map(|group| &group.stats), ui);
         write(args.out.as_deref(), &groups)?;
         if ui.json {
             return ui.document(&groups);
@@ -126,8 +128,34 @@ fn say_zeros(sentence: Option<&str>, ui: Ui) {
     }
 }
 
+/// Says how channels were counted where images have them in another order than the first, or others, with two such images.
+fn say_mixed<'s>(store: &dyn Store, all: impl IntoIterator<Item = &'s Stats>, ui: Ui) {
+    let (mut reordered, mut other_names) = (0, 0);
+    for stats in all {
+        reordered += stats.reordered;
+        other_names += stats.other_names;
+    }
+    if reordered == 0 && other_names == 0 {
+        return;
+    }
+    let two = mixed_channels::find(store, None, None, usize::MAX);
+    let two = two.map_or_else(String::new, |MixedChannels { two: [(one, own), (other, there)] }| {
+        format!(" ({own:?} in {one}, and {there:?} in {other})")
+    });
+    if reordered > 0 {
+        let images = counted(reordered as usize, "image");
+        ui.warn(format!("{images} had the channels in another order: channels were taken by name{two}"));
+    }
+    if other_names > 0 {
+        ui.warn(format!(
+            "the channels of {} are not called as those of the first: channels were taken by number, and a channel may mix stains{two}",
+            counted(other_names as usize, "image")
+        ));
+    }
+}
+
 /// Has the nodes of a cluster compute them. What they come to is text, which is written and printed as it is.
-fn run_on(args: &Args, on: &On, ui: Ui) -> Outcome {
+fn run_on(args: &Args, on: &On, store: &dyn Store, ui: Ui) -> Outcome {
     let mut more = serde_json::Map::new();
     let by = if args.by.is_empty() { None } else { Some(args.by.clone()) };
     more.insert("by".to_owned(), by.into());
@@ -139,15 +167,23 @@ fn run_on(args: &Args, on: &On, ui: Ui) -> Outcome {
         wellread_store::staged::write(out, format!("{text}\n"))?;
     }
     ui.document_text(text);
-    if !ui.json {
-        if args.by.is_empty() {
-            say(&serde_json::from_str::<Stats>(text).map_err(damaged)?, ui);
-        } else {
-            say_groups(&serde_json::from_str::<GroupStats>(text).map_err(damaged)?, ui);
+    if args.by.is_empty() {
+        let stats: Stats = serde_json::from_str(text).map_err(damaged)?;
+        say_mixed(store, [&stats], ui);
+        if !ui.json {
+            say(&stats, ui);
         }
-        if let Some(out) = &args.out {
-            ui.say(format!("written to {}", out.display()));
+    } else {
+        let groups: GroupStats = serde_json::from_str(text).map_err(damaged)?;
+        say_mixed(store, groups.groups.iter().map(|group| &group.stats), ui);
+        if !ui.json {
+            say_groups(&groups, ui);
         }
+    }
+    if !ui.json
+        && let Some(out) = &args.out
+    {
+        ui.say(format!("written to {}", out.display()));
     }
     on::say(&cluster, ui);
     Ok(())
@@ -173,16 +209,6 @@ fn write(out: Option<&Path>, stats: &impl serde::Serialize) -> Outcome {
 fn say(stats: &Stats, ui: Ui) {
     ui.say(format!("{} of {}", counted(stats.images as usize, "image"), stats.dtype));
     stats.channels.iter().for_each(|channel| ui.say(describe(channel)));
-    if stats.reordered > 0 {
-        let images = counted(stats.reordered as usize, "image");
-        ui.hint(format!("{images} had the channels in another order: channels were taken by name"));
-    }
-    if stats.other_names > 0 {
-        ui.hint(format!(
-            "the channels of {} are not called as those of the first: channels were taken by number, and a channel may mix stains",
-            counted(stats.other_names as usize, "image")
-        ));
-    }
     if stats.percentile_error > 0.0 {
         ui.hint(format!(
             "percentiles are off by at most {:.1} % of their value",

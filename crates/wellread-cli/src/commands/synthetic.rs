@@ -1,4 +1,4 @@
-//! What synthetic images are: the flags that `generate` and `bench` share, with the same defaults.
+//! The options of synthetic images, which `generate` and `bench` share, with the same defaults.
 
 use super::{default_jobs, parse_positive, parse_size};
 use crate::output::{Failure, Outcome, bytes as human_bytes};
@@ -21,25 +21,25 @@ pub struct SyntheticArgs {
     /// Number of generated images.
     #[arg(long, default_value_t = SetSpec::default().images, value_parser = parse_positive)]
     images: usize,
-    /// Their height and width; 100x100 unless given, of a plate 256x256.
+    /// Height and width of an image; by default 100x100, of a plate 256x256.
     #[arg(long, value_name = "HxW")]
     size: Option<Size>,
-    /// Their channels; 1 unless given, of a plate 5.
+    /// Channels of an image; by default 1, of a plate 5.
     #[arg(long, value_parser = parse_positive)]
     channels: Option<usize>,
-    /// Their planes along Z.
+    /// Planes of an image along Z.
     #[arg(long, default_value_t = SetSpec::default().shape.z(), value_parser = parse_positive)]
     depth: usize,
-    /// Their time points.
+    /// Time points of an image.
     #[arg(long, default_value_t = SetSpec::default().shape.t(), value_parser = parse_positive)]
     time: usize,
-    /// Their pixel type: uint8, int8, uint16, int16, uint32, int32, float32, float64.
+    /// Pixel type: uint8, int8, uint16, int16, uint32, int32, float32, float64.
     #[arg(long, default_value_t = SetSpec::default().dtype)]
     dtype: PixelType,
-    /// cells: looks and compresses like fluorescence microscopy; noise: uniform.
+    /// Content of the images: cells looks and compresses like fluorescence microscopy, noise is uniform.
     #[arg(long, value_enum, default_value_t = KindArg::from(SetSpec::default().kind))]
     kind: KindArg,
-    /// Seed of the images, and of whatever is drawn at random in measuring them.
+    /// Seed of the images, and of every random choice in measuring them.
     #[arg(long, default_value_t = SetSpec::default().seed)]
     pub seed: u64,
 }

@@ -36,7 +36,7 @@ Examples:
   wellread tasks train --config tasks.csv --output results/train.json --timeout 3600 --resume
   wellread tasks train --config tasks.csv --output results/train.json --repeats 5 --on slurm")]
 pub struct Args {
-    /// What to measure.
+    /// Mode to measure.
     #[arg(value_parser = ["train", "inference"])]
     mode: String,
     /// The table of tasks, a CSV file.
@@ -57,20 +57,20 @@ pub struct Args {
     /// Print how each branch compares with the baseline, phase by phase.
     #[arg(long)]
     compare: bool,
-    /// Runs of each task; those of an experiment are interleaved in random order.
+    /// Runs of each task; those of one experiment alternate in random order.
     #[arg(long, default_value_t = 1, value_parser = parse_repeats)]
     repeats: usize,
-    /// Branch that the others are compared with; by default the first row of each experiment. Implies --compare.
+    /// Branch to compare the others with; by default the first row of each experiment. Implies --compare.
     #[arg(long, value_name = "BRANCH")]
     baseline: Option<String>,
-    /// Seconds after which a run is ended with all it has started; its error says so.
+    /// Seconds after which a run is ended with all processes that it started; its error says so.
     #[arg(long, value_name = "SECONDS", value_parser = super::parse_seconds)]
     timeout: Option<f64>,
-    /// Keep what the results have of the same tasks at the same commits, and run what is missing.
+    /// Keep results of the same tasks at the same commits, and run what is missing.
     #[arg(long)]
     resume: bool,
-    /// Python for adapters in Python; else that of WELLREAD_PYTHON, else an environment is made of each branch's lock file or
-    /// requirements.
+    /// Python for adapters in Python; by default that of WELLREAD_PYTHON, else an environment made from each branch's
+    /// lock file or requirements.
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
     /// Folder of the report; by default RESULTS.report beside the results.
@@ -169,7 +169,8 @@ pub fn run(args: &Args, program: Vec<OsString>, ui: Ui) -> Outcome {
     // What was measured is told first.
     page.map_err(failed)?;
     if let Some(why) = outcome.stopped {
-        let hint = "what was measured is kept; --skip-failed goes on after a failure, --resume goes on with what is there";
+        let hint = "the results so far are kept; --skip-failed continues after a failure, --resume continues \
+                    from the results";
         return Err(Failure::Failed(format!("{why}\n{hint}")));
     }
     if outcome.entries.iter().all(|entry| entry.good().next().is_none()) {

@@ -8,8 +8,8 @@ use wellread_store::trace;
 /// Where a timeline goes.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct TraceArgs {
-    /// Record what each thread does (open, read, decompress, transform, wait, steps) as a timeline in this file; look at it
-    /// at ui.perfetto.dev.
+    /// Record what each thread does (open, read, decompress, transform, wait, steps) as a timeline in this file. Open
+    /// the file at ui.perfetto.dev.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 }

@@ -5,6 +5,7 @@ mod sets;
 use super::on::OnArgs;
 use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
+use sets::Opened;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use wellread_measure::path_text::text;
@@ -16,13 +17,13 @@ use wellread_store::words::counted;
 /// Reads every pixel; exit code 1 when something is corrupt or differs.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Reads every pixel; exit code 1 when something cannot be read or differs. What has no checksums
-(JPEG, Lance, Vortex, parquet-duckdb; files of other programs, or written with --no-checksums)
-may be damaged and still be read: compare it with expected checksums or with its source
-(--against). Images must then agree in order, name, shape, pixel type and pixels. What differs is
-told apart: images in another row, under another name, with other pixels.
-Options of opening, such as --pattern and --cells, are of both sets where both take them, and of
-the other one where the first does not: it is what was made of that.
+Reads every pixel; exit code 1 when something cannot be read or differs. Files without checksums
+may be damaged and still be readable: JPEG, Lance, Vortex, parquet-duckdb, files of other programs
+or of --no-checksums. Compare these with expected checksums or with their source (--against).
+Images must then agree in order, name, shape, pixel type and pixels. The result tells three cases
+apart: images in another row, under another name, with other pixels.
+Options of opening, such as --pattern and --cells, hold for both sets if both take them. Otherwise
+they hold for the other set, from which the first was made.
 
 Examples:
   wellread verify plate.parquet
@@ -37,7 +38,7 @@ pub struct Args {
     /// Expected checksums (JSON) or another set of the same images in any format.
     #[arg(long, value_name = "EXPECTED.json|PATH")]
     against: Option<PathBuf>,
-    /// What may differ from the expected images: their order, their names, or both.
+    /// Differences to accept: the order of the images, their names, or both.
     #[arg(
         long,
         value_name = "order,names",
@@ -47,7 +48,7 @@ pub struct Args {
         requires = "against"
     )]
     ignore: Vec<Ignored>,
-    /// Problems to print.
+    /// Most problems to print.
     #[arg(long, default_value_t = 10)]
     show: usize,
     #[command(flatten)]
@@ -59,10 +60,10 @@ pub struct Args {
     on: OnArgs,
 }
 
-/// What [`Args::ignore`] can name.
+/// The values of [`Args::ignore`].
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 enum Ignored {
-    /// Images may stand in other rows.
+    /// Images may be in other rows.
     Order,
     /// Images may have other names.
     Names,
@@ -70,26 +71,19 @@ enum Ignored {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let with_hint = |failure| with_level_hint(args, failure);
-    let (store, other) = match args.against.as_deref().filter(|path| !is_list(path)) {
-        None => (args.open.open(&args.path)?, None),
+    let (first, other) = match args.against.as_deref().filter(|path| !is_list(path)) {
+        None => (sets::opened(args.open.clone(), &args.path)?, None),
         Some(other) => {
             let [first, other] = sets::open_both(&args.open, &args.path, other).map_err(with_hint)?;
             (first, Some(other))
         }
     };
-    if args.on.on.is_some() && other.is_some() && !args.open.sites.options().is_default() {
-        return Err(Failure::Usage(
-            "--on ray compares two sets that open without options of layout: compare with checksums, --against \
-             EXPECTED.json, which `wellread checksum --json --on ray` prints"
-                .to_owned(),
-        ));
-    }
+    let store = &first.set;
     let expected = match (&args.against, &other) {
         (None, _) => None,
         (Some(path), None) => Some(wellread_store::checksum::read_expected(path)?),
-        (Some(path), Some(set)) => Some(if let Some(on) = &args.on.on {
-            let open = OpenArgs { skip_null: args.open.skip_null, ..OpenArgs::default() };
-            let sums = on.sums((&open, path), "reading the other set", ui)?;
+        (Some(path), Some(Opened { set, options })) => Some(if let Some(on) = &args.on.on {
+            let sums = on.sums((options, path), "reading the other set", ui)?;
             sums.into_iter().collect::<Result<Vec<_>, _>>()?
         } else {
             let bar = ui.progress(set.len() as u64, "reading the other set");
@@ -99,23 +93,23 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         }),
     };
     // A list of checksums tells what is in a folder of other tools, not how its files are sorted.
-    let by_file_name = is_listed_by_file_name(&*store);
+    let by_file_name = is_listed_by_file_name(&**store);
     let expected = expected.as_deref().map(|images| Expected {
-        store: other.as_deref(),
+        store: other.as_ref().map(|other| &*other.set),
         any_order: args.ignore.contains(&Ignored::Order)
             || other.is_none() && by_file_name && has_unique_names(images),
         any_names: args.ignore.contains(&Ignored::Names),
         ..Expected::new(images)
     });
     let sums = if let Some(on) = &args.on.on {
-        on.sums((&args.open, &args.path), "reading", ui)?
+        on.sums((&first.options, &args.path), "reading", ui)?
     } else {
         let bar = ui.progress(store.len() as u64, "reading");
-        let sums = all(&*store, args.jobs, &|| bar.inc(1));
+        let sums = all(&**store, args.jobs, &|| bar.inc(1));
         bar.finish_and_clear();
         sums
     };
-    let outcome = verify_sums(&*store, sums, expected);
+    let outcome = verify_sums(&**store, sums, expected);
     let differences: BTreeMap<Kind, usize> = outcome.counts().collect();
     ui.document(&serde_json::json!({
         "path": text(&args.path), "passed": outcome.passed(), "images": outcome.images, "expected": outcome.expected,

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use wellread_measure::path_text::text;
 use wellread_store::preview::{contact_sheet, is_drawn, preview};
 
-/// Contrast is stretched per channel; Z is projected by its maximum. For looking, not for measuring.
+/// Contrast is stretched per channel; Z is projected by its maximum. The picture is for looking, not for measuring.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Contrast is stretched per channel; Z is projected by its maximum. For looking, not for measuring.
+Contrast is stretched per channel; Z is projected by its maximum. The picture is for looking, not for measuring.
 
 Examples:
   wellread view plate.parquet --row 12 --out cell.png
@@ -18,13 +18,13 @@ Examples:
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
-    /// One row; without it a contact sheet of the first rows.
+    /// Row to draw; by default a contact sheet of the first rows.
     #[arg(long)]
     row: Option<usize>,
     /// Images on a contact sheet.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000))]
     count: u64,
-    /// PNG to write.
+    /// PNG file to write.
     #[arg(long, visible_alias = "output", default_value = "view.png")]
     out: PathBuf,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use wellread_store::{Compression, Format, Tune, WriteOptions};
 /// Options of writing, shared with `generate`.
 #[derive(clap::Args, Clone, Debug)]
 pub struct WriteArgs {
-    /// none, lz4, zstd[:LEVEL], deflate[:LEVEL], lzw, packbits, snappy; default: the format's own choice.
+    /// Codec: none, lz4, zstd[:LEVEL], deflate[:LEVEL], lzw, packbits, snappy; default is the format's own choice.
     #[arg(long, default_value = "default")]
     pub compression: Compression,
     /// Chunk (tile) size.
@@ -17,17 +17,17 @@ pub struct WriteArgs {
     /// Shard size (OME-Zarr 0.5).
     #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_tczyx)]
     pub shard: Option<[usize; 5]>,
-    /// What a table is laid out for.
+    /// Reads that the layout of a table is made for.
     #[arg(long, value_enum, default_value_t = TuneArg::Random)]
     pub tune: TuneArg,
     /// Version or variant of the format: 0.4 or 0.5 (OME-Zarr), ome, plain or bare (TIFF),
     /// image, tile, volume, z-plane or block (ome-arrow-dataset).
     #[arg(long)]
     pub variant: Option<String>,
-    /// Leave out the checksums by which readers find damage (see docs/decisions/0032-checksums.md).
+    /// Leave out the checksums with which readers find damage (see docs/decisions/0032-checksums.md).
     #[arg(long)]
     pub no_checksums: bool,
-    /// Replace what is there.
+    /// Replace an existing target.
     #[arg(long)]
     pub overwrite: bool,
     /// Threads for compression.
@@ -44,7 +44,7 @@ pub enum TuneArg {
     Scan,
     /// Smallest files.
     Size,
-    /// As the reference library writes by default.
+    /// The layout that the reference library writes by default.
     Reference,
 }
 

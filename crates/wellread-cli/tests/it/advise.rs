@@ -225,7 +225,8 @@ fn advice_without_a_step_time_predicts_several() {
     }
 }
 
-/// A budget that no section fits into: what can be left out is, and is named. Nothing here depends on a clock.
+/// A budget that no section fits into: the parts that can be left out are, and the notes name them. Nothing
+/// here depends on a clock.
 #[test]
 fn advice_within_no_time_says_what_was_cut() {
     let dir = tempfile::tempdir().unwrap();
@@ -245,12 +246,12 @@ fn advice_within_no_time_says_what_was_cut() {
     }
     assert_eq!(found["sample"]["batch_size"], 1, "{found}");
     assert_eq!(found["recommendation"]["as_it_is"], true, "{found}");
-    // What is given stays, and as few images are read.
+    // Given choices stay, and as few images are read.
     let given = json(&[&args[..], &["1e-6", "--batch-size", "16", "--step-ms", "5"]].concat());
     let notes = given["notes"].to_string();
     for said in [
         "batches of 1 instead of 16 were measured",
-        "times of a step are of batches of 16, in proportion",
+        "times of a step are for batches of 16, in proportion",
         "the sample is of 1 image at most",
         "a real loop to check the prediction against: not tried within the time",
     ] {

@@ -98,7 +98,7 @@ fn options_that_contradict_or_do_nothing_are_named() {
     assert!(!tuned("tiff", &["--format", "tiff"]) && !tuned("c.parquet", &[]));
 }
 
-/// What is asked of a format that it does not have is wrong usage, not a failure.
+/// A request for something that a format does not have is wrong usage, not a failure.
 #[test]
 fn what_a_format_does_not_have_is_wrong_usage() {
     let dir = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ fn what_a_format_does_not_have_is_wrong_usage() {
     assert_eq!(files_below(dir.path()), before);
 }
 
-/// What this build was made without is named with the feature that brings it, wherever its name or ending is given.
+/// The error names the feature that brings a format which this build lacks, wherever its name or ending is given.
 #[test]
 fn formats_that_were_left_out_say_which_feature_is_off() {
     let dir = tempfile::tempdir().unwrap();
@@ -193,7 +193,7 @@ fn a_library_that_is_not_there_is_named_with_how_to_get_it() {
         doctor["formats_missing"].as_array().unwrap().iter().map(|m| m["name"].clone()).collect();
     assert!(["duckdb", "parquet-duckdb"].iter().all(|name| missing.contains(&(*name).into())), "{missing:?}");
 
-    // All formats are those that can be used; what cannot stands in the result with its reason.
+    // All formats are those that can be used; the others stand in the result with their reasons.
     let out = dir.path().join("bench");
     let bench = |formats: &str, out: &std::path::Path| {
         let images = ["--images", "4", "--size", "16x16", "--repeats", "1"];
@@ -277,7 +277,7 @@ fn truncated_files_are_errors_not_panics() {
             let done = wellread(&["verify", arg(&path), "--against", arg(&set.join("expected.json"))]);
             assert_eq!(done.code, 1, "{format} cut at {part}/4: {}{}", done.stdout, done.stderr);
             assert!(done.stderr.contains(name), "{format}: {}", done.stderr);
-            // Of a folder of files, the one that is damaged.
+            // The damaged one of a folder of files.
             if ["tiff", "ome-zarr", "image-folder"].contains(&format.as_str().unwrap()) {
                 let file = victim.strip_prefix(&path).unwrap();
                 assert!(done.stderr.contains(arg(file)), "{format} cut at {part}/4: {}", done.stderr);
@@ -324,7 +324,7 @@ fn overwriting_keeps_what_is_hidden_and_links() {
     fails(&to_target, 1, &["more than a set of images (.git)", "not replaced"]);
     assert_eq!(fs::read_to_string(target.join(".git/HEAD")).unwrap(), "x");
     fs::remove_dir_all(target.join(".git")).unwrap();
-    // Of JSON only what wellread writes itself is its own.
+    // Only the JSON files that wellread writes are its own.
     fs::write(target.join("notes.json"), "{}").unwrap();
     fails(&to_target, 1, &["more than a set of images (notes.json)", "not replaced"]);
     fs::remove_file(target.join("notes.json")).unwrap();
@@ -377,8 +377,8 @@ fn generate_replaces_no_part_of_a_set() {
     let before = files_below(&set);
     let args = ["generate", arg(&set), "--images", "2", "--size", "40x56", "--overwrite", "--formats"];
     let with = |more: &[&'static str]| [&args[..], more].concat();
-    fails(&with(&["parquet"]), 1, &["tiff, masks would stay of the images before", "--formats"]);
-    fails(&with(&["parquet,tiff"]), 1, &["masks would stay of the images before", "--masks"]);
+    fails(&with(&["parquet"]), 1, &["tiff, masks would stay from the earlier images", "--formats"]);
+    fails(&with(&["parquet,tiff"]), 1, &["masks would stay from the earlier images", "--masks"]);
     assert_eq!(files_below(&set), before);
     assert_eq!(wellread(&with(&["parquet,tiff,ome-zarr", "--masks"])).code, 0);
     for name in ["tiff", "images.parquet", "ome-zarr"] {

@@ -28,14 +28,14 @@ fn all_benchmarks_write_the_files_of_the_contract() {
     let mut args =
         vec!["bench", "all", "--images", "12", "--size", "32x32", "--batch-size", "4", "--out", arg(&out)];
     args.extend(QUICK);
-    // Whatever Python there is.
+    // With any Python.
     args.extend(["--framework", "rust"]);
     let summary = json(&args);
     assert_eq!(summary["verified"], true);
     let clock = &summary["clock"];
     assert!(clock["overhead_seconds"].as_f64().unwrap() > 0.0, "{clock}");
     assert!(clock["resolution_seconds"].as_f64().unwrap() > 0.0, "{clock}");
-    // What this build lacks is part of every table, of the summary and of the answer.
+    // Formats that this build lacks are part of every table, of the summary and of the answer.
     let absent = absent_formats();
     let answer = summary["report"]["findings"].to_string();
     for format in &absent {
@@ -144,7 +144,7 @@ fn all_benchmarks_write_the_files_of_the_contract() {
             assert!(svg.contains(&format!(">{format}<")), "{name}.svg does not name {format}");
         }
     }
-    // What was measured is in the summary, for every format.
+    // The measurements are in the summary, for every format.
     for name in ["storage", "dataset", "dataloader", "loop", "conversion"] {
         let aggregates = summary["aggregates"][name].as_array().unwrap();
         let found: BTreeSet<String> =
@@ -168,7 +168,7 @@ fn all_benchmarks_write_the_files_of_the_contract() {
         // Six samples have no 95th percentile.
         assert_eq!(conversion.cell("torch_p95_s", row), wellread_report::Cell::Null);
     }
-    // Beside each loader stand the limits of this machine.
+    // The limits of this machine stand beside each loader.
     let loaders = Table::read_parquet(out.join("dataloader.parquet")).unwrap();
     for row in rows_with(&loaders, "ok") {
         let limits = ["limit_kernel_per_s", "limit_read_per_s"].map(|name| loaders.f64(name, row).unwrap());
@@ -283,7 +283,7 @@ fn a_batch_size_that_is_too_large_is_named() {
     assert_eq!(sizes("unavailable"), BTreeSet::from(["8".to_owned()]));
 }
 
-/// Each cache of a loader is a row of its own, and what it keeps is told beside its rate; what is no cache is refused.
+/// Each cache of a loader is a row of its own, with its content beside its rate; a word that is no cache is refused.
 #[test]
 fn caches_of_the_loader_tell_what_they_keep() {
     let dir = tempfile::tempdir().unwrap();
@@ -329,8 +329,8 @@ fn a_crop_larger_than_the_images_is_wrong_usage() {
     }
 }
 
-/// Random crops are compared with parts of whole images, several of an image come from one read, and what was asked of
-/// the loader is in the table.
+/// Random crops are compared with parts of whole images, several of an image come from one read, and the table has the
+/// requests to the loader.
 #[test]
 fn random_crops_are_verified_and_their_amplification_is_told() {
     let dir = tempfile::tempdir().unwrap();
@@ -358,7 +358,7 @@ fn random_crops_are_verified_and_their_amplification_is_told() {
         );
         assert!(table.str("bound_by", row).is_none());
     }
-    // What is counted is called so.
+    // The counted things have their name.
     let findings = summary["report"]["findings"].to_string();
     assert!(findings.contains(" crops/s in batches of 4"), "{findings}");
     assert!(!findings.contains("images/s"), "{findings}");
@@ -370,8 +370,8 @@ fn random_crops_are_verified_and_their_amplification_is_told() {
     assert_eq!(refused.code, 2, "{}", refused.stderr);
 }
 
-/// Images of different shapes are no damage: what takes single images measures their planes, and for batches it is
-/// said which rows differ and how they can be made equal.
+/// Images of different shapes are no damage. Benchmarks of single images measure their planes. For batches, the
+/// error names the rows that differ and a way to make them equal.
 #[test]
 fn images_of_different_shapes_are_measured_or_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -579,7 +579,7 @@ fn fresh_processes_are_one_value_each() {
     assert!(fs::read_to_string(out.join("report.html")).unwrap().contains("fresh ones"));
     let left: Vec<_> = fs::read_dir(&out).unwrap().flatten().map(|entry| entry.file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("processes")), "{left:?}");
-    // What a process says is passed on.
+    // The message of a process is passed on.
     let bad =
         wellread(&["bench", "dataset", "--processes", "2", "--input", "missing.parquet", "--out", arg(&out)]);
     assert_eq!(bad.code, 1);

@@ -47,7 +47,7 @@ fn column(table: &RecordBatch, name: &str) -> Vec<i64> {
     table.column_by_name(name).unwrap().as_primitive::<Int64Type>().values().to_vec()
 }
 
-/// Converts, and what the document and the notes say.
+/// Converts, and returns the document and the notes.
 fn convert(source: &Path, target: &Path, more: &[&str]) -> (Value, String) {
     let done = wellread(&[&["--json", "convert", arg(source), arg(target)], more].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -79,7 +79,7 @@ fn joins_give_each_column_a_name_of_its_own() {
             assert_eq!(column(&table, name), values, "{format}");
         }
     }
-    // What is renamed is told also where little is to be said.
+    // Renamed columns are named also where little is printed.
     let quiet = dir.path().join("quiet.parquet");
     let done = wellread(&[&["convert", "-q", arg(&source), arg(&quiet)], &join(&[])[..]].concat());
     assert!(done.code == 0 && done.stderr.contains("v is now v_y_y"), "{}", done.stderr);
@@ -195,7 +195,11 @@ fn resuming_what_is_complete_names_what_would_be_written_otherwise() {
         assert!(!again.stdout.contains("have a profile"), "{}", again.stdout);
         for (column, values, said) in [
             ("v", [1, 3], &["its column \"v\" has other values"][..]),
-            ("w", [1, 2], &["it has no column \"w\"", "it has a column \"v\", which is none now"]),
+            (
+                "w",
+                [1, 2],
+                &["it has no column \"w\"", "it has a column \"v\" that the command does not write"],
+            ),
         ] {
             let other = resume(column, values, &[]);
             assert_eq!(other.code, 1, "{format}: {}", other.stdout);

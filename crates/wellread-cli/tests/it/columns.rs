@@ -1,4 +1,5 @@
-//! Columns beside images in conversions: what goes along, what is left out and named, what becomes another type.
+//! Columns beside images in conversions: columns that go along, that are left out and named, that become another
+//! type.
 
 use crate::support::{arg, generate, has_format, json, wellread};
 use arrow_array::{
@@ -63,7 +64,8 @@ fn columns_that_are_left_out_are_named() {
     assert!(!said.contains("left out"), "{said}");
 }
 
-/// Of a table with two columns of images, the one that is not converted is named, whichever it is and whatever is written.
+/// With two columns of images in a table, the message names the one that is not converted, whichever it is and in every
+/// format.
 #[test]
 fn a_column_of_images_that_is_left_out_is_named() {
     let dir = tempfile::tempdir().unwrap();
@@ -202,6 +204,51 @@ fn a_plan_is_joined_by_columns_that_both_have() {
     for part in ["no image has a profile by Metadata_Well", "A01, B02", "profiles C01"] {
         assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
     }
+}
+
+#[test]
+fn a_join_names_the_images_and_rows_that_found_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let names = json(&["checksum", arg(&set.join("tiff"))]);
+    let names: Vec<&str> =
+        names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap()).collect();
+    let (profiles, target) = (dir.path().join("profiles.csv"), dir.path().join("plate.parquet"));
+    let images = set.join("tiff");
+    let join = ["convert", arg(&images), arg(&target), "--join", arg(&profiles), "--on", "file"];
+    let others = ["x1", "x2", "x3", "x4"].map(|name| format!("{name}.tiff,2\n")).concat();
+    std::fs::write(&profiles, format!("file,dose\n{}.tiff,1\n{others}", names[0])).unwrap();
+    // As an error nothing is written.
+    let refused = wellread(&[&join[..], &["--join-unmatched", "error"]].concat());
+    let alone = format!("has no row for 2 of 3 images: {}, {}", names[1], names[2]);
+    assert!(refused.code == 2 && refused.stderr.contains(&alone), "{}", refused.stderr);
+    assert!(!target.exists());
+    // Also when quiet.
+    let done = wellread(&[&join[..], &["-q"]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = format!("nulls in its columns: {}, {} (--join-unmatched error", names[1], names[2]);
+    assert!(said.contains("warning: 2 images have no row in ") && said.contains(&sentence), "{said}");
+    assert!(said.contains("4 rows are of no image of this set: x1.tiff, x2.tiff, x3.tiff …"), "{said}");
+    let document = json(&[&join[..], &["--overwrite"]].concat());
+    let alone = serde_json::json!({"count": 2, "first": [names[1], names[2]]});
+    assert_eq!(document["images_without_profile"], alone);
+    assert_eq!(document["profiles_without_image"]["count"], 4);
+    // All rows and images have found each other: nothing is said.
+    std::fs::write(&profiles, names.iter().map(|name| format!("{name}.tiff,1\n")).collect::<String>())
+        .unwrap();
+    let table = std::fs::read_to_string(&profiles).unwrap();
+    std::fs::write(&profiles, format!("file,dose\n{table}")).unwrap();
+    let done = wellread(&[&join[..], &["--overwrite", "--join-unmatched", "error"]].concat());
+    assert!(done.code == 0 && !done.stderr.contains("warning"), "{}", done.stderr);
+    // None at all, and why.
+    let capitals = names[0].to_uppercase();
+    assert_ne!(capitals, names[0]);
+    std::fs::write(&profiles, format!("file,dose\n{capitals}.tiff,1\n")).unwrap();
+    let refused = wellread(&[&join[..], &["--overwrite"]].concat());
+    let near = format!("{} and {capitals}.tiff differ in capital letters", names[0]);
+    assert!(refused.code != 0 && refused.stderr.contains(&near), "{}", refused.stderr);
 }
 
 /// Images that only the endings of their files tell apart have the profiles of their whole names.

@@ -87,7 +87,7 @@ fn options_may_stand_behind_the_results_of_b() {
     assert_eq!(done.code, 3, "{}", done.stderr);
     let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!((&document["regressions"], &document["rows"][0]["processes_b"]), (&1.into(), &3.into()));
-    // What is no option of compare is no result either; a value that is wrong is told as such.
+    // A word that is no option of compare is no result either; a wrong value has its own error.
     let done = run(&["--images", "3"]);
     assert!(done.code == 2 && done.stderr.contains("after --"), "{}", done.stderr);
     let done = run(&["--threshold", "5"]);
@@ -253,7 +253,7 @@ fn repository(folder: &Path) {
     git(&["init", "-q", "-b", "main"]);
     git(&["config", "user.email", "a@b"]);
     git(&["config", "user.name", "a"]);
-    // Whoever runs the tests may sign what is theirs.
+    // The user who runs the tests may sign commits.
     git(&["config", "commit.gpgsign", "false"]);
     git(&["config", "tag.gpgsign", "false"]);
     for (level, tag) in [("1.0", "fast"), ("1.2", "slow"), ("nonsense", "broken")] {
@@ -262,7 +262,7 @@ fn repository(folder: &Path) {
         git(&["commit", "-q", "-m", tag]);
         git(&["tag", tag]);
     }
-    // What the user has not committed must stay as it is, and out of the comparison.
+    // Uncommitted changes of the user must stay as they are, and out of the comparison.
     fs::write(crate_folder.join("src/main.rs"), "unfinished").unwrap();
 }
 

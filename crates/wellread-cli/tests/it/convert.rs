@@ -47,7 +47,7 @@ fn converting_in_a_circle_keeps_pixels_and_metadata() {
     }
 }
 
-/// What was written is read back unless that is left out, and the document and the last line say which.
+/// Output is read back unless that is left out, and the document and the last line say which.
 #[test]
 fn a_conversion_is_verified_unless_that_is_left_out() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Data commands: what goes in comes out, in every format.
+//! Data commands: sets come out as they went in, in every format.
 
 #[cfg(unix)]
 use crate::support::interrupt;
@@ -82,7 +82,7 @@ fn what_is_reckoned_from_some_rows_is_marked() {
     }
 }
 
-/// What an interrupted command made is removed with the folder that it made for that; a folder that was there stays.
+/// An interrupted command removes its output with the folder that it made for that; a folder that was there stays.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_generate_leaves_no_folder() {
@@ -170,7 +170,7 @@ fn doctor_names_every_format_and_says_what_is_missing() {
     let line = done.stdout.lines().find(|line| line.starts_with("  ok       candle "));
     let hint = line.is_some_and(|line| line.contains("need a build with the cargo feature `cuda`"));
     assert!(line.is_some() && hint != devices.contains(&"cuda".into()), "{devices:?}: {}", done.stdout);
-    // Every engine of the project is one or the other, and what is off says how to get it.
+    // Every engine of the project is one or the other, and `formats` tells how to get those that are off.
     let all = [formats(), absent_formats()].concat();
     for engine in
         ["parquet", "tiff", "ome-zarr", "image-folder", "lance", "vortex", "duckdb", "parquet-duckdb"]

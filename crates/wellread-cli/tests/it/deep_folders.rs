@@ -39,7 +39,7 @@ fn images_at_different_depths_are_all_converted() {
         // Every image lies two folders deep.
         assert_eq!(sums(&plate, &[])[0][0], "A01/site1/1", "{format}");
         put(&plate.join(format!("B01/2.{ending}")), format, 2);
-        // What is hidden is no part of the set.
+        // A hidden folder is no part of the set.
         put(&plate.join(format!("B01/.wellread-partial-1-2-x/3.{ending}")), format, 3);
         let expected = sums(&plate, &[]);
         let names: Vec<&Value> = expected.iter().map(|image| &image[0]).collect();

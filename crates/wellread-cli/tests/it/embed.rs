@@ -1,5 +1,5 @@
-//! `wellread embed` with a model that this program runs itself, which every machine has: values, columns, parts that are gone on
-//! with, and what is refused.
+//! `wellread embed` with a model that this program runs itself, which every machine has: values, columns, parts that a
+//! later run goes on with, and refusals.
 
 use crate::support::{Breakable, arg, generate, json, leftovers, wellread};
 use arrow_array::RecordBatch;
@@ -13,10 +13,10 @@ use wellread_model::infer::{SessionOptions, architecture, candle};
 
 /// Small images, little to do.
 const SMALL: [&str; 8] = ["--model", "resnet50", "--resize", "32x32", "--batch-size", "2", "--threads", "1"];
-/// What [`SMALL`] takes.
+/// The input of [`SMALL`].
 const INPUT: [usize; 3] = [3, 32, 32];
 
-/// A table, and what it says of itself.
+/// A table, and its metadata about itself.
 fn read(path: &Path) -> (RecordBatch, HashMap<String, String>) {
     let file = std::fs::File::open(path).unwrap();
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
@@ -34,7 +34,7 @@ fn numbers<'a>(table: &'a RecordBatch, column: &str) -> &'a [f32] {
     table.column_by_name(column).unwrap().as_primitive::<Float32Type>().values()
 }
 
-/// What the model itself gives for all images of a set, with the weights that a run has drawn.
+/// The features of the model itself for all images of a set, with the weights that a run has drawn.
 fn expected(set: &Path, channels: &[usize], weights: &Path) -> Vec<f32> {
     let dataset = Dataset::open(set).unwrap();
     let loader = Loader::builder(&dataset)

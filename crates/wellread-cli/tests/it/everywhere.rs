@@ -1,4 +1,4 @@
-//! What every command takes, wherever it stands among the arguments.
+//! The options that every command takes, wherever they stand among the arguments.
 
 use crate::support::{arg, generate, wellread};
 
@@ -9,7 +9,7 @@ fn commands() -> Vec<Vec<String>> {
         assert_eq!(done.code, 0, "{path:?}: {}", done.stderr);
         let Some((_, list)) = done.stdout.split_once("Commands:\n") else { return };
         for line in list.lines().take_while(|line| !line.is_empty()) {
-            // Names are indented by two; what wraps is indented further.
+            // Names are indented by two; wrapped lines are indented further.
             let name = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '));
             let Some(name) = name.and_then(|rest| rest.split(' ').next()).filter(|name| *name != "help")
             else {

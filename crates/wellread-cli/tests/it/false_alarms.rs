@@ -104,7 +104,7 @@ fn side(dir: &Path, name: &str, rng: &mut Rng, model: Model, level: f64) -> Vec<
     (0..PROCESSES).map(folder).inspect(|folder| write(folder, &model(rng), level)).collect()
 }
 
-/// What the command says of a pair, B at this level of A: its code and document.
+/// The result of the command for a pair, B at this level of A: its code and document.
 fn compared(dir: &Path, rng: &mut Rng, model: Model, level: f64) -> (i32, serde_json::Value) {
     let a = side(dir, "a", rng, model, 1.0);
     let b = side(dir, "b", rng, model, level);
@@ -123,8 +123,8 @@ fn words(document: &serde_json::Value) -> Vec<String> {
     rows.iter().map(|row| row["verdict"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Of the same thing measured twice, no more than 5 % of tables have a verdict, whatever its noise: no more than have it in 99
-/// of 100 cases where it is 5 % exactly.
+/// When the same thing is measured twice, no more than 5 % of tables have a verdict, for any noise. The bound is the
+/// number that 99 of 100 cases stay within where the share is 5 % exactly.
 #[test]
 fn the_same_thing_twice_rarely_has_a_verdict() {
     let most = (0.05 * PAIRS as f64 + 2.33 * (0.05 * 0.95 * PAIRS as f64).sqrt()) as usize;

@@ -1,4 +1,4 @@
-//! `wellread infer` with the embedded backend, which every machine has: rows, files, and what is refused.
+//! `wellread infer` with the embedded backend, which every machine has: rows, files, and refusals.
 
 use crate::support::{arg, generate, json, wellread};
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn the_embedded_backend_is_measured_in_a_process_of_its_own() {
         let of = |name: &str| row[name].as_f64().unwrap();
         assert!(0.0 < of("latency_min_ms") && of("latency_min_ms") <= of("latency_p50_ms"));
         assert!(of("latency_p50_ms") <= of("latency_max_ms"));
-        // Of four samples, and `latency_samples` says so.
+        // They are of four samples, and `latency_samples` says so.
         assert!(of("latency_p50_ms") <= of("latency_p95_ms") && of("latency_p95_ms") <= of("latency_p99_ms"));
         assert!(of("latency_p99_ms") <= of("latency_max_ms"), "{row}");
         assert!(of("throughput_ips") > 0.0 && of("warmup_passes") >= 2.0);

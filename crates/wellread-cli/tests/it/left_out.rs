@@ -1,5 +1,5 @@
-//! What lies beside pixels or says how they look, and is not read with them: `info` and `convert` name it. What makes files larger than
-//! the pixels.
+//! Files and metadata beside pixels that are not read with them: `info` and `convert` name them. Also the parts that
+//! make files larger than the pixels.
 
 use crate::support::{arg, files_below, generate, json, wellread};
 use std::fs;
@@ -52,7 +52,7 @@ fn multiscale(folder: &Path) -> (PathBuf, serde_json::Value, &'static str) {
     (file, all, pointer)
 }
 
-/// Sizes without a unit, time, and what only notes can tell of.
+/// Sizes without a unit, time, and metadata that only notes can name.
 #[test]
 fn ome_zarr_keeps_what_it_says_and_tells_of_the_rest() {
     let dir = tempfile::tempdir().unwrap();
@@ -159,19 +159,19 @@ fn classes_are_not_lost_from_image_folder_to_image_folder() {
         (target, done.stdout + &done.stderr)
     };
     let (target, said) = convert("again", "image-folder");
-    assert!(!said.contains("leaves it out"), "{said}");
+    assert!(!said.contains("leaves out"), "{said}");
     let columns = |set: &Path| json(&["info", arg(set)])["feature_columns"].clone();
     assert_eq!(columns(&target), columns(&classes));
     assert_eq!(columns(&target), serde_json::json!(["class", "label"]));
     let (_, said) = convert("tiff", "tiff");
-    assert!(said.contains("2 columns (class …), and leaves it out"), "{said}");
+    assert!(said.contains("leaves out 2 columns (class …)"), "{said}");
     let (target, said) = convert("zarr", "ome-zarr");
-    assert!(!said.contains("leaves it out"), "{said}");
+    assert!(!said.contains("leaves out"), "{said}");
     assert_eq!(columns(&target), columns(&classes));
-    // What a file says of the classes is lost.
+    // The classes of a file are lost.
     fs::write(classes.join("Labels.json"), r#"{"a": "first", "b": "second"}"#).unwrap();
     let (_, said) = convert("named", "image-folder");
-    assert!(said.contains("2 columns (label …), and leaves it out"), "{said}");
+    assert!(said.contains("leaves out 2 columns (label …)"), "{said}");
 }
 
 #[test]

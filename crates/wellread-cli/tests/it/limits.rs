@@ -1,4 +1,4 @@
-//! What the system refuses: address space, disk space.
+//! Refusals of the system: address space, disk space.
 #![cfg(target_os = "linux")]
 
 use crate::support::{arg, formats, generate, json};
@@ -14,7 +14,7 @@ fn limited(resource: libc::__rlimit_resource_t, limit: u64, args: &[&str]) -> (i
     // Without memory for a backtrace the standard library waits for itself: the lock of backtraces is held by who writes one.
     command.args(args).stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
     let limits = libc::rlimit { rlim_cur: limit, rlim_max: limit };
-    // SAFETY: what is called between fork and exec are system calls.
+    // SAFETY: only system calls are made between fork and exec.
     unsafe {
         command.pre_exec(move || {
             if libc::setrlimit(resource, &raw const limits) == 0 {
@@ -31,8 +31,8 @@ fn limited(resource: libc::__rlimit_resource_t, limit: u64, args: &[&str]) -> (i
     (output.status.code().unwrap(), said)
 }
 
-/// The least address space, in MiB, in which the program is loaded at all: with less the kernel or the system's loader ends it
-/// before its first instruction, and no program can say why.
+/// The least address space, in MiB, in which the program is loaded at all. With less, the kernel or the system's loader
+/// ends it before its first instruction, and no program can say why.
 fn least_to_load() -> u64 {
     let is_loaded = |megabytes: u64| {
         let mut command = Command::new("sh");
@@ -146,7 +146,8 @@ fn nothing_left(target: &Path, is_done: bool) {
     assert!(!partial && !target.exists(), "{left:?}");
 }
 
-/// A disk that is full: what `--resume` left is told, and the same command goes on with it.
+/// A disk that is full: the message names the part that `--resume` left, and the same command goes on with
+/// it.
 #[test]
 fn a_full_disk_says_what_is_left() {
     let dir = tempfile::tempdir().unwrap();
@@ -198,7 +199,7 @@ fn a_full_disk_says_what_is_left() {
         assert_eq!(code, 1, "{format}: {said}");
         assert!(!said.contains("nothing was left"), "{format}: {said}");
         let place = folder.canonicalize().unwrap();
-        for words in [arg(&place), "the same command goes on with it"] {
+        for words in [arg(&place), "the same command continues from it"] {
             assert!(said.contains(words), "{format}: {said}");
         }
         let resumed = json(&args)["images_resumed"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! Names and row order through conversions, and what `verify --against` says of sets that differ.
+//! Names and row order through conversions, and the output of `verify --against` for sets that differ.
 
 use crate::support::{arg, formats, has_format, json, wellread};
 use serde_json::{Value, json as value};
@@ -71,7 +71,8 @@ fn every_format_keeps_names_and_order() {
         let there = dir.path().join(format!("there-{format}"));
         let back = dir.path().join(format!("back-{format}.parquet"));
         json(&["convert", arg(&source), arg(&there), "--format", &format]);
-        // Names of targets without an ending: what is there tells the format only where it is a folder of files.
+        // Names of targets without an ending: the entry there tells the format only where it is a folder of
+        // files.
         let as_written = ["--read-as", &format];
         assert_eq!(sums(&there, &as_written), expected, "{format}");
         let verified = json(&[&["verify", arg(&there), "--against", arg(&source)], &as_written[..]].concat());
@@ -81,7 +82,7 @@ fn every_format_keeps_names_and_order() {
     }
 }
 
-/// What is interrupted among names that are out of order is gone on with.
+/// A run goes on with an interrupted one among names that are out of order.
 #[test]
 fn resuming_keeps_names_and_order() {
     let dir = tempfile::tempdir().unwrap();
@@ -121,7 +122,7 @@ fn resuming_keeps_names_and_order() {
     }
 }
 
-/// `verify --against` as a document, and what it prints.
+/// `verify --against` as a document, and its printed text.
 fn verify(set: &Path, against: &Path, more: &[&str]) -> (Value, String) {
     let args = [&["verify", arg(set), "--against", arg(against)], more].concat();
     let done = wellread(&args);
@@ -216,7 +217,7 @@ fn lists_of_checksums_are_for_folders_of_other_tools_too() {
     let (found, said) = verify(&at("pictures"), &at("set.parquet"), &[]);
     assert_eq!(found["differences"], value!({"order": 2}));
     assert!(said.contains("--ignore order"), "{said}");
-    // What has an order of its own is held to it.
+    // A set with an order of its own is held to it.
     write(&at("turned.parquet"), "parquet", &[("a", 2), ("b", 1)]);
     assert_eq!(
         verify(&at("turned.parquet"), &at("expected.json"), &[]).0["differences"],

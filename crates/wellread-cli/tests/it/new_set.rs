@@ -1,5 +1,5 @@
-//! What a new user runs into with a set of images: masks among them, a column that is spelt wrong, what `info`, `view` and `verify` say
-//! of it, what a killed run has left beside it.
+//! Problems of a new user with a set of images: masks among them, a column that is spelt wrong, the output of `info`,
+//! `view` and `verify`, the leftovers of a killed run.
 
 use crate::support::{arg, files_below, generate, json, wellread, wellread_with};
 use std::fs;
@@ -313,7 +313,7 @@ fn verify_says_where_there_are_no_checksums() {
     assert!(!is_unseen());
 }
 
-/// What a killed run has left of another target is named, with its size; what is left of the target itself goes.
+/// A killed run's output of another target is named, with its size; that of the target itself is removed.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_killed_runs_have_left_is_named() {
@@ -343,14 +343,14 @@ fn what_killed_runs_have_left_is_named() {
     assert!(removed.contains(".wellread-resume-plate.parquet, which an interrupted run"), "{removed}");
     assert!(!place(".wellread-resume-plate.parquet").exists());
     assert!(named.contains(&format!("{other} (2.0 KiB): not written to for an hour")), "{named}");
-    assert!(named.contains(".wellread-resume-third (512 B): the same command, with --resume"), "{named}");
+    assert!(named.contains(".wellread-resume-third (512 B): the same command with --resume"), "{named}");
     assert!(!named.contains("plate.parquet"), "{named}");
     assert!(place(&other).exists() && !place(&same).exists() && place(".wellread-resume-third").exists());
     // Once they are gone, there is nothing to say.
     fs::remove_file(place(&other)).unwrap();
     fs::remove_dir_all(place(".wellread-resume-third")).unwrap();
     assert_eq!(convert(&["--overwrite"]).stderr, "");
-    // What is written now in another container, whose processes have numbers that nobody has here.
+    // Another container, whose processes have numbers that nobody has here, is writing it now.
     let elsewhere = ".wellread-partial-4294967294.elsewhere-0-plate.parquet";
     fs::write(place(elsewhere), [0; 1024]).unwrap();
     let said = convert(&["--overwrite"]).stderr;
@@ -359,7 +359,7 @@ fn what_killed_runs_have_left_is_named() {
     assert_eq!(fs::read(place(elsewhere)).unwrap(), [0; 1024]);
 }
 
-/// What lies in no folder of a set is named by `doctor`.
+/// `doctor` names leftovers that lie in no folder of a set.
 #[cfg(target_os = "linux")]
 #[test]
 fn half_written_cache_files_are_named() {

@@ -1,5 +1,5 @@
-//! What a new user runs into: a short time budget, an interruption, nothing to measure, options by their other names, addresses and
-//! places that cannot be written. What is about a set of images is in [`crate::new_set`].
+//! Problems of a new user: a short time budget, an interruption, nothing to measure, options by their other names,
+//! addresses and places that cannot be written. [`crate::new_set`] has those with a set of images.
 
 use crate::support::{arg, files_below, generate, json, leftovers, wellread, wellread_in};
 use std::fs;
@@ -128,7 +128,7 @@ fn an_interrupted_run_says_where_its_results_are() {
     assert!(said.contains(&format!("`wellread report {}` shows it", out.display())), "{said}");
     assert_eq!(leftovers(&out), Vec::<String>::new());
     json(&["report", arg(&out)]);
-    // Of several processes those that are finished, and nothing of the one that is measured.
+    // The results have the finished ones of several processes, and nothing of the one that is measured.
     let several = dir.path().join("several");
     let said = interrupted(until("process 1 of 9", &["dataset", "--processes", "9"], &several));
     assert!(said.contains(&format!("`wellread report {}` shows it", several.display())), "{said}");
@@ -274,7 +274,7 @@ fn nothing_is_written_into_the_images_that_are_looked_at() {
         assert!(done.stderr.trim_end().ends_with(instead), "{args:?}: {}", done.stderr);
     }
     assert_eq!(files_below(&set), before);
-    // What is said to do can be done, and a file has no inside.
+    // The advice can be followed, and a file has no inside.
     for args in [["view", ".", "--out", "../view.png"], ["view", arg(&parquet), "--row", "0"]] {
         let folder = if args[1] == "." { &tiff } else { &set };
         let done = wellread_in(folder, &args);

@@ -1,5 +1,5 @@
-//! `--on slurm` of `infer` and `tasks`: what srun is asked, by a program of that name that writes it down and runs the command; and
-//! what is compared of unlike nodes.
+//! `--on slurm` of `infer` and `tasks`: the requests to srun, by a program of that name that writes them down and runs
+//! the command, and the comparison of unlike nodes.
 
 #![cfg(target_os = "linux")]
 
@@ -64,7 +64,7 @@ impl Slurm {
         }
     }
 
-    /// What srun was asked, in order of the parts.
+    /// The requests to srun, in order of the parts.
     fn asked(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.path("asked")).unwrap_or_default();
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -134,7 +134,7 @@ fn infer_gives_each_model_a_node_of_the_allocation_of_its_own() {
         slurm.path("raw").join(said["csv"].as_str().unwrap().trim_start_matches("raw/")),
     );
     assert_eq!(table.unwrap().lines().count(), 5);
-    // What was merged is not left behind.
+    // Merged files are not left behind.
     let mut left = std::fs::read_dir(slurm.path("raw")).unwrap().flatten();
     assert!(left.all(|entry| entry.path().extension().is_none_or(|ending| ending != "nodes")));
 }

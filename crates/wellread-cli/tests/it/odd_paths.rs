@@ -103,6 +103,6 @@ fn targets_of_engines_that_take_text_are_refused_before_anything_is_written() {
         assert!(done.stderr.contains("is not valid UTF-8"), "{format}: {}", done.stderr);
         assert!(!Path::new(&target).exists(), "{format}");
     }
-    // What takes odd names, and the set.
+    // The folder with odd names, and the set.
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
 }

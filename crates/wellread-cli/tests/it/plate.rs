@@ -85,7 +85,7 @@ fn wrong_plates_say_what_is_wrong() {
         refused(&out, &[option, &["--images", "3"]].concat(), 2, "--plate");
     }
     let shard = ["--plate", "6", "--shard", "1,1,1,16,16"];
-    refused(&out, &shard, 2, "--shard is of OME-Zarr");
+    refused(&out, &shard, 2, "--shard belongs to OME-Zarr");
     refused(dir.path(), &["--plate", "6", "--size", "16x16"], 1, "already exists");
     refused(
         &out,

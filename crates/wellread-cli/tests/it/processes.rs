@@ -1,4 +1,4 @@
-//! Several processes at once, and processes that are killed: what they leave is one whole set or none.
+//! Several processes at once, and processes that are killed: they leave one whole set or none.
 
 use crate::support::{Breakable, arg, formats, generate, has_format, json, leftovers, wellread};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn start<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Child {
         .expect("the binary starts")
 }
 
-/// What a process said that was not killed.
+/// The output of a process that was not killed.
 fn end(child: Child) -> (bool, String) {
     let Output { status, stderr, .. } = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(stderr).unwrap();
@@ -60,7 +60,7 @@ fn a_killed_conversion_goes_on() {
                 .is_ok_and(|journal| journal.lines().count() > 1),
             _ => bytes_below(&left) > 60 << 20,
         };
-        // Whoever looks may not get a turn before it has ended: then once more.
+        // The signal may come after the process has ended: then once more.
         let killed = (0..20).any(|_| {
             let mut child = start(&args);
             while !complete() && child.try_wait().unwrap().is_none() {
@@ -106,7 +106,8 @@ fn a_killed_conversion_goes_on() {
     }
 }
 
-/// What a kill leaves of a table, changed: each is gone on with or refused, and never ends in a wrong set.
+/// A kill's leftovers of a table, changed: a run goes on with each or refuses it, and never ends in a wrong
+/// set.
 #[test]
 fn what_is_left_may_be_damaged() {
     let dir = tempfile::tempdir().unwrap();

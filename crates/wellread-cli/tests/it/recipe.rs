@@ -88,7 +88,7 @@ fn a_run_is_repeated_from_anywhere_and_not_on_other_pixels() {
     assert!(out.contains("the first/set/tiff"), "{out}");
     assert!(!out.contains("configuration: source differs"), "{out}");
     assert_eq!(summary(&here.join("new"))["pixel_checksum"], old["pixel_checksum"]);
-    // What is said next can be pasted: the folder has a space.
+    // The next command can be pasted: the folder has a space.
     let next = err.split("Next: ").nth(1).unwrap();
     let line = next.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(line.starts_with(&format!("wellread compare '{}' new", arg(&from_here))), "{err}");
@@ -103,7 +103,7 @@ fn a_run_is_repeated_from_anywhere_and_not_on_other_pixels() {
     let (code, out, err) = run(&here, &["rerun", arg(&from_here), "--out", "other"]);
     assert_eq!(code, 1, "{err}");
     assert!(
-        out.contains("checksum of the pixels differs") && err.contains("pixels are other"),
+        out.contains("checksum of the pixels differs") && err.contains("pixels differ from"),
         "{out} {err}"
     );
     // In neither folder: both are named.
@@ -218,7 +218,7 @@ fn bad_recipes_and_summaries_end_before_anything_is_run() {
     )
     .unwrap();
     let done = wellread(&["rerun", arg(&at("summary.json"))]);
-    assert!(done.code == 1 && done.stderr.contains("which command"), "{}", done.stderr);
+    assert!(done.code == 1 && done.stderr.contains("does not name its command"), "{}", done.stderr);
 }
 
 #[test]

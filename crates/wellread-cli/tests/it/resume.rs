@@ -1,10 +1,10 @@
-//! Conversions that are gone on with: what an interrupted one has left, what is complete, what is of another source.
+//! Conversions that go on with an interrupted one: its leftovers, complete sets, sets of another source.
 
 use crate::support::{Breakable, arg, files_below, generate, has_format, json, wellread};
 use serde_json::Value;
 
-/// What an interrupted run has left is compared with the source, also without `--no-verify`'s check of all: meanwhile
-/// its files may have been replaced.
+/// An interrupted run's images are compared with the source, also without `--no-verify`'s check of all: meanwhile its
+/// files may have been replaced.
 #[test]
 fn a_source_that_has_changed_is_not_gone_on_with() {
     let dir = tempfile::tempdir().unwrap();
@@ -133,7 +133,7 @@ fn what_was_damaged_since_is_written_again() {
         assert_eq!(done.code, 0, "{format}: {}", done.stderr);
         let name = images[3].file_name().unwrap().to_str().unwrap();
         for words in
-            ["what an interrupted run has left is damaged", name, "row 3", "3 images before it are kept"]
+            ["the part that an interrupted run left is damaged", name, "row 3", "3 images before it are kept"]
         {
             assert!(done.stderr.contains(words), "{format}: {words}: {}", done.stderr);
         }
@@ -146,7 +146,7 @@ fn what_was_damaged_since_is_written_again() {
     }
 }
 
-/// What is complete needs no going on: the same command says so and is done; another set at the target is kept.
+/// A complete set needs no going on: the same command says so and is done; another set at the target is kept.
 #[test]
 fn resuming_what_is_complete_does_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -219,18 +219,22 @@ fn resuming_what_is_complete_tells_columns_that_are_none_now() {
         assert!(again.code == 0 && again.stdout.contains("is complete"), "{} {}", again.stdout, again.stderr);
         let fewer = resume(&one);
         assert_eq!(fewer.code, 1, "{}", fewer.stdout);
-        assert!(fewer.stderr.contains("it has a column \"dose\", which is none now"), "{}", fewer.stderr);
+        assert!(
+            fewer.stderr.contains("it has a column \"dose\" that the command does not write"),
+            "{}",
+            fewer.stderr
+        );
         assert!(!fewer.stderr.contains("\"well\""), "{}", fewer.stderr);
         let none = resume(&[]);
         assert_eq!(none.code, 1, "{}", none.stdout);
         for column in ["well", "dose"] {
-            let said = format!("it has a column {column:?}, which is none now");
+            let said = format!("it has a column {column:?} that the command does not write");
             assert!(none.stderr.contains(&said), "{}", none.stderr);
         }
     }
 }
 
-/// What nobody can see in a set is said, where it is asked for: a level of compression.
+/// The message names a choice that nobody can see in a set, where it is asked for: a level of compression.
 #[test]
 fn resuming_what_is_complete_says_what_was_not_compared() {
     let dir = tempfile::tempdir().unwrap();
@@ -244,11 +248,11 @@ fn resuming_what_is_complete_says_what_was_not_compared() {
     assert_eq!(resume("zstd:3").code, 0);
     let again = resume("zstd:9");
     assert_eq!(again.code, 0, "{}", again.stderr);
-    let said = "of the level of --compression zstd:9 it does not show what it was written with";
+    let said = "a finished set does not show the level of --compression zstd:9";
     assert!(again.stdout.contains("is complete") && again.stdout.contains(said), "{}", again.stdout);
 }
 
-/// Of images of the same names it is said in what they are others.
+/// For images of the same names, the message names their difference.
 #[test]
 fn resuming_onto_images_of_another_shape_says_so() {
     let dir = tempfile::tempdir().unwrap();

@@ -47,6 +47,11 @@ fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
     assert_eq!((&written["images"], &written["wells"]), (&3.into(), &3.into()));
     assert_eq!(json(&["info", arg(&plate), "--missing", "skip"])["images"], 2);
     assert_eq!(json(&["info", arg(&plate), "--layout", "files"])["images"], 5);
+    let misspelt = wellread(&["info", arg(&plate), "--pattern", "{well}f01p01-{chanel}sk1fk1fl1.tiff"]);
+    assert_eq!(misspelt.code, 0, "{}", misspelt.stderr);
+    assert!(misspelt.stderr.contains("{chanel}, which is a column of its own; did you mean {channel}?"));
+    let right = wellread(&["info", arg(&plate), "--pattern", "{well}f01p01-{channel}sk1fk1fl1.tiff"]);
+    assert!(right.code == 0 && !right.stderr.contains("did you mean"), "{}", right.stderr);
     let done = wellread(&["info", arg(&plate), "--layout", "harmony", "--pattern", "{channel}"]);
     assert_eq!(done.code, 2, "{}", done.stderr);
 }
@@ -157,7 +162,7 @@ fn info_says_which_images_a_set_is_without() {
     assert!(!wellread(&["info", arg(&folder)]).stderr.contains("is not there"));
 }
 
-/// What a program said, on one line.
+/// The text of a program, on one line.
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -194,6 +199,24 @@ fn convert_and_embed_say_that_sets_have_other_channels() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     let said = joined(&done.stderr);
     assert!(said.contains(r#"channels are ["ch1", "ch2"] in a, and ["h1", "h2"] in b"#), "{said}");
+    // They are one set now, whose own images have other channels.
+    let again = dir.path().join("again.parquet");
+    let two_sets = [r#"["ch1", "ch2"] in "#, r#"["h1", "h2"] in "#];
+    for command in
+        [&["convert", arg(&both), arg(&again)][..], &["stats", arg(&both)], &["stats", arg(&both), "--json"]]
+    {
+        let done = wellread(command);
+        let said = joined(&done.stderr);
+        assert!(done.code == 0 && two_sets.iter().all(|one| said.contains(one)), "{command:?}: {said}");
+    }
+    let info = json(&["info", arg(&both)]);
+    assert_eq!((&info["channels_reordered"], &info["channels_unlike"]), (&0.into(), &2.into()), "{info}");
+    assert_eq!(info["channels_elsewhere"][0]["channels"], serde_json::json!(["h1", "h2"]));
+    let text = wellread(&["info", arg(&both)]).stdout;
+    assert!(
+        text.contains("2 images with channels of other names (") && text.contains(" has h1, h2; "),
+        "{text}"
+    );
     let (out, models) = (dir.path().join("features.parquet"), dir.path().join("models"));
     let small = ["--model", "resnet50", "--resize", "32x32", "--threads", "1", "--channels", "0,1,1"];
     let embed = ["embed", arg(&sets), "--out", arg(&out), "--model-dir", arg(&models)];

@@ -18,7 +18,7 @@ fn unread() -> Stdio {
     writer.into()
 }
 
-/// What is said of a full disk behind stdout.
+/// The error of a full disk behind stdout.
 const FULL: &str =
     "error: cannot write the output: No space left on device (hint: free some space or write elsewhere)\n";
 
@@ -65,14 +65,14 @@ fn output_that_does_not_arrive_is_an_error() {
     generate(dir.path(), 2, &["--formats", "tiff"]);
     let tiff = dir.path().join("tiff");
     let of_a_set = ["info", "checksum", "stats", "verify"].map(|command| vec![command, arg(&tiff)]);
-    // Quiet: what killed runs have left on this machine is none of this.
+    // Quiet: leftovers of killed runs on this machine are not shown.
     let doctor = vec!["doctor", "--python", "no-such-python", "--quiet"];
     for command in of_a_set.iter().chain([&doctor]) {
         for more in [&[][..], &["--json"]] {
             let command = [command.as_slice(), more].concat();
             let done = wellread_into(&command, full(), Stdio::piped());
             assert_eq!((done.code, done.stderr.as_str()), (1, FULL), "{command:?}");
-            // Whoever reads only the beginning has all that is wanted.
+            // A reader of only the beginning gets all that it wants.
             let done = wellread_into(&command, unread(), Stdio::piped());
             assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{command:?}");
         }

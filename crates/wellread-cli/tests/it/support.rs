@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a finished process left.
+/// The result of a finished process.
 pub struct Done {
     pub code: i32,
     pub stdout: String,
@@ -20,7 +20,8 @@ pub fn wellread_in<S: AsRef<std::ffi::OsStr>>(folder: &Path, args: &[S]) -> Done
     finished(command(args).current_dir(folder))
 }
 
-/// As [`wellread`], with stdout and stderr going there; what goes elsewhere than to a pipe is not in what it left.
+/// As [`wellread`], with stdout and stderr going there; text that goes elsewhere than to a pipe is not in its
+/// result.
 pub fn wellread_into<S: AsRef<std::ffi::OsStr>>(
     args: &[S],
     stdout: impl Into<Stdio>,
@@ -159,7 +160,7 @@ pub struct Breakable {
     pub source: PathBuf,
     /// The files in order.
     pub files: Vec<PathBuf>,
-    /// What file 7 holds.
+    /// The content of file 7.
     pub whole: Vec<u8>,
     /// The same with a header that is none.
     pub broken: Vec<u8>,

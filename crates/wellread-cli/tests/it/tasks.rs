@@ -1,4 +1,4 @@
-//! `wellread tasks` as a user runs it: what it prints, and what it leaves when it is interrupted or killed.
+//! `wellread tasks` as a user runs it: its output, and its leftovers when it is interrupted or killed.
 
 #![cfg(target_os = "linux")]
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub fn git(folder: &Path, args: &[&str]) -> String {
-    // Whoever runs the tests may sign what is theirs.
+    // The user who runs the tests may sign commits.
     let settings = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"];
     let output = Command::new("git").arg("-C").arg(folder).args(settings).args(args).output().expect("git");
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -182,7 +182,7 @@ fn one_document_and_exit_codes() {
     let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
     assert_eq!(plan["plan"][1]["task_config"]["adapter"], "command");
     assert!(!dir.path().join("out.json").exists());
-    // A failure stops the run with code 1, and what was measured is in the document and the file.
+    // A failure stops the run with code 1, and the measurements so far are in the document and the file.
     std::fs::write(dir.path().join("tasks.csv"), "branch,experiment\nmain,e\nendless,e\nmain,exit 4\n")
         .unwrap();
     let stopped = run(dir.path(), &["--timeout", "4", "--json", "--compare", "--baseline", "main"]);
@@ -223,7 +223,7 @@ fn native(dir: &Path) {
         if name != "main" {
             git(&repo, &["checkout", "--quiet", "-b", name, "main"]);
         }
-        // Read where it is waited for, by one thread: what each phase takes is its own work.
+        // Read where it is waited for, by one thread: each phase is the time of its own work.
         let settings = format!(
             "[data]\nimages = \"{set}/{images}\"\nmasks = \"{set}/masks\"\npatch = [40, 40]\n\
              patches_per_image = 8\nworkers = 0\n{data}\n[augment]\nflip = false\nturns = false\n{augment}\n\

@@ -163,7 +163,7 @@ fn benchmarks_are_recorded_turn_by_turn() {
     assert_eq!(another, None);
 }
 
-/// What the benchmark measured is what the timeline shows: the same waits, by another clock. Tells of one that is not.
+/// The timeline shows the benchmark's waits, by another clock. Tells of one that is not.
 fn another_share(out: &Path, main: &[(String, f64, f64, Value)]) -> Option<String> {
     let table = wellread_report::Table::read_parquet(out.join("loop.parquet")).unwrap();
     (0..table.rows()).find_map(|row| {
@@ -204,7 +204,7 @@ fn other_commands_are_recorded_too() {
     let (found, about) = spans(&file);
     assert!(count(&found, "rows") > 0 && count(&found, "write image") == 0);
     assert!(about["command"].as_str().unwrap().starts_with("wellread stats"));
-    // What fails is recorded up to there.
+    // A failure is recorded up to there.
     std::fs::remove_file(&file).unwrap();
     let done = wellread(&["stats", arg(&dir.path().join("nothing.parquet")), "--trace", arg(&file)]);
     assert!(done.code == 1 && done.stderr.contains("nothing.parquet"));

@@ -40,7 +40,7 @@ impl Results {
             processes: 0,
             noise_floors: floors.collect(),
             details: input.details,
-            // What is computed from other tables would be compared twice.
+            // Tables that are computed from others would be compared twice.
             tables: input
                 .tables
                 .into_iter()
@@ -120,7 +120,7 @@ fn file(path: &Path) -> Result<Results> {
     }
 }
 
-/// What the `summary.json` of a folder tells, without its tables.
+/// The details in the `summary.json` of a folder, without its tables.
 fn summary_details(folder: &Path) -> Result<Results> {
     let path = folder.join(summary::FILE_NAME);
     if !path.is_file() {

@@ -93,7 +93,7 @@ fn node_of_row(row: &Value) -> Option<Node> {
     })
 }
 
-/// What kinds of nodes these are, each once; null where there is none.
+/// The kinds of these nodes, each once; null where there is none.
 fn kinds(nodes: impl Iterator<Item = Node>) -> Value {
     let kinds: BTreeSet<String> = nodes.map(|node| node.kind()).collect();
     if kinds.is_empty() { Value::Null } else { kinds.into_iter().collect() }

@@ -1,21 +1,21 @@
-//! What is known of one side of a comparison, wherever it was read: tables, what they were measured on, noise floors.
+//! The facts of one side of a comparison, from any source: tables, the machine they were measured on, noise floors.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wellread_report::Table;
 
 /// Column that says which process a row was measured in. A folder of `bench --processes N` has N, each with one row per
-/// configuration; a folder without is one process, whose rows are its rounds; each repeat of `tasks` is one.
+/// configuration. A folder without is one process, whose rows are its rounds; each repeat of `tasks` is one.
 pub const PROCESS: &str = "process";
 
-/// What is known of one side of a comparison.
+/// The facts of one side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// How it is called in messages: its path, or its revision.
     pub label: String,
     /// The tables.
     pub tables: Vec<Table>,
-    /// What else is known: the keys of `summary.json`. Empty when nothing is.
+    /// Further facts: the keys of `summary.json`. Empty when nothing is.
     pub details: Map<String, Value>,
     /// Noise floor of each table as a share, where an A/A pair was measured.
     pub noise_floors: BTreeMap<String, f64>,

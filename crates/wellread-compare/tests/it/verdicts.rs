@@ -150,7 +150,7 @@ fn nothing_is_concluded_of_broken_few_or_unverified_values() {
     assert!(reason(&table(&[2.0; 5], true)).contains("5 runs are too few"));
     assert!(reason(&table(&[2.0], true)).contains("single values"));
     assert!(reason(&table(&[2.0; 8], false)).contains("pixels"));
-    // Whatever keeps a row from a verdict is told.
+    // The reason that keeps a row from a verdict is told.
     let wide = table(&[0.8, 1.3, 1.0, 0.7, 1.2, 0.9, 1.4], true);
     assert!(reason(&wide).contains("the interval holds 1 and reaches beyond 5 %"), "{}", reason(&wide));
     let slower = table(&[1.2, 1.22, 1.21, 1.2, 1.23, 1.21, 1.22], true);
@@ -219,7 +219,7 @@ fn alarms(c: &Comparison) -> usize {
     c.count(RowVerdict::Slower) + c.count(RowVerdict::Faster)
 }
 
-/// Of `trials` with an alarm in 5 %, no more have one in 99 of 100 cases.
+/// The most of `trials` with an alarm in 5 % that have one, in 99 of 100 cases.
 fn five_percent(trials: usize) -> usize {
     let trials = trials as f64;
     (0.05 * trials + 2.33 * (0.05 * 0.95 * trials).sqrt()) as usize

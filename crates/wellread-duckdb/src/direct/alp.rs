@@ -154,7 +154,7 @@ fn patch<L: Lane>(
     }
 }
 
-/// What the vectors of an ALPRD segment share.
+/// The values that the vectors of an ALPRD segment share.
 #[derive(Debug)]
 pub(super) struct Split {
     high: [u64; DICTIONARY],

@@ -68,7 +68,7 @@ pub(super) struct Column {
     pub width: Width,
 }
 
-/// What can be said about a column without reading it.
+/// The facts of a column that need no reading of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     least: i128,
@@ -140,8 +140,8 @@ impl Layout {
         self.columns.values().map(Vec::len).sum()
     }
 
-    /// Whether all that is told of the columns at `paths`, and of their nulls, is so as it lies in the file: none has
-    /// rows that are not in blocks, or changes to those that are.
+    /// Whether the columns at `paths`, and their nulls, are as described in the file: none has rows that are not in
+    /// blocks, or changes to those that are.
     pub fn is_settled(&self, paths: &[Path]) -> bool {
         let is_settled = |path: &[usize]| self.described(path).iter().all(|s| s.is_settled);
         paths.iter().all(|path| is_settled(path) && is_settled(&nulls_of(path)))

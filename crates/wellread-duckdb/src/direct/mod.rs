@@ -7,10 +7,10 @@
 //! ```
 //!
 //! DuckDB decodes vectors of 2,048 rows, whatever is asked for. Here lists are followed first: where the elements of
-//! the rows begin and end; then only those are unpacked, to as few bytes as they have. DuckDB opens the file, tells
-//! where segments lie, and reads whatever is not as usual: text, other compressions, rows that were deleted or changed
-//! ([`Direct::new`] gives `None`), and bytes that are not as they should be ([`wellread_store::direct::Stop`]): what is
-//! wrong with them, DuckDB says.
+//! the rows begin and end; then only those are unpacked, to as few bytes as they have. DuckDB opens the file, gives the
+//! places of segments, and reads the unusual parts. These are text, other compressions, rows that were deleted or
+//! changed ([`Direct::new`] gives `None`), and irregular bytes ([`wellread_store::direct::Stop`]), for which DuckDB
+//! gives the error.
 
 mod alp;
 mod bitpacking;

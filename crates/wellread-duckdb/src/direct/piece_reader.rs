@@ -10,7 +10,7 @@ use wellread_store::direct::{Fault, PieceValues, PiecesOfRow, Stop, each_part, h
 use wellread_store::table::{EachRow, Numbers, Rows};
 use wellread_store::{FormatContext, Result};
 
-/// What was read. Behind the values of each leaf are others, of a read before.
+/// The values that were read. Behind the values of each leaf are others, of a read before.
 struct Values<'a> {
     leaves: &'a PieceLeaves,
     scratch: &'a Scratch,

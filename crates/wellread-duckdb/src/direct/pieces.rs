@@ -18,7 +18,7 @@ pub(super) struct PieceLeaves {
     pub pixels: (usize, DataType),
 }
 
-/// What the nodes of pieces are: where the lists of pieces end, and their fields.
+/// The parts of the nodes of pieces: the ends of the lists of pieces, and their fields.
 pub(super) fn fields(tree: &[Node]) -> Option<(&Column, &[Node])> {
     let [Node::Struct(image)] = tree else { return None };
     let [Node::List { ends, element, .. }] = image.as_slice() else { return None };

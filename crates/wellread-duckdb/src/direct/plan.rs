@@ -80,7 +80,7 @@ impl Direct {
         let bytes = bytes.fold(0, usize::saturating_add);
         let batch_rows = rows_of_a_batch(bytes, source.rows);
         let schema = Arc::new(Schema::new(fields));
-        // Who asks for pieces knows which images are null.
+        // The caller for pieces knows which images are null.
         let (tree, valid): (Vec<_>, Vec<_>) = tree.into_iter().unzip();
         let pieces = PieceLeaves::new(columns, &tree, &schema);
         let blocks = Arc::clone(source.blocks);

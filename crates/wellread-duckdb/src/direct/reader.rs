@@ -163,7 +163,7 @@ impl Direct {
         if wanted.checked_mul(stored).is_none_or(|bytes| bytes > MOST_BYTES) {
             return Err(Irregular("too many values at once"));
         }
-        // What was read before is written over, not cleared.
+        // Values of an earlier read are written over, not cleared.
         if out.len() < wanted * delivered {
             out.resize(wanted * delivered, 0);
         }

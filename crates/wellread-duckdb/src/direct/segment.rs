@@ -54,7 +54,7 @@ pub(super) struct Segment {
     kept: OnceLock<Kept>,
 }
 
-/// What is kept of a segment.
+/// The kept form of a segment.
 #[derive(Debug)]
 enum Kept {
     /// All of it.
@@ -154,7 +154,7 @@ impl Segment {
         }
     }
 
-    /// What is kept of the segment: read when it is first asked for. Where no more may be kept it is `own`.
+    /// The kept form of the segment: read when it is first asked for. Where no more may be kept it is `own`.
     fn kept<'a>(
         &'a self,
         blocks: &Blocks,

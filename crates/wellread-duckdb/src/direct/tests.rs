@@ -152,7 +152,7 @@ fn every_type_and_compression_is_read_here() {
     }
 }
 
-/// What this crate does not know is left to DuckDB.
+/// Compressions that this crate does not know are left to DuckDB.
 #[test]
 fn other_compressions_are_left_to_duckdb() {
     let dir = tempfile::tempdir().unwrap();
@@ -337,7 +337,7 @@ fn constant_columns_are_told_by_the_segments() {
         table.is_constant(&paths(&["image/pixels_meta/size", "image/pixels_meta/type"])),
         "several together"
     );
-    // Of long texts only the beginning is known; what stands in lists is not told row by row.
+    // Only the beginning of long texts is known; values in lists are not told row by row.
     for differs in [
         "image/pixels_meta/text",
         "image/pixels_meta/last_size",

@@ -12,8 +12,8 @@ pub(super) enum Node {
         valid: Option<BooleanBuffer>,
     },
     Struct(Vec<Node>),
-    /// Where some lists are null, those without elements count as null: asking DuckDB which of them are would have it
-    /// decode them all, and who asks for pixels finds none either way.
+    /// Where some lists are null, those without elements count as null. Asking DuckDB which of them are would have it
+    /// decode them all, and a reader of pixels finds none either way.
     List {
         ends: Column,
         has_nulls: bool,

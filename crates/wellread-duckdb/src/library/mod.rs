@@ -7,10 +7,10 @@
 //!  a Python's package ─────┘  first in a Python, of that Python
 //! ```
 //!
-//! DuckDB is larger than all else that a build compiles, and most who have `.duckdb` files have its library: in the Python
-//! package `duckdb`, which exports the C API, or as `libduckdb` of their system. With their own library the release that
-//! wrote a file also reads it. The package's library needs the functions of Python; a program that is no Python loads
-//! `libpython` first, which then stays unused.
+//! DuckDB is larger than all else that a build compiles. Most users with `.duckdb` files have its library: in the
+//! Python package `duckdb`, which exports the C API, or as `libduckdb` of their system. With their own library the
+//! release that wrote a file also reads it. The package's library needs the functions of Python; a program that is no
+//! Python loads `libpython` first, which then stays unused.
 
 mod functions;
 
@@ -25,7 +25,7 @@ use wellread_store::{Error, Result, python};
 const NAMED: &str = "WELLREAD_DUCKDB";
 /// The oldest release whose tables are read here as its own reader reads them.
 const OLDEST: (u32, u32) = (2, 0);
-/// What to do to have the library.
+/// The way to get the library.
 const HOW_TO_GET: &str = "pip install duckdb in a virtual environment and set WELLREAD_DUCKDB to its Python, or set it to \
                           the file of libduckdb";
 /// The same in a Python.
@@ -101,7 +101,7 @@ pub(crate) fn load(path: &Path) -> Result<&'static str> {
     Ok(VERSION.get_or_init(|| loaded.version))
 }
 
-/// What `duckdb` asks for the table.
+/// The access that `duckdb` gets to the table.
 static ACCESS: libduckdb_sys::duckdb_extension_access =
     libduckdb_sys::duckdb_extension_access { set_error: None, get_database: None, get_api: Some(api) };
 
@@ -211,7 +211,7 @@ fn open(file: &OsStr) -> std::result::Result<Loaded, String> {
     Ok(Loaded { version, table })
 }
 
-/// What the system says about a library, without the library's name where it repeats it.
+/// The system's message about a library, without the library's name where it repeats it.
 fn cause(error: &libloading::Error, file: &OsStr) -> String {
     let text = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     let text = text.trim_start_matches(&format!("{}: ", Path::new(file).display()));

@@ -1,4 +1,4 @@
-//! Rows by DuckDB's own queries: what is not read from blocks.
+//! Rows by DuckDB's own queries: those that are not read from blocks.
 //!
 //! ```text
 //!  rows ──key_of──▶ keys ──one query for all of them, or a scan──▶ batches in the order of rows, without their keys
@@ -85,7 +85,7 @@ impl DuckTable {
             }
             let keys: Vec<i64> = (start..end).map(|row| self.source.key_of(row)).collect();
             let key = self.source.key();
-            // Whatever was deleted between the first and the last of them: no other row is there.
+            // Rows between the first and the last of them may have been deleted: no other row is there.
             let filter = match keys.as_slice() {
                 [first, .., last] => format!("{key} BETWEEN {first} AND {last}"),
                 one => sql::one_of(key, one),

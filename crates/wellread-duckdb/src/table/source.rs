@@ -45,7 +45,7 @@ impl Numbered {
     /// Numbers the rows of a table: one query, and another where rows were deleted.
     ///
     /// # Errors
-    /// What DuckDB says; a column of the table's own that is called `rowid` and is no number of the row.
+    /// DuckDB's error. A column of the table's own that is called `rowid` and is no number of the row.
     pub fn of(path: &Path, connection: &Connection, place: Place) -> Result<Self> {
         let is_keyed = place.is_ours && place.has_row_id;
         let counts = if place.hides_rowid {
@@ -112,7 +112,7 @@ fn numbers(connection: &Connection, sql: &str) -> duckdb::Result<Vec<i64>> {
 }
 
 impl Source {
-    /// What is selected from.
+    /// The source of the selection.
     pub fn from(&self, path: &Path) -> String {
         match self {
             Self::Keyed(place) | Self::Native(place, _) => place.sql(),

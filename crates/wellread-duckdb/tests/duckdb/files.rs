@@ -93,12 +93,12 @@ fn a_database_that_is_being_written_says_so() {
     drop(held);
 }
 
-/// Holds the database that the environment names until standard input ends: what the next test runs as a process.
+/// Holds the database that the environment names until standard input ends: the next test runs it as a process.
 #[test]
 #[ignore = "run by another test"]
 fn holds_a_database() {
     let Some(path) = std::env::var_os("WELLREAD_TEST_HOLD") else { return };
-    // What loads the library.
+    // This loads the library.
     (wellread_duckdb::FORMAT.engine)().unwrap();
     let held = duckdb::Connection::open(path).unwrap();
     held.execute_batch("CREATE TABLE IF NOT EXISTS other (a INTEGER); DROP TABLE other").unwrap();
@@ -167,7 +167,7 @@ fn databases_of_others_are_not_replaced() {
     refused("would be lost: table annotations");
     database(&path, "DROP TABLE annotations; CREATE TABLE images AS SELECT 1 AS a");
     refused("would be lost: table images");
-    // What holds nothing, and what wellread wrote, is replaced.
+    // An empty file, and one that wellread wrote, is replaced.
     database(&path, "DROP TABLE images");
     write(&path, "duckdb", &overwrite, &images).unwrap();
     for (make, drop, said) in [

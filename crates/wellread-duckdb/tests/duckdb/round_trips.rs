@@ -1,4 +1,4 @@
-//! What was written before and what is written now is read as it was.
+//! Sets of earlier and present releases are read as they were.
 
 use crate::{FORMATS, Made, made, options, write};
 use std::path::PathBuf;

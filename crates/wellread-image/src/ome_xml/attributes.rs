@@ -1,4 +1,4 @@
-//! The attributes of an element, and what they say: sizes, types, channels, blocks of planes.
+//! The attributes of an element, and their values: sizes, types, channels, blocks of planes.
 
 use super::units::{canonical_time_unit, canonical_unit, micrometres};
 use super::{DimensionOrder, OmeImage, OmeXmlError, TiffData};

@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Specification: OME model 2016-06 (<https://docs.openmicroscopy.org/ome-model/latest/ome-tiff/specification.html>,
-//! schema <https://www.openmicroscopy.org/Schemas/OME/2016-06/ome.xsd>). The reader also takes the older
-//! schemas back to 2003, any namespace prefix, and ignores whatever it does not need. What decides which
-//! pixels are read (sizes, type, order, plane positions) must be right and gives an error that names the
-//! attribute otherwise; descriptive metadata that cannot be understood (a wavelength of 0, a colour in words)
-//! is taken as unknown, because it must not keep anybody from the pixels.
+//! schema <https://www.openmicroscopy.org/Schemas/OME/2016-06/ome.xsd>). The reader also takes the older schemas
+//! back to 2003, any namespace prefix, and ignores whatever it does not need. Attributes that decide which pixels
+//! are read (sizes, type, order, plane positions) must be right, and give an error that names the attribute
+//! otherwise. Descriptive metadata that cannot be understood (a wavelength of 0, a colour in words) count as
+//! unknown: the pixels can be read without them.
 //!
 //! ```
 //! use wellread_image::{ImageMetadata, PixelType, Shape, ome_xml};
@@ -145,7 +145,7 @@ pub enum OmeXmlError {
     Syntax {
         /// Offset in the text.
         position: u64,
-        /// What the XML reader says.
+        /// The XML reader's error.
         cause: String,
     },
     /// The text ends before its root element does.
@@ -183,7 +183,7 @@ pub enum OmeXmlError {
         attribute: &'static str,
         /// The value, shortened.
         value: String,
-        /// What is wrong with it.
+        /// The error in it.
         cause: String,
     },
     /// A `TiffData` block that cannot be followed.
@@ -193,7 +193,7 @@ pub enum OmeXmlError {
         attribute: &'static str,
         /// The value.
         value: String,
-        /// What is wrong with it.
+        /// The error in it.
         cause: String,
     },
     /// The sizes together make no image.
@@ -201,7 +201,7 @@ pub enum OmeXmlError {
     Shape {
         /// Index of the `Image` element.
         image: usize,
-        /// What is wrong with the shape.
+        /// The error in the shape.
         cause: ShapeError,
     },
 }

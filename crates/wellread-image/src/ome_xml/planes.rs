@@ -126,7 +126,7 @@ pub struct PlaneMap {
 }
 
 impl PlaneMap {
-    /// Where plane (t, c, z) of the image lies; `None` if the file holds no such plane, as happens when an
+    /// The place of plane (t, c, z) of the image. `None` if the file holds no such plane, as happens when an
     /// acquisition was stopped early, or if the position is outside of the image.
     pub fn source(&self, t: usize, c: usize, z: usize) -> Option<PlaneSource<'_>> {
         let &(channel, sample) = self.channel_of_c.get(c)?;
@@ -203,11 +203,12 @@ impl PlaneMap {
 impl OmeImage {
     /// Resolves the `TiffData` blocks by the rules of the OME-TIFF specification.
     ///
-    /// No block at all counts as one without attributes. Absent `First*` and `IFD` are 0; an absent
-    /// `PlaneCount` is 1 where `IFD` is given and otherwise the number of pages of the block's file, which
-    /// `pages_of` tells (`None` for this file, else the name; the answer `None` means unknown: then the
-    /// block ends where the next one begins). A block's UUID that equals the file's own, or a block without
-    /// UUID, means this file. Positions counted from 1 (some writers) are recognised by exceeding the axis.
+    /// No block at all counts as one without attributes. Absent `First*` and `IFD` are 0. An absent
+    /// `PlaneCount` is 1 where `IFD` is given, and otherwise the number of pages of the block's file.
+    /// `pages_of` gives that number, called with `None` for this file, else with the name. Its answer `None`
+    /// means unknown: then the block ends where the next one begins. A block's UUID that equals the file's
+    /// own, or a block without UUID, means this file. Positions counted from 1 (some writers) are recognised
+    /// by exceeding the axis.
     ///
     /// # Errors
     /// [`OmeXmlError::Plane`], naming the attribute: a position outside the image, or a block that points to

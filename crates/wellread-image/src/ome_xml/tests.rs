@@ -1,6 +1,6 @@
 //! Documents as the main writers make them, the rules for plane positions, hostile input, round trips.
 //!
-//! Long because what is read and what is written are checked against each other, with the same documents.
+//! Long because reading and writing are checked against each other, with the same documents.
 
 use super::*;
 use crate::{Channel, PhysicalSize, TimeIncrement};
@@ -126,7 +126,8 @@ fn plane_rules_of_the_specification() {
     // IFD without PlaneCount: one page.
     let map = stack("XYZCT", r#"<TiffData IFD="3"/>"#).ifd_of_planes(|_| Some(99)).unwrap();
     assert_eq!((ifd(&map, 0, 0, 0), ifd(&map, 0, 0, 1)), (Some(3), None));
-    // PlaneCount without IFD starts at page 0; a later block overrides an earlier one; surplus pages are cut off.
+    // PlaneCount without IFD starts at page 0, a later block overrides an earlier one, and surplus pages are cut
+    // off.
     let content = r#"<TiffData PlaneCount="12"/><TiffData FirstT="1" IFD="20" PlaneCount="99"/><TiffData FirstZ="2" IFD="40" PlaneCount="3"/>"#;
     let map = stack("XYZCT", content).ifd_of_planes(no_pages).unwrap();
     let pages: Vec<_> =
@@ -392,7 +393,7 @@ proptest! {
         }
     }
 
-    /// Any name at all comes back: what an attribute cannot hold is kept apart.
+    /// Any name at all comes back: characters that an attribute cannot hold are kept apart.
     #[test]
     fn names_are_kept_to_the_byte(names in prop::collection::vec(
         prop::collection::vec(prop::sample::select(vec!['\0', '\n', ' ', '\u{fffe}', '\u{ffff}', '"', '<', 'µ', '\u{1f52c}', 'a']), 0..6),

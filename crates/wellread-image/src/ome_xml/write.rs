@@ -1,7 +1,8 @@
 //! The writer: OME-XML of the schema 2016-06.
 //!
-//! What the schema does not allow (a channel id without its prefix, a unit it has no name for, a time that is
-//! no `xsd:dateTime`, a control character) is replaced or left out, so that the result is always valid.
+//! Values that the schema does not allow are replaced or left out, so that the result is always valid.
+//! Examples are a channel id without its prefix, a unit it has no name for, a time that is no `xsd:dateTime`,
+//! and a control character.
 
 use super::units::{canonical_time_unit, canonical_unit};
 use super::{NAMES, OmeImage, TiffData};

@@ -34,7 +34,7 @@ impl Stain {
     }
 }
 
-/// What stays the same for all planes of an image.
+/// The settings that stay the same for all planes of an image.
 pub(super) struct Microscope {
     width: usize,
     scale: f32,
@@ -93,7 +93,7 @@ impl Microscope {
         .map(move |electrons| expose(electrons, noise))
     }
 
-    /// Spreads a part of the light over the surroundings: what lies above and below the focal plane.
+    /// Spreads a part of the light over the surroundings: the light from above and below the focal plane.
     fn add_haze(&self, light: &mut [f32], part: f32) {
         let width = self.width;
         let height = light.len() / width;

@@ -7,9 +7,9 @@
 //!              ──camera─▶ haze, PSF, illumination, shot and read noise, offset ▶ 16-bit counts ▶ dtype
 //! ```
 //!
-//! An image depends on its [`Spec`] and its row, on nothing else: not on threads, order or platform. That is
-//! why no function of the platform's mathematics library is called here (only `+ - * /` and `sqrt`, which
-//! IEEE 754 defines to the last bit) and why every image has its own ChaCha8 stream.
+//! An image depends on its [`Spec`] and its row, on nothing else: not on threads, order or platform. So no
+//! function of the platform's mathematics library is called here, only `+ - * /` and `sqrt`, which IEEE 754
+//! defines to the last bit. Every image has its own ChaCha8 stream.
 //!
 //! ```
 //! use wellread_image::{PixelType, Shape, synthetic::{Kind, Spec, image}};
@@ -44,7 +44,7 @@ use render::Stain;
 use scene::Scene;
 use serde::{Deserialize, Serialize};
 
-/// What to generate.
+/// The content to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -67,7 +67,7 @@ impl Kind {
 /// A set of images that differ only by row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// What is seen.
+    /// The content.
     pub kind: Kind,
     /// TCZYX size of every image.
     pub shape: Shape,
@@ -218,8 +218,8 @@ const EIGHT_BIT_WELL: u16 = (1 << 14) - 1;
 
 /// 16-bit counts in another type: scaled to its range from 0 on, `[0, 1]` for floats.
 ///
-/// Cells fill a small part of a 16-bit camera's range, which in 8 bits would be nearly black, so
-/// 8-bit images are exposed as an 8-bit camera would be: four times longer, the few brightest pixels saturated.
+/// Cells fill a small part of a 16-bit camera's range, which in 8 bits would be nearly black. So 8-bit images
+/// are exposed as an 8-bit camera would be: four times longer, the few brightest pixels saturated.
 fn digitise(counts: impl Iterator<Item = u16>, dtype: PixelType, pixels: &mut [u8]) {
     fn put<const N: usize>(
         counts: impl Iterator<Item = u16>,

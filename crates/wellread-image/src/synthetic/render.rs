@@ -1,8 +1,8 @@
 //! The light that leaves the cells, before the microscope.
 //!
-//! [`Geometry::draw`] finds for every pixel of one (t, z) which cell it belongs to and how deep inside the
-//! cell and its nucleus it lies; [`Geometry::shade`] turns that into light, one stain at a time. Textures are
-//! fixed to the cell, so they move with it.
+//! [`Geometry::draw`] finds for every pixel of one (t, z) its cell, and its depth inside the cell and its
+//! nucleus. [`Geometry::shade`] turns that into light, one stain at a time. Textures are fixed to the cell,
+//! so they move with it.
 
 use super::outline::Bearing;
 use super::scene::{Cell, Phase, Scene, Speck};

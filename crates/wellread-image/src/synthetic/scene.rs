@@ -23,7 +23,7 @@ pub(super) fn z_step_um(planes: usize) -> f64 {
     f64::from((z_step(planes) * HALF_HEIGHT_UM * 100.0).round().max(1.0)) / 100.0
 }
 
-/// What a cell is doing.
+/// The phase of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The usual state.
@@ -220,7 +220,7 @@ impl Scene {
         let beside = random.direction();
         let apart = radius * random.between(1.1, 1.5);
         let golgi = [beside[0] * apart, beside[1] * apart, radius * random.between(0.5, 0.85)];
-        // Uneven staining; rounded cells are thick, hence bright; DNA doubles before division.
+        // Staining is uneven. Rounded cells are thick, hence bright; DNA doubles before division.
         let thick = if phase == Phase::Interphase { 1.0 } else { 1.9 };
         let expression = 0.7 + 0.5 * random.unit() + 0.25 * random.normal().max(0.0);
         let mut gain = [0.0; 5];
@@ -249,10 +249,10 @@ impl Scene {
         }
     }
 
-    /// What a compound does to the cells, by how strong its effect is (0 to 1). Nothing is drawn at random: the same cells are
-    /// seen, changed.
+    /// Changes the cells as a compound does, by the strength of its effect (0 to 1). Nothing is drawn at random: the
+    /// same cells are seen, changed.
     pub(super) fn treat(&mut self, effect: f32) {
-        // Of DNA, ER, RNA, AGP and mitochondria.
+        // The effects on DNA, ER, RNA, AGP and mitochondria.
         let stains = [0.9, 0.1, -0.25, 0.7, -0.6];
         for cell in &mut self.cells {
             cell.nucleus.scale(1.0 - 0.2 * effect);

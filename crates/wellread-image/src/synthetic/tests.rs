@@ -1,4 +1,4 @@
-//! The same pictures everywhere and always; masks that are true; noise that is noise.
+//! The same pictures on every platform and run, masks that are true, and noise that is noise.
 
 use super::*;
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! What a framework is to the benchmark: [`Backend`], which its file implements.
+//! The interface of a framework for the benchmark: [`Backend`], which its file implements.
 
 use crate::config::Config;
 use crate::models::Model;
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use wellread_model::infer::Session;
 use wellread_worker::Launch;
 
-/// A framework: how its process is started, and what it is asked to open there.
+/// A framework: the start of its process, and the request to open a model there.
 pub trait Backend: Sync {
     /// Name of `--framework` and of the column.
     fn name(&self) -> &'static str;
@@ -28,7 +28,7 @@ pub trait Backend: Sync {
         false
     }
 
-    /// What to open there.
+    /// The request to open it there.
     ///
     /// # Errors
     /// A model that it cannot take; files that cannot be made.
@@ -43,7 +43,7 @@ pub trait Backend: Sync {
     }
 }
 
-/// What every framework is asked to open.
+/// The request to open that every framework gets.
 pub(super) fn asked(backend: &dyn Backend, model: &Model, config: &Config) -> Open {
     Open {
         framework: backend.name().to_owned(),

@@ -87,7 +87,7 @@ mod built {
         })
     }
 
-    /// What images an ONNX file takes.
+    /// The images that an ONNX file takes.
     ///
     /// # Errors
     /// A file that is none; images that it cannot take.
@@ -99,7 +99,7 @@ mod built {
         Ok(Inspected { input: Some(file.images(asked.wanted)?) })
     }
 
-    /// What an ONNX file leaves open.
+    /// The axes that an ONNX file leaves open.
     ///
     /// # Errors
     /// No ONNX Runtime; a file that is no ONNX model, or that images cannot be fed to.

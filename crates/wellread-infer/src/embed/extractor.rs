@@ -34,7 +34,7 @@ impl Extractor {
         Ok(Self { runner, input, fixed, pool, shared: None, filled: Vec::new(), outputs: None })
     }
 
-    /// What was opened.
+    /// The opened model.
     ///
     /// # Errors
     /// Nothing was, the last time that the process was started.
@@ -45,7 +45,7 @@ impl Extractor {
     /// Features of `count` images, pixel after pixel as they are in a batch.
     ///
     /// # Errors
-    /// What the model says; outputs that are no features; an end of the process.
+    /// The model's error. Outputs that are no features. An end of the process.
     pub fn features(&mut self, images: &[f32], count: usize) -> Result<Features> {
         let [c, h, w] = self.input;
         let pixels = c * h * w;

@@ -10,7 +10,7 @@ use anyhow::{Result, bail, ensure};
 use std::str::FromStr;
 use wellread_store::words::counted;
 
-/// What becomes of outputs with more axes than images and features.
+/// The treatment of outputs with more axes than images and features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pool {
     /// They are refused.

@@ -1,5 +1,5 @@
-//! What a table is made of, in a line: the set, the model to the byte, and all choices that its values depend on. A run goes on only
-//! with what has the same.
+//! The sources of a table, in a line: the set, the model to the byte, and all choices that its values depend on. A run
+//! goes on only with what has the same.
 
 use super::options::EmbedOptions;
 use crate::protocol::Opened;
@@ -17,7 +17,7 @@ pub(super) struct ModelRecord {
     pub name: String,
     /// SHA-256 of its file; of a user's own class that of the file of its code, where there is one.
     pub sha256: Option<String>,
-    /// What runs it, in words.
+    /// Its backend, in words.
     pub backend: String,
 }
 
@@ -109,7 +109,7 @@ mod tests {
         let of = |options: &EmbedOptions| fingerprint(options, &model("a"), [12, 4, 8], "cpu");
         let first = of(&options());
         assert!(!first.contains('\n'), "a journal's first line");
-        // What only says how fast, or where to.
+        // Choices that change only the speed or the target.
         let same =
             EmbedOptions { workers: 3, out: "b.parquet".into(), resume: true, overwrite: true, ..options() };
         assert_eq!(of(&same), first);

@@ -15,7 +15,7 @@ use wellread_loader::Dataset;
 use wellread_measure::clock::Stopwatch;
 use wellread_store::{Error, Store};
 
-/// What there is to do.
+/// The work that is left.
 #[derive(Debug)]
 pub enum Left {
     /// Nothing: the table is there, and is what would be written.
@@ -58,7 +58,7 @@ impl<'a> Gatherer<'a> {
     /// Begins with what a node has opened, or goes on with what an interrupted run has left.
     ///
     /// # Errors
-    /// The node has another set; a table that is there; parts of something else.
+    /// The node has another set. A table is there. There are parts of something else.
     pub fn begin(&mut self, opened: &Described, tell: &dyn Fn(&Event<'_>)) -> Result<Left> {
         let (options, images) = (self.options, self.dataset.len());
         let store = self.dataset.store();

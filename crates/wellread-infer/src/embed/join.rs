@@ -24,7 +24,7 @@ pub(super) const MADE_OF: &str = "wellread.embed";
 /// Rows of a group at least.
 const GROUP_ROWS: usize = 1024;
 
-/// What a table holds.
+/// The rows of a table.
 #[derive(Clone, Debug)]
 pub(super) struct Joined {
     /// Images.
@@ -35,7 +35,7 @@ pub(super) struct Joined {
     pub left_out: Vec<Unreadable>,
 }
 
-/// What to put together.
+/// The parts to put together.
 pub(super) struct Parts<'a> {
     /// Folder of the parts.
     pub folder: &'a Path,
@@ -81,7 +81,7 @@ impl Parts<'_> {
         let left_out = serde_json::to_string(&joined.left_out)?;
         writer.append_key_value_metadata(KeyValue::new(LEFT_OUT.to_owned(), left_out));
         writer.close().map_err(|e| failed(&e))?;
-        // What lies there, not what was meant to be written.
+        // The content that lies there, not the one that was meant to be written.
         let there = look_at(path).map_or(0, |(_, found)| found.rows);
         if written != joined.rows || there != written {
             let cause = format!("{there} of {} rows were written", joined.rows);
@@ -92,7 +92,7 @@ impl Parts<'_> {
         Ok(joined)
     }
 
-    /// What the parts hold together: each image once, in it or left out.
+    /// Checks the parts together: each image once, in it or left out.
     ///
     /// # Errors
     /// Parts that do not fit together; no image at all.
@@ -128,7 +128,7 @@ impl Parts<'_> {
     }
 }
 
-/// What a table that is there says that it is made of, and what it holds; `None` where no `wellread embed` has written it.
+/// The sources that an existing table names, and its content; `None` where no `wellread embed` has written it.
 pub(super) fn look_at(path: &Path) -> Option<(String, Joined)> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path).ok()?).ok()?;
     let of_file = builder.metadata().file_metadata();

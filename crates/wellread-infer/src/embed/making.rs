@@ -41,7 +41,7 @@ pub(super) fn check_out(options: &EmbedOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a table that is there holds, where it is what this command would write and may stay.
+/// The content of an existing table, where it is the one that this command would write and may stay.
 pub(super) fn complete(
     options: &EmbedOptions,
     made_of: &str,
@@ -67,7 +67,7 @@ pub(super) fn complete(
     }
 }
 
-/// What came of it, in words for the caller.
+/// The result, in words for the caller.
 pub(super) fn summary(
     found: Joined,
     model: &ModelRecord,
@@ -93,7 +93,7 @@ pub(super) struct Making {
     staged: Staged,
     /// Where the parts are.
     pub folder: PathBuf,
-    /// What it is made of, in a line.
+    /// Its sources, in a line.
     made_of: String,
     images: usize,
     part: usize,
@@ -103,7 +103,7 @@ impl Making {
     /// Begins it, or goes on with what a run of the same line has left. `part` is the number of images of a part.
     ///
     /// # Errors
-    /// A table that is there; what was left is of another line, or is being written.
+    /// A table is there. An earlier run's parts have another line, or are being written.
     pub fn begin(
         options: &EmbedOptions,
         made_of: &str,
@@ -111,7 +111,7 @@ impl Making {
         tell: &dyn Fn(&Event<'_>),
     ) -> Result<Self> {
         if !options.resume {
-            // What an earlier run left is not wanted any more.
+            // An earlier run's parts are not wanted any more.
             let left = staged::part(&options.out);
             drop(Staged::new(&options.out, options.overwrite)?);
             if let Some(left) = left.filter(|left| !left.exists()) {
@@ -225,7 +225,7 @@ impl Making {
     }
 }
 
-/// What the file says of itself.
+/// The file's metadata about itself.
 fn words(options: &EmbedOptions, store: &dyn Store, model: &ModelRecord, made_of: &str) -> Vec<KeyValue> {
     let pair = |key: &str, value: &str| KeyValue::new(format!("wellread.{key}"), value.to_owned());
     let mut words = vec![

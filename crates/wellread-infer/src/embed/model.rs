@@ -1,4 +1,4 @@
-//! The model: what images it takes, whether those of a set fit it, and how its process is started.
+//! The model: the images that it takes, whether those of a set fit it, and the start of its process.
 //!
 //! ```text
 //!  ModelName ─ find ─▶ Chosen: axes ─ fit(images) ─▶ start ─▶ FrameworkRunner
@@ -19,7 +19,7 @@ use wellread_worker::Worker;
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
     name: ModelName,
-    /// What it takes; of a user's own nobody knows before it is called.
+    /// The shape that it takes; for a user's own model nobody knows before it is called.
     axes: Axes,
     /// File of its weights, or of the model itself.
     pub file: Option<PathBuf>,
@@ -57,7 +57,7 @@ impl Chosen {
     /// Checks that it takes images of these channels, rows and columns.
     ///
     /// # Errors
-    /// It does not; the message has both shapes, and what would make the images fit.
+    /// It does not; the message has both shapes, and a change that would make the images fit.
     pub fn fit(&self, set: &str, images: [usize; 3]) -> Result<()> {
         let refused = |takes: String, wanted: [Option<usize>; 3]| {
             let [c, h, w] = images;
@@ -99,7 +99,7 @@ impl Chosen {
     /// Starts its process and opens it there.
     ///
     /// # Errors
-    /// What the process says; that it cannot be started.
+    /// The error of the process; that it cannot be started.
     pub fn start(&self, images: [usize; 3], options: &EmbedOptions) -> Result<FrameworkRunner> {
         let config = &options.frameworks;
         let open = Open {
@@ -138,7 +138,8 @@ impl Chosen {
     }
 }
 
-/// What an ONNX file leaves open. A file may be anything, so a process is asked that may crash or hang.
+/// The axes that an ONNX file leaves open. A file may be anything, so a process is asked that may crash or
+/// hang.
 fn axes_of(file: PathBuf, options: &EmbedOptions) -> Result<Axes> {
     let config: &Config = &options.frameworks;
     let named = format!("--model {}", file.display());

@@ -1,4 +1,4 @@
-//! What a node of a cluster does: it opens the model once, and computes the parts that it is told to.
+//! A node of a cluster opens the model once, and computes the parts that it is given.
 //!
 //! ```text
 //!  who has the parts put together ── number of a part ──▶ PartWorker::part ─▶ FOLDER/part-000007.parquet, as one machine writes it
@@ -27,7 +27,7 @@ impl PartWorker {
         Ok(Self { options, ready })
     }
 
-    /// What was opened.
+    /// The opened set and model.
     #[must_use]
     pub fn describe(&self) -> Described {
         self.ready.describe()
@@ -36,7 +36,8 @@ impl PartWorker {
     /// Computes a part and writes it into `folder`; how many images it is of. Its batches are those of one machine.
     ///
     /// # Errors
-    /// There is no such part; an image that cannot be read or whose features are no numbers, unless those are left out; a disk that is full.
+    /// There is no such part. An image cannot be read or its features are no numbers, unless those are left out. A disk
+    /// is full.
     pub fn part(&mut self, number: usize, folder: &Path) -> Result<usize> {
         let ready = &mut self.ready;
         let images = ready.dataset.len();

@@ -1,4 +1,4 @@
-//! What can be asked for: [`EmbedOptions`].
+//! The choices: [`EmbedOptions`].
 
 use super::features::Pool;
 use super::table::FeatureLayout;
@@ -54,7 +54,7 @@ impl std::fmt::Display for ModelName {
     }
 }
 
-/// What is asked for.
+/// The choices.
 #[derive(Clone, Debug)]
 pub struct EmbedOptions {
     /// The model.
@@ -63,7 +63,7 @@ pub struct EmbedOptions {
     pub weights: Option<PathBuf>,
     /// Name of the output of an ONNX file; `None` for the first.
     pub output: Option<String>,
-    /// What becomes of feature maps.
+    /// The treatment of feature maps.
     pub pool: Pool,
     /// From stored images to what the model takes.
     pub transform: Transform,
@@ -85,9 +85,9 @@ pub struct EmbedOptions {
     pub overwrite: bool,
     /// Go on with what an interrupted run left.
     pub resume: bool,
-    /// Images of a part, about: what an interrupted run loses at most.
+    /// Images of a part, about: the most that an interrupted run loses.
     pub part_rows: usize,
-    /// What tells the set from others, and how it is opened: a run goes on only where that is the same.
+    /// The key of the set, and the way to open it: a run goes on only where that is the same.
     pub source: Value,
     /// How models are run: device, provider, threads, Python, folder of weights.
     pub frameworks: Config,

@@ -1,15 +1,15 @@
-//! What is told while it is made, and what came of it.
+//! Reports while a table is made, and the result.
 
 use crate::source::Unreadable;
 use std::path::{Path, PathBuf};
 use wellread_store::Renamed;
 
-/// What happens meanwhile.
+/// The events meanwhile.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The model was opened, by what is told in words, with what a reader must know.
     Opened(&'a str, &'a [String]),
-    /// What an interrupted run had left was removed, since this one does not go on with it.
+    /// An interrupted run's parts were removed, since this one does not go on with them.
     Discarded(&'a Path),
     /// So many images are there already.
     Resumed(usize),
@@ -19,7 +19,7 @@ pub enum Event<'a> {
     Images(usize),
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// Images in the table.
@@ -34,7 +34,7 @@ pub struct Summary {
     pub complete: bool,
     /// Seconds from the first image to the table, without opening the model.
     pub seconds: f64,
-    /// What ran the model, in words.
+    /// The backend that ran the model, in words.
     pub backend: String,
     /// SHA-256 of the model's file, where it has one.
     pub sha256: Option<String>,

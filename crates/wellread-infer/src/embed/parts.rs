@@ -38,7 +38,7 @@ const READ_ROWS: usize = 1024;
 /// A writer of a table's file.
 pub(super) type Writer = ArrowWriter<BufWriter<File>>;
 
-/// What the library says of a write that failed; an error of the disk keeps its hint.
+/// The library's error of a write that failed; an error of the disk keeps its hint.
 pub(super) fn write_error(target: &Path, error: &ParquetError) -> Error {
     if let ParquetError::External(source) = error
         && let Some(io) = source.downcast_ref::<std::io::Error>()
@@ -111,7 +111,7 @@ impl PartWriter {
         self.left_out.push(image);
     }
 
-    /// Of this process alone: another node may write the same part, if this one was taken for lost.
+    /// This process's own: another node may write the same part, if this one was taken for lost.
     fn temporary(&self) -> PathBuf {
         let mark = process_mark(std::process::id());
         path_of(&self.folder, self.number).with_extension(format!("parquet.{mark}.tmp"))
@@ -170,7 +170,7 @@ impl PartWriter {
 /// The columns of a part.
 fn part_schema(width: usize) -> Arc<Schema> {
     let mut fields = vec![Field::new(ROW, DataType::UInt64, false)];
-    // Of images that were all left out nobody knows how many features they would have.
+    // The number of features of images that were all left out is unknown.
     fields.extend((width > 0).then(|| list_field(width)));
     Arc::new(Schema::new(fields))
 }
@@ -233,7 +233,7 @@ impl PartReader {
     }
 }
 
-/// What a file says of itself under a key.
+/// The value of a key in a file's metadata.
 pub(super) fn word(of: &FileMetaData, key: &str) -> Option<String> {
     of.key_value_metadata()?.iter().find(|pair| pair.key == key)?.value.clone()
 }

@@ -17,18 +17,18 @@ use serde::{Deserialize, Serialize};
 use wellread_loader::{Dataset, Loader, OnError};
 use wellread_store::{Error, Store};
 
-/// What was opened, in words that travel.
+/// The opened set and model, in words that can be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Described {
-    /// What the table is made of, in a line: parts of the same line belong to one table.
+    /// The sources of the table, in a line: parts of the same line belong to one table.
     pub made_of: String,
     /// Images of the set.
     pub images: usize,
     /// Images of a part.
     pub part: usize,
-    /// What runs the model, in words.
+    /// The backend that runs the model, in words.
     pub backend: String,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
     /// SHA-256 of the model's file, where it has one.
     pub sha256: Option<String>,
@@ -45,7 +45,7 @@ pub(super) struct Ready {
     pub batch: usize,
     /// Images of a part, a multiple of the batch.
     pub part: usize,
-    /// What the table is made of, in a line.
+    /// The sources of the table, in a line.
     pub made_of: String,
 }
 
@@ -77,7 +77,7 @@ impl Ready {
         Ok(Self { dataset, loader, extractor, model, notes, batch, part, made_of })
     }
 
-    /// What was opened.
+    /// The opened set and model.
     pub fn describe(&self) -> Described {
         Described {
             made_of: self.made_of.clone(),
@@ -95,7 +95,7 @@ impl Ready {
 /// # Errors
 /// It has not.
 pub(super) fn dataset_of(store: Box<dyn Store>, options: &EmbedOptions) -> Result<Dataset> {
-    // Of pictures, grey ones may lie among coloured ones.
+    // Among pictures, grey ones may lie among coloured ones.
     let store: Box<dyn Store> = if store.format() == "image-folder" && options.transform.channels.is_none() {
         Box::new(Colors::new(store))
     } else {

@@ -12,8 +12,9 @@ use wellread_store::Store;
 /// Computes the features of all images of a set and writes them as a table.
 ///
 /// # Errors
-/// A model that cannot be opened or does not fit the images; an image that cannot be read or whose features are no numbers, unless
-/// those are left out; a table that is there; a disk that is full. What is complete is kept, and gone on with.
+/// A model that cannot be opened or does not fit the images. An image that cannot be read or whose features are no
+/// numbers, unless those are left out. A table that is there. A disk that is full. Complete parts are kept, and a later
+/// run goes on with them.
 pub fn run(store: Box<dyn Store>, options: &EmbedOptions, tell: &dyn Fn(&Event<'_>)) -> Result<Summary> {
     check_out(options)?;
     let ready = Ready::open(dataset_of(store, options)?, options)?;

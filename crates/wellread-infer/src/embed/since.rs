@@ -29,6 +29,6 @@ fn written(file: &Path) -> Option<SystemTime> {
 fn files_of(store: &dyn Store, rows: &[usize]) -> Result<Vec<PathBuf>> {
     let own = |&row: &usize| store.row_hints(row).ok().and_then(RowHints::file).filter(|file| file.is_file());
     let files: Option<Vec<PathBuf>> = rows.iter().map(own).collect();
-    // What else a row may be, a folder, a row of a table, a site of several files, the set knows.
+    // The set knows the other kinds of rows: a folder, a row of a table, a site of several files.
     files.map_or_else(|| store.files_of(rows), Ok)
 }

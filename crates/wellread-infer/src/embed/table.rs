@@ -19,7 +19,7 @@ use std::sync::Arc;
 use wellread_store::words::counted;
 use wellread_store::{Error, Renamed, Store, features};
 
-/// What names of metadata begin with.
+/// The prefix of names of metadata.
 const METADATA: &str = "Metadata_";
 /// The column of the images' names.
 const NAME: &str = "Metadata_name";
@@ -190,7 +190,7 @@ fn numbers(
         .set_column_statistics_enabled(path.clone(), EnabledStatistics::Chunk)
 }
 
-/// The table: what stands beside images, and so many features of each.
+/// The table: the columns beside images, and so many features of each.
 pub(super) struct Table {
     metadata: RecordBatch,
     layout: FeatureLayout,

@@ -23,7 +23,7 @@ pub(super) struct Work<'a> {
     pub dataset: &'a Dataset,
     /// Where parts are written.
     pub folder: &'a Path,
-    /// What is told of each part that is whole.
+    /// The function that is called after each part that is whole.
     pub whole: &'a dyn Fn(usize) -> Result<()>,
     /// The image behind the last one: that of the set, or of a part.
     pub end: usize,
@@ -38,7 +38,8 @@ impl Work<'_> {
     /// Does all from part `first` on.
     ///
     /// # Errors
-    /// An image that cannot be read or whose features are no numbers, unless those are left out; what the model says; a disk that is full.
+    /// An image that cannot be read or whose features are no numbers, unless those are left out. The model's error. A
+    /// disk that is full.
     pub fn all(
         &mut self,
         loader: &Loader,

@@ -135,5 +135,5 @@ fn a_report_is_written_beside_the_table() {
     assert_eq!(again.samples[0].seconds().len(), 12);
     assert_eq!(again.details["configuration"]["iterations"], 50);
     assert!(again.details["environment"]["cpu"].is_object());
-    assert!(page.contains("how the single times are distributed"));
+    assert!(page.contains("distribution of the single times"));
 }

@@ -1,5 +1,5 @@
-//! Chunks of a file that lies elsewhere than in the file system, fetched together before the rows in them are read: one after the other,
-//! each of them would wait for a request.
+//! Chunks of a file that lies elsewhere than in the file system, fetched together before the rows in them are read.
+//! Read one after the other, each of them would wait for a request.
 //!
 //! ```text
 //!  rows ──plan──▶ extents of their chunks, of all leaves ──fetch──▶ bytes ──get──▶ the page that reads them
@@ -41,7 +41,7 @@ impl Ahead {
         self.0.push(Chunk { input: Arc::clone(input), extent, bytes: vec![] });
     }
 
-    /// Fetches what was noted. Where that fails nothing is here: whoever reads the chunks says why.
+    /// Fetches what was noted. Where that fails nothing is here: the reader of the chunks gives the error.
     pub fn fetch(&mut self) {
         self.0.sort_unstable_by_key(Chunk::place);
         self.0.dedup_by_key(|chunk| chunk.place());

@@ -17,7 +17,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Of a chunk with so many parts of levels, and buffers of values.
+    /// A chunk with so many parts of levels, and buffers of values.
     pub fn new(data: &'a [u8], levels: usize, buffers: usize, large: bool) -> Result<Self, Fault> {
         let mut sizes = [0; 6];
         let mut at = 0;

@@ -42,7 +42,7 @@ impl Decompressed {
         self.bytes.capacity() * 8
     }
 
-    /// What a piece with its prefix becomes, aligned to eight bytes.
+    /// The bytes of a piece with its prefix, aligned to eight bytes.
     pub fn undo(&mut self, kind: General, piece: &[u8]) -> Result<&[u8], Fault> {
         const WRONG: Fault = Irregular("a compressed chunk that is damaged");
         if piece.is_empty() {
@@ -73,7 +73,7 @@ pub(super) fn is_frame(piece: &[u8], kind: General) -> bool {
     kind == General::Zstd && piece.starts_with(&ZSTD_FRAME)
 }
 
-/// Whether a piece says that it becomes no more than `bytes`, and what packing adds to them.
+/// Whether a piece declares that it becomes no more than `bytes`, and the overhead of packing.
 pub(super) fn is_plausible(piece: &[u8], kind: General, bytes: usize) -> bool {
     let prefix = kind.prefix();
     let said = little_endian(&piece[..prefix.min(piece.len())]);

@@ -1,8 +1,8 @@
 //! Repetition levels: where lists start.
 //!
-//! A leaf below `d` lists has one level for each of its values: `d` where a row starts, `k` where the list that is
-//! `k`-th from the leaf starts (and all below it), 0 where the innermost list goes on. Pixels come in the ten
-//! thousands per list, so levels are handled as runs: the cost is by lists, not by pixels.
+//! A leaf below `d` lists has one level for each of its values. It is `d` where a row starts, `k` where the list
+//! that is `k`-th from the leaf starts (and all below it), and 0 where the innermost list goes on. Pixels come in
+//! the ten thousands per list, so levels are handled as runs: the cost is by lists, not by pixels.
 //!
 //! A row that is null has a level and no value. Definition levels, beside the others, tell which rows those are.
 
@@ -33,7 +33,7 @@ pub(super) enum LevelCodec {
     Runs(usize),
     /// One by one, as they are.
     Flat,
-    /// One by one, packed to so many bits, 1,024 at a time; what is left at the end may not be packed.
+    /// One by one, packed to so many bits, 1,024 at a time; those left at the end may not be packed.
     Packed(usize),
     /// One by one, no more than 1,024 of them, packed to a number of bits that stands before them.
     PackedOnce,
@@ -317,8 +317,8 @@ impl Wanted {
 }
 
 /// The definition level of rows below `depth` lists that are null as a whole, 0 where none is, by the layers from the
-/// values outwards: nulls are of the outermost struct, and of the outermost list, which Lance makes null with it. `None`
-/// where anything else may be null or empty.
+/// values outwards. Nulls are those of the outermost struct, and of the outermost list, which Lance makes null with it.
+/// `None` where anything else may be null or empty.
 pub(super) fn null_level(layers: &[i32], depth: usize) -> Option<u16> {
     use RepDefLayer::{
         RepdefAllValidItem as Item, RepdefAllValidList as List, RepdefNullableItem as NullItem,

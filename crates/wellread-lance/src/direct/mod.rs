@@ -5,14 +5,15 @@
 //!                                                                         ──pieces──▶ chunks and planes, row by row
 //! ```
 //!
-//! Of a file in a bucket the chunks of all rows of a batch are fetched at once before they are read ([`ahead`]).
+//! For a file in a bucket, the chunks of all rows of a batch are fetched at once before they are read
+//! ([`ahead`]).
 //!
-//! Lance's metadata says where pages are and how they are encoded, and its codecs are used for what is rare; what is
-//! read here is the bytes of chunks, with their levels as runs ([`levels`]) and their values unpacked to where they
-//! belong ([`values`]). A page of another kind is left to Lance ([`Direct::new`] gives `None`), and so are rows whose
-//! bytes are not as they should be ([`wellread_store::direct::Stop`]): what is wrong with them, Lance says, unless they
-//! are compressed by zstd or LZ4: Lance asks for as much memory as such bytes say they take, and the process ends where
-//! there is not so much ([`Direct::has_prefixes`]).
+//! Lance's metadata gives the places and encodings of pages, and its codecs decode rare ones. This module reads the
+//! bytes of chunks, with their levels as runs ([`levels`]) and their values unpacked to where they belong ([`values`]).
+//! A page of another kind is left to Lance ([`Direct::new`] gives `None`), and so are rows with irregular bytes
+//! ([`wellread_store::direct::Stop`]): Lance gives their error. Bytes compressed by zstd or LZ4 are not left to Lance:
+//! it asks for as much memory as they declare, and the process ends where there is not so much
+//! ([`Direct::has_prefixes`]).
 
 mod ahead;
 mod chunk;

@@ -5,8 +5,8 @@
 //!
 //! * *constant*: one value, and all repetition levels in one piece ([`super::constant_page`]);
 //! * *mini-blocks*: chunks of a few KiB, each with its levels and values, or indices of values in a dictionary of the
-//!   page. Beside them, a word for each chunk tells its size and number of values, and the repetition index how many
-//!   rows end in it and whether one goes on in the next ([`super::mini_blocks`]).
+//!   page. Beside them, a word for each chunk gives its size and number of values. The repetition index gives the
+//!   number of rows that end in it, and whether one goes on in the next ([`super::mini_blocks`]).
 
 use super::constant_page::ConstantPage;
 use super::input::Input;
@@ -87,7 +87,7 @@ impl Page {
         }
     }
 
-    /// Where the chunks of some rows lie, once the page was read from: what [`Self::read`] reads then.
+    /// The place of the chunks of some rows, once the page was read from: [`Self::read`] reads them then.
     pub fn extent(&self, rows: &Range<usize>) -> Option<Extent> {
         let PageLayout::Chunks(chunks) = &self.layout else { return None };
         if rows.start < rows.end && rows.end <= self.rows { chunks.extent_of(rows) } else { None }

@@ -45,7 +45,7 @@ impl PieceLeaves {
         })
     }
 
-    /// Checks that what was read of `rows` rows fits together, as arrays are checked when they are built.
+    /// Checks that the values of `rows` rows fit together, as arrays are checked when they are built.
     pub fn check(&self, rows: usize, width: usize, leaves: &[Leaf], outputs: &[Output]) -> Result<(), Fault> {
         let [innermost, outermost] = outputs[self.pixels].starts.0.as_slice() else {
             return Err(Irregular("lists of another depth"));
@@ -104,7 +104,7 @@ fn leaf(node: &Node, data_type: &DataType, path: &[String]) -> Option<(usize, Da
     }
 }
 
-/// What was read.
+/// The values that were read.
 struct Values<'a> {
     leaves: &'a PieceLeaves,
     outputs: &'a [Output],

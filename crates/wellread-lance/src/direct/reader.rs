@@ -220,8 +220,8 @@ impl Direct {
         ahead.want(wanted);
     }
 
-    /// Adds where the chunks of rows at ascending `positions` lie. What tells that is read, if it was not yet; where that fails
-    /// nothing is added: whoever reads the rows says why.
+    /// Adds where the chunks of rows at ascending `positions` lie. The index of those places is read, if it was not
+    /// yet. Where that fails nothing is added: the reader of the rows gives the error.
     pub fn ranges(&self, positions: &[u32], wanted: &mut Wanted) {
         let mut room = Room::default();
         // Lance's codecs panic on some bytes that are not as they should be.

@@ -1,4 +1,5 @@
-//! What the layouts of pages have in common: memory that is used again, and bytes of the file that may have been fetched before.
+//! The parts that the layouts of pages share: memory that is used again, and bytes of the file that may have been
+//! fetched before.
 
 use super::ahead::Ahead;
 use super::general::Decompressed;
@@ -21,7 +22,7 @@ pub(super) struct Room {
     pub runs: Vec<Run>,
     pub defined: Vec<Run>,
     pub marked: Vec<Run>,
-    /// Places in a dictionary, and what zstd or LZ4 held.
+    /// Places in a dictionary, and the content of zstd or LZ4.
     pub indices: MutableBuffer,
     pub decompressed: Decompressed,
 }

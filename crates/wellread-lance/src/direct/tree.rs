@@ -19,7 +19,7 @@ use std::sync::Arc;
 use wellread_store::direct::Fault::{self, Irregular};
 
 /// Bytes that the values in lists of 64-bit integers are delivered in. Pixels are 64-bit integers where the type was
-/// inferred; packed to as few bits as they have, they are delivered in as few bytes, which spares writing eight times
+/// inferred. Packed to as few bits as they have, they are delivered in as few bytes, which saves writing eight times
 /// as many only to narrow them again.
 pub(super) const WIDTHS: [usize; 3] = [1, 2, 8];
 
@@ -46,7 +46,7 @@ pub(super) enum Node {
     List { element: Box<Node>, leaves: Range<usize> },
 }
 
-/// What was read of a leaf.
+/// The values that were read of a leaf.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     pub values: MutableBuffer,
@@ -151,7 +151,7 @@ impl Leaf {
         if !self.input.is_elsewhere() {
             return;
         }
-        // What is wrong with a row is said when it is read.
+        // The error of a row is given when it is read.
         let _ = self.each_part(positions, |page, rows| {
             if let Some(extent) = page.extent(&rows) {
                 ahead.plan(&self.input, extent);

@@ -34,7 +34,7 @@ pub(super) enum ValueCodec {
 #[derive(Debug)]
 pub(super) struct Prefixed {
     kind: General,
-    /// What is in it, where that is undone here.
+    /// The codec of its content, where that is undone here.
     inner: Option<Box<ValueCodec>>,
     /// All of it, for the engine to undo.
     engine: Arc<dyn MiniBlockDecompressor>,
@@ -149,7 +149,7 @@ fn unpack<T: BitPackingUninit + bytemuck::Pod + Into<u64>>(
     let size = size_of::<T>();
     let (bits, packed) = packed::<T>(data, count)?;
     if wanted.start == 0 {
-        // Straight to where they belong; what is beyond is written over by what comes next.
+        // Straight to where they belong; later values are written over those beyond.
         out.reserve(PACK * size);
         let length = out.len();
         // SAFETY: the room was reserved a moment ago; a buffer is aligned for every primitive type and holds whole

@@ -1,4 +1,5 @@
-//! What is kept of a dataset from read to read: data files of fragments, and what some columns take in each.
+//! The kept state of a dataset from read to read: data files of fragments, and the plans of some columns in
+//! each.
 
 use crate::direct::{Direct, Input};
 use crate::fragment::FragmentReader;
@@ -16,7 +17,7 @@ pub(super) struct Fragment {
     pub files: OnceLock<Vec<DataFile>>,
 }
 
-/// What some columns take to be read.
+/// The plan for reading some columns.
 pub(super) struct Plan {
     pub columns: Box<Columns>,
     pub projection: Schema,
@@ -31,7 +32,7 @@ pub(super) struct FragmentPlan {
     pub engine: OnceLock<FragmentReader>,
 }
 
-/// A data file of a fragment: open, and what is in it.
+/// A data file of a fragment: open, with its metadata.
 pub(super) struct DataFile {
     /// As the manifest names it.
     pub name: String,

@@ -25,7 +25,7 @@ fn numbers_are_read_by_this_crate_and_text_by_lance() {
     let size = path(&["ome_image", "pixels_meta", "size_x"]);
     let text = path(&["ome_image", "pixels_meta", "type"]);
     assert!(table.is_constant(&[size.clone(), text, name[0].clone()]));
-    // Lists, structs and what is not there are none.
+    // Lists, structs and missing columns are none.
     for other in [&["ome_image", "chunks", "x"][..], &["ome_image", "pixels_meta"], &["ome_image", "nothing"]]
     {
         assert!(!table.is_constant(&[size.clone(), path(other)]), "{other:?}");
@@ -127,7 +127,7 @@ fn a_large_set_has_several_fragments() {
     let (sender, receiver) = crossbeam_channel::unbounded();
     each_batch(&one, 4, &mut |batch| sender.send(batch).unwrap());
     drop(sender);
-    // Of batches of 4 rows, the second is the one that reaches 7.
+    // Among batches of 4 rows, the second is the one that reaches 7.
     crate::writer::write(&to, one.schema(), &receiver, 7).unwrap();
     let several = LanceTable::open(&to, &OpenOptions::default()).unwrap();
     let rows: Vec<_> = several.fragments.iter().map(|f| (f.lance.id, f.lance.physical_rows)).collect();

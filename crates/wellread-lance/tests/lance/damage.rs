@@ -64,7 +64,7 @@ fn a_data_file_that_shrinks_while_it_is_open() {
     assert_eq!(error.path(), set);
 }
 
-/// Every byte may be wrong: what is read may differ, for Lance keeps no checksums, but nothing breaks.
+/// Every byte may be wrong: pixels may differ, for Lance keeps no checksums, but nothing breaks.
 #[test]
 fn flipped_bits_never_panic() {
     let dir = tempfile::tempdir().unwrap();
@@ -116,7 +116,8 @@ fn a_newer_lance_is_named() {
     write(&set, &images(), &WriteOptions::default()).unwrap();
     let file = file_in(&set, "_versions", ".manifest");
     let mut bytes = std::fs::read(&file).unwrap();
-    // The last 16 bytes: position of the manifest's message, version, magic. The message: its length, then fields.
+    // The last 16 bytes have the position of the manifest's message, the version, and the mark of the format. The
+    // message: its length, then fields.
     let footer = bytes.split_off(bytes.len() - 16);
     let position = u64::from_le_bytes(footer[..8].try_into().unwrap()) as usize;
     // Field 9, reader_feature_flags: bit 40.

@@ -17,7 +17,7 @@ pub(crate) const SPLIT_BYTES: usize = 4 << 20;
 #[derive(Clone, Copy)]
 pub(crate) struct MemoryEstimate<'a> {
     pub(crate) dataset: &'a Dataset,
-    /// What becomes of each row.
+    /// The arrays made of each row.
     pub(crate) arrays: &'a [ArrayPlan],
 }
 
@@ -98,7 +98,7 @@ impl MemoryEstimate<'_> {
         BOOKKEEPING_BYTES_PER_ROW * self.arrays.len()
     }
 
-    /// Of an image in the batch: as many as it has bytes, of one each at least.
+    /// The floats of an image in the batch: as many as it has bytes, of one each at least.
     fn output_floats(&self) -> usize {
         self.arrays.iter().map(ArrayPlan::image_bytes).max().unwrap_or(0)
     }

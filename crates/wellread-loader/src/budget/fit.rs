@@ -19,7 +19,7 @@ const SAMPLED_ROWS: usize = 1 << 16;
 /// The same where each row's header is asked of a file far away.
 const FAR_SAMPLED_ROWS: usize = 512;
 
-/// What was asked for, and what is to be bounded.
+/// The choices, and the bound.
 pub(crate) struct FitRequest<'a> {
     pub(crate) limit: usize,
     pub(crate) estimate: MemoryEstimate<'a>,
@@ -37,7 +37,7 @@ pub(crate) struct FitRequest<'a> {
     pub(crate) ahead: usize,
 }
 
-/// What is read ahead, and by how many threads.
+/// The batches to read ahead, and the number of threads that read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadAhead {
     pub(crate) workers: usize,
@@ -88,7 +88,7 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
     let list = largest * crops * (size_of::<usize>() + size_of::<u64>());
     let batch = request.bytes + list + size_of::<BatchBuffer>() + 64;
     let mut read_ahead = request.read_ahead;
-    // Of rows as they are, and joined.
+    // The rows as they are, and joined.
     let mut sets = vec![(*estimate, sizes(request, estimate, None)?)];
     if let Some((estimate, pairs)) = targets {
         sets.push((*estimate, sizes(request, estimate, Some(pairs))?));
@@ -131,7 +131,7 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
     // Nobody asked for it.
     read_ahead.consumer_reads &= total(read_ahead, left)? <= left;
     let least = ReadAhead { prefetch: read_ahead.prefetch.min(read_ahead.joined.max(1)), ..read_ahead };
-    // What the store keeps of pages is useful, but comes after one batch, and leaves half to the others.
+    // The store's kept pages are useful, but come after one batch, and leave half to the others.
     let spare = left.saturating_sub(total(least, left)?);
     let wanted_more = total(read_ahead, left)? - total(least, left)?;
     let wanted = sets.iter().map(|(estimate, _)| estimate.dataset.store().hints().page_cache());
@@ -176,7 +176,7 @@ pub(crate) fn fit(request: &FitRequest<'_>) -> Result<(ReadAhead, MemoryUse)> {
     Ok((read_ahead, memory))
 }
 
-/// What a thread takes for reading.
+/// The memory that a thread takes for reading.
 #[derive(Clone, Copy, Default)]
 struct Share {
     /// Always: for images, and for their targets.
@@ -191,7 +191,7 @@ impl Share {
     }
 }
 
-/// What was lowered, as a sentence.
+/// A sentence about the choices that were lowered.
 fn lowered(request: &FitRequest<'_>, read_ahead: ReadAhead) -> Option<String> {
     let asked = request.read_ahead;
     let before = [("joined batches", asked.joined), ("prefetch", asked.prefetch), ("workers", asked.workers)];
@@ -239,14 +239,14 @@ impl Sizes {
     }
 }
 
-/// What asks for headers ahead, where the set has files of its own for its rows and they lie far away.
+/// The requests for headers ahead, where the set has files of its own for its rows and they lie far away.
 fn of_headers(dataset: &Dataset, row: usize) -> Option<Fetching> {
     let store = dataset.store();
     let is_apart = store.hints().sites.is_some() || store.row_hints(row).ok()?.file().is_some();
     if is_apart { Fetching::of(store.far()?, None) } else { None }
 }
 
-/// Of images or, with which are whose, of targets.
+/// The sizes of images or, given their pairs, of targets.
 fn sizes(request: &FitRequest<'_>, estimate: &MemoryEstimate<'_>, pairs: Option<&Pairs>) -> Result<Sizes> {
     let FitRequest { rows, crops, slice, .. } = request;
     let dataset = estimate.dataset;

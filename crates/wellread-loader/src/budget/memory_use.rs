@@ -1,9 +1,9 @@
-//! What a loader holds at most, in words.
+//! The memory that a loader holds at most, in words.
 
 use std::fmt;
 use wellread_store::words::counted;
 
-/// What a loader holds at most: the parts of its bound.
+/// The memory that a loader holds at most: the parts of its bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryUse {
     /// The bound that was set.
@@ -16,7 +16,7 @@ pub struct MemoryUse {
     pub threads: usize,
     /// Bytes that each thread may use for itself.
     pub thread: usize,
-    /// Of these, what is for targets.
+    /// The part of these for targets.
     pub(crate) thread_for_targets: usize,
     /// Bytes that threads share for images larger than most.
     pub extra: usize,
@@ -26,7 +26,7 @@ pub struct MemoryUse {
     pub pages: usize,
     /// Bytes of files that are fetched ahead from far away.
     pub ahead: usize,
-    /// What was lowered to stay within the limit, as a sentence.
+    /// A sentence about the choices that were lowered to stay within the limit.
     pub lowered: Option<String>,
 }
 

@@ -7,11 +7,12 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use wellread_store::{Error, Result};
 use wellread_trace::{Kind, span};
 
-/// What threads may use for reading, while they read.
+/// The memory that threads may use for reading, while they read.
 pub(crate) struct WorkingMemory {
-    /// Of each thread, without asking: for images, and for their targets, whose buffers stay beside each other.
+    /// Each thread's share, which it takes without asking: for images, and for their targets, whose buffers
+    /// stay beside each other.
     shares: [usize; 2],
-    /// Of all together, for images that need more.
+    /// The memory of all together, for images that need more.
     extra: usize,
     free: Mutex<usize>,
     freed: Condvar,

@@ -1,4 +1,4 @@
-//! What a row becomes in a batch: views of its image, and its target.
+//! The arrays of a row in a batch: views of its image, and its target.
 //!
 //! ```text
 //!  views, recipes ─▶ a transform for each view ─▶ arrays of the images   ┐
@@ -50,8 +50,9 @@ impl LoaderBuilder {
         self
     }
 
-    /// Makes a view of each row by each of these transforms, in place of the loader's own, from one read: DINO's two global and
-    /// eight local crops are ten recipes of two kinds. Each view has draws of its own; sizes may differ, channels may not.
+    /// Makes a view of each row by each of these transforms, in place of the loader's own, from one read. DINO's two
+    /// global and eight local crops are ten recipes of two kinds. Each view has draws of its own; sizes may differ,
+    /// channels may not.
     pub fn recipes(mut self, recipes: impl Into<Vec<Transform>>) -> Self {
         self.views = Views::Recipes(recipes.into());
         self
@@ -62,7 +63,7 @@ impl LoaderBuilder {
     /// ([`Batch::targets`](crate::Batch::targets)), decoded straight into its memory. A target that cannot be read is treated
     /// as an image that cannot.
     ///
-    /// Whose they are is told by names, or by order: [`Pairing`](crate::Pairing).
+    /// Names or the order pair them with images: [`Pairing`](crate::Pairing).
     ///
     /// ```
     /// use wellread_image::{PixelType, Shape};
@@ -125,13 +126,13 @@ impl LoaderBuilder {
         Ok(transforms)
     }
 
-    /// What becomes of the images.
+    /// The arrays made of the images.
     pub(super) fn plan_images(&self, rows: &Rows, transforms: &[Transform]) -> Result<SetPlan> {
         let reference = self.reference(&self.dataset, transforms, rows, Ok)?;
         plan_set(&self.dataset, reference, transforms, self.output, (self.crops, false))
     }
 
-    /// What becomes of their targets, and which are whose.
+    /// The arrays made of their targets, and the image of each target.
     pub(super) fn plan_targets(
         &self,
         targets: &Targets,

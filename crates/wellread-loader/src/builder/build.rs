@@ -17,8 +17,8 @@ use wellread_store::{Error, Result};
 const SLICE_BYTES: usize = 1 << 20;
 /// Batches read ahead unless told otherwise, at least: with two, one worker and the thread that waits wait for each other.
 const MIN_READ_AHEAD: usize = 4;
-/// Bytes of an image as stored up to which the thread that waits for a batch reads, too: it is to be there when its batch
-/// is, and when it is told to stop.
+/// The most stored bytes of an image for which the thread that waits for a batch reads, too. It must be there when its
+/// batch is, and when it is told to stop.
 const CONSUMER_READS_BYTES: usize = 16 << 20;
 /// Bytes of the batches of one joined read, at most.
 const JOINED_BYTES: usize = 64 << 20;
@@ -33,8 +33,8 @@ impl LoaderBuilder {
     /// names; no pixels.
     ///
     /// # Errors
-    /// A choice that makes no sense or does not fit the first row; rows that do not exist; nothing to load; images without a
-    /// target.
+    /// A choice that makes no sense or does not fit the first row. Rows that do not exist, nothing to load, or images
+    /// without a target.
     pub fn build(self) -> Result<Loader> {
         let path = self.dataset.store().path();
         let error = |cause: &dyn std::fmt::Display| Error::new(path, cause);
@@ -118,7 +118,8 @@ impl LoaderBuilder {
         if steps.len() == 0 && !self.drop_last {
             let images = counted(order.len(), "image");
             return Err(error(&format_args!(
-                "there are more ranks than images: {world} ranks, {images}, and leaving out what does not divide leaves none"
+                "there are more ranks than images: {world} ranks, {images}, and leaving out images that do not \
+                 divide leaves none"
             ))
             .hint(format_args!(
                 "choose {} ranks at most, or let ranks have the same images, by uneven=\"pad\" (Uneven::Pad)",
@@ -174,7 +175,7 @@ impl LoaderBuilder {
         let stored = each.fold(0, usize::saturating_add);
         let sets = [Some(&self.dataset), self.targets.as_ref().map(|targets| &targets.dataset)];
         let is_far = sets.into_iter().flatten().any(Dataset::is_far);
-        // Who takes batches looks for signals: it never waits for a network.
+        // The reader of batches looks for signals: it never waits for a network.
         let consumer_reads = self.workers > 0 && joined == 1 && stored <= CONSUMER_READS_BYTES && !is_far;
         let mut read_ahead = ReadAhead { workers: self.workers, consumer_reads, prefetch, joined };
         let mut memory = None;

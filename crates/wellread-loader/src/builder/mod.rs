@@ -46,7 +46,7 @@ pub struct LoaderBuilder {
     targets: Option<Targets>,
 }
 
-/// What is made of each row.
+/// The views made of each row.
 #[derive(Clone, Debug)]
 enum Views {
     /// So many by the transform.
@@ -147,9 +147,9 @@ impl LoaderBuilder {
         self.order(Order::Weighted { weights: weights.into().into(), images: None }).seed(seed)
     }
 
-    /// Classes in equal shares: in every batch, each comes as often as the batch size divided by the number of
-    /// classes, rounded down or up (with 16 classes or more, batches that are not a multiple of them may have one
-    /// more or less of some). Rows of rare classes are repeated, each pass over a class in a new order; of large
+    /// Classes in equal shares: every batch has each class as often as the batch size divided by the number of
+    /// classes, rounded down or up. With 16 classes or more, batches that are not a multiple of them may have one
+    /// more or less of some. Rows of rare classes are repeated, each pass over a class in a new order; of large
     /// classes, an epoch has a part, and the next goes on from there. An epoch has as many images as there are
     /// rows; [`Order::Balanced`] lets choose. Sets the seed of all random draws.
     pub fn balanced(self, by: Grouping, seed: u64) -> Self {
@@ -157,18 +157,19 @@ impl LoaderBuilder {
     }
 
     /// This process is rank `rank` of `world` that train together, each with a loader of the same choices but for
-    /// this: all get equally many batches and images, and together each row once, but for what does not divide
-    /// among them, which `uneven` decides. The batch size is that of each rank.
+    /// this. All get equally many batches and images, and together each row once; `uneven` decides on the rest
+    /// that does not divide among them. The batch size is that of each rank.
     pub fn shard(mut self, rank: usize, world: usize, uneven: Uneven) -> Self {
         (self.rank, self.world, self.uneven) = (rank, world, uneven);
         self
     }
 
-    /// The ranks ([`Self::shard`]) are on `nodes` nodes, equally many on each and numbered node by node, and each node has a part
-    /// of the set: neighbouring rows, which its ranks divide, in the order that was chosen. So what a node keeps of the
+    /// The ranks ([`Self::shard`]) are on `nodes` nodes, equally many on each and numbered node by node. Each node has
+    /// a part of the set: neighbouring rows, which its ranks divide, in the chosen order. So what a node keeps of the
     /// set on its disk is of no use to another, and all nodes together need not keep anything twice. Every
-    /// `reshard_every` epochs, unless that is 0, nodes get other parts: row groups, the files of a set of several, or runs of
-    /// rows, in random order. What each rank gets is as even as without this; parts are cut to the row for it.
+    /// `reshard_every` epochs, unless that is 0, nodes get other parts: row groups, the files of a set of several, or
+    /// runs of rows, in random order. The share of each rank is as even as without this; parts are cut to the row for
+    /// it.
     ///
     /// For sequential and random order and for blocks. With this a batch is not a sample of the whole set but of its
     /// node's part; the batches of a step of all ranks together are one.
@@ -177,7 +178,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// What happens to rows that cannot be read, or do not fit the others.
+    /// The treatment of rows that cannot be read, or do not fit the others.
     pub fn on_error(mut self, on_error: OnError) -> Self {
         self.on_error = on_error;
         self
@@ -220,17 +221,18 @@ impl LoaderBuilder {
         self
     }
 
-    /// Batches that may be finished or in work ahead of the one last delivered: the bound on memory. At
-    /// least 1; twice the number of workers, and 4 at least, unless set. Of no effect without workers.
+    /// Batches that may be finished or in work ahead of the one last delivered: the bound on memory. At least
+    /// 1; twice the number of workers, and 4 at least, unless set. It has no effect without workers.
     pub fn prefetch(mut self, batches: usize) -> Self {
         self.prefetch = Some(batches);
         self
     }
 
-    /// Bytes that the loader holds at most, caches and what is being decoded included: joined reads become shorter, fewer
-    /// batches are read ahead and fewer threads read until that fits ([`Loader::memory`] says what became of it), and the
-    /// store keeps fewer decoded pages. Threads wait for each other with images that are much larger than most. Sizes are
-    /// upper estimates; what describes the set (its index, names) and batches that the caller keeps are not counted.
+    /// The bytes that the loader holds at most, caches and decoding included. Joined reads become shorter, fewer
+    /// batches are read ahead and fewer threads read until that fits ([`Loader::memory`] gives the result), and the
+    /// store keeps fewer decoded pages. Threads wait for each other with images that are much larger than most. Sizes
+    /// are upper estimates. The description of the set (its index, names) and batches that the caller keeps are not
+    /// counted.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(bytes);
         self

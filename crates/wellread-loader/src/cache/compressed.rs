@@ -1,7 +1,7 @@
 //! Images in RAM, compressed by LZ4.
 //!
-//! LZ4 because it is the only codec that unpacks at a good part of memory speed: what is won over reading the set
-//! again is its own codec and the way to the file.
+//! LZ4 is the only codec that unpacks at a good part of memory speed. The cache saves the set's own codec and the
+//! way to the file.
 
 use super::CacheBackend;
 use super::lru::{CachedImage, Lru};

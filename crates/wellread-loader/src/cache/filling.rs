@@ -5,7 +5,7 @@
 //!                └─ that others read ── wait ──▶ kept; or missing still, where there was no room or an error
 //! ```
 //!
-//! Who waits has read its own claims by then, and so nobody waits for one that waits.
+//! A thread that waits has read its own claims by then, and so no thread waits for one that waits.
 
 use std::collections::HashSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,7 @@ impl Default for Filling {
 }
 
 impl Filling {
-    /// Whether it is of use: the threads of a process that was forked are not there, and what they claimed nobody releases.
+    /// Whether it is of use: the threads of a process that was forked are not there, and nobody releases their claims.
     pub fn is_of_this_process(&self) -> bool {
         self.process == process::id()
     }
@@ -110,7 +110,7 @@ mod tests {
         let of = |rows: &[usize]| rows.iter().map(|&row| (row, 10)).collect::<Vec<_>>();
         let first = filling.claim(&of(&[5, 3, 5, 8]), 20);
         assert_eq!(first.rows(), [5, 3]);
-        // What has more bytes is taken by itself.
+        // A row with more bytes is taken by itself.
         let second = filling.claim(&of(&[3, 8, 9]), 1);
         assert_eq!(second.rows(), [8]);
         assert!(filling.claim(&of(&[3, 5, 8]), 100).rows().is_empty());

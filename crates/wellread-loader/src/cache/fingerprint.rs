@@ -7,9 +7,9 @@ use wellread_store::{Error, Result, Store};
 
 /// A set's name and state.
 pub(super) struct Fingerprint {
-    /// Of the set's place: the same before and after a change.
+    /// The set's place: the same before and after a change.
     pub place: String,
-    /// Of its files, their sizes and times of change, how they are read, and of its first and last image's names and
+    /// Its files, their sizes and times of change, the way they are read, and its first and last image's names and
     /// shapes.
     pub state: String,
 }

@@ -1,7 +1,7 @@
 //! Images in RAM, decoded or compressed; those that were used least recently make room.
 //!
-//! One lock guards the table; pixels are handed out of it as shared pointers, so that nothing is copied or decoded
-//! under the lock, and an image that is evicted while it is being read lives until that is done.
+//! One lock guards the table. Pixels leave it as shared pointers, so that nothing is copied or decoded under the
+//! lock, and an image that is evicted while it is being read lives until that is done.
 //!
 //! ```text
 //!  an image is going to be read ─ reserve ─▶ awaited ─ reused ─▶ the oldest go, one of the same size gives its memory
@@ -205,12 +205,12 @@ mod tests {
         insert(3, memory);
         shelf.release(10);
         assert_eq!((shelf.size(), shelf.lock().awaited), ((20, 2), 0));
-        // Of another size: room is made all the same.
+        // For another size, room is made all the same.
         assert!(shelf.reserve(15));
         assert!(shelf.reused(15).is_none());
         insert(4, vec![4; 15]);
         assert_eq!((shelf.size(), shelf.contains(2), shelf.contains(3)), ((25, 2), false, true));
-        // What is being read is not given away.
+        // Pixels that are being read are not given away.
         let held = shelf.lock().get(3).unwrap();
         assert!(shelf.lock().get(4).is_some());
         assert!(shelf.reserve(10));

@@ -7,15 +7,15 @@
 //!  …     data, from a page boundary on: images, each from a multiple of 64 bytes on, and behind each its check again
 //! ```
 //!
-//! All numbers are in the machine's byte order; the file is no format to exchange. Any process may add an image: it
-//! takes room by adding to the header's counter, writes the pixels (by `write`, not through the map, so that a full
-//! disk is an error and no signal), and then publishes the entry. A published image is never written again. Whoever
-//! is killed half way leaves room that nobody uses, and no entry. The check is a CRC-32C of the pixels, looked at once
+//! All numbers are in the machine's byte order; the file is no format to exchange. Any process may add an image. It
+//! takes room by adding to the header's counter, writes the pixels, and then publishes the entry. It uses `write`, not
+//! the map, so that a full disk is an error and no signal. A published image is never written again. A process that is
+//! killed half way leaves room that nobody uses, and no entry. The check is a CRC-32C of the pixels, looked at once
 //! per process and image: after a power failure the kernel may have written the entry and not the pixels.
 //!
-//! Whoever shortens the file takes pixels away that others are reading. They read zeros there instead of being ended by a
-//! signal ([`Mapping`]). The check behind an image is gone with any part of it, so it is looked at after the image was read,
-//! which costs nothing beside: a read that may have had some of the zeros is an error.
+//! A process that shortens the file takes pixels away that others are reading. They read zeros there instead of being
+//! ended by a signal ([`Mapping`]). The check behind an image is gone with any part of it. So it is looked at after the
+//! image was read, which costs nothing beside: a read that may have had some of the zeros is an error.
 
 use super::CacheBackend;
 use super::fingerprint::Fingerprint;
@@ -39,7 +39,7 @@ const CHECKSUM_BYTES: u64 = 8;
 /// Most bytes that are mapped: the address space has room for more, some page tables do not.
 const MAX_MAPPED_BYTES: usize = 1 << 42;
 
-/// What this process knows of an entry.
+/// The state of an entry in this process.
 const UNCHECKED: u8 = 0;
 const VALID: u8 = 1;
 const CORRUPT: u8 = 2;
@@ -108,7 +108,7 @@ impl Mapped {
             return None;
         }
         let index = Mapping::shared(&file, usize::try_from(data_offset).ok()?).ok()?;
-        // Longer than the file is: what lies behind its end is not touched before it was written.
+        // It is longer than the file: bytes behind its end are not touched before they were written.
         let data = Mapping::part(&file, data_offset, limit.max(1)).ok()?;
         let checked = std::iter::repeat_with(AtomicU8::default).take(rows).collect();
         Some(Self {
@@ -163,8 +163,9 @@ impl Mapped {
             }
             self.needed.fetch_max(self.data_offset + end, Ordering::Relaxed);
         }
-        // SAFETY: within the map, which lives as long as `self`. What is published is never written again, and what
-        // somebody else takes away by shortening the file stays readable; the check behind the pixels tells of it.
+        // SAFETY: within the map, which lives as long as `self`. Published pixels are never written again, and
+        // pixels that another process takes away by shortening the file stay readable; the check behind them finds
+        // it.
         let pixels =
             unsafe { std::slice::from_raw_parts(self.data.as_ptr().add(offset as usize), bytes as usize) };
         // SAFETY: as above; a multiple of its size from the beginning of a page, as just made.
@@ -184,12 +185,12 @@ impl Mapped {
             (end <= self.limit).then_some(end)
         };
         let at = self.number(USED_BYTES_OFFSET).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
-        // Of a counter that is gone the place would be one that others have taken.
+        // After the counter is gone, the place could be one that others have taken.
         at.filter(|_| self.has_its_length())
     }
 
-    /// Whether nothing of the file was seen to be gone. What it lost may come back as zeros when somebody writes behind it, so
-    /// that is remembered.
+    /// Whether nothing of the file was seen to be gone. A lost part may come back as zeros when somebody writes behind
+    /// it, so the loss is remembered.
     fn is_whole(&self) -> bool {
         !self.shortened.load(Ordering::Relaxed) && self.index.is_whole() && self.data.is_whole()
     }
@@ -232,7 +233,7 @@ impl CacheBackend for Mapped {
             }
         }
         each(pixels)?;
-        // After the pixels: they were there if what lies behind them is.
+        // After the pixels: they were there if the check behind them is.
         fence(Ordering::Acquire);
         if behind.load(Ordering::Acquire) == check {
             return Ok(true);
@@ -278,7 +279,7 @@ impl CacheBackend for Mapped {
 
     fn size(&self) -> (usize, usize) {
         let images = (0..self.checked.len()).filter(|&row| self.pixels(row).is_some()).count();
-        // Another process may have a larger limit; what lies beyond this one's is not used.
+        // Another process may have a larger limit; bytes beyond this one's are not used.
         let taken = self.number(USED_BYTES_OFFSET).load(Ordering::Relaxed).min(self.limit);
         (usize::try_from(taken).unwrap_or(usize::MAX), images)
     }

@@ -1,4 +1,4 @@
-//! Decoded images in RAM; what came first stays.
+//! Decoded images in RAM; the first ones stay.
 
 use super::CacheBackend;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! What is kept of images that have been read: named policies, and what each costs.
+//! The policies for keeping images that have been read, and the cost of each.
 //!
 //! ```text
 //!  loader ──▶ CachedStore ──contains? with_pixels──▶ CacheBackend          hit: one block, in one pass to the batch
@@ -42,7 +42,7 @@ use wellread_store::{Error, Result, bytes_text, place};
 
 pub use wellread_store::parse_bytes;
 
-/// What is kept of images that have been read.
+/// The policy for keeping images that have been read.
 ///
 /// Limits are bytes. The first read of a row takes the whole image even when a crop is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,11 +50,11 @@ pub enum Cache {
     /// Nothing; the operating system's page cache does its part.
     #[default]
     None,
-    /// Decoded pixels of whole images, in their own type, from the first read on and for as long as the
-    /// dataset lives, shared by all threads: the bytes of all pixels of the rows that were read (`info`'s
-    /// `bytes_of_pixels`), up to `limit`. What came first stays: where every row comes once per epoch, in
-    /// whatever order, that serves the share of the set that fits, which least-recently-used eviction does
-    /// not reach.
+    /// Decoded pixels of whole images, in their own type, shared by all threads, from the first read on and
+    /// for as long as the dataset lives. They take the bytes of all pixels of the rows that were read
+    /// (`info`'s `bytes_of_pixels`), up to `limit`. The first images stay. Where every row comes once per
+    /// epoch, in any order, that serves the share of the set that fits, which least-recently-used eviction
+    /// does not reach.
     Memory {
         /// Bytes of pixels that are kept at most.
         limit: usize,
@@ -123,13 +123,13 @@ impl Cache {
     /// Makes ready what is to be there before the set at `set` is opened: a cache on disk, which keeps what opening reads as well.
     ///
     /// # Errors
-    /// A cache on disk whose folder cannot be used; a set on this machine, of which it would keep nothing; a cache file for a set
-    /// behind a network.
+    /// A cache on disk whose folder cannot be used. A set on this machine, of which it would keep nothing. A cache file
+    /// for a set behind a network.
     pub fn begin(&self, set: &Path) -> Result<()> {
         if !matches!(self, Self::Disk(_) | Self::File { .. }) {
             return Ok(());
         }
-        // Of sets in several buckets what they have in common is `s3:`.
+        // Sets in several buckets have `s3:` in common.
         let is_remote = |path: &Path| place::is_registered(path);
         let is_far = is_remote(set) || is_remote(Path::new(&format!("{}//bucket", set.display())));
         let Self::Disk(spec) = self else {
@@ -238,7 +238,7 @@ impl FromStr for Cache {
     }
 }
 
-/// What a cache holds and has done.
+/// The content and the counts of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheReport {
     /// Bytes that are kept: of RAM or, with [`Cache::File`], of the file.

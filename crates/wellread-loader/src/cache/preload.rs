@@ -23,7 +23,7 @@ impl Preload {
         let (weak, stopped) = (Arc::downgrade(kept), Arc::clone(&stop));
         let path = kept.inner().path();
         let thread = Thread::start(Builder::new().name("wellread-preload".into()), move || {
-            // Who drops the cache does not wait for a network.
+            // Dropping the cache does not wait for a network.
             place::until(&stopped, || run(&weak, &stopped));
         })
         .map_err(|e| Error::new(path, format_args!("cannot start the thread that preloads: {e}")))?;
@@ -63,7 +63,7 @@ fn run(kept: &Weak<ReadThroughCache>, stop: &AtomicBool) {
         if sized.is_empty() || stop.load(Ordering::Relaxed) {
             return;
         }
-        // What others read already they keep.
+        // Rows that others read already are kept by them.
         let claim = kept.filling.claim(&sized, usize::MAX);
         let rows: Vec<usize> = claim.rows().iter().copied().filter(|&row| !kept.contains(row)).collect();
         if rows.is_empty() {

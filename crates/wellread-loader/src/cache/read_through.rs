@@ -27,7 +27,8 @@ pub(super) struct ReadThroughCache {
     pub(super) misses: AtomicU64,
 }
 
-/// Room that was taken for images on their way. What is not kept in the end is given back, also when a reader panics.
+/// Room that was taken for images on their way. Room of images that are not kept in the end is given back, also when
+/// a reader panics.
 struct Reserved<'a> {
     shelf: &'a dyn CacheBackend,
     bytes: usize,

@@ -59,7 +59,7 @@ impl Store for CachedStore {
         self.kept.inner.heads(&missing, true, wanted);
     }
 
-    /// Of what is not kept, whole images: they are read whole, to be kept.
+    /// Adds whole images for rows that are not kept: they are read whole, to be kept.
     fn ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
         let missing = requests.iter().filter(|request| !self.kept.shelf.contains(request.row));
         let whole = missing.map(|request| {
@@ -133,7 +133,7 @@ impl CachedStore {
         inner.read(&others, scratch, &mut NumberedSink { numbers: &numbers, sink })
     }
 
-    /// What is kept and was served.
+    /// The kept images and the reads that they served.
     pub(crate) fn report(&self) -> CacheReport {
         let (bytes, images) = self.kept.shelf.size();
         CacheReport {

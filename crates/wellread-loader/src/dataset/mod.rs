@@ -64,7 +64,7 @@ struct Cut {
     masks: Option<Dataset>,
 }
 
-/// What says where cells are, for [`Dataset::cells_from`].
+/// The source of cells for [`Dataset::cells_from`].
 #[derive(Clone, Copy, Debug)]
 pub enum CellsFrom<'a> {
     /// A file: a table, or a set of label images.
@@ -75,7 +75,7 @@ pub enum CellsFrom<'a> {
     Labels(&'a Dataset),
 }
 
-/// What a set is made of that is no set of its own.
+/// The parts of a set that is no set of its own.
 enum View {
     /// Some rows of a set.
     Rows(Dataset, Vec<usize>),
@@ -130,8 +130,8 @@ impl Dataset {
         Ok(Self { open: Some(Arc::new(open)), ..Self::bare(store) })
     }
 
-    /// The same images opened anew, with empty caches: for a process that was forked from the one that opened
-    /// them, where locks may be closed for ever that a thread held at that moment. Loaders do so by
+    /// The same images opened anew, with empty caches. It is for a process that was forked from the one that
+    /// opened them, where locks may be closed for ever that a thread held at that moment. Loaders do so by
     /// themselves. A dataset of [`Self::from_store`] is returned as it is.
     ///
     /// # Errors
@@ -151,8 +151,8 @@ impl Dataset {
         self.caches.iter().try_fold(bare, Self::with_cache)
     }
 
-    /// The same images behind a cache of their own. Of a set of cells ([`Self::cells`]) the images are kept, decoded once for all of
-    /// their cells, and not the crops.
+    /// The same images behind a cache of their own. For a set of cells ([`Self::cells`]), the images are kept, decoded
+    /// once for all of their cells, and not the crops.
     ///
     /// # Errors
     /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started, with [`Cache::Disk`]
@@ -191,7 +191,7 @@ impl Dataset {
         Ok(Self { cache, caches, cut, view, beside, ..Self::bare(Arc::new(store)) })
     }
 
-    /// What the table came to that the rows are cells of; `None` where they are images.
+    /// The result of reading the table whose cells the rows are; `None` where they are images.
     pub fn cells_report(&self) -> Option<&CellsReport> {
         match &self.view {
             Some(view) => view.cells_report(),
@@ -234,7 +234,7 @@ impl Dataset {
         }
     }
 
-    /// What the cache of [`Self::with_cache`] holds and has served; nothing without one.
+    /// The content and the counts of the cache of [`Self::with_cache`]; nothing without one.
     pub fn cache_report(&self) -> CacheReport {
         match (&self.cache, &self.view) {
             (Some(cache), _) => cache.report(),
@@ -243,8 +243,8 @@ impl Dataset {
         }
     }
 
-    /// What this process's cache on disk has done, for all sets behind a network that it reads; `None` for a set on this machine, and
-    /// where there is no such cache.
+    /// The counts of this process's cache on disk, for all sets behind a network that it reads; `None` for a set on
+    /// this machine, and where there is no such cache.
     pub fn disk_cache_report(&self) -> Option<DiskCacheReport> {
         let may_have_one = self.is_far() || self.caches().iter().any(is_on_disk);
         let cache = if may_have_one { disk_cache::current().ok().flatten() } else { None };

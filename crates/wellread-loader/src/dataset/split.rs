@@ -10,9 +10,9 @@ use crate::order::Grouping;
 use wellread_store::{Error, Result};
 
 impl Dataset {
-    /// Splits the rows into parts of about these fractions of all, by a hash of each row's name, or of its
-    /// group where a grouping is given: rows of a group are in one part. Rows stay in order. What the fractions
-    /// leave of 1 is in no part.
+    /// Splits the rows into parts of about these fractions of all, by a hash of each row's name. With a
+    /// grouping it hashes the row's group: rows of a group are in one part. Rows stay in order. The rest of the
+    /// fractions to 1 is in no part.
     ///
     /// ```
     /// # use wellread_image::{PixelType, Shape};

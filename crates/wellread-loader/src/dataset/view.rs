@@ -129,7 +129,7 @@ impl Dataset {
     /// The rows that hold an image, as a set: a table may have nulls in their place. Looks at every row's shape.
     ///
     /// # Errors
-    /// What is wrong with a row beside that it is null.
+    /// The error of a row beside that it is null.
     pub fn without_nulls(&self) -> Result<Self> {
         let rows = Subset::not_null(self.store())?;
         if rows.len() == self.len() { Ok(self.clone()) } else { self.select(rows) }

@@ -1,4 +1,4 @@
-//! What items are made by, and the row that they must agree with.
+//! The inputs that make items, and the row that they must agree with.
 
 use crate::budget::WorkingMemory;
 use crate::compiled_transform::ArrayPlan;
@@ -15,23 +15,23 @@ pub(crate) struct Reference {
     pub(crate) info: RowInfo,
 }
 
-/// What a slice of a batch is made by, of one set; shared by all threads.
+/// The inputs that make a slice of a batch of one set; shared by all threads.
 pub(crate) struct Job<'a> {
     pub(crate) dataset: &'a Dataset,
-    /// What becomes of each row: arrays of a batch, all of the same channels.
+    /// The arrays made of each row, in a batch, all of the same channels.
     pub(crate) arrays: &'a [ArrayPlan],
     /// Which array of the batch the first of these is.
     pub(crate) first_array: usize,
     /// `None` for single items, which may have any shape.
     pub(crate) reference: Option<&'a Reference>,
-    /// Where the set is of targets: whose.
+    /// The images of its targets, where the set is of targets.
     pub(crate) of: Option<Of<'a>>,
     /// Crops of each row in each array: as many images, one after the other.
     pub(crate) crops: usize,
     pub(crate) seed: u64,
     pub(crate) epoch: u64,
     pub(crate) stop: Option<&'a AtomicBool>,
-    /// What may be used of memory; `None` where nobody set a bound.
+    /// The memory that may be used; `None` where nobody set a bound.
     pub(crate) working: Option<&'a WorkingMemory>,
 }
 
@@ -48,7 +48,7 @@ impl Job<'_> {
         self.arrays.len() * self.crops
     }
 
-    /// The row of the set that is read for a row of the images, and what it is; checked that it can be.
+    /// The row of the set that is read for a row of the images, and its info; checked that it can be.
     pub(super) fn row(&self, row: usize) -> Result<(usize, RowInfo)> {
         let Some(Of { images, pairs }) = self.of else {
             let info = self.dataset.row_info(row)?;

@@ -76,7 +76,7 @@ impl PostReadBuffers {
     }
 }
 
-/// Writes planes, turned, as numbers of a type. Of labels nothing is scaled.
+/// Writes planes, turned, as numbers of a type. Labels are not scaled.
 fn convert_planes(
     dtype: PixelType,
     source: &[u8],

@@ -1,8 +1,8 @@
-//! Rows to batches: what one thread does for a slice of a batch, or for a single item.
+//! Rows to batches: the work of one thread for a slice of a batch, or for a single item.
 //!
-//! For each row: shape → [`Placement`] of each crop of each view → requests for each run of channels. Requests are sorted
-//! by position on disk and read in one call with the fused sink (`read`); what the pass over the pixels could not do
-//! follows from the intermediate buffer (`complete`).
+//! For each row: shape → [`Placement`] of each crop of each view → requests for each run of channels. Requests are
+//! sorted by position on disk and read in one call with the fused sink (`read`). Steps that the pass over the pixels
+//! could not do follow from the intermediate buffer (`complete`).
 
 mod complete;
 mod job;
@@ -54,7 +54,7 @@ pub struct ItemContext {
     compiled: Option<CompiledTransform>,
     seed: u64,
     epoch: u64,
-    /// What was read since this was last taken.
+    /// The bytes read since this was last taken.
     traffic: Traffic,
 }
 
@@ -159,9 +159,9 @@ impl Job<'_> {
 }
 
 impl ItemContext {
-    /// Reads and transforms `rows`, each with the draws of its occurrence, into `out`, one after the other, the crops of a
-    /// row together: into the memory of one batch or, joined, of several in turn, of which all but the last are as long as
-    /// the first.
+    /// Reads and transforms `rows`, each with the draws of its occurrence, into `out`, one after the other, the crops
+    /// of a row together. `out` is the memory of one batch or, joined, of several in turn, of which all but the last
+    /// are as long as the first.
     ///
     /// # Errors
     /// A row whose shape or type does not fit comes before one that cannot be read; of several of a kind,
@@ -381,7 +381,7 @@ impl PixelDestination {
     }
 }
 
-/// Makes `buffer` at least `len` long; what it held stays, so nothing is written when it is long enough.
+/// Makes `buffer` at least `len` long; its content stays, so nothing is written when it is long enough.
 fn grow(buffer: &mut Vec<f32>, len: usize, dataset: &Dataset) -> Result<()> {
     if buffer.len() < len {
         buffer.try_reserve_exact(len - buffer.len()).map_err(|_| {

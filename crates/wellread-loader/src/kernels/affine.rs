@@ -1,6 +1,6 @@
 //! The factor and summand of the pass over the pixels.
 
-/// What is done to each value: `value as f32 * scale + offset`.
+/// The operation on each value: `value as f32 * scale + offset`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Affine {
     /// Factor.

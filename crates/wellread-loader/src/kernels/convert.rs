@@ -60,8 +60,8 @@ pub(crate) fn bytes_of(floats: &mut [f32]) -> &mut [u8] {
     bytemuck::cast_slice_mut(floats)
 }
 
-/// Writes a patch to where `to` sends its pixels in `plane`: numbers of type `output`, aligned. Of
-/// [`Output::Stored`] the bytes stay as they are, and `affine` is of no effect.
+/// Writes a patch to where `to` sends its pixels in `plane`: numbers of type `output`, aligned. For
+/// [`Output::Stored`] the bytes stay as they are, and `affine` has no effect.
 pub(crate) fn convert_patch(
     level: Level,
     patch: &Patch<'_>,

@@ -1,7 +1,7 @@
 //! Bytes of any pixel type to the numbers of a batch, in one pass.
 //!
 //! A patch (rows of little-endian pixels, any alignment) goes through `value * scale + offset` straight to
-//! its place in a plane of floats; a flip is a reversed row, a quarter turn a transposition in tiles that
+//! its place in a plane of floats. A flip is a reversed row, a quarter turn a transposition in tiles that
 //! stay in the first-level cache.
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //!                                                                  └─────▶ the same bytes (stored types)
 //! ```
 //!
-//! The arithmetic is that of NumPy's `x.astype(float32) * k + b`: the value is rounded to `f32` first, then one
-//! rounding for the product and one for the sum, never fused; half precision is one rounding more. Stores are
+//! The arithmetic is that of NumPy's `x.astype(float32) * k + b`. The value is rounded to `f32` first, then the
+//! product and the sum are rounded once each, never fused; half precision is one rounding more. Stores are
 //! ordinary ones: streaming past the cache saved nothing on large images when tried, and a small image is still
 //! in the cache when the model asks for it.
 //!

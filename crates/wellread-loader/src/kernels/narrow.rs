@@ -40,8 +40,8 @@ impl Kernel for ToBf16<'_> {
     }
 }
 
-/// Rounds what `value` makes of each of `source` to half precision, by the instruction for it where `level`, the one that
-/// this is compiled for, has one. What comes before stays in registers.
+/// Rounds what `value` makes of each of `source` to half precision, by the instruction for it where `level`, the one
+/// that this is compiled for, has one. Values before the rounding stay in registers.
 #[inline(always)]
 pub(super) fn f16_of<T: Copy>(level: Level, source: &[T], value: impl Fn(T) -> f32, out: &mut [u16]) {
     #[cfg(target_arch = "x86_64")]
@@ -112,8 +112,8 @@ fn bf16_bits(value: f32) -> u16 {
 fn f16_bits(value: f32) -> u16 {
     let bits = value.to_bits();
     let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
-    // Normal numbers: the exponent's bias goes from 127 to 15, half of the last place is added to round. What exceeds
-    // the largest half carries over into the bits of infinity.
+    // Normal numbers: the exponent's bias goes from 127 to 15, half of the last place is added to round. Values above
+    // the largest half carry over into the bits of infinity.
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13;
     // Subnormal halves are multiples of 2^-24, the last place of 0.5: adding 0.5 rounds to one.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());

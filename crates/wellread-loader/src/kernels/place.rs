@@ -1,8 +1,8 @@
 //! Where pixels go: rows as they lie, reversed rows, or rows that become columns.
 //!
-//! All turning is done on raw bytes, in registers of 16, 32 or 64 and tiles of 4096, which stay in the first-level cache: before
-//! widening there are fewest of them. What the [`Write`] gets is contiguous and in the order of the target, in runs of
-//! 64 pixels and more, so that it reads and writes whole vectors.
+//! All turning is done on raw bytes, in registers of 16, 32 or 64 and tiles of 4096, which stay in the first-level
+//! cache: before widening there are fewest of them. The [`Write`] gets contiguous pixels in the order of the target, in
+//! runs of 64 and more, so that it reads and writes whole vectors.
 
 use super::patch::Patch;
 use super::raw::Raw;
@@ -148,7 +148,7 @@ impl<'a, R: Raw, W: Write<R>> Place<'a, R, W> {
                 let mut put = |i: usize, column: &[u8]| {
                     tile.0[(from + i) * pitch + at..][..column.len()].copy_from_slice(column);
                 };
-                // Of a row of the tile, in the order of the target.
+                // The start of a row of the tile, in the order of the target.
                 let start = |r: usize| {
                     let r = if upwards { height - 1 - r } else { r };
                     (y + r) * self.patch.stride + x + from

@@ -1,4 +1,4 @@
-//! What is done to whole planes before or after they are converted: the maximum over depth, fields.
+//! The operations on whole planes before or after they are converted: the maximum over depth, fields.
 
 use super::patch::Patch;
 use crate::simd::{Kernel, Level, dispatch};
@@ -112,7 +112,7 @@ impl<P: Ordered> Kernel for Maximum<'_, P> {
     }
 }
 
-/// Part of a field of the size of images: what is subtracted from and multiplied with each pixel.
+/// Part of a field of the size of images: the values subtracted from and multiplied with each pixel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FieldPart<'a> {
     pub(crate) dark: Option<&'a [f32]>,

@@ -128,7 +128,7 @@ fn identity_keeps_negative_zero() {
 #[test]
 fn large_and_tiny_planes_of_every_type() {
     for (rows, columns) in [(8, 8), (1, 1), (1, 4096), (4096, 1), (1030, 517), (4096, 4096)] {
-        // Of the largest, the types that microscopes write: each is 16 million pixels.
+        // The largest have only the types that microscopes write: each is 16 million pixels.
         let types =
             if rows * columns < 1 << 24 { &PixelType::ALL[..] } else { &[PixelType::U8, PixelType::U16] };
         for &dtype in types {

@@ -1,4 +1,4 @@
-//! What pixels become once they lie in the order of the target.
+//! The output of pixels once they lie in the order of the target.
 
 use super::affine::Affine;
 use super::narrow::{bf16_of, f16_of};

@@ -5,7 +5,7 @@
 //!                             └── inner(): of the process that built it; in a forked child, the set opened anew
 //! ```
 //!
-//! What it holds is in `plan`, how it is made in `builder`. `quality` tells how random its order is.
+//! Its state is in `plan`, its construction in `builder`. `quality` tells how random its order is.
 
 mod quality;
 
@@ -47,16 +47,16 @@ use wellread_store::{Error, Result};
 ///
 /// # Forked processes
 /// A loader works in a process that was forked from its own (as `multiprocessing` and `DataLoader` do on Linux), even
-/// if threads were reading at that moment: the child opens the set anew, at its first iteration, and shares nothing
-/// but the choices. Not so an iterator that was under way: its threads stayed behind, and it says so. Limits: a
-/// cache in memory starts empty in each child; a store that was given by [`Dataset::from_store`] cannot be
-/// opened anew and is used as it is, which is safe where it has no locks (as [`crate::MemoryStore`]); and a program
-/// whose `main` is Rust's must not fork at the moment another thread starts or ends, when Rust's runtime holds a
-/// lock of its own that every new thread takes (hosts such as Python have no such lock).
+/// if threads were reading at that moment. The child opens the set anew, at its first iteration, and shares nothing
+/// but the choices. Not so an iterator that was under way: its threads stayed behind, and it says so. There are three
+/// limits. A cache in memory starts empty in each child. A store that was given by [`Dataset::from_store`] cannot be
+/// opened anew and is used as it is, which is safe where it has no locks (as [`crate::MemoryStore`]). A program whose
+/// `main` is Rust's must not fork at the moment another thread starts or ends. Rust's runtime then holds a lock of
+/// its own that every new thread takes; hosts such as Python have no such lock.
 pub struct Loader {
-    /// Of the process that built the loader.
+    /// The state of the process that built the loader.
     parent: Arc<Inner>,
-    /// Of a process that was forked from it.
+    /// The state of a process that was forked from it.
     forked: Mutex<Option<Arc<Inner>>>,
     next_epoch: AtomicU64,
 }
@@ -71,7 +71,7 @@ impl Loader {
         &self.parent.plan
     }
 
-    /// What this process uses: in a forked child, the set opened anew.
+    /// The state that this process uses: in a forked child, the set opened anew.
     fn inner(&self) -> Result<Arc<Inner>> {
         let process = wellread_store::process::id();
         if self.parent.process == process {
@@ -89,7 +89,7 @@ impl Loader {
         let targets = of.map(|(targets, (set, _))| reopened(targets, set.rows)).transpose()?;
         let inner = Arc::new(Inner::new(Arc::clone(&self.parent.plan), dataset, targets));
         if let Ok(kept) = &mut kept {
-            // What the parent had there is not taken apart here: its threads are not in this process.
+            // The parent's state is not dropped here: its threads are not in this process.
             std::mem::forget(kept.replace(Arc::clone(&inner)));
         }
         Ok(inner)
@@ -156,7 +156,7 @@ impl Loader {
         self.plan().targets.as_ref().map(|(_, pairs)| pairs.pairing())
     }
 
-    /// What targets are read of, if there are any.
+    /// The set of targets, if there are any.
     pub fn targets(&self) -> Option<&Dataset> {
         self.parent.targets.as_ref()
     }
@@ -166,7 +166,7 @@ impl Loader {
         self.plan().images.reference.info.dtype
     }
 
-    /// What happens to each image; of several views, what makes the first.
+    /// The transform of each image; with several views, that of the first.
     pub fn transform(&self) -> &Transform {
         &self.plan().first().compiled.transform
     }
@@ -177,12 +177,13 @@ impl Loader {
         (0..compiled.channels.len()).any(|channel| compiled.is_mask(channel))
     }
 
-    /// What is loaded.
+    /// The loaded set.
     pub fn dataset(&self) -> &Dataset {
         &self.parent.dataset
     }
 
-    /// What was read of files so far, and how much of that became pixels of batches. In a forked process, of its own.
+    /// The bytes read from files so far, and the part of them that became pixels of batches. In a forked process, of
+    /// its own.
     pub fn traffic(&self) -> Traffic {
         self.inner().map(|inner| inner.traffic.sum()).unwrap_or_default()
     }
@@ -220,7 +221,8 @@ impl Loader {
         self.plan().read_ahead.joined
     }
 
-    /// What the loader holds at most, where that was bounded ([`LoaderBuilder::memory`](crate::LoaderBuilder::memory)), and what it was lowered for that.
+    /// The bytes that the loader holds at most, where that was bounded
+    /// ([`LoaderBuilder::memory`](crate::LoaderBuilder::memory)), and the choices that were lowered for it.
     pub fn memory(&self) -> Option<&MemoryUse> {
         self.plan().memory.as_ref()
     }
@@ -265,12 +267,12 @@ impl Loader {
     /// Goes on where the iteration was whose [`Batches::state`] this is, with exactly the images that it had not
     /// yet delivered. [`Self::iter`] then runs the epoch after that.
     ///
-    /// The loader may have another number of workers, another `prefetch`, batch size, transform, or number
-    /// of ranks: positions count the images of all ranks. With the same batch size and number of ranks the
-    /// batches are those that would have come, also where nodes have parts of their own
-    /// ([`shard_local`](crate::LoaderBuilder::shard_local)); other nodes then divide what each node has left. With others they are cut anew from the first remaining image on, so
-    /// the last one, and where there are ranks the images that do not divide among them
-    /// ([`crate::order::Uneven`]), may be others than in an epoch that was not interrupted.
+    /// The loader may have another number of workers, another `prefetch`, batch size, transform, or number of ranks:
+    /// positions count the images of all ranks. With the same batch size and number of ranks the batches are those that
+    /// would have come, also where nodes have parts of their own ([`shard_local`](crate::LoaderBuilder::shard_local)).
+    /// Other nodes then divide the rest of each node. With others, batches are cut anew from the first remaining image
+    /// on. So the last one may differ from an epoch that was not interrupted, and with ranks the images that do not
+    /// divide among them ([`crate::order::Uneven`]).
     ///
     /// # Errors
     /// A state of another set, order, choice of rows, or seed.

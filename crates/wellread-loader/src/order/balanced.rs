@@ -1,9 +1,9 @@
 //! Balanced classes: every class as often as any other, in every batch.
 //!
-//! Images come in rounds of one image per class, so the share of a class in any run of images is even,
-//! whatever the batch size and the number of ranks. A class keeps its place in the round for an epoch; of
-//! sixteen classes or more, those of an eighth of the round change places with each other from round to round, so that
-//! small batches do not always hold the same classes together.
+//! Images come in rounds of one image per class, so the share of a class in any run of images is even, whatever the
+//! batch size and the number of ranks. A class keeps its place in the round for an epoch. With sixteen classes or
+//! more, those of an eighth of the round change places with each other from round to round. So small batches do not
+//! always hold the same classes together.
 //!
 //! The images of a class come in passes over the class, each pass in an order of its own. Passes go on from
 //! epoch to epoch: no image of a large class waits forever.

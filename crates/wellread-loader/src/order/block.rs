@@ -6,9 +6,9 @@
 //!  windows    [ 3   5.   0 ] [ 4   1   2 ]     the rows of a window come in any order
 //! ```
 //!
-//! A reader that keeps the blocks of one window (pages, row groups, chunks) in memory reads each block of the
-//! file once, and the images of a batch still come from up to `window` places of the set. Which row a position
-//! has is arithmetic on two keyed permutations; there is no array.
+//! A reader may keep the blocks of one window (pages, row groups, chunks) in memory. It then reads each block
+//! of the file once, and the images of a batch still come from up to `window` places of the set. Which row a
+//! position has is arithmetic on two keyed permutations; there is no array.
 
 use super::Permutation;
 use crate::draw::key;

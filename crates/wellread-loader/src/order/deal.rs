@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Deals of one epoch that are kept at most. Who goes on with other nodes after that reads what the last deal says.
+/// Deals of one epoch that are kept at most. A run with other nodes after that reads as the last deal says.
 const MOST_DEALS: usize = 16;
 
 /// How an epoch was dealt from a position on.
@@ -75,11 +75,12 @@ pub(super) struct Stage {
     pub(super) first: usize,
     images: usize,
     nodes: usize,
-    /// Positions of a full step, the number of these, and what each node has of one.
+    /// Positions of a full step, the number of these, and the images that each node has of one.
     stride: usize,
     full: usize,
     step: usize,
-    /// What each node has of the step that is not full, if it is taken at all; what is left then is the last node's.
+    /// The images that each node has of the step that is not full, if it is taken at all; the rest is the last
+    /// node's.
     last: usize,
 }
 
@@ -102,14 +103,15 @@ impl Stage {
         }
     }
 
-    /// Full steps before a position, positions since then, and what each node has of the step that it is in.
+    /// Full steps before a position, positions since then, and the images that each node has of the step that
+    /// it is in.
     fn within_step(&self, position: usize) -> (usize, usize, usize) {
         let steps = (position / self.stride).min(self.full);
         let each = if steps < self.full { self.step } else { self.last };
         (steps, position - steps * self.stride, each)
     }
 
-    /// Whose a position is, and how many of its owner's come before it.
+    /// The owner of a position, and how many of its owner's come before it.
     pub(super) fn place(&self, position: usize) -> (usize, usize) {
         let (steps, within, each) = self.within_step(position);
         let last = self.nodes - 1;
@@ -131,8 +133,8 @@ impl Stage {
         self.before(node, self.images)..self.before(node + 1, self.images)
     }
 
-    /// Whose a slot is of those that the first `positions` positions leave, counted node by node, and its place among
-    /// all of its owner's.
+    /// The owner of a slot among those that the first `positions` positions leave, counted node by node, and its
+    /// place among all of its owner's.
     pub(super) fn rest(&self, slot: usize, positions: usize) -> (usize, usize) {
         let left = |node| self.before(node, self.images) - self.before(node, positions);
         // The last node before which no more than `slot` are left.
@@ -202,7 +204,7 @@ mod tests {
             }
         }
 
-        /// What is left after any position is each slot once, node by node.
+        /// The rest after any position is each slot once, node by node.
         #[test]
         fn what_is_left_is_whole(deal in deal(), images in 1usize..300, taken in 0usize..300) {
             let taken = taken.min(images);

@@ -1,5 +1,5 @@
-//! What makes rows belong together: their names, given keys, or columns of the table; and the groups of rows
-//! that follow.
+//! The keys that make rows belong together, and the groups of rows that follow. Keys are their names, given
+//! keys, or columns of the table.
 
 use super::permutation::Permutation;
 use super::rows::Rows;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Result, Store, features};
 
-/// What makes rows belong together.
+/// The keys that make rows belong together.
 #[derive(Clone)]
 pub enum Grouping {
     /// The part of the row's name before the first occurrence of this text; the whole name without one.

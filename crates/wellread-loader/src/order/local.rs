@@ -22,7 +22,7 @@ const PIECES: usize = 1024;
 const ENOUGH_ROWS: usize = 1024;
 const FEWEST_PIECES: usize = 64;
 
-/// What is dealt to nodes.
+/// The pieces that are dealt to nodes.
 #[derive(Debug)]
 pub(super) struct Local {
     /// Where each piece begins among the rows, and one more for the end; nothing where rows are never dealt anew.
@@ -37,7 +37,7 @@ impl Local {
         Self { starts, reshard_every }
     }
 
-    /// What tells it from others, and from orders that all ranks divide.
+    /// Adds the values that tell it from others, and from orders that all ranks divide.
     pub(super) fn digest(&self, digest: &mut Digest) {
         digest.numbers([8, self.reshard_every]);
         digest.numbers(self.starts.iter().map(|&start| start as u64));
@@ -162,7 +162,7 @@ impl LocalEpoch {
             Within::Block { rows, window } if stage == 0 => {
                 BlockPermutation::new(part.len(), rows, window, own, 0).at(place)
             }
-            // What is left of blocks is as near to each other as they were.
+            // The remaining rows of blocks are as near to each other as they were.
             Within::Block { .. } | Within::AsStored => place,
         };
         part.start + within
@@ -191,7 +191,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever was interrupted, and dealt anew to whom: each row once, and what was delivered before stays that.
+        /// Each row comes once after any interruption and any new deal, and the delivered rows stay delivered.
         #[test]
         fn each_row_comes_once(
             images in 1usize..120, deals in prop::collection::vec((deal(), 0usize..9), 1..5), within in 0usize..3,
@@ -256,7 +256,7 @@ mod tests {
         let store = numbered(100);
         let all: Vec<usize> = (0..=100).collect();
         assert_eq!(pieces(&Rows::All(100), &store), all);
-        // Of four rows no piece has more than one.
+        // With four rows, no piece has more than one.
         assert_eq!(pieces(&Rows::Some([3, 5, 5, 90].into()), &store), [0, 1, 2, 3, 4]);
         assert_eq!(pieces(&Rows::Some([9, 5, 7].into()), &store), [0, 1, 2, 3]);
         assert_eq!(borders(&store, 30), [0, 30, 60, 90]);

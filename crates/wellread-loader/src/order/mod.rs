@@ -9,7 +9,7 @@
 //! apart ([`RowOrder::occurrence`]), another function of the position alone.
 //!
 //! The order is a function of seed, epoch and position alone, never of the batch size, the rank or the number of
-//! threads. Sequential, random and block order keep nothing per row: a shuffled epoch is a keyed bijection of
+//! threads. Sequential, random and block order keep nothing per row. A shuffled epoch is a keyed bijection of
 //! `0..n` ([`Permutation`]), so any position can be asked for at once, and resuming and splitting over ranks are
 //! free. The others keep a list of the rows they choose from.
 //!
@@ -80,7 +80,7 @@ pub enum Order {
     /// blocks of different size, such as the cells of an image ([`Grouping::Position`]): each image is decoded once where a cache
     /// keeps `window` of them.
     Mixed {
-        /// What the groups are.
+        /// The groups.
         by: Grouping,
         /// Groups whose rows are mixed.
         window: usize,
@@ -96,7 +96,7 @@ pub enum Order {
     /// Groups in equal shares in every batch, as far as the batch size allows: see
     /// [`LoaderBuilder::balanced`](crate::LoaderBuilder::balanced).
     Balanced {
-        /// What the classes are.
+        /// The classes.
         by: Grouping,
         /// Images of an epoch; as many as there are rows unless given.
         images: Option<usize>,
@@ -109,7 +109,7 @@ pub(crate) struct RowOrder {
     kind: Kind,
     /// Whether a pass over the epoch may have a row more than once.
     repeats: bool,
-    /// What is dealt to nodes, where each has a part of the rows.
+    /// The pieces that are dealt to nodes, where each has a part of the rows.
     local: Option<Arc<Local>>,
 }
 
@@ -172,7 +172,8 @@ impl RowOrder {
     }
 
     /// Tells the times apart that an epoch has the same row: a number that no other position with that row has. It is 0
-    /// where the epoch has each row once; what comes again because ranks are padded counts the passes over the epoch.
+    /// where the epoch has each row once; a row that comes again because ranks are padded counts the passes over the
+    /// epoch.
     pub(crate) fn occurrence(&self, position: usize) -> u64 {
         (if self.repeats { position } else { position / self.len() }) as u64
     }
@@ -193,7 +194,7 @@ impl RowOrder {
         let groups = |digest: &mut Digest, groups: &Groups| {
             digest.numbers(groups.rows().iter().chain(groups.starts()).map(|&n| n as u64));
         };
-        // What stands first tells the kinds apart.
+        // The first value tells the kinds apart.
         match &self.kind {
             Kind::Sequential(rows) => {
                 digest.number(1);

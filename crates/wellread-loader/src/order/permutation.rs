@@ -22,8 +22,8 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// Far more rounds than the four that make a wide Feistel network a strong permutation: halves of one or
-    /// two bits mix slowly, and with 12 rounds the permutations of five rows are visibly uneven.
+    /// Four rounds make a wide Feistel network a strong permutation; this has far more. Halves of one or two
+    /// bits mix slowly, and with 12 rounds the permutations of five rows are visibly uneven.
     const ROUNDS: u64 = 24;
 
     /// The permutation of `0..n` for a seed and an epoch.

@@ -1,4 +1,4 @@
-//! How random an order is, and what it costs to read.
+//! The randomness of an order, and its cost in reading.
 //!
 //! An order between "as stored" and "any row next" trades randomness for locality. Three numbers tell how
 //! much of each it has, beside the same numbers for a full shuffle of the very same images:
@@ -10,9 +10,9 @@
 /// An order's numbers, and a full shuffle's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OrderQuality {
-    /// Of the loader's order.
+    /// The spread of the loader's order.
     pub order: Spread,
-    /// Of a full shuffle of the same images, in batches of the same size.
+    /// The spread of a full shuffle of the same images, in batches of the same size.
     pub shuffled: Spread,
 }
 
@@ -42,7 +42,7 @@ pub fn extent(rows: impl Iterator<Item = usize>, disk: impl Fn(usize) -> u64) ->
 }
 
 impl Spread {
-    /// The numbers of batches of rows, in their order: `unit` tells the block or group of a row, `disk` its position
+    /// The numbers of batches of rows, in their order. `unit` gives the block or group of a row, `disk` its position
     /// on disk ([`wellread_store::RowHints::position`]), `extent` the distance there from the first row to the last.
     pub fn of<B: AsRef<[usize]>>(
         batches: &[B],

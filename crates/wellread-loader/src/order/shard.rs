@@ -7,15 +7,15 @@
 //!  last step                                                [r 0][r 1]      what is left, in equal parts
 //! ```
 //!
-//! All ranks take the same steps, so one number, the position that all of them have reached, is where an epoch
-//! is: another number of ranks or another batch size goes on from there.
+//! All ranks take the same steps, so one number gives the place in an epoch: the position that all of them
+//! have reached. Another number of ranks or another batch size goes on from there.
 //!
 //! The batches of one rank may be delivered by several processes in turns (torch's worker processes): each has every
 //! so-many-th of them, and counts its own.
 
 use std::ops::Range;
 
-/// What happens to the images that do not divide evenly among the ranks: fewer than there are ranks.
+/// The treatment of the images that do not divide evenly among the ranks: fewer than there are ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Uneven {
     /// They are left out of the epoch (of a shuffled order, others in each epoch).

@@ -71,7 +71,7 @@ fn fingerprints_tell_orders_apart() {
     }
 }
 
-/// A change here changes the order of every user's images, and what saved states mean: then
+/// A change here changes the order of every user's images, and the meaning of saved states: then
 /// `LoaderState`'s version has to rise.
 #[test]
 fn orders_stay_what_they_are() {

@@ -11,7 +11,7 @@ use wellread_store::{Error, Result, Store};
 pub(crate) struct Weighted {
     /// Rows with a weight above zero.
     rows: Vec<usize>,
-    /// For each of them, the part of 2^64 in which it is drawn itself, and what is drawn otherwise.
+    /// For each of them, the part of 2^64 in which it is drawn itself, and the row that is drawn otherwise.
     table: Vec<(u64, usize)>,
     /// Draws of an epoch.
     pub(crate) images: usize,
@@ -52,7 +52,7 @@ impl Weighted {
         Ok(Self { table: alias_table(scaled), rows, images })
     }
 
-    /// What tells these draws from others.
+    /// Adds the values that tell these draws from others.
     pub(crate) fn digest(&self, digest: &mut Digest) {
         digest.number(self.images as u64);
         for (&row, &(threshold, other)) in self.rows.iter().zip(&self.table) {
@@ -78,7 +78,7 @@ fn alias_table(mut weights: Vec<f64>) -> Vec<(u64, usize)> {
     }
     let mut table: Vec<(u64, usize)> = (0..n).map(|i| (u64::MAX, i)).collect();
     let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| weights[i] < 1.0);
-    // What a small one leaves of its column, a large one fills.
+    // A large one fills the rest of a small one's column.
     while let (Some(&s), Some(&l)) = (small.last(), large.last()) {
         small.pop();
         table[s] = ((weights[s] * 2f64.powi(64)) as u64, l);
@@ -88,7 +88,7 @@ fn alias_table(mut weights: Vec<f64>) -> Vec<(u64, usize)> {
             small.push(l);
         }
     }
-    // What remains is 1 but for rounding, and fills its column alone.
+    // The remaining weights are 1 but for rounding, and each fills its column alone.
     table
 }
 

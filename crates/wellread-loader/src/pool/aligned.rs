@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// (page-locked), say, or that belongs to another library.
 ///
 /// # Safety
-/// What [`Self::take`] returns must be valid for reads and writes of as many bytes as asked for, initialised, aligned to
-/// 64 bytes, and used by nobody else until it comes back by [`Self::give`] or the batch is
+/// The memory that [`Self::take`] returns must be valid for reads and writes of as many bytes as asked for, initialised
+/// and aligned to 64 bytes. Nobody else may use it until it comes back by [`Self::give`] or the batch is
 /// [released](crate::Batch::release).
 pub unsafe trait BatchMemory: Send + Sync + UnwindSafe + RefUnwindSafe {
     /// Memory of `bytes` bytes for one batch; `None` when there is none to be had. Called by any thread, under a lock:
@@ -27,7 +27,8 @@ pub unsafe trait BatchMemory: Send + Sync + UnwindSafe + RefUnwindSafe {
 /// Bytes of alignment.
 pub(super) const ALIGNMENT: usize = 64;
 
-/// Bytes from which on a buffer is asked for in large pages: some of them, or what they round up to would weigh.
+/// Bytes from which on a buffer is asked for in large pages. For smaller ones, a part of a page or the rounding
+/// would weigh.
 pub(super) const LARGE: usize = 8 << 20;
 /// Bytes of a large page, or a multiple of its.
 #[cfg(any(test, all(target_os = "linux", not(miri))))]
@@ -62,7 +63,7 @@ pub(super) enum ForkInheritance {
 
 /// Whom memory goes back to.
 enum Owner {
-    /// The system: what was allocated, with room to align.
+    /// The system: the allocation, with room to align.
     System { base: NonNull<u8>, layout: Layout },
     /// The system's kernel, for large buffers: pages of their own, so that nobody else's are told what these are.
     #[cfg(all(target_os = "linux", not(miri)))]
@@ -70,7 +71,7 @@ enum Owner {
         /// The process that said so, while processes forked from it lack it; else 0.
         excluded_by: AtomicU32,
     },
-    /// Whoever it was taken from.
+    /// The source that it was taken from.
     Source(Arc<dyn BatchMemory>),
     /// Nobody: its owner has it again.
     Released,
@@ -108,9 +109,9 @@ impl AlignedBytes {
         Some(this)
     }
 
-    /// Says whether processes that are forked from now on have the memory of a large buffer. Those that have it share it
-    /// until this one writes to it: then each small page is copied first, 18,000 of them for a batch of 75 MB, also where the
-    /// pages were large.
+    /// Says whether processes that are forked from now on have the memory of a large buffer. Those that have it share
+    /// it until this one writes to it. Then each small page is copied first, 18,000 of them for a batch of 75 MB, also
+    /// where the pages were large.
     pub(super) fn set_fork_inheritance(&self, inheritance: ForkInheritance) {
         #[cfg(all(target_os = "linux", not(miri)))]
         if let Owner::Kernel { excluded_by } = &self.owner {
@@ -119,15 +120,15 @@ impl AlignedBytes {
                 ForkInheritance::Exclude => (libc::MADV_DONTFORK, wellread_store::process::id()),
             };
             excluded_by.store(process, Ordering::Relaxed);
-            // SAFETY: it is all of a mapping of its own. What a forked process lacks is what nobody there can reach: it
-            // was never delivered, or has come back. Where the advice is refused, it is shared.
+            // SAFETY: it is all of a mapping of its own. A forked process lacks only memory that nobody there can
+            // reach: it was never delivered, or has come back. Where the advice is refused, it is shared.
             unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, advice) };
         }
         #[cfg(not(all(target_os = "linux", not(miri))))]
         let _ = inheritance;
     }
 
-    /// Lets forked processes have the memory: whoever it is delivered to may fork, and look at it there.
+    /// Lets forked processes have the memory: the taker of a batch may fork, and look at it there.
     pub(crate) fn allow_fork_access(&self) {
         self.set_fork_inheritance(ForkInheritance::Inherit);
     }
@@ -192,7 +193,7 @@ impl Drop for AlignedBytes {
     }
 }
 
-// SAFETY: it owns its memory, as a `Box<[u8]>` does; who lends memory is `Send` and `Sync` itself.
+// SAFETY: it owns its memory, as a `Box<[u8]>` does; a lender of memory is `Send` and `Sync` itself.
 unsafe impl Send for AlignedBytes {}
 // SAFETY: shared access only reads.
 unsafe impl Sync for AlignedBytes {}

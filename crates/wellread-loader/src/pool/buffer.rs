@@ -10,7 +10,7 @@ use std::ptr::{self, NonNull};
 pub(crate) struct BatchBuffer {
     pub(crate) pixels: AlignedBytes,
     pub(crate) rows: Vec<usize>,
-    /// Of each row, see [`crate::Batch::occurrences`].
+    /// The occurrence of each row, see [`crate::Batch::occurrences`].
     pub(crate) occurrences: Vec<u64>,
 }
 
@@ -124,7 +124,7 @@ impl PartMemory {
     }
 }
 
-/// What is to be read: positions in the epoch, and the memory of their images.
+/// The images to read: positions in the epoch, and the memory of their images.
 pub(crate) struct Fill<'a> {
     pub(crate) positions: Range<usize>,
     pub(crate) rows: &'a mut [usize],

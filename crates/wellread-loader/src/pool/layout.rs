@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use wellread_image::Shape;
 
-/// One array of a batch: where it lies, and what its images are.
+/// One array of a batch: its place, and the shape and type of its images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArrayLayout {
     /// Offset of its first byte in the batch's memory.

@@ -1,7 +1,8 @@
 //! Memory of batches: buffers, and the pool that they come from and return to.
 //!
-//! Memory is aligned to 64 bytes (a cache line, an AVX-512 vector, what DLPack consumers hope for), zeroed
-//! once by the operating system when it is first taken and never again: each batch overwrites all it shows.
+//! Memory is aligned to 64 bytes (a cache line, an AVX-512 vector, the alignment that DLPack consumers hope
+//! for). The operating system zeroes it once when it is first taken, and never again: each batch overwrites
+//! all it shows.
 //!
 //! ```text
 //!  BatchMemory or the system ──▶ BufferPool::take ──▶ BatchBuffer, filled in parts by threads ──▶ Batch
@@ -86,9 +87,9 @@ impl BufferPool {
         state.free.is_empty() && state.in_use >= expected.max(state.futile_wait_threshold)
     }
 
-    /// Waits for a buffer to come back, `longest` at most or until `stop`; what is left of that time. Another thread may
-    /// have taken it. Who keeps batches is waited for ever more rarely: when twice as many are in use as the last time
-    /// that none came back.
+    /// Waits for a buffer to come back, `longest` at most or until `stop`; returns the rest of that time. Another
+    /// thread may have taken it. The loader waits less often for a program that keeps batches: when twice as many are
+    /// in use as the last time that none came back.
     pub(crate) fn wait_for_return(&self, longest: Duration, stop: &AtomicBool) -> Duration {
         let until = Instant::now() + longest;
         let mut state = self.lock();

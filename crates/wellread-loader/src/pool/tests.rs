@@ -75,7 +75,7 @@ fn a_large_buffer_that_is_about_to_come_back_is_waited_for() {
     let second = pool.take().unwrap();
     assert!(pool.should_wait_for_buffer(2));
     let address = first.pixels.start;
-    // Of two that wait the second goes on, too, to see whether there is something else to do.
+    // The second of two waiters goes on, too, to see whether there is something else to do.
     std::thread::scope(|threads| {
         let waits = || pool.wait_for_return(minute, &go_on);
         let both = [threads.spawn(waits), threads.spawn(waits)];
@@ -119,7 +119,7 @@ fn a_forked_process_has_what_was_delivered_and_nothing_else() {
     if child == 0 {
         let is_there = kept.bytes().iter().all(|&byte| byte == 7);
         let mut resident = 0u8;
-        // SAFETY: the kernel says of a page whether it is mapped; what is there is not looked at.
+        // SAFETY: the kernel says of a page whether it is mapped; its content is not looked at.
         let lacks = unsafe { libc::mincore(lacked.cast_mut().cast(), 1, &raw mut resident) } != 0;
         drop(kept);
         drop(pool);

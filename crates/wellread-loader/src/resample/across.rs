@@ -28,7 +28,8 @@ pub(super) struct Across {
     /// The same in 32 bits, from which blocks take differences; of two lanes only.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     low: Vec<i32>,
-    /// Of two lanes: the first weight of each output pixel, then the second of each. Else of each output pixel its weights.
+    /// With two lanes: the first weight of each output pixel, then the second of each. Else of each output pixel its
+    /// weights.
     weights: Vec<f32>,
     /// For each weight all bits where it is one, none where it fills up; of two lanes, for the second weights only.
     masks: Vec<u32>,
@@ -85,7 +86,7 @@ impl Across {
     #[inline(always)]
     pub(super) fn run(&self, level: Level, row: &[f32], out: &mut [f32]) {
         match (self.lanes, level) {
-            // SAFETY: whoever has a level has its instructions (`dispatch` asserts that).
+            // SAFETY: a caller with a level has its instructions (`dispatch` asserts that).
             #[cfg(target_arch = "x86_64")]
             (2, Level::Avx2) if self.is_dense => unsafe { self.permute_eight(row, out) },
             // SAFETY: as above.

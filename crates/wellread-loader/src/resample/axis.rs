@@ -5,7 +5,7 @@ use crate::transform::Filter;
 /// Weights of the source pixels that make each output pixel along one axis.
 #[derive(Debug, Default)]
 pub(super) struct Axis {
-    /// What the table was made for: source length, output length, filter.
+    /// The key of the table: source length, output length, filter.
     made_for: (usize, usize, Filter),
     /// First source pixel and first weight of each output pixel, and one more for the end of the weights.
     spans: Vec<(usize, usize)>,

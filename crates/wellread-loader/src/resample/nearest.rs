@@ -56,7 +56,8 @@ fn sample<const N: usize>(
     }
 }
 
-/// Of each output pixel of `to` the source pixel that its centre lies in: `(2 i + 1) from / (2 to)`, without a division for each.
+/// The source pixel that the centre of each output pixel of `to` lies in: `(2 i + 1) from / (2 to)`, without a division
+/// for each.
 fn centres(from: usize, to: usize) -> impl Iterator<Item = usize> {
     let (whole, rest) = (from / to, 2 * (from % to));
     let (mut pixel, mut past) = (from / (2 * to), from % (2 * to));
@@ -88,8 +89,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Nothing appears that was not there; without a rotation, each pixel is the one that its centre lies in; and by a
-        /// quarter of a circle a square is turned.
+        /// No new value appears. Without a rotation, each pixel is the one that its centre lies in; a quarter of a
+        /// circle turns a square.
         #[test]
         fn pixels_are_taken_and_never_mixed(
             h in 1usize..20, w in 1usize..20, oh in 1usize..30, ow in 1usize..30, degrees in -180f32..180.0, wide: bool,

@@ -59,7 +59,7 @@ impl Kernel for ResizePlanes<'_> {
     #[inline(always)]
     fn run(self) {
         let Self { level, rows, across, line, planes, size: [height, width, out_width], out } = self;
-        // What stands behind the row is of no account, but must be there.
+        // Bytes behind the row do not matter, but must be there.
         let padded = width + across.margin();
         // Each on cache lines of its own, so that whole vectors cross none.
         let (of_line, of_out) = (padded.next_multiple_of(LINE), out_width.next_multiple_of(LINE));

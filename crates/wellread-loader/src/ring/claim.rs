@@ -1,4 +1,4 @@
-//! Who reads what: slices are claimed in order, and finished, or left to others, in any.
+//! The claims of threads: slices are claimed in order, and finished, or left to others, in any.
 
 use super::part::{Claim, Part};
 use super::{Ring, Shared, Slot};
@@ -8,8 +8,8 @@ use std::time::Duration;
 use wellread_store::Result;
 use wellread_trace::{Kind, span};
 
-/// How long a worker waits for the consumer to drop a large batch when it has been given the next one, which Python does
-/// a moment after: new memory takes longer to write to, and stays.
+/// The time that a worker waits for the consumer to drop a large batch when it has been given the next one, which
+/// Python does a moment after. New memory takes longer to write to, and stays.
 const MAX_BUFFER_WAIT: Duration = Duration::from_millis(10);
 
 impl Shared {

@@ -4,7 +4,7 @@
 //!  order ─▶ rows of batches to come ─▶ heads, far ahead ─▶ requests, as they will be made ─▶ ranges ─▶ tickets, held by batch
 //! ```
 //!
-//! It reads no pixels, and what goes wrong here goes wrong again, and is told, where the row is read.
+//! It reads no pixels, and a failure here is repeated and reported where the row is read.
 
 use super::{Shared, lock};
 use crate::dataset::Dataset;
@@ -72,7 +72,7 @@ impl Shared {
                 return;
             }
             let is_wanted = |headed: usize, fetching: &Fetching| {
-                headed <= batch || headed <= batch + ahead.heads && !fetching.is_full()
+                headed <= batch || headed <= ahead.last_head(batch) && !fetching.is_full()
             };
             while headed < self.batches && is_wanted(headed, &*fetching) {
                 ahead.hold(headed, self.fetch_heads(fetching, headed));

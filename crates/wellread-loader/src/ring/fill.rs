@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use wellread_store::guard::panic_message;
 use wellread_store::{Error, Result};
 
-/// What rows are read by.
+/// The inputs that read rows.
 pub(super) struct Jobs<'a> {
     pub(super) images: Job<'a>,
     pub(super) targets: Option<Job<'a>>,
@@ -38,7 +38,7 @@ impl Jobs<'_> {
 
 impl Shared {
     /// Plans rows, as many as make a part of the work that is not much larger than others, and returns how many that is.
-    /// It depends on sizes only, so that what is read together does not depend on the number of threads.
+    /// It depends on sizes only, so that the rows read together do not depend on the number of threads.
     pub(crate) fn plan(&self, context: &mut ItemContext, fill: &mut Fill<'_>) -> Result<usize> {
         self.resolve_rows(fill);
         let Fill { rows, occurrences, .. } = fill;
@@ -125,7 +125,7 @@ impl Shared {
         })
     }
 
-    /// What rows of a set are read by, whose arrays are those of the batch from `first_array` on.
+    /// The inputs that read rows of a set, whose arrays are those of the batch from `first_array` on.
     fn job<'a>(
         &'a self,
         dataset: &'a Dataset,
@@ -148,7 +148,7 @@ impl Shared {
         }
     }
 
-    /// What rows are read by.
+    /// The inputs that read rows.
     pub(super) fn jobs(&self) -> Jobs<'_> {
         let Inner { plan, dataset, targets, .. } = &*self.loader;
         let of_targets = |targets| {
@@ -173,7 +173,7 @@ impl Shared {
         let fetched = catch_unwind(AssertUnwindSafe(|| work(&jobs, context)));
         self.loader.traffic.add(context.take_traffic());
         fetched.unwrap_or_else(|panic| {
-            // What the panic left in the buffers is of no use to anyone.
+            // The panic left the buffers in an unknown state.
             *context = ItemContext::default();
             let rows = match rows {
                 [row] => format!("row {row}"),

@@ -1,4 +1,4 @@
-//! The ring of batches that threads fill: who reads what, and when a batch is done.
+//! The ring of batches that threads fill: the claims of threads, and the time when a batch is done.
 //!
 //! Work is cut into slices: a whole batch when it is small, some rows of it when it is large, so that all
 //! threads hurry for the batch that is needed first. A thread that finds more bytes to read in its slice than others have,
@@ -11,9 +11,9 @@
 //!              ▲ delivered next                             ▲ workers
 //! ```
 //!
-//! The consumer, where its batch is not done yet, claims slices as the workers do instead of sleeping: to be put to sleep
-//! and woken for each batch costs more than a batch of small images. Not where reads are joined: a query for many
-//! batches would keep it long after its own is there.
+//! The consumer, where its batch is not done yet, claims slices as the workers do instead of sleeping. To sleep and
+//! wake for each batch costs more than a batch of small images. Not where reads are joined: a query for many batches
+//! would keep it long after its own is there.
 //!
 //! One mutex guards the ring. It is taken twice per slice and once per batch, which is nothing beside
 //! reading a slice; threads are woken only when they are asleep.
@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     batch_done: Condvar,
     /// The workers, and the thread that asks for bytes ahead, to be waited for.
     workers: Mutex<Vec<Thread>>,
-    /// What is asked for ahead, of sets that lie far away.
+    /// The requests ahead, for sets that lie far away.
     ahead: Option<Lookahead>,
 }
 
@@ -244,7 +244,7 @@ impl Shared {
             {
                 self.push_leftover(part.split_off(rows));
             }
-            // SAFETY: as before; what was left to others is no longer in it.
+            // SAFETY: as before; slices left to others are no longer in it.
             let fill = unsafe { part.memory_to_fill(arrays) };
             let result = self.fill(context, planned.map(drop), fill, part.first);
             reading.set(self.number_of(part.batch), part.positions.len() as u64);

@@ -1,9 +1,9 @@
-//! What a thread has claimed: slices of batches, or parts of them, as memory to be filled.
+//! The claim of a thread: slices of batches, or parts of them, as memory to be filled.
 
 use crate::pool::{ArrayLayout, Fill, PartMemory};
 use std::ops::Range;
 
-/// What one thread has claimed: a slice of a batch or, where reads are joined, a run of whole batches.
+/// The claim of one thread: a slice of a batch or, where reads are joined, a run of whole batches.
 pub(super) struct Claim {
     pub(super) first: Part,
     /// The batches after the first.

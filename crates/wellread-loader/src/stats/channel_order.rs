@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use wellread_store::{Result, RowHints, Store};
 
-/// What the channels of a row are called.
+/// The names of the channels of a row.
 fn names_of(store: &dyn Store, row: usize) -> Result<Vec<String>> {
     Ok(store.metadata(row)?.channels.into_iter().map(|channel| channel.name).collect())
 }
@@ -18,7 +18,7 @@ fn is_known(name: &str) -> bool {
     !name.is_empty()
 }
 
-/// What the channels of some rows are called, each list of names once.
+/// The names of the channels of some rows, each list of names once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowNames {
     lists: Vec<Vec<String>>,
@@ -66,7 +66,7 @@ impl RowNames {
 pub struct ChannelOrder {
     /// The name of each channel, where it has the same one in all rows.
     pub(super) names: Vec<Option<String>>,
-    /// Of the rows whose channels stand elsewhere than in the first, where each is counted.
+    /// The rows whose channels stand elsewhere than in the first, and where each is counted.
     moved: HashMap<usize, Vec<usize>>,
     /// Rows whose channels have other names than those of the first row, where channels go by number.
     pub(super) other_names: usize,

@@ -17,13 +17,13 @@ const MAX_THREAD_COUNT_BYTES: usize = 256 << 20;
 /// Bytes of counts of all threads, at most: a bound on their number.
 const MAX_TOTAL_COUNT_BYTES: usize = 1 << 30;
 
-/// What one thread has counted.
+/// The counts of one thread.
 struct ThreadStats<'a> {
     store: &'a dyn Store,
     order: &'a ChannelOrder,
     dtype: PixelType,
     counts: Vec<Counts>,
-    /// Of the group at hand, one per channel.
+    /// The moments of the group at hand, one per channel.
     moments: Vec<Moments>,
 }
 
@@ -34,7 +34,7 @@ impl Stats {
     /// Reads every pixel of a set, with `jobs` threads. `done` is called once per row.
     ///
     /// # Errors
-    /// The first row that cannot be read; images of several pixel types; more channels than memory has room to count.
+    /// The first row that cannot be read. Images of several pixel types. More channels than memory has room to count.
     pub fn of(store: &dyn Store, percents: &[f64], jobs: usize, done: &(dyn Fn() + Sync)) -> Result<Self> {
         let rows: Vec<usize> = (0..store.len()).collect();
         of_rows(store, &rows, percents, jobs, done)
@@ -79,7 +79,8 @@ impl PartialStats {
     }
 }
 
-/// Rows that are handed out, and whose moments are summed, together: neighbouring rows share pages and chunks, and some stores a query.
+/// Rows that are handed out together, and whose moments are summed together: neighbouring rows share pages and chunks,
+/// and some stores a query.
 pub fn group_of(store: &dyn Store) -> usize {
     store.hints().rows_per_read.max(16)
 }
@@ -111,7 +112,7 @@ fn pass(
             if let Err(error) = pass.group(rows, &mut scratch, &mut pixels, done) {
                 stop.store(true, Ordering::Relaxed);
                 let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                // Of several, the first in order: groups are handed out in order.
+                // Among several, the first in order: groups are handed out in order.
                 if failed.as_ref().is_none_or(|(before, _)| number < *before) {
                     *failed = Some((number, error));
                 }

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use wellread_store::{Error, Result};
 
-/// What the file says that it is.
+/// The file's own name of its format.
 pub(super) const FORMAT: &str = "wellread-stats";
-/// What to do about a file that is none.
+/// The advice about a file that is none.
 pub(super) const HINT: &str = "give a file that `wellread stats PATH --out FILE` wrote";
 /// The newest version that this build writes and reads.
 pub(super) const VERSION: u32 = 1;
@@ -115,7 +115,7 @@ impl Stats {
     }
 }
 
-/// What a file of statistics holds, of whatever version.
+/// The content of a file of statistics, of any version.
 pub(super) fn document(path: &Path) -> Result<serde_json::Value> {
     let read = |e: std::io::Error| Error::io(path, "cannot read", &e);
     let size = std::fs::metadata(path).map_err(read)?.len();

@@ -29,7 +29,7 @@ pub struct GroupStats {
 pub struct Group {
     /// The values of the columns, as text; absent ones are null.
     pub key: Vec<Option<String>>,
-    /// Of its images.
+    /// The statistics of its images.
     pub stats: Stats,
 }
 

@@ -9,8 +9,8 @@ const LARGE: f64 = 1e140;
 /// Largest of the values whose squares would be too small to sum.
 const SMALL: f64 = 1e-140;
 
-/// Number, mean, sum of squared distances from it, extremes, and what is no finite number. Mean and squares are those of the
-/// values divided by `scale`: 1, but where squares would be too large or too small for `f64`.
+/// Number, mean, sum of squared distances from it, extremes, and the number of values that are not finite. Mean and
+/// squares are those of the values divided by `scale`: 1, but where squares would be too large or too small for `f64`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "[u64; 8]", from = "[u64; 8]")]
 pub(super) struct Moments {

@@ -1,4 +1,5 @@
-//! Statistics of a part of a set, to be put together with those of the other parts: what tasks on several machines hand back.
+//! Statistics of a part of a set, to be put together with those of the other parts: tasks on several machines hand them
+//! back.
 //!
 //! ```text
 //!  rows of a part ──pass──▶ PartialStats ──JSON──▶ add, add, … in order ──finish──▶ Stats
@@ -6,8 +7,9 @@
 //!                            moments of each group ─────┘ side by side: summed once, in order
 //! ```
 //!
-//! Counts are whole numbers, which any order adds exactly. Moments are sums of floats, whose order matters: a part keeps those of each of
-//! its groups, and they are summed when all parts are there, as one pass over the set does. So the result is the same to the bit.
+//! Counts are whole numbers, which any order adds exactly. Moments are sums of floats, whose order matters. A part
+//! keeps those of each of its groups, and they are summed when all parts are there, as one pass over the set does. So
+//! the result is the same to the bit.
 
 use super::bins::{Counts, WIDE_ERROR, is_exact};
 use super::channel_order::ChannelOrder;
@@ -16,14 +18,15 @@ use super::moments::Moments;
 use serde::{Deserialize, Serialize};
 use wellread_image::PixelType;
 
-/// What was counted of some rows of a set.
+/// The counts of some rows of a set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartialStats {
     dtype: PixelType,
     images: u64,
     /// By channel.
     counts: Vec<Counts>,
-    /// Of each group of rows, in order, those of each channel; none of types of which every value is counted.
+    /// Those of each channel for each group of rows, in order; none for types of which every value is
+    /// counted.
     groups: Vec<Vec<Moments>>,
 }
 

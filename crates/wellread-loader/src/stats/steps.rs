@@ -42,7 +42,8 @@ impl GroupStats {
     /// Means and standard deviations of each group to normalise its rows by; `path` is for errors.
     ///
     /// # Errors
-    /// No group; groups of different numbers of channels; a channel without finite values, or of one value.
+    /// No group, or groups of different numbers of channels. A channel without finite values, or of one
+    /// value.
     pub fn normalize(&self, path: &Path) -> Result<Normalize> {
         let mut groups = vec![];
         for group in &self.groups {
@@ -75,7 +76,7 @@ impl Stats {
         Ok(Normalize::Stored { mean, std })
     }
 
-    /// What its channels are called.
+    /// The names of its channels.
     fn names(&self) -> ChannelNames {
         ChannelNames::new(self.channels.iter().map(|channel| channel.name.clone()))
     }

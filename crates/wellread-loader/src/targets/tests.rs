@@ -74,6 +74,17 @@ fn names_with_nothing_in_common_are_taken_in_order_where_that_is_asked_for() {
 }
 
 #[test]
+fn cells_whose_images_have_other_names_may_be_taken_in_order() {
+    let (images, targets) = (["a/cell-1", "b/cell-1"], ["a_mask/cell-1", "b_mask/cell-1"]);
+    let error = find(&images, &targets, None, false).unwrap_err().to_string();
+    assert!(error.contains("could be of either of two images, a/cell-1 and b/cell-1"), "{error}");
+    assert!(error.contains("folders of the same names") && error.contains("pairing=\"order\""), "{error}");
+    // There is no order of other numbers of both.
+    let error = find(&images, &targets[..1], None, false).unwrap_err().to_string();
+    assert!(error.contains("either of two") && !error.contains("pairing"), "{error}");
+}
+
+#[test]
 fn images_without_targets_are_counted_and_named() {
     let error = find(&["a", "b", "c", "d", "e"], &["a_mask"], None, false).unwrap_err().to_string();
     assert!(error.contains("4 of 5 images have no target among the 1 image of set: b, c, d …"), "{error}");

@@ -1,4 +1,4 @@
-//! A transform as factor and summand: what is folded into the one pass over the pixels, channel by channel.
+//! A transform as factor and summand: the steps folded into the one pass over the pixels, channel by channel.
 
 use super::compose::Transform;
 use super::steps::{Normalize, Scale};
@@ -80,7 +80,7 @@ pub(crate) fn affine(scale: f64, offset: f64) -> Affine {
     Affine { scale: scale as f32, offset: if offset == 0.0 { -0.0 } else { offset as f32 } }
 }
 
-/// What the pass over the pixels multiplies with and adds, computed in `f64`; see [`mean_and_std`].
+/// The factor and the summand of the pass over the pixels, computed in `f64`; see [`mean_and_std`].
 pub(crate) fn first_affine(
     transform: &Transform,
     dtype: PixelType,

@@ -123,7 +123,7 @@ mod tests {
         let all = [Some("DNA"), Some("ER"), Some("AGP")];
         assert_eq!(means(transform(&all), &["ER", "AGP", "DNA"]), [2.0, 3.0, 1.0]);
         assert_eq!(means(transform(&all), &["AGP"]), [3.0]);
-        // What is not delivered needs none.
+        // Channels that are not delivered need none.
         let er = transform(&all).named_channels([("ER", 1)]);
         assert_eq!(means(er, &["RNA", "ER"]), [0.0, 2.0]);
         // By number where there is no name.

@@ -29,7 +29,7 @@ pub struct ChannelRange {
 pub(crate) struct ChannelNames(Vec<Option<String>>);
 
 impl ChannelNames {
-    /// Of the names that a file has.
+    /// The names that a file has.
     pub(crate) fn new(names: impl IntoIterator<Item = Option<String>>) -> Self {
         let all: Vec<Option<String>> = names.into_iter().collect();
         let is_once = |name: &String| {

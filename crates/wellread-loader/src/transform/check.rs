@@ -1,4 +1,4 @@
-//! What makes no sense, or does not fit an image.
+//! Choices that make no sense, or do not fit an image.
 
 use super::compose::Transform;
 use super::error::TransformError;
@@ -245,8 +245,8 @@ impl Transform {
     /// The shape (TCZYX) of what an image of `shape` becomes.
     ///
     /// # Errors
-    /// A crop larger than the image, a channel the image does not have, normalisation for another number of
-    /// channels, a field of another size, or quarter turns of an image that is not square.
+    /// A crop larger than the image, a channel the image does not have, or normalisation for another number
+    /// of channels. A field of another size, or quarter turns of an image that is not square.
     pub fn output_shape(&self, shape: Shape) -> Checked<Shape> {
         let (height, width) = self.cropped(shape)?;
         let channels = match &self.channels {
@@ -262,7 +262,7 @@ impl Transform {
             }
         };
         self.check_channels(shape.c(), channels)?;
-        // What images are cut out of is known row by row.
+        // The images behind crops are known row by row.
         if let Some(field) = self.illumination.as_ref().filter(|_| !self.is_cut) {
             field.check(self.without_mask(shape))?;
         }

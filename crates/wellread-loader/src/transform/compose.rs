@@ -48,9 +48,9 @@ pub struct Transform {
     /// Names of the channels that are delivered, where these go by number and statistics by name: all images follow the first one's
     /// names. Loaders set it by the set.
     pub statistics_names: Option<Arc<[String]>>,
-    /// Whether the last stored channel is a mask of 0 and 1: it is cut, turned and resized as the others, but its values are neither
-    /// corrected, scaled, changed nor normalised, and lists of one number per channel may leave it out. Loaders set it by the set
-    /// ([`wellread_store::Hints::is_last_mask`]).
+    /// Whether the last stored channel is a mask of 0 and 1. It is cut, turned and resized as the others, but its
+    /// values are neither corrected, scaled, changed nor normalised, and lists of one number per channel may leave it
+    /// out. Loaders set it by the set ([`wellread_store::Hints::is_last_mask`]).
     pub is_last_mask: bool,
     /// Whether stored images are parts of larger ones, which illumination fields are of. Loaders set it by the set
     /// ([`wellread_store::Hints::are_cut`]).
@@ -61,9 +61,9 @@ impl Transform {
     /// Names of [`Self::preset`].
     pub const PRESETS: [&'static str; 3] = ["none", "normalize", "augment"];
 
-    /// The transforms of the benchmarks by name: `none` scales to `[0, 1]`; `normalize` then subtracts 0.5
-    /// and divides by 0.5; `augment` scales, flips both ways with probability one half, turns by right
-    /// angles and rotates by up to 15 degrees.
+    /// The transforms of the benchmarks by name. `none` scales to `[0, 1]`; `normalize` then subtracts 0.5
+    /// and divides by 0.5. `augment` scales, flips both ways with probability one half, turns by right angles
+    /// and rotates by up to 15 degrees.
     pub fn preset(name: &str) -> Option<Self> {
         let unit = Self::default().scale_to_unit();
         match name {

@@ -1,12 +1,12 @@
 //! The error of a transform that cannot be applied.
 
-/// A transform that cannot be applied: what is wrong and what to do.
+/// A transform that cannot be applied: the cause and the advice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{cause} (hint: {hint})")]
 pub struct TransformError {
-    /// What is wrong.
+    /// The cause.
     pub cause: String,
-    /// What to do about it.
+    /// The advice.
     pub hint: String,
 }
 

@@ -34,8 +34,8 @@ impl fmt::Debug for Field {
 }
 
 impl Field {
-    /// Reads a flat field, and a dark field if one is given, from files or folders of any format, or NumPy's `.npy`: one image with
-    /// a plane per channel (or one for all), or an image of one plane for each channel.
+    /// Reads a flat field, and a dark field if one is given, from files or folders of any format, or NumPy's `.npy`. A
+    /// field is one image with a plane per channel (or one for all), or an image of one plane for each channel.
     ///
     /// # Errors
     /// Files that cannot be read, more than one time point or depth, fields that differ in size, pixels of the flat
@@ -123,8 +123,8 @@ impl Field {
         Ok(())
     }
 
-    /// Corrects a plane of rows of `width` pixels, which begins at `start` of the field. What lies outside of the field is no part of
-    /// an image and stays as it is.
+    /// Corrects a plane of rows of `width` pixels, which begins at `start` of the field. A pixel outside of the field
+    /// is no part of an image and stays as it is.
     pub(crate) fn correct(
         &self,
         level: Level,

@@ -25,7 +25,7 @@ enum Patterns {
     Named(Vec<(String, Pattern)>),
 }
 
-/// Of flat fields, and of dark fields.
+/// The pattern of flat fields, and of dark fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
     flat: String,

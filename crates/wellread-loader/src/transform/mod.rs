@@ -1,4 +1,4 @@
-//! What happens to an image on its way into a batch.
+//! The steps of an image on its way into a batch.
 //!
 //! A [`Transform`] says which steps; a [`Placement`] is what its geometry came to for one row in one epoch. The order of
 //! the steps is fixed:
@@ -7,9 +7,9 @@
 //! scale → brightness → contrast → gamma → photon noise → Gaussian noise → normalise → channel drop-out
 //!
 //! Channels, crop, flips, turns, scale, brightness and normalisation by given numbers are folded into the one pass that
-//! reads the pixels; the others work on the image while it is in the cache. Random draws depend on (seed, epoch,
-//! row, its occurrence where the epoch has it more than once, number of the crop) alone and each step has draws of its own,
-//! so switching one on changes no other.
+//! reads the pixels. The other steps work on the image while it is in the cache. Random draws depend on (seed, epoch,
+//! row, its occurrence where the epoch has it more than once, number of the crop) alone. Each step has draws of its
+//! own, so switching one on changes no other.
 //!
 //! | module | what it holds |
 //! |---|---|

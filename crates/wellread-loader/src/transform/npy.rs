@@ -3,7 +3,7 @@
 use std::path::Path;
 use wellread_store::{Error, Result, place};
 
-/// What a file begins with.
+/// The beginning of a file.
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Bytes of a header at most.
 const LONGEST_HEADER: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! What the geometry of a transform comes to for one row in one epoch.
+//! The result of a transform's geometry for one row in one epoch.
 
 use super::compose::Transform;
 use super::error::TransformError;
@@ -7,7 +7,7 @@ use crate::draw::{Draws, Purpose};
 use crate::orientation::{Orientation, Turn};
 use wellread_image::Shape;
 
-/// What a transform came to for one row in one epoch. Apply the same to a mask by hand, or ask for it again:
+/// The result of a transform for one row in one epoch. Apply the same to a mask by hand, or ask for it again:
 /// it depends on nothing but its arguments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Placement {
@@ -56,8 +56,8 @@ fn random_resized([y, x]: [usize; 2], scale: [f32; 2], ratio: [f32; 2], draws: D
     let area = y as f64 * x as f64;
     for i in 0..ATTEMPTS {
         let area = area * between(scale, Purpose::CropArea, i);
-        // Of the logarithm, so that upright and lying crops are equally likely. Exponential and logarithm are those of
-        // the C library; rounded to whole pixels, their last bit is of no account.
+        // The draw is uniform in the logarithm, so that upright and lying crops are equally likely. Exponential and
+        // logarithm are those of the C library; rounded to whole pixels, their last bit is of no account.
         let ratio = between(ratio.map(f64::ln), Purpose::CropRatio, i).exp();
         let (height, width) =
             ((area / ratio).sqrt().round() as usize, (area * ratio).sqrt().round() as usize);
@@ -78,7 +78,7 @@ fn random_resized([y, x]: [usize; 2], scale: [f32; 2], ratio: [f32; 2], draws: D
 }
 
 impl Transform {
-    /// What the transform comes to for `row`, an image of `shape`, under a seed and an epoch.
+    /// The placement of `row`, an image of `shape`, under a seed and an epoch.
     ///
     /// # Errors
     /// As [`Self::output_shape`].

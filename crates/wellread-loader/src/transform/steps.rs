@@ -17,8 +17,8 @@ pub enum Crop {
         /// Columns.
         width: usize,
     },
-    /// The square in the middle whose side is this share of the image's shorter side. With a resize after it: what
-    /// torchvision's `Resize(256)` and `CenterCrop(224)` show of an image is a share of 224 / 256.
+    /// The square in the middle whose side is this share of the image's shorter side. With a resize after it, 224
+    /// / 256 is the share of an image that torchvision's `Resize(256)` and `CenterCrop(224)` show.
     CenterSquare {
         /// Above 0, up to 1.
         share: f32,
@@ -31,7 +31,7 @@ pub enum Crop {
         width: usize,
     },
     /// A part of random size, proportion and place, which a resize must follow: torchvision's `RandomResizedCrop`.
-    /// Of ten draws the first that fits the image is taken; when none does, the largest part in the middle whose
+    /// The first of ten draws that fits the image is taken; when none does, the largest part in the middle whose
     /// proportion lies in the range.
     RandomResized {
         /// Smallest and largest share of the image's area.
@@ -89,7 +89,7 @@ pub struct Resize {
     pub filter: Filter,
 }
 
-/// What pixel values are multiplied by.
+/// The factor of pixel values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Scale {
     /// Values as stored, as `f32`.
@@ -104,9 +104,9 @@ pub enum Scale {
     /// `low..high` to `[0, 1]`, what lies beyond to 0 or 1: percentiles of the set, say ([`Scale::from_stats`]). In units
     /// of stored values: one of each for all channels, or one per channel of the stored image.
     Range {
-        /// What becomes 0.
+        /// The value that becomes 0.
         low: Vec<f32>,
-        /// What becomes 1; above `low`.
+        /// The value that becomes 1; above `low`.
         high: Vec<f32>,
     },
     /// As [`Scale::Range`], with ends of channels by name, in whatever order the channels of an image are.

@@ -179,7 +179,7 @@ fn the_least_recently_used_make_room() {
 
 #[test]
 fn more_compressed_images_fit_and_those_used_least_recently_make_room() {
-    // Of one grey level: LZ4 makes a few bytes of each.
+    // Images of one grey level: LZ4 makes a few bytes of each.
     let flat = |row: usize| vec![row as u8; each()];
     let mut images = MemoryStore::new("flat");
     for row in 0..100 {
@@ -244,8 +244,8 @@ fn preloading_ends_with_the_set_in_memory_or_with_the_dataset() {
     drop(store().with_cache(&Cache::Preload { limit: usize::MAX }).unwrap());
 }
 
-/// Another program shortens the cache file while it is mapped: an error, and no signal. In a process of its own, whose end
-/// tells.
+/// Another program shortens the cache file while it is mapped: an error, and no signal. It runs in a process of its
+/// own, whose exit status is the result.
 #[cfg(unix)]
 #[test]
 fn a_cache_file_that_is_shortened_is_an_error_and_no_signal() {
@@ -266,7 +266,7 @@ fn a_cache_file_that_is_shortened_is_an_error_and_no_signal() {
     written(&path, 0);
     let plain = opened(&path);
     let pixels: Vec<_> = (0..ROWS).map(|row| plain.read(row).unwrap()).collect();
-    // To nothing; within the entries; within the pixels; by a byte.
+    // Cuts to nothing, within the entries, within the pixels, and by a byte.
     let cases: [fn(u64) -> u64; 4] = [|_| 0, |_| 100, |whole| whole / 2, |whole| whole - 1];
     for (case, left) in cases.into_iter().enumerate() {
         let folder = dir.path().join(case.to_string());
@@ -294,7 +294,7 @@ fn a_cache_file_that_is_shortened_is_an_error_and_no_signal() {
         for error in errors {
             refused(error.to_string());
         }
-        // Also when it is as long again: what it has there are zeros.
+        // Also when it is as long again: the new part is zeros.
         handle.set_len(whole).unwrap();
         refused(cached.read(ROWS - 1).unwrap_err().to_string());
         // Another process that has it open and begins to read checks what it finds, and so does one that opens the set anew.

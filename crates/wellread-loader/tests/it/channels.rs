@@ -7,8 +7,8 @@ use wellread_loader::{
     Dataset, GroupFields, GroupStats, ItemContext, Loader, MemoryStore, Normalize, Scale, Stats, Targets,
     Transform,
 };
-use wellread_store::Store;
 use wellread_store::concat::Concat;
+use wellread_store::{Store, mixed_channels};
 
 /// Images whose channel number `c` of row `r` has the value `10 * r + c` everywhere.
 fn images(name: &str, channels: &[&[&str]]) -> MemoryStore {
@@ -117,6 +117,42 @@ fn illumination_by_names_follows_them() {
     assert_eq!(values(&build(&["ER", "DNA"]).unwrap()), [[0.0, 0.2], [5.5, 2.0]]);
     let error = build(&["DNA"]).unwrap_err();
     assert!(error.is_choice() && error.to_string().contains("given for the channel \"ER\""), "{error}");
+}
+
+#[test]
+fn two_images_with_other_channels_at_the_same_number_are_named() {
+    let find = |store: &dyn Store, rows: Option<&[usize]>, channels: Option<&[usize]>| {
+        mixed_channels::find(store, rows, channels, 64).map(|mixed| mixed.two)
+    };
+    let called = |name: &str, channels: &[&str]| -> (String, Vec<String>) {
+        (name.to_owned(), channels.iter().map(|&channel| channel.to_owned()).collect())
+    };
+    let set = images("set", &MIXED);
+    assert_eq!(
+        find(&set, None, None),
+        Some([called("0", &["DNA", "ER"]), called("1", &["ER", "DNA"])]),
+        "one set, of the same names in two orders"
+    );
+    assert_eq!(
+        find(&set, Some(&[0, 2]), Some(&[0])),
+        Some([called("0", &["DNA"]), called("2", &["RNA"])]),
+        "of the rows and channels that are taken"
+    );
+    // The same ones at these numbers; one of fewer channels; no names.
+    assert_eq!(find(&set, Some(&[0, 2]), Some(&[1])), None);
+    assert_eq!(find(&set, Some(&[0, 3]), None), None);
+    assert_eq!(find(&images("set", &[&["", ""], &["DNA", "ER"]]), None, None), None);
+    // The last image of many is looked at, too.
+    let mut many: Vec<&[&str]> = vec![&["DNA", "ER"]; 100];
+    many[99] = &["ER", "DNA"];
+    let two = mixed_channels::find(&images("set", &many), None, None, 3).unwrap().two;
+    assert_eq!(two[1], called("99", &["ER", "DNA"]));
+    // Sets are named where the two are of two sets.
+    let both = Concat::of(vec![
+        Arc::new(images("one", &MIXED[..1])) as Arc<dyn Store>,
+        Arc::new(images("two", &MIXED[1..2])),
+    ]);
+    assert_eq!(find(&both, None, None), Some([called("one", &["DNA", "ER"]), called("two", &["ER", "DNA"])]));
 }
 
 #[test]
@@ -233,7 +269,7 @@ fn statistics_of_groups_go_by_names() {
     let columns = RecordBatch::try_from_iter([("plate", plates)]).unwrap();
     let dataset = Dataset::from_store(Box::new(images("set", &MIXED[..2]))).with_columns(columns).unwrap();
     let mut stats = GroupStats::of(dataset.store(), &["plate".to_owned()], &[50.0], 1, &|| {}).unwrap();
-    // Of DNA and ER, and of ER and DNA.
+    // Means of DNA and ER, and of ER and DNA.
     for (group, means) in stats.groups.iter_mut().zip([[2.0, 4.0], [6.0, 9.0]]) {
         for (channel, mean) in group.stats.channels.iter_mut().zip(means) {
             (channel.mean, channel.std) = (Some(mean), Some(2.0));

@@ -178,7 +178,7 @@ fn choices_that_make_no_sense_are_refused() {
     }
 }
 
-/// Who gives the memory that a refusal names is not refused again.
+/// The memory that a refusal names is enough: it is not refused again.
 #[test]
 fn the_memory_that_is_advised_is_enough() {
     for side in [20, 57, 64, 111, 300] {

@@ -11,8 +11,8 @@ use wellread_store::WriteOptions;
 /// Runs before `main`, and makes this process one as a Python interpreter is.
 ///
 /// Where `main` is Rust's, its runtime reports stack overflows and takes a lock for that in every thread that starts or
-/// ends; a fork at that moment leaves it closed, and no thread can be started in the child. It does not where a
-/// handler is there before it, nor in programs of other languages.
+/// ends. A fork at that moment leaves it closed, and no thread can be started in the child. It does not where a handler
+/// is there before it, nor in programs of other languages.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {

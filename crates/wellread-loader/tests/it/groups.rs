@@ -1,4 +1,5 @@
-//! What differs from plate to plate: normalisation by the statistics of each, against plain arithmetic; groups that are unknown.
+//! Values that differ from plate to plate: normalisation by the statistics of each, against plain arithmetic; groups
+//! that are unknown.
 
 use crate::support::{TestStore, images};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -226,7 +227,7 @@ fn illumination_is_that_of_each_plate_and_channel() {
             }
         }
     }
-    // What is wrong names the row, the plate, the channel and the file.
+    // The error names the row, the plate, the channel and the file.
     let build = |pattern: &str, dataset: &Dataset| {
         let fields = GroupFields::new(pattern, None::<String>).unwrap();
         Loader::builder(dataset).illumination_by(fields).build().unwrap_err().to_string()

@@ -1,4 +1,4 @@
-//! What a store says of how it is read best passes through every store that wraps it.
+//! A store's hints pass through every store that wraps it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
@@ -17,7 +17,7 @@ struct Odd {
     pages: Arc<Pages>,
 }
 
-/// What was asked of the decoded pixels.
+/// The requests for decoded pixels.
 struct Pages {
     most: AtomicUsize,
     forgotten: AtomicUsize,
@@ -78,7 +78,7 @@ impl RowFacts for Odd {
     }
 }
 
-/// Four images of three planes, and what is asked of their decoded pixels.
+/// Four images of three planes, and the requests for their decoded pixels.
 fn odd() -> (Box<dyn Store>, Arc<Pages>) {
     let mut inner = MemoryStore::new("odd");
     for i in 0..4 {

@@ -47,7 +47,7 @@ fn epoch(loader: &Loader, epoch: u64) -> Vec<(usize, u64, Vec<u32>)> {
     all
 }
 
-/// Of images of a row: how many differ, and how many there are.
+/// The number of images of a row that differ, and the number of all.
 fn distinct(all: &[(usize, u64, Vec<u32>)]) -> (usize, usize) {
     let mut of_row: HashMap<usize, Vec<(u64, &Vec<u32>)>> = HashMap::new();
     for (row, occurrence, pixels) in all {
@@ -94,7 +94,7 @@ fn rows_that_come_once_are_drawn_by_row_alone() {
     }
 }
 
-/// What ranks repeat to be even is drawn anew too, and the rest as without ranks.
+/// Images that ranks repeat to be even are drawn anew too, and the rest as without ranks.
 #[test]
 fn padding_is_drawn_anew() {
     let dataset = dataset(3);

@@ -14,7 +14,7 @@ fn dataset() -> Dataset {
     Dataset::from_store(Box::new(store))
 }
 
-/// What `torchvision.transforms.v2.functional.resize` (0.29) gives for `uint8`, bilinear, by `antialias`.
+/// The output of `torchvision.transforms.v2.functional.resize` (0.29) for `uint8`, bilinear, by `antialias`.
 const TORCHVISION: [([usize; 2], bool, &[u8]); 6] = [
     (
         [5, 6],
@@ -128,11 +128,11 @@ fn crops_of_random_size_keep_to_their_ranges() {
         areas += area;
         logs += ratio.ln();
     }
-    // What torchvision's `get_params` came to in 20,000 draws, within six standard errors of 4,000: large areas of
+    // The means of 20,000 draws of torchvision's `get_params`, within six standard errors of 4,000: large areas of
     // unfitting proportion are drawn again, and proportions lean to the image's own.
     let (area, log) = (areas / n as f64, logs / n as f64);
     assert!((area - 0.4318).abs() < 0.023 && (log - 0.0312).abs() < 0.016, "{area} {log}");
-    // What fits never: the largest part in the middle.
+    // No draw fits: the largest part in the middle is taken.
     transform.crop = Crop::RandomResized { scale: [1.0, 1.0], ratio: [1.0, 1.0] };
     let p = place(&transform, 0);
     assert_eq!((p.top, p.left, p.height, p.width), (0, 80, 480, 480));

@@ -55,8 +55,8 @@ fn step(all: &mut [wellread_loader::Batches]) -> Vec<usize> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// Two interruptions, each followed by other numbers of everything: the epoch is as if there had been none, but for what
-    /// the last step of several ranks repeats or leaves out to be even.
+    /// Two interruptions, each followed by other numbers of everything. The epoch is as if there had been none, but for
+    /// the images that the last step of several ranks repeats or leaves out to be even.
     #[test]
     fn interrupted_epochs_are_whole(
         n in 20usize..60, order in 0usize..6, pad: bool, seed: u64, epoch in 0u64..3, runs in [run(), run(), run()], stops in [0usize..6, 0..6],

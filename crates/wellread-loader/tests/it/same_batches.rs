@@ -45,7 +45,7 @@ fn whole_large_images_are_the_same_whatever_the_threads() {
     assert_eq!(epochs(&builder, 1), epochs(&builder.clone().workers(3), 1));
 }
 
-/// Stores whose reads have a price of their own are asked for several batches at once; the batches are the same, also
+/// Stores whose reads have a cost of their own are asked for several batches at once. The batches are the same, also
 /// when they are resized or end in the middle of a run.
 #[test]
 fn joined_reads_deliver_the_same_batches() {
@@ -67,7 +67,7 @@ fn joined_reads_deliver_the_same_batches() {
             assert!(epochs(&builder, 2) == expected, "{workers} workers, {joined} joined");
             assert_eq!(reads.load(std::sync::atomic::Ordering::Relaxed), 2 * 11usize.div_ceil(joined));
         }
-        // Fewer batches ahead than asked for by the store: what was chosen holds.
+        // Fewer batches ahead than the store asked for: the choice holds.
         let (_, dataset) = dataset(1000);
         let builder = builder(&dataset).workers(1).prefetch(4);
         assert_eq!(builder.clone().build().unwrap().joined(), 2);

@@ -82,7 +82,7 @@ proptest! {
         flipped[(at * text.len() as f64) as usize] ^= 1 << bit;
         let file = File::new("flipped", &flipped);
         if let Ok(normalize) = Normalize::from_stats(&file.0) {
-            // What remains is checked as numbers given by hand are.
+            // The remaining values are checked as numbers given by hand are.
             let _ = Loader::builder(&dataset).normalize_with(normalize).build();
         }
         let _ = Scale::from_stats(&file.0, 1.0, 99.0);
@@ -108,7 +108,7 @@ fn numbers_that_are_none_are_counted_apart() {
     assert!(error.contains("set.json") && error.contains("channel 0"), "{error}");
 }
 
-/// Values beyond the range of `f32`, and whose squares are beyond that of `f64`.
+/// Values beyond the range of `f32`, and values with squares beyond that of `f64`.
 #[test]
 fn very_large_and_very_small_values_have_statistics() {
     let of = |planes: &[&[f64]]| {

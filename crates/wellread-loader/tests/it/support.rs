@@ -11,7 +11,7 @@ use wellread_store::{
     Scratch, Store, WriteOptions, delegate_store,
 };
 
-/// What a [`TestStore`] does to those who read a row.
+/// The fault of a [`TestStore`] for the readers of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     Fail,

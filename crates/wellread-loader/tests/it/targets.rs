@@ -309,7 +309,8 @@ fn what_does_not_fit_is_told_when_the_loader_is_made() {
     }
 }
 
-/// What is held at most counts targets as well: their batches, and what each thread needs to read them.
+/// The bound on memory counts targets as well: their batches, and the memory that each thread needs to read
+/// them.
 #[test]
 fn a_bound_on_memory_counts_targets() {
     let shape = Shape::plane(256, 256);

@@ -55,10 +55,10 @@ fn iterators_may_be_dropped_at_any_time_and_run_side_by_side() {
     assert!(a.next().is_none() && b.next().is_none() && a.next().is_none());
 }
 
-/// Who has read for [`without_workers_the_thread_that_asks_reads`].
+/// The threads that have read for [`without_workers_the_thread_that_asks_reads`].
 static READERS: Mutex<Vec<ThreadId>> = Mutex::new(vec![]);
 
-/// Who has read since this was asked before.
+/// The threads that have read since this was asked before.
 fn readers() -> Vec<ThreadId> {
     std::mem::take(&mut *READERS.lock().unwrap())
 }
@@ -93,7 +93,7 @@ fn without_workers_the_thread_that_asks_reads() {
     assert!(!readers().contains(&here), "nobody has asked for a batch here");
 }
 
-/// Who waits for a batch that nobody reads any more is told so.
+/// A thread that waits for a batch that nobody reads any more gets an error.
 #[test]
 fn stopping_ends_the_wait_for_a_batch() {
     for (workers, joined) in [(0, 1), (1, 1), (2, 1), (1, 4), (2, 4)] {

@@ -35,7 +35,8 @@ impl Bootstrap {
         let acceleration = acceleration(samples, &figure);
         let tail = self.expanded_tail(n);
         let end = |p: f64| {
-            // Of two samples the percentiles are so far out that they are infinite, and their product with 0 no number.
+            // With two samples the percentiles are so far out that they are infinite, and their product with 0 is no
+            // number.
             let z = (bias + normal::quantile(p)).clamp(-10.0, 10.0);
             percentile_of_sorted(&replicates, normal::cdf(bias + z / (1.0 - acceleration * z)))
         };
@@ -51,7 +52,7 @@ fn acceleration(samples: &[f64], figure: &impl Fn(&[f64]) -> f64) -> f64 {
     for i in 0..samples.len() {
         without.push(figure(&rest));
         if i < rest.len() {
-            // What was left out comes back in the place of the next.
+            // The left-out sample comes back in the place of the next.
             rest[i] = samples[i];
         }
     }
@@ -82,7 +83,7 @@ mod tests {
         let (up, down) = (found.high - found.estimate, found.estimate - found.low);
         assert!((up / down - 1.0).abs() < 0.1, "{found:?}");
         assert!(acceleration(&even, &average).abs() < 1e-12);
-        // Of a mean it is a sixth of the samples' skewness by the square root of their number.
+        // For a mean it is a sixth of the samples' skewness by the square root of their number.
         let centre = average(&skewed);
         let moment = |power: i32| skewed.iter().map(|v| (v - centre).powi(power)).sum::<f64>();
         let expected = moment(3) / (6.0 * moment(2).powf(1.5));

@@ -1,6 +1,6 @@
 //! Intervals by resampling: how far a figure could have come out otherwise.
 //!
-//! [`Bootstrap`] asks how the recomputed figure spreads when what was measured is drawn anew, with replacement. It
+//! [`Bootstrap`] asks how the recomputed figure spreads when the samples are drawn anew, with replacement. It
 //! assumes no distribution, which suits timings: they are skewed and have outliers. The same seed gives the same
 //! interval on every machine.
 //!
@@ -13,15 +13,16 @@
 //! | mean | [`Bootstrap::mean`] | Student's t, corrected for skewness |
 //! | any other smooth figure | [`Bootstrap::bca`] | BCa |
 //!
-//! **Medians and percentiles.** Whether a sample lies above the median is the toss of a coin, so the ranks between which
-//! the median lies follow from the binomial distribution alone. The percentile interval of resampled medians is an
-//! approximation of just that, and ends on one of the samples: with seven, its ends are the smallest and the largest, and
-//! it covers 98 %. Here the ends stand between two samples, where the probability is the one asked for (Hettmansperger and
-//! Sheather 1986, <https://doi.org/10.1016/0167-7152(86)90021-0>; for other percentiles Nyblom 1992,
-//! <https://doi.org/10.1016/0167-7152(92)90076-H>): 94-96 % from six samples on, whatever the tails. The widest interval
-//! is from the smallest to the largest sample, and that covers the median with `1 - 2^(1-n)`: below 95 % until `n` is 6,
-//! and of a 95th percentile until `n` is 72. Intervals of fewer samples are given, being the best there is, but
-//! [`mod@crate::compare`] draws no verdict from them.
+//! **Medians and percentiles.** Whether a sample lies above the median is the toss of a coin, so the ranks between
+//! which the median lies follow from the binomial distribution alone. The percentile interval of resampled medians
+//! approximates just that, and ends on one of the samples. With seven samples, its ends are the smallest and the
+//! largest, and it covers 98 %. Here the ends stand between two samples, at the requested probability, which gives
+//! 94-96 % from six samples on, for any tails. The methods are by Hettmansperger and Sheather 1986,
+//! <https://doi.org/10.1016/0167-7152(86)90021-0>, and for other percentiles by Nyblom 1992,
+//! <https://doi.org/10.1016/0167-7152(92)90076-H>. The widest interval is from the smallest to the largest sample, and
+//! that covers the median with `1 - 2^(1-n)`. This is below 95 % until `n` is 6, and for a 95th percentile until `n`
+//! is 72. Intervals of fewer samples are given, being the best there is, but [`mod@crate::compare`] draws no verdict
+//! from them.
 //!
 //! **Why not BCa for these.** Its acceleration comes from leaving out one sample at a time, and the jackknife is inconsistent for
 //! medians (Efron and Tibshirani 1993, chapter 11). For means it needs more samples than a benchmark has: of 20 skewed
@@ -32,13 +33,14 @@
 //! the percentile interval of the pooled median covered 90-94 % of six or seven rounds. The medians of the rounds are
 //! independent values, and the interval of their median covers 93-97 %.
 //!
-//! **Ratios of two independent medians** are resampled: sorted uniform numbers have Beta-distributed order statistics, and
-//! mapping each through the sorted sample gives exactly the order statistic that resampling would give, for two Gamma
-//! draws whatever `n`. Resampling overstates the spread of each median by more than few samples understate it, and the
-//! percentiles, taken 0.975 times as far out as plain ones, cover 94-97 % from six samples on, whatever the tails. Of
-//! rounds measured in turns, [`Bootstrap::median_of_ratios`] is the better figure: drift that a round shares cancels,
-//! where the ratio of medians covers 98 % and more by being too wide. Its percentiles are taken further out for few rounds
-//! (Hesterberg's "expanded percentile": at `Φ(sqrt(n / (n - 1)) t)`, `t` being that percentile of Student's distribution).
+//! **Ratios of two independent medians** are resampled. Sorted uniform numbers have Beta-distributed order statistics.
+//! Mapping each through the sorted sample gives exactly the order statistic that resampling would give, for two Gamma
+//! draws at any `n`. Resampling overstates the spread of each median by more than few samples understate it. The
+//! percentiles, taken 0.975 times as far out as plain ones, cover 94-97 % from six samples on, for any tails. For
+//! rounds measured in turns, [`Bootstrap::median_of_ratios`] is the better figure: drift that a round shares cancels.
+//! The ratio of medians is too wide there, and covers 98 % and more. Its percentiles are taken further out for few
+//! rounds (Hesterberg's "expanded percentile": at `Φ(sqrt(n / (n - 1)) t)`, `t` being that percentile of Student's
+//! distribution).
 //!
 //! Simulated coverage is in `tests/it/coverage.rs`.
 

@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_binomial_distribution() {
-        // Of six samples the smallest is above the median with 1/64, the second with 7/64.
+        // The smallest of six samples is above the median with 1/64, the second with 7/64.
         let place = lower_end(6, 0.5, 0.025);
         assert!((place - 0.357_142_857).abs() < 1e-6, "{place}");
         // A probability that a rank has exactly is that rank.

@@ -1,4 +1,4 @@
-//! The processors: what they are, how they are clocked, and where their time goes.
+//! The processors: their model, their clocks, and the use of their time.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ impl Cpu {
             |name: &str| root.number(&format!("{CPU}/cpu0/cpufreq/{name}")).map(|kilohertz| kilohertz / 1000);
         let nodes = root.numbered("sys/devices/system/node", "node").len();
         Self {
-            // x86 and most ARM kernels; POWER; some ARM boards.
+            // The keys of x86 and most ARM kernels, of POWER, and of some ARM boards.
             model: ["model name", "cpu", "Model", "Hardware"]
                 .iter()
                 .find_map(|name| field(&info, name, ':'))
@@ -190,8 +190,8 @@ impl CpuTimes {
         })
     }
 
-    /// Share of all time since an earlier reading in which the processors worked for others than those who used `own`
-    /// ticks of it; `None` when fewer than 20 ticks have passed, of which one says too much.
+    /// Share of all time since an earlier reading in which the processors worked for others than the process that
+    /// used `own` ticks of it. `None` when fewer than 20 ticks have passed, of which one says too much.
     pub fn busy_by_others(&self, earlier: &Self, own: u64) -> Option<f64> {
         let ticks = self.ticks_since(earlier);
         let total = ticks.all();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-/// What is checked out.
+/// The revision that is checked out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitState {
     /// Full hash of the commit.
@@ -18,7 +18,7 @@ pub struct GitState {
 }
 
 impl GitState {
-    /// Of the working tree that holds a folder; `None` outside of one, or before its first commit.
+    /// The state of the working tree that holds a folder; `None` outside of one, or before its first commit.
     pub fn read(folder: &Path) -> Option<Self> {
         let folder = fs::canonicalize(folder).ok()?;
         let (tree, git) = folder.ancestors().find_map(|tree| Some((tree, git_folder(tree)?)))?;
@@ -37,7 +37,7 @@ impl GitState {
     }
 }
 
-/// The folder of git's files: `.git` itself, or what the file `.git` of a linked work tree names.
+/// The folder of git's files: `.git` itself, or the one that the file `.git` of a linked work tree names.
 fn git_folder(tree: &Path) -> Option<PathBuf> {
     let git = tree.join(".git");
     if git.is_dir() {

@@ -1,4 +1,4 @@
-//! What was measured on: processor, memory, limits of the container, disk, kernel, build, and how quiet it was.
+//! The machine of a measurement: processor, memory, limits of the container, disk, kernel, build, and its load.
 //!
 //! [`Environment::capture`] reads it all once, at the start of a benchmark, before the benchmark itself loads the
 //! machine. Anything that cannot be known is `None`, never guessed. [`Environment::noise_warnings`] says in
@@ -47,7 +47,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// Of the program that calls this.
+    /// The build of the program that calls this.
     pub fn current() -> Self {
         Self {
             rustc: env!("WELLREAD_BUILD_RUSTC").to_owned(),
@@ -129,7 +129,8 @@ impl Environment {
         }
     }
 
-    /// What makes measurements on this machine noisy or hard to compare, one sentence each; empty is good.
+    /// The causes of noisy or hardly comparable measurements on this machine, one sentence each; empty is
+    /// good.
     pub fn noise_warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if let Some([load, ..]) = self.load

@@ -36,7 +36,7 @@ impl Node {
         }
     }
 
-    /// What kind of node it is, in words: nodes of one kind differ by their names only. Memory is in whole GiB, since what a
+    /// The kind of node, in words: nodes of one kind differ by their names only. Memory is in whole GiB, since what a
     /// kernel keeps for itself differs by a little.
     pub fn kind(&self) -> String {
         let memory = self.memory_bytes.map_or_else(

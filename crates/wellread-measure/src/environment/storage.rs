@@ -31,7 +31,7 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Of an existing path; `None` for one that does not exist.
+    /// The storage of an existing path; `None` for one that does not exist.
     pub fn of(path: &Path) -> Option<Self> {
         Self::read(&Root::default(), path)
     }
@@ -43,7 +43,7 @@ impl Storage {
         let mount = Mount::holding(&mounts, &real);
         let disk = |name: &str| {
             let device = format!("sys/dev/block/{}", mount.as_ref()?.device_number);
-            // Of a partition the queue is one folder up, with the whole disk.
+            // A partition has its queue one folder up, with the whole disk.
             root.read(&format!("{device}/{name}")).or_else(|| root.read(&format!("{device}/../{name}")))
         };
         Some(Self {
@@ -109,7 +109,7 @@ fn unescape(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Names of the magic numbers of `statfs(2)`, for systems without a readable mount list.
+/// Names of the numbers in `f_type` of `statfs(2)`, for systems without a readable mount list.
 fn magic_name(magic: u64) -> Option<&'static str> {
     Some(match magic {
         0xEF53 => "ext2/ext3/ext4",

@@ -122,7 +122,7 @@ impl Memory {
     }
 }
 
-/// What the control groups of this process allow: the tightest limit from its own group up to the root.
+/// The limits by the control groups of this process: the tightest from its own group up to the root.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Processors' worth of time, for example 1.5; `None` without a limit.

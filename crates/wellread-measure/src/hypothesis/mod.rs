@@ -4,7 +4,7 @@
 //! outlier cannot decide. In tables of many tests, ranks of few values could never give the small probabilities needed.
 //! Both are two-sided. [`welch`] gives the ratio of two sets of few values with its interval.
 //!
-//! Of 20 tests at 5 %, one is expected to be significant by chance alone: [`holm`] corrects a whole table of them.
+//! One of 20 tests at 5 % is expected to be significant by chance alone: [`holm`] corrects a whole table of them.
 
 mod trimmed;
 

@@ -1,8 +1,8 @@
 //! Yuen's test: Welch's t with trimmed means and winsorised variances, on logarithms.
 //!
-//! A rank test of seven values against seven can give no probability below 2 / 3432, so a table of a hundred rows
-//! could show nothing whatever happened, once it is corrected for its hundred tests. This test has no such floor,
-//! and a fifth of the values at either end may be anything (Yuen 1974, <https://doi.org/10.1093/biomet/61.1.165>).
+//! A rank test of seven values against seven can give no probability below 2 / 3432. So a table of a hundred rows
+//! could show nothing, once it is corrected for its hundred tests. This test has no such floor, and a fifth of the
+//! values at either end may be anything (Yuen 1974, <https://doi.org/10.1093/biomet/61.1.165>).
 
 use super::{Ranks, TestKind, TestResult};
 use crate::bootstrap::{Interval, Method};
@@ -29,7 +29,7 @@ impl Trimmed {
             return None;
         }
         let mean = values[cut..n - cut].iter().sum::<f64>() / kept as f64;
-        // Winsorised: what is beyond the cut counts as the last value within.
+        // Winsorised: a value beyond the cut counts as the last value within.
         let (low, high) = (values[cut], values[n - cut - 1]);
         for value in &mut values {
             *value = value.clamp(low, high);
@@ -85,7 +85,7 @@ pub fn welch(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval> {
     })
 }
 
-/// Of at least two values their mean, the square of its standard error, and how many there are.
+/// The mean of at least two values, the square of its standard error, and their number.
 pub(crate) fn moments(values: &[f64]) -> (f64, f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -109,7 +109,8 @@ pub(crate) struct Welch {
 }
 
 impl Welch {
-    /// Of two sets, each its mean, the square of the mean's standard error, and how many values are behind it.
+    /// The statistics of two sets: each its mean, the square of the mean's standard error, and the number of
+    /// values behind it.
     pub(crate) fn of([x, y]: [(f64, f64, f64); 2]) -> Self {
         let error = x.1 + y.1;
         let freedom = error.powi(2) / (x.1.powi(2) / (x.2 - 1.0) + y.1.powi(2) / (y.2 - 1.0));

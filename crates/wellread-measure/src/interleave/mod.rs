@@ -9,11 +9,11 @@
 //! interval of its ratio to the visible turn is the run's noise floor ([`Outcome::noise_floor`]). [`Plan::twin_of_each`] repeats
 //! another variant in each round, so that no single noisy variant decides for all.
 //!
-//! A variant that fails or panics is recorded with its message, gets no further turns, and the others go on.
-//! A time budget stops after a whole round, never within one, and not before the fewest rounds asked for. A plan that
-//! must keep to its budget ([`Plan::fit`]) leaves variants out where not even one round of all of them fits: warm-up
-//! takes half of the budget at most, and its times predict the first round. What was left out so comes after all, at the end
-//! of the first measured round, where that has left time: variants are worth more than further rounds.
+//! A variant that fails or panics is recorded with its message, gets no further turns, and the others go on. A time
+//! budget stops after a whole round, never within one, and not before the fewest rounds asked for. A plan that must
+//! keep to its budget ([`Plan::fit`]) leaves variants out where not even one round of all of them fits. Warm-up takes
+//! half of the budget at most, and its times predict the first round. Left-out variants run after all at the end of the
+//! first measured round, where that has left time: variants matter more than further rounds.
 //!
 //! ```
 //! use wellread_measure::{bootstrap::Bootstrap, interleave::Plan, clock::time};

@@ -1,4 +1,5 @@
-//! What a plan measured: every turn with its place and time, pairs by round, the noise floor, comparisons.
+//! The measurements of a plan: every turn with its place and time, pairs by round, the noise floor,
+//! comparisons.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,7 @@ pub struct Run<M> {
     pub started_seconds: f64,
     /// Seconds the whole turn took by the wall clock, set-up inside the closure included.
     pub wall_seconds: f64,
-    /// What the closure measured.
+    /// The value that the closure measured.
     pub value: M,
 }
 
@@ -66,7 +67,7 @@ impl<M> VariantResult<M> {
 pub enum Stopped {
     /// Every round asked for was run.
     RoundsDone,
-    /// What was measured is enough ([`crate::interleave::Plan::stop_when`]).
+    /// The measurements are enough ([`crate::interleave::Plan::stop_when`]).
     Enough,
     /// The next round would have gone over the time budget.
     TimeBudget,
@@ -123,8 +124,8 @@ impl<M> Outcome<M> {
             .unzip()
     }
 
-    /// What the A/A pairs show for this figure: the largest floor of them. `None` when the plan had no twin,
-    /// or too few rounds for an interval.
+    /// The noise floor of the A/A pairs for this figure: the largest of them. `None` when the plan had no
+    /// twin, or too few rounds for an interval.
     pub fn noise_floor(&self, figure: impl Fn(&M) -> f64, settings: &Bootstrap) -> Option<NoiseFloor> {
         NoiseFloor::largest(self.twins(figure, settings).iter().map(NoiseFloor::from_interval))
     }

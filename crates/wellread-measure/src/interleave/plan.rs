@@ -1,4 +1,4 @@
-//! What is to be run, how often and for how long.
+//! The variants to run, their rounds and their time.
 
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -14,7 +14,7 @@ pub(super) type Job<'a, M> = Box<dyn FnMut(Turn) -> std::result::Result<M, Strin
 
 pub(super) type TimeSource<'a> = Box<dyn Fn() -> Duration + 'a>;
 
-/// What to run, and how often. `M` is what a turn measures: seconds, or a struct of figures.
+/// The variants to run, and their rounds. `M` is what a turn measures: seconds, or a struct of figures.
 pub struct Plan<'a, M> {
     pub(super) seed: u64,
     pub(super) rounds: usize,
@@ -23,7 +23,7 @@ pub struct Plan<'a, M> {
     pub(super) time_budget: Option<Duration>,
     pub(super) stop_condition: Option<StopCondition<'a, M>>,
     pub(super) jobs: Vec<(String, RefCell<Job<'a, M>>)>,
-    /// Of each job: those of small ranks are the last to be left out.
+    /// The rank of each job: those of small ranks are the last to be left out.
     pub(super) ranks: Vec<usize>,
     pub(super) twins: Vec<String>,
     /// Whether a hidden turn repeats the variants one after the other.
@@ -75,8 +75,8 @@ impl<'a, M> Plan<'a, M> {
         self
     }
 
-    /// Keeps to the time budget even where it is too short for a round of all variants: those that it has no room for are
-    /// left out ([`VariantResult::left_out`]), twins first, then those of the largest ranks. One variant is always measured.
+    /// Keeps to the time budget even where it is too short for a round of all variants. Those without room are left out
+    /// ([`VariantResult::left_out`]), twins first, then those of the largest ranks. One variant is always measured.
     pub fn fit(mut self) -> Self {
         self.fit = true;
         self
@@ -96,7 +96,7 @@ impl<'a, M> Plan<'a, M> {
         self
     }
 
-    /// Asked after every measured round from the fewest on: ends the plan when what was measured is enough, such as
+    /// Asked after every measured round from the fewest on: ends the plan when the measurements are enough, such as
     /// when every variant is known to a wanted [`crate::Precision`]. Variants are given in the order added, twins last.
     pub fn stop_when(mut self, enough: impl Fn(&[VariantResult<M>]) -> bool + 'a) -> Self {
         self.stop_condition = Some(Box::new(enough));
@@ -172,7 +172,7 @@ impl<'a, M> Plan<'a, M> {
     }
 }
 
-/// What a twin that repeats the variants one after the other is a twin of.
+/// The name of the original of a twin that repeats the variants one after the other.
 pub(super) const EACH_VARIANT: &str = "each in turn";
 
 /// One turn of each round.

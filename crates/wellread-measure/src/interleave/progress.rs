@@ -1,4 +1,4 @@
-//! What closures and callbacks learn of a running plan.
+//! The information of a running plan for closures and callbacks.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub struct Turn {
     pub twin: bool,
 }
 
-/// What the progress callback learns.
+/// The information for the progress callback.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// Name of the variant.
@@ -28,13 +28,13 @@ pub struct Progress<'a> {
     pub turns: usize,
     /// Time since the plan began.
     pub elapsed: Duration,
-    /// What is left at the pace so far and within the budget; unknown until a turn is done.
+    /// The time that is left at the pace so far and within the budget; unknown until a turn is done.
     pub remaining: Option<Duration>,
-    /// What happened.
+    /// The event.
     pub event: Event<'a>,
 }
 
-/// What a [`Progress`] tells of.
+/// The event of a [`Progress`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
     /// The turn begins.
@@ -45,12 +45,12 @@ pub enum Event<'a> {
     Failed(&'a str),
 }
 
-/// What the progress callback wants: `()` counts as [`Flow::Continue`].
+/// The answer of the progress callback: `()` counts as [`Flow::Continue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// Go on.
     Continue,
-    /// End the plan now; what was measured is returned.
+    /// End the plan now; the measurements so far are returned.
     Stop,
 }
 

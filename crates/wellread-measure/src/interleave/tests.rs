@@ -298,7 +298,7 @@ fn what_a_slow_warm_up_leaves_out_comes_after_all_before_further_rounds() {
     };
     // Warm-up ends with c after the half and says that a and b fit; c and d follow in the first measured round.
     assert_eq!(run(23.0), (vec![1, 1, 1, 1], 20.0));
-    // What is left then goes to a second one.
+    // The remaining time then goes to a second one.
     assert_eq!(run(24.0), (vec![2, 2, 2, 2], 24.0));
     // No time for d, whatever that leaves.
     let (runs, took) = run(15.0);

@@ -11,8 +11,9 @@
 //!   *proportional* set (PSS) divides them. It has no high-water mark, so a thread samples it, and a peak
 //!   shorter than the sampling interval can be missed.
 //!
-//! What earlier work freed stays resident in the heap's free lists: it would count as present at the start, and
-//! work that takes it again would seem to need nothing. [`release_free_heap`] gives it back to the kernel first.
+//! Memory that earlier work freed stays resident in the heap's free lists. It would count as present at the
+//! start, and work that takes it again would seem to need nothing. [`release_free_heap`] gives it back to the
+//! kernel first.
 //!
 //! Both count pages of mapped files while they are mapped and touched. Pages in the page cache alone belong to
 //! no process and are not counted. The resident counters of newer kernels are exact to some hundred KiB.
@@ -33,7 +34,7 @@ use crate::sys;
 use status::{Status, missing};
 use tree::{TreePeak, sample_tree};
 
-/// What the process holds now, in bytes.
+/// The present memory of the process, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resident {
     /// Resident in all: the sum of the others.
@@ -46,7 +47,7 @@ pub struct Resident {
     pub shared: u64,
 }
 
-/// What to watch.
+/// The processes to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -107,7 +108,8 @@ impl PeakMemory {
         }
     }
 
-    /// How far the peak rose above the start: what the work itself needed, on top of what was there.
+    /// The rise of the peak above the start: the memory that the work itself needed, on top of the memory
+    /// that was there.
     pub fn growth(&self) -> Option<u64> {
         Some(self.bytes?.saturating_sub(self.at_start?))
     }
@@ -126,7 +128,7 @@ enum PeakMonitor {
     Unavailable(String),
 }
 
-/// What became of setting the high-water mark back.
+/// The result of setting the high-water mark back.
 #[derive(Debug)]
 enum HighWaterReset {
     Done,
@@ -154,7 +156,7 @@ impl Drop for GuardRegistration {
 }
 
 impl PeakGuard {
-    /// Begins to watch. Never fails: what cannot be known is said at [`PeakGuard::stop`].
+    /// Begins to watch. Never fails: values that cannot be known are named at [`PeakGuard::stop`].
     pub fn start(scope: Scope) -> Self {
         let watch = match scope {
             Scope::Process => Self::watch_process(),
@@ -192,7 +194,7 @@ impl PeakGuard {
             .name("peak-memory".into())
             .spawn(move || {
                 let mut peak = TreePeak::default();
-                // What has just been started is looked at more often: it may end soon.
+                // A process that has just been started is looked at more often: it may end soon.
                 let mut pause = interval / 16;
                 loop {
                     if let Ok(sample) = sample_tree(root) {
@@ -262,7 +264,7 @@ impl PeakGuard {
     }
 }
 
-/// What this process holds now.
+/// The present memory of this process.
 ///
 /// # Errors
 /// On systems other than Linux.
@@ -286,13 +288,13 @@ pub fn tree_pss() -> Result<u64> {
 }
 
 /// Gives memory that is free in the C library's heap back to the kernel, and says whether that was possible
-/// (glibc only). Call it before [`PeakGuard::start`] where the growth shall be that of the work alone; not
-/// around work that is timed, because pages given back must be mapped again when they are next needed.
+/// (glibc only). Call it before [`PeakGuard::start`] where the growth shall be that of the work alone. Do not
+/// call it around timed work, because pages given back must be mapped again when they are next needed.
 pub fn release_free_heap() -> bool {
     sys::trim_heap()
 }
 
-/// What a process and its descendants hold now, in bytes, shared pages in part (proportional set).
+/// The present memory of a process and its descendants, in bytes, shared pages in part (proportional set).
 ///
 /// # Errors
 /// No such process; a system without `/proc`.

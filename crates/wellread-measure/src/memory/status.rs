@@ -1,4 +1,4 @@
-//! What `/proc/PID/status` says of a process: one amount of memory per line.
+//! The amounts of memory of a process in `/proc/PID/status`, one per line.
 
 use crate::error::{Error, Result};
 use std::fs;

@@ -1,6 +1,6 @@
 //! Do 95 % intervals hold the truth 95 % of the time? Every kind that a command prints, on times with heavy tails, with
-//! pauses and with drift: 93 to 97 % of 2,000 simulated experiments. What cannot reach that, for want of samples, is
-//! tested for what it gives.
+//! pauses and with drift: 93 to 97 % of 2,000 simulated experiments. An interval that cannot reach that, for want of
+//! samples, is tested for the coverage that it has.
 
 use wellread_measure::rng::Rng;
 use wellread_measure::samples::percentile_of_sorted;
@@ -164,7 +164,7 @@ fn ratios_of_medians_of_rounds_are_wide_but_not_narrow() {
             by.ratio_of_medians(&times(0.8), &times(1.0), Pairing::Paired).unwrap()
         });
         println!("ratio of medians of {n} rounds: {:.2} %", share * 100.0);
-        // What a round shares is left in the resampled medians, so that it is no figure of a table.
+        // The shared part of a round is left in the resampled medians, so that it is no figure of a table.
         assert!((0.93..=0.995).contains(&share), "{share}");
     }
 }

@@ -1,5 +1,5 @@
-//! What verdicts promise: no more false alarms than said, and planted slow-downs found where they are called
-//! detectable; on times with heavy tails, pauses and drift.
+//! The guarantees of verdicts, on times with heavy tails, pauses and drift. There are no more false alarms
+//! than stated, and planted slow-downs are found where they are called detectable.
 
 use wellread_measure::compare::{NoiseFloor, corrected, smallest_detectable, verdict};
 use wellread_measure::hypothesis::{holm, yuen, yuen_paired};

@@ -1,5 +1,5 @@
-//! What the models of the `loop` benchmark have in common on a device of candle's: parameters there, steps of SGD by
-//! candle's automatic differentiation. Initial weights, target, loss and states are those of [`crate::training`].
+//! The parts that the models of the `loop` benchmark share on a device of candle's: parameters there, steps of SGD
+//! by candle's automatic differentiation. Initial weights, target, loss and states are those of [`crate::training`].
 
 use super::runtime::Runtime;
 use crate::model::check_batch;
@@ -9,13 +9,13 @@ use crate::{Model, ModelOptions, Output, Result, StateDict};
 use candle_core::{Device, Tensor, Var};
 use wellread_trace::{Kind, span};
 
-/// A model: what it is made of.
+/// The definition of a model.
 pub(super) struct Definition {
     /// Name in the [registry](crate::registry).
     pub name: &'static str,
     /// Parameters for images of that many channels.
     pub layout: fn(usize) -> Vec<Parameter>,
-    /// What of a batch, `N x C x H x W`, goes to the device.
+    /// The part of a batch, `N x C x H x W`, that goes to the device.
     pub input: fn(&[f32], [usize; 4], &Device) -> candle_core::Result<Tensor>,
     /// A row of numbers per image, given the parameters in the order of the layout.
     pub network: fn(&Tensor, &[Tensor]) -> candle_core::Result<Tensor>,

@@ -1,10 +1,10 @@
 //! Direct convolution on the CPU: the arithmetic, without any tensor library.
 //!
 //! A convolution with a square odd kernel, stride 1 and zero padding that keeps the size ("same"), on
-//! channels-last data (`N x H x W x C`). Channels-last makes the trick possible: for one kernel row, the
-//! values that an output pixel needs are *contiguous* (`kernel * c_in` floats starting at its left neighbour),
-//! so a convolution is `kernel` matrix products whose left operand is the image itself, read through
-//! overlapping rows. Nothing is unfolded (no im2col) and nothing is transposed.
+//! channels-last data (`N x H x W x C`). Channels-last puts the values that an output pixel needs for one
+//! kernel row side by side: `kernel * c_in` *contiguous* floats starting at its left neighbour. So a
+//! convolution is `kernel` matrix products whose left operand is the image itself, read through overlapping
+//! rows. Nothing is unfolded (no im2col) and nothing is transposed.
 //!
 //! ```text
 //! source row ─▶ padded block (a few rows + halo, in L2) ─▶ register tile: 6 pixels x 4 vectors of channels

@@ -9,8 +9,8 @@
 //! `K_d` planes deep is the plane convolution of `K_d` neighbouring input planes, stacked as channels. They are stacked
 //! row by row while a block is loaded, so nothing is copied beforehand.
 //!
-//! Work is divided into bands of rows of one plane, the same whatever the number of threads, and sums are taken in the
-//! order of the bands: results do not depend on the number of threads.
+//! Work is divided into bands of rows of one plane, the same for any number of threads, and sums are taken in the
+//! order of the bands. So results do not depend on the number of threads.
 
 pub(crate) mod kernel;
 

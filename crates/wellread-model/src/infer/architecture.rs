@@ -1,9 +1,9 @@
-//! What an architecture is: images in, numbers out, and how the network between them is built.
+//! The definition of an architecture: images in, numbers out, and the network between them.
 
 use super::network::Network;
 use crate::{Error, Result};
 
-/// A model that can be measured: what goes in, what comes out, how it is built.
+/// A model that can be measured: its input, its output, its construction.
 #[derive(Clone, Debug)]
 pub struct Architecture {
     /// Name as in `--model`, which is torchvision's.

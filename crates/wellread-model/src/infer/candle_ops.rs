@@ -16,7 +16,7 @@ pub(super) struct CandleOpsSession {
     dtype: DType,
     input: [usize; 3],
     network: Network,
-    /// Of each node, in the order in which [`forward`] reads them.
+    /// The parameters of each node, in the order in which [`forward`] reads them.
     parameters: Vec<Vec<Tensor>>,
     images: Option<Tensor>,
     output: Option<Tensor>,
@@ -117,7 +117,7 @@ fn forward(network: &Network, parameters: &[Vec<Tensor>], images: Tensor) -> can
         let inputs: Vec<&Tensor> = node.inputs.iter().filter_map(|&input| results[input].as_ref()).collect();
         let result = compute(node, &inputs, parameters)?;
         results[number] = Some(result);
-        // What nobody reads any more is freed.
+        // A result that no later node reads is freed.
         for &input in &node.inputs {
             if nodes[number + 1..].iter().all(|later| !later.inputs.contains(&input)) {
                 results[input] = None;

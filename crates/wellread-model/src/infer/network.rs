@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// Index of a node in its [`Network`].
 pub type NodeId = usize;
 
-/// What one node delivers per image.
+/// The output of one node per image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Channels, or numbers per token.
@@ -37,11 +37,11 @@ impl Shape {
 /// One step of a network.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What is computed.
+    /// The operation.
     pub op: Op,
     /// Nodes that it reads; a second one of [`Op::Conv`] and [`Op::Linear`] is added to the result.
     pub inputs: Vec<NodeId>,
-    /// What comes out, per image.
+    /// The output, per image.
     pub shape: Shape,
 }
 
@@ -157,7 +157,7 @@ impl Network {
         &self.nodes
     }
 
-    /// What `node` reads first.
+    /// The first input of `node`.
     pub fn input_of(&self, node: &Node) -> &Node {
         &self.nodes[node.inputs[0]]
     }
@@ -175,8 +175,8 @@ impl Network {
 
 /// Adds the parameters of `node`, whose input has `channels` channels.
 ///
-/// Bounds keep activations in `float16`'s range to the end (He and Xavier), and nothing is trivial: batch norm
-/// and layer norm move and scale every channel differently, so that a backend that folds them wrongly shows. A
+/// Bounds keep activations in `float16`'s range to the end (He and Xavier). Nothing is trivial: batch norm and
+/// layer norm move and scale every channel differently, so that a backend that folds them wrongly shows. A
 /// branch that ends in a residual is kept small, or the sum would grow with every block.
 fn parameters_of(node: &Node, channels: usize, all: &mut Vec<Parameter>) {
     let mut add = |name: String, shape: Vec<usize>, low: f64, high: f64| {

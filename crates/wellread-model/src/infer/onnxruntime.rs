@@ -63,7 +63,7 @@ impl FromStr for Provider {
     }
 }
 
-/// What an ONNX model reads and delivers.
+/// The inputs and outputs of an ONNX model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelFile {
     path: PathBuf,
@@ -178,7 +178,7 @@ pub fn inspect(file: &Path, library: Option<&Path>, output: Option<&str>) -> Res
 /// `float16`.
 ///
 /// # Errors
-/// As [`inspect`]; a provider that the library lacks or that finds no device; a type that does not fit.
+/// As [`inspect`]. A provider that the library lacks or that finds no device. A type that does not fit.
 pub fn open(
     file: &Path,
     library: Option<&Path>,

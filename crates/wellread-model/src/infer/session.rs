@@ -1,4 +1,4 @@
-//! What running a model means, whatever runs it.
+//! The interface of a running model, for every backend.
 
 use crate::{Device, Error, Result};
 use std::fmt;
@@ -23,13 +23,13 @@ pub trait Session: Send {
     /// Nothing was loaded; a failure of the backend.
     fn run(&mut self) -> Result<()>;
 
-    /// What the last run gave: floats in C order, `batch x classes` of the architectures.
+    /// The result of the last run: floats in C order, `batch x classes` of the architectures.
     ///
     /// # Errors
     /// Nothing was run; a failure of the backend.
     fn logits(&self) -> Result<Vec<f32>>;
 
-    /// The axes of [`Self::logits`]: what comes out of a user's file may have any.
+    /// The axes of [`Self::logits`]: the output of a user's file may have any.
     ///
     /// # Errors
     /// Nothing was run.
@@ -46,7 +46,7 @@ pub struct SessionOptions {
     pub threads: usize,
     /// Where to run.
     pub device: Device,
-    /// What to compute in.
+    /// The type to compute in.
     pub dtype: Dtype,
     /// The output of an ONNX file that is wanted; `None` for the first. Architectures have one.
     pub output: Option<String>,

@@ -1,8 +1,8 @@
 //! Weights as safetensors: drawn from a seed, written once, read and checked.
 //!
-//! The file has torchvision's names and shapes, so that `load_state_dict(strict=True)` takes it as it is, and the
-//! same bytes on every platform: the generator is [`Uniform`], the order of tensors is fixed by the format's
-//! writer. Whatever is read is checked against the network before anything is computed from it.
+//! The file has torchvision's names and shapes, so that `load_state_dict(strict=True)` takes it as it is. It has
+//! the same bytes on every platform: the generator is [`Uniform`], and the format's writer fixes the order of
+//! tensors. Every file is checked against the network before anything is computed from it.
 
 use super::Architecture;
 use super::network::{BATCH_NORM_EPSILON, Conv, Init, Parameter};
@@ -92,7 +92,8 @@ pub fn remove_unfinished() {
     }
 }
 
-/// Removes what processes left that were killed while they wrote `path`. What may be written in another container stays.
+/// Removes what processes left that were killed while they wrote `path`. A file that another container may be writing
+/// stays.
 fn remove_leftovers(path: &Path, folder: &Path) {
     let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned() + ".") else { return };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -1,7 +1,7 @@
 //! Convolution, ReLU and the mean over each image in one.
 //!
-//! Activations are averaged as they are made and never stored: for the small CNN these would be two thirds of the memory,
-//! and their gradient as much again. What is kept for the gradient is one bit per activation.
+//! Activations are averaged as they are made and never stored: for the small CNN these would be two thirds of the
+//! memory, and their gradient as much again. The gradient needs one kept bit per activation.
 
 use crate::convolution::kernel::{self, Block, Geometry, Packed};
 use crate::convolution::{self, bands};

@@ -4,10 +4,10 @@
 //! N x C x H x W ─▶ mean over each cell of an 8 x 8 grid ─▶ Linear 64·C→128
 //! ```
 //!
-//! 8,320 parameters for one channel. A step reads every pixel twice, for the cells (`pooling`) and for the target (`target`),
-//! and then has little to do, so that in the `loop` benchmark the loaders of formats differ; with [`super::small_cnn`] the
-//! processor is busy with the model. The target is the mean of the image, a linear function of its cells: the probe can
-//! learn it, and the loss falls.
+//! 8,320 parameters for one channel. A step reads every pixel twice, for the cells (`pooling`) and for the target
+//! (`target`), and then has little to do. So the loaders of formats differ in the `loop` benchmark; with
+//! [`super::small_cnn`] the processor is busy with the model. The target is the mean of the image, a linear function of
+//! its cells: the probe can learn it, and the loss falls.
 
 use super::linear::linear;
 use super::network::Network;

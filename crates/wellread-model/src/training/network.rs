@@ -1,4 +1,4 @@
-//! What a model of the `loop` benchmark says of itself: [`Network`], which its file implements.
+//! The description of a model of the `loop` benchmark: [`Network`], which its file implements.
 
 use super::parameters::Parameter;
 use crate::Result;

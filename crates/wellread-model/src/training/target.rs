@@ -1,8 +1,8 @@
-//! What the models of the `loop` benchmark learn, and how.
+//! The target that the models of the `loop` benchmark learn, and the training.
 //!
-//! A model is trained by plain SGD on the mean squared error against a target that the batch itself decides: the mean of
-//! each channel, times a fixed matrix of uniform numbers in ±1 drawn from the seed. The same batches therefore give the
-//! same losses.
+//! A model is trained by plain SGD on the mean squared error against a target that the batch itself decides. That is
+//! the mean of each channel, times a fixed matrix of uniform numbers in ±1 drawn from the seed. The same batches
+//! therefore give the same losses.
 
 use super::pooling::plane_mean;
 use crate::Error;

@@ -1,5 +1,5 @@
-//! Gradients of both models against finite differences of a plain implementation in double precision, and what a model
-//! keeps from batch to batch.
+//! Gradients of both models against finite differences of a plain implementation in double precision, and the state
+//! that a model keeps from batch to batch.
 
 use super::linear_probe::LinearProbe;
 use super::network::Network;

@@ -1,4 +1,5 @@
-//! What the models of the `loop` benchmark have in common on the CPU: threads, parameters, steps of SGD, states.
+//! The parts that the models of the `loop` benchmark share on the CPU: threads, parameters, steps of SGD,
+//! states.
 
 use super::network::Network;
 use super::parameters::{

@@ -183,7 +183,7 @@ pub fn vit(state: &State, image: &Image) -> Vec<f64> {
     linear(&class, get(state, "heads.head.weight"), get(state, "heads.head.bias"))
 }
 
-/// What of an ONNX file is looked at.
+/// The parts of an ONNX file that are looked at.
 #[derive(Default)]
 pub struct Onnx {
     pub opset: u64,

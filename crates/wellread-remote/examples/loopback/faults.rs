@@ -1,10 +1,10 @@
-//! What goes wrong, drawn by a seed and the number of the request.
+//! Faults, drawn by a seed and the number of the request.
 
 use crate::http::{Answer, Request};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What goes wrong with an answer.
+/// The fault of an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
     /// This status in place of the answer.
@@ -80,7 +80,7 @@ impl Faults {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// What goes wrong with the answer to a request for bytes; nothing with what changes something.
+    /// The fault of the answer to a request for bytes; `None` for a request that changes something.
     pub(crate) fn of(&self, request: &Request) -> Option<Fault> {
         let share = f64::from_bits(self.share.load(Ordering::Relaxed));
         if share <= 0.0 || !matches!(request.method.as_str(), "GET" | "HEAD") {

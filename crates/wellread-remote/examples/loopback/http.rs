@@ -10,7 +10,7 @@ const BODY: u64 = 1 << 30;
 /// Headers by their names, as they came.
 pub(crate) type Headers = Vec<(String, String)>;
 
-/// What is asked.
+/// A request.
 pub(crate) struct Request {
     pub(crate) method: String,
     /// As it came, the query with it.
@@ -23,7 +23,7 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-/// What is answered.
+/// An answer.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     /// Without the length.
@@ -39,7 +39,7 @@ impl Request {
         header(&self.headers, name)
     }
 
-    /// What the query says of a name.
+    /// The value of a name in the query.
     pub(crate) fn asked(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
@@ -159,7 +159,8 @@ fn read_body(reader: &mut impl BufRead, headers: &Headers) -> io::Result<Vec<u8>
     if body.len() as u64 == length { Ok(body) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// The next request of a connection; `None` at its end. Who waits to be told to send a body is told by nobody: it comes anyway.
+/// The next request of a connection; `None` at its end. A client that waits to be told to send a body is not told: the
+/// body comes anyway.
 pub(crate) fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Request>> {
     let Some((first, headers)) = read_head(reader)? else { return Ok(None) };
     let mut words = first.split(' ');
@@ -183,7 +184,7 @@ pub(crate) fn read_answer(reader: &mut impl BufRead, method: &str) -> io::Result
         let (first, mut headers) = read_head(reader)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         let status = first.split(' ').nth(1).and_then(|text| text.parse().ok());
         let status: u16 = status.ok_or_else(|| bad("an answer without a status"))?;
-        // What comes on the way to the answer.
+        // Headers on the way to the answer.
         if (100..200).contains(&status) {
             continue;
         }

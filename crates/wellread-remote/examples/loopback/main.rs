@@ -38,7 +38,7 @@ enum Source {
     Server(String),
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Shared {
     source: Source,
     pace: pace::Pace,
@@ -93,7 +93,7 @@ fn run(given: &[String]) -> Result<(), String> {
     println!("http://{at}");
     io::stdout().flush().map_err(|e| e.to_string())?;
     std::thread::spawn(|| {
-        // Whoever started it is gone.
+        // The process that started it is gone.
         let _ = io::stdin().read_to_end(&mut vec![]);
         std::process::exit(0);
     });

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufReader, Write as _};
 use std::net::TcpStream;
 
-/// What the server answers, over the connection that is kept for those of one client.
+/// The server's answer, over the connection that is kept for those of one client.
 ///
 /// The `Host` stays the client's: requests are signed for it.
 pub(crate) fn answer(

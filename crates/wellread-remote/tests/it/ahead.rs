@@ -28,7 +28,7 @@ fn ask(asker: &mut dyn FetchAhead, path: &Path, ranges: &[Range<u64>]) -> Ticket
     asker.fetch(&[(path, ranges)]).unwrap()
 }
 
-/// An object of so many bytes, which lies where no other test's does, and what is read of it.
+/// An object of so many bytes, which lies where no other test's does, and a read of it.
 fn opened(bucket: &str, length: usize) -> (PathBuf, place::File) {
     server::url();
     server::put(&format!("{bucket}/a"), &bytes(length));
@@ -149,7 +149,7 @@ fn an_error_is_told_to_who_reads() {
     assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
     let said = error.to_string();
     assert!(said.starts_with("GET bytes 200000-200099 of s3://told/a: "), "{said}");
-    // Who asks again asks the server.
+    // A second request goes to the server.
     assert_eq!(read(&file, &range), bytes(400_000)[200_000..200_100]);
     drop(ticket);
 }
@@ -210,7 +210,7 @@ fn the_end_of_a_file_of_unknown_length_is_one_request() {
     assert_eq!(read(&file, &(399_000..400_000)), bytes(400_000)[399_000..]);
     assert_eq!(server::requests("ends/a"), ["GET bytes=-65536"]);
     drop(ticket);
-    // What cannot be told from the end is told from the beginning by who opens it.
+    // An object whose end cannot be asked for gives its beginning when it is opened.
     server::put("ends/b", &bytes(400_000));
     server::spoil("ends", &[Wrong::Status(403, "AccessDenied")]);
     let path = Path::new("s3://ends/b");

@@ -1,6 +1,7 @@
-//! The cache on disk: what one process has read, no other asks for, whoever is killed and whatever is damaged meanwhile.
+//! The cache on disk: no process asks for bytes that another has read, also when processes are killed and files damaged
+//! meanwhile.
 //!
-//! A process has one cache, and other tests here count requests; so what reads with one is this program, started again.
+//! A process has one cache, and other tests here count requests; so this program, started again, reads with one.
 
 use crate::server;
 use std::path::Path;
@@ -19,7 +20,7 @@ fn bytes(from: u64, n: usize) -> Vec<u8> {
     (from..from + n as u64).map(|i| (i * 7 % 251 + i / 100_000) as u8).collect()
 }
 
-/// What the started program does; nothing among the other tests.
+/// The test of the started program; nothing among the other tests.
 #[test]
 fn reader() {
     let Ok(address) = std::env::var(ADDRESS) else { return };
@@ -29,7 +30,7 @@ fn reader() {
         Err(e) => return println!("error: {e}"),
     };
     assert_eq!(length, LENGTH);
-    // What came by a request is no hit of the cache, though it may be there.
+    // A read by a request is no hit of the cache, though its bytes may be there.
     let report = disk_cache::current().unwrap().unwrap().report();
     assert_eq!((report.hits, report.bytes_read), (0, 0));
     for _ in 0..2 {
@@ -61,7 +62,7 @@ fn start(address: &str, cache: &str) -> Child {
         .unwrap()
 }
 
-/// What it says, and how many requests it made for the object.
+/// Its output, and the number of requests that it made for the object.
 fn reads(bucket: &str, cache: &str) -> (String, usize) {
     let before = server::requests(&format!("{bucket}/a")).len();
     let output = start(&format!("s3://{bucket}/a"), cache).wait_with_output().unwrap();

@@ -1,4 +1,5 @@
-//! What goes wrong on the way: passed over where it passes, and else an error that says what, how often, why and what to do.
+//! Faults on the way: passed over where they pass, and else an error that names the fault, its number, its cause and
+//! one thing to do.
 
 use crate::server::{self, Wrong};
 use std::io::ErrorKind;
@@ -139,7 +140,7 @@ fn beginning_and_end_are_fetched_once() {
         assert_eq!(eight, bytes()[at..at + 8], "{at}");
     }
     assert_eq!(server::requests("windows/a"), ["GET bytes=0-65535", "GET bytes=334464-399999"]);
-    // What was listed is opened without a request.
+    // A listed object is opened without a request.
     let listed = place::list(Path::new("s3://windows")).unwrap().count();
     let (_, length) = place::open(Path::new("s3://windows/a")).unwrap();
     assert_eq!((listed, length, server::requests("windows/a").len()), (1, LENGTH as u64, 2));
@@ -167,14 +168,14 @@ fn what_a_listing_does_not_name_is_not_asked_for() {
     }
     assert_eq!(lists(), before);
     assert_eq!((is_there("a"), place::is_folder(&at("folder"))), ((true, true), true));
-    // What lies deeper was not listed.
+    // Deeper entries were not listed.
     assert_eq!(is_there("folder/b"), (true, true));
-    // What this process writes is there at once, and what it removes is gone.
+    // Objects that this process writes are there at once, and those that it removes are gone.
     place::write(&at("zarr.json"), b"3").unwrap();
     assert_eq!(is_there("zarr.json"), (true, true));
     place::of(&at("a")).remove_file(&at("a")).unwrap();
     assert_eq!(is_there("a"), (false, false));
-    // What another process writes is there for who opens a set.
+    // An object that another process writes is there when a set is opened.
     assert_eq!(place::list(&at("")).unwrap().count(), 2);
     server::put("lacking/set/.zattrs", b"4");
     place::of(&at("")).look_anew(&at(""));

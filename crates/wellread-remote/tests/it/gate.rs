@@ -1,6 +1,7 @@
-//! Holds requests of the tests' server back until enough of them are there: what shows, without a clock, how many are made at once.
+//! Holds requests of the tests' server back until enough of them are there. That shows, without a clock, how many are
+//! made at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::TcpStream;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -12,8 +13,14 @@ struct Gate {
     wanted: usize,
     now: usize,
     most: usize,
-    /// Whose asker has hung up while they waited.
+    /// Requests whose client has hung up while they waited.
     given_up: usize,
+    /// Requests of each round that is still to come.
+    rounds: VecDeque<usize>,
+    /// Requests of the next one that are there.
+    arrived: usize,
+    /// Rounds that were answered.
+    answered: usize,
 }
 
 static GATES: LazyLock<Mutex<HashMap<String, Gate>>> = LazyLock::new(Mutex::default);
@@ -27,6 +34,43 @@ fn gates() -> MutexGuard<'static, HashMap<String, Gate>> {
 pub(crate) fn hold(bucket: &str, requests: usize) {
     gates().entry(bucket.to_owned()).or_default().wanted = requests;
     GATE_MOVED.notify_all();
+}
+
+/// Answers the next requests for a bucket, of whatever kind, in rounds of so many: each round when all of it are there, and none before
+/// the round before it. So a program that gets through takes no more round trips than these.
+pub(crate) fn expect_rounds(bucket: &str, rounds: &[usize]) {
+    let mut gates = gates();
+    let gate = gates.entry(bucket.to_owned()).or_default();
+    gate.rounds = rounds.iter().copied().collect();
+    gate.arrived = 0;
+}
+
+/// Rounds that are still to come.
+pub(crate) fn rounds_left(bucket: &str) -> usize {
+    gates().get(bucket).map_or(0, |gate| gate.rounds.len())
+}
+
+/// Lets a request through when all of its round are there; false where nobody waits for the answer any more.
+pub(crate) fn pass_round(bucket: &str, connection: &TcpStream) -> bool {
+    let mut gates = gates();
+    let Some(gate) = gates.get_mut(bucket).filter(|gate| !gate.rounds.is_empty()) else { return true };
+    let round = gate.answered;
+    gate.arrived += 1;
+    if gate.rounds.front().is_some_and(|wanted| gate.arrived >= *wanted) {
+        gate.rounds.pop_front();
+        (gate.arrived, gate.answered) = (0, round + 1);
+        GATE_MOVED.notify_all();
+        return true;
+    }
+    while let Some(gate) = gates.get_mut(bucket).filter(|gate| gate.answered == round) {
+        if is_closed(connection) {
+            gate.arrived -= 1;
+            return false;
+        }
+        let look = Duration::from_millis(10);
+        (gates, _) = GATE_MOVED.wait_timeout(gates, look).unwrap_or_else(PoisonError::into_inner);
+    }
+    true
 }
 
 /// The most requests for bytes of a bucket that were there at once.

@@ -12,6 +12,7 @@ mod loading;
 mod opening;
 mod replacing;
 mod request;
+mod rounds;
 mod server;
 #[path = "../../../wellread-store/tests/it/place_sets.rs"]
 mod sets;

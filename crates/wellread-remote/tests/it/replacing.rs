@@ -58,7 +58,7 @@ fn metadata_are_replaced_last_and_what_is_left_of_the_old_set_goes_then() {
     assert!(!gone.is_empty() && changes.len() == copies.len() + gone.len(), "{changes:?}");
     assert!(changes[copies.len()..].iter().all(|change| change.starts_with("DELETE")), "{changes:?}");
     assert_eq!(recognised(&set).len(), NAMES.len());
-    // What is more than a set is not replaced.
+    // A folder with other files than a set is not replaced.
     server::put("order/set/notes.txt", b"mine");
     let error = create(&set, "ome-zarr", &zarr("0.5")).err().unwrap().to_string();
     assert!(error.contains("notes.txt"), "{error}");
@@ -79,7 +79,7 @@ fn resume() -> WriteOptions {
     WriteOptions { resume: Some("these images".into()), ..WriteOptions::default() }
 }
 
-/// What the started program does; nothing among the other tests. It waits for its end.
+/// The test of the started program; nothing among the other tests. It waits for its end.
 #[test]
 fn writer() {
     let Ok(address) = std::env::var(ADDRESS) else { return };
@@ -140,15 +140,16 @@ fn a_writer_that_is_interrupted_throws_its_uploads_away() {
     assert_eq!(server::open_uploads("interrupted"), 0);
     assert!(!server::keys("interrupted/").contains(&"interrupted/large".to_owned()));
     assert!(staged::part(Path::new("s3://interrupted/set-tiff")).is_some());
-    // Who begins anew does not keep it.
+    // A new run does not keep it.
     write(Path::new("s3://interrupted/set-tiff"), "tiff", &WriteOptions::default());
     assert_eq!(hidden("interrupted/"), Vec::<String>::new());
 }
 
 /// A set of two images whose pixels begin with `first`.
-fn two_images(path: &Path, format: &str, first: u8) {
+fn two_images(path: &Path, format: &str, first: u8, overwrite: bool) {
     let shape = Shape([1, 1, 1, 30, 50]);
-    let mut writer = create(path, format, &WriteOptions::default()).unwrap();
+    let options = WriteOptions { overwrite, ..WriteOptions::default() };
+    let mut writer = create(path, format, &options).unwrap();
     for (row, name) in ["a", "b"].into_iter().enumerate() {
         let pixels: Vec<u8> =
             (0..shape.pixels()).map(|i| first.wrapping_add((i * (usize::from(first) + row)) as u8)).collect();
@@ -169,7 +170,7 @@ fn who_opens_a_set_gets_what_another_process_has_just_written() {
             let other = at(&format!("{scheme}/{bucket}/{name}"));
             for first in [3, 100] {
                 let local = dir.path().join(format!("{first}-{bucket}-{name}"));
-                two_images(&local, format, first);
+                two_images(&local, format, first, false);
                 publish(&local, &format!("{bucket}/{name}"));
                 let (there, here) = (recognised(&other), recognised(&local));
                 assert_eq!((there.format(), there.len()), (here.format(), here.len()));
@@ -177,6 +178,31 @@ fn who_opens_a_set_gets_what_another_process_has_just_written() {
                     let images = [&there, &here].map(|store| read_image(&**store, row).unwrap());
                     assert!(images[0] == images[1], "{} row {row} of {first}", other.display());
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_this_process_has_replaced_is_read_anew_and_a_set_that_was_open_has_no_image_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, format) in [("tiff", "tiff"), ("table.parquet", "parquet")] {
+        let other = at(&format!("s3://own/{name}"));
+        let [old, new] = [3, 100].map(|first| {
+            let local = dir.path().join(format!("{first}-{name}"));
+            two_images(&local, format, first, false);
+            recognised(&local)
+        });
+        two_images(&other, format, 3, false);
+        let before = recognised(&other);
+        two_images(&other, format, 100, true);
+        let after = recognised(&other);
+        for row in 0..new.len() {
+            assert!(read_image(&*after, row).unwrap() == read_image(&*new, row).unwrap(), "{name} row {row}");
+            // What was kept of a small file may be all of it.
+            match read_image(&*before, row) {
+                Ok(image) => assert!(image == read_image(&*old, row).unwrap(), "{name} row {row}"),
+                Err(error) => assert!(error.to_string().contains("was replaced"), "{error}"),
             }
         }
     }

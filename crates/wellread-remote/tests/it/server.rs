@@ -2,7 +2,7 @@
 //!
 //! One for the process: buckets keep tests apart. A bucket is there from the first look at it.
 
-use crate::gate::pass;
+use crate::gate::{pass, pass_round};
 use crate::request::{Answer, Request};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::{self, BufReader};
@@ -15,7 +15,7 @@ const PAGE: usize = 5;
 const DATE: &str = "Wed, 21 Oct 2026 07:28:00 GMT";
 const TIME: &str = "2026-10-21T07:28:00.000Z";
 
-/// What goes wrong with one answer to a request for bytes.
+/// The fault of one answer to a request for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
     /// This status.
@@ -46,6 +46,8 @@ struct State {
     wrong: HashMap<String, VecDeque<Wrong>>,
     /// Folders that may not be listed.
     unlisted: HashSet<String>,
+    /// Buckets whose listings have pages as long as those of clouds.
+    long_pages: HashSet<String>,
     /// Method, path and range of all requests.
     log: Vec<(String, String, String)>,
     versions: u64,
@@ -101,6 +103,11 @@ pub(crate) fn still_wrong(bucket: &str) -> usize {
 /// Lets nobody list a folder, by `bucket/key`.
 pub(crate) fn refuse_to_list(folder: &str) {
     state().unlisted.insert(folder.to_owned());
+}
+
+/// Lets listings of a bucket have pages as long as those of clouds.
+pub(crate) fn lengthen_pages(bucket: &str) {
+    state().long_pages.insert(bucket.to_owned());
 }
 
 /// Puts an object where the program does not see it.
@@ -168,6 +175,9 @@ fn answer(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
     state().log.push(log);
     let is_bytes = request.method == "GET" && request.headers.contains_key("range");
     let bucket = request.path.split('/').next().unwrap_or_default().to_owned();
+    if !pass_round(&bucket, to) {
+        return Ok(false);
+    }
     let passing = if is_bytes { pass(&bucket, to) } else { None };
     if is_bytes && passing.is_none() {
         return Ok(false);
@@ -282,7 +292,8 @@ fn list(request: &Request) -> Answer {
     let mut text = String::from("<?xml version=\"1.0\"?><ListBucketResult>");
     let mut page = found.into_iter().filter(|(key, _)| after.is_empty() || key.as_str() > after);
     let mut last = String::new();
-    for (key, object) in page.by_ref().take(PAGE) {
+    let most = if state().long_pages.contains(bucket.trim_end_matches('/')) { 1000 } else { PAGE };
+    for (key, object) in page.by_ref().take(most) {
         let escaped = key.replace('&', "&amp;").replace('<', "&lt;");
         text += &match object {
             None => format!("<CommonPrefixes><Prefix>{escaped}</Prefix></CommonPrefixes>"),

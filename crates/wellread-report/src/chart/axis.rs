@@ -133,7 +133,7 @@ impl Placed {
         if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) * self.length }
     }
 
-    /// The unit that all labels of this axis share, and what it is in base units: `("ms", 1e-3)`.
+    /// The unit that all labels of this axis share, and its size in base units: `("ms", 1e-3)`.
     pub fn shared_unit(&self) -> (String, f64) {
         if self.log {
             return match self.unit {

@@ -11,7 +11,7 @@ use crate::table::Estimate;
 pub struct Figure {
     /// Name of its files, and unique in a report.
     pub name: String,
-    /// What is shown, in one line.
+    /// A title in one line.
     pub title: String,
     /// On what: images, machine.
     pub subtitle: String,
@@ -26,7 +26,7 @@ pub struct Figure {
 /// Panels that show one thing in the same way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// What is shown.
+    /// A title.
     pub title: String,
     /// How slots are laid out.
     pub layout: Layout,
@@ -80,7 +80,7 @@ pub enum Layout {
     Scatter {
         /// The lines.
         series: Vec<Series>,
-        /// What the points of a line are called; the names stand beside them where there is room.
+        /// The names of the points of a line; they stand beside them where there is room.
         points: Vec<String>,
         /// The second quantity by slot, the same in all panels; slots without one are not shown.
         xs: Vec<Option<f64>>,
@@ -94,7 +94,7 @@ pub enum Layout {
 /// One panel: an axis and a mark for every slot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What this panel is of its section: "random access".
+    /// The panel's name in its section: "random access".
     pub title: String,
     /// The axis of its values.
     pub axis: Axis,
@@ -105,7 +105,7 @@ pub struct Panel {
 /// The axis of the values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What is measured, without the unit: "throughput, more is better".
+    /// The quantity, without the unit: "throughput, more is better".
     pub title: String,
     /// The unit of the marks' values.
     pub unit: Unit,
@@ -165,7 +165,7 @@ pub enum Scale {
     Log,
 }
 
-/// What a slot shows.
+/// The mark of a slot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Mark {
     /// Nothing: this slot was not asked for.
@@ -179,7 +179,7 @@ pub enum Mark {
     Stack {
         /// Names and values.
         parts: Vec<(String, f64)>,
-        /// What is written beside it; `None` is the sum.
+        /// The text beside it; `None` is the sum.
         label: Option<String>,
     },
     /// A distribution by its quantiles.
@@ -204,8 +204,8 @@ impl Figure {
         all
     }
 
-    /// The same with the values of all panels on this scale, as far as the marks allow it: what adds up has no
-    /// logarithmic axis.
+    /// The same with the values of all panels on this scale, as far as the marks allow it: marks that add up
+    /// have no logarithmic axis.
     pub fn with_scale(&self, scale: Scale) -> Self {
         let mut figure = self.clone();
         for panel in figure.sections.iter_mut().flat_map(|section| &mut section.panels) {

@@ -7,7 +7,7 @@ use super::sample::Spread;
 use super::style::TICK;
 use super::svg::{Anchor, Svg};
 
-/// What the marks of these panels mean: glyph and name.
+/// The meaning of the marks of these panels: glyph and name.
 pub(super) fn draw(svg: &mut Svg, section: &Section, variants: &[String], x: f64, y: f64, width: f64) -> f64 {
     let neutral = Paint::Soft;
     let has = |f: fn(&Mark) -> bool| section.panels.iter().flat_map(|p| &p.marks).any(f);
@@ -50,7 +50,7 @@ pub(super) fn draw(svg: &mut Svg, section: &Section, variants: &[String], x: f64
         }
     }
     if has(|m| matches!(m, Mark::Sample(_))) {
-        items.push((Glyph::Box, "how many measurements lie there".into()));
+        items.push((Glyph::Box, "number of measurements there".into()));
         items.push((Glyph::Dot, "p50 (median)".into()));
         items.push((Glyph::Tick(5.0), "p95".into()));
         items.push((Glyph::Tick(7.5), "p99, both where there are enough measurements".into()));

@@ -297,8 +297,8 @@ fn missing(
     at - y
 }
 
-/// Where a line has no value, by panel and place on the axis, as it follows the line's name: nothing where it has none at all,
-/// ` with codec lz4` where no panel has one there, else the panel too.
+/// The places where a line has no value, by panel and place on the axis, as text behind the line's name. It is empty
+/// where the line has none at all, ` with codec lz4` where no panel has one there, else with the panel too.
 fn places_in_words(places: &[(usize, usize)], panels: &[&str], xs: &[String], x_title: &str) -> String {
     if places.len() == panels.len() * xs.len() {
         return String::new();

@@ -11,7 +11,7 @@ use crate::words::{counted, plural};
 /// Half the height of a whisker's end.
 const CAP: f64 = 3.5;
 
-/// A mark without values that cannot be drawn: what is not finite is said, not shown.
+/// A mark without values that cannot be drawn: a value that is not finite is named, not shown.
 pub(super) fn drawable(mark: &Mark) -> Mark {
     const NOT_FINITE: &str = "unavailable: the result is not a finite number";
     match mark {

@@ -64,7 +64,7 @@ impl Sample {
         };
         let heights: Vec<f64> = (first..=last).map(smooth).collect();
         let most = heights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        // What is there at all is seen.
+        // Any height above zero is visible.
         let seen = |h: f64| if h > 0.0 { (h / most).max(0.06) } else { 0.03 };
         heights.iter().enumerate().map(|(i, h)| ((first + i) as f64 * STEP, seen(*h))).collect()
     }

@@ -1,4 +1,4 @@
-//! Panels of points over a second quantity: what one thing costs in another.
+//! Panels of points over a second quantity: the cost of one thing in another.
 //!
 //! Each series is a line through its points in their order. A point's name stands at the first of its four sides
 //! where it touches nothing that was drawn before; where there is none, its tooltip and the figure's description

@@ -1,7 +1,7 @@
 //! Writing SVG: shapes and text with colours by role, so that a page can restyle them for a dark theme.
 //!
-//! Every colour is given twice: as presentation attribute, which is what a file on its own shows, and as class
-//! (`k-ink`, `s3` …), which a style sheet of a page that embeds the figure may override.
+//! Every colour is given twice. The presentation attribute shows in a file on its own; the class (`k-ink`,
+//! `s3` …) lets a style sheet of a page that embeds the figure override it.
 
 use super::color::Paint;
 use super::font::Style;

@@ -1,6 +1,7 @@
-//! What a codec is called above the formats that have it: `zstd+predictor` and `zstd` are one.
+//! The name of a codec above the formats that have it: `zstd+predictor` and `zstd` are one.
 
-/// What a codec is called above its part, by what is in its name: the first that fits. Filters before a codec make no part.
+/// The name of a codec above its part, by parts of its own name: the first that fits. Filters before a codec make no
+/// part.
 static CODECS: [(&str, &str); 9] = [
     ("zstd", "Zstandard"),
     ("lz4", "LZ4"),
@@ -14,7 +15,7 @@ static CODECS: [(&str, &str); 9] = [
 ];
 const NOT_COMPRESSED: &str = "Not compressed";
 
-/// What a codec is called; one that is not known here keeps its name.
+/// The name of a codec; an unknown one keeps its name.
 pub(super) fn codec_name(codec: &str) -> String {
     if codec == "none" {
         return NOT_COMPRESSED.to_owned();

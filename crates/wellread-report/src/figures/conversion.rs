@@ -11,10 +11,10 @@ use crate::table::{Cell, Table};
 pub(super) static SPEC: Spec = Spec {
     table: "conversion",
     heading: "Conversion: array to tensor",
-    title: "Conversion: what turning host arrays into tensors costs",
-    how_to_read: "How long it takes from stored pixels to an array in memory (full), from that array to a tensor (pale), \
-        and both together (hollow). Below 10 % of the total, conversion does not matter: look at reading. \
-        Above 30 % it is worth work; without copy it nearly vanishes.",
+    title: "Conversion: time from host array to tensor",
+    how_to_read: "Times from stored pixels to an array in memory (full), from that array to a tensor (pale), and \
+                  of both together (hollow). Below 10 % of the total, conversion does not matter: look at \
+                  reading. Above 30 % it is worth work; without copy it nearly vanishes.",
     sections,
 };
 

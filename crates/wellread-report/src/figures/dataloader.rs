@@ -12,9 +12,10 @@ pub(super) static SPEC: Spec = Spec {
     table: "dataloader",
     heading: "Data loader: batches",
     title: "Data loader: batches delivered with more workers and larger batches",
-    how_to_read: "Each line is a format (each bar, where one number of workers was measured); from left to right more workers load in parallel. A line that rises gains from \
-        more workers; where it is flat, something else is the limit. The time of a batch is from asking for it \
-        to having it. Names stand at the right, in the order of the lines.",
+    how_to_read: "Each line is a format (or each bar, for one number of workers). From left to right more \
+                  workers load in parallel. A line that rises gains from more workers; where it is flat, \
+                  something else is the limit. The time of a batch is from asking for it to having it. Names \
+                  stand at the right, in the order of the lines.",
     sections,
 };
 
@@ -28,7 +29,7 @@ fn sections(table: &Table) -> Vec<Section> {
             Scale::Linear,
         ),
     ];
-    // Of one number of workers there is nothing to scale with.
+    // One number of workers has nothing to scale with.
     let scales = table.distinct("workers").len() > 1;
     let shown = shown.into_iter().filter(|s| has(table, s.0) && (scales || s.0 != "scaling_efficiency"));
     if !has(table, "loader") {
@@ -46,7 +47,7 @@ fn sections(table: &Table) -> Vec<Section> {
                 this && select::rows(table, &s.1).iter().any(|&row| table.f64(column, row).is_some())
             };
             let mut series: Vec<_> = all.iter().filter(of).cloned().collect();
-            // Which framework it is, the section says.
+            // The section names the framework.
             let needless = format!(" · {}", framework.text());
             for (one, _) in &mut series {
                 one.name = one.name.replacen(&needless, "", 1);
@@ -126,8 +127,8 @@ fn section(table: &Table, column: &str, title: &str, scale: Scale, series: &[Nam
             })
             .collect(),
     });
-    // The names stand beside the lines of the last panel: one without lines, of batches that the set is too small for, would
-    // take them away. Why it is missing, a note says.
+    // The names stand beside the lines of the last panel: one without lines, of batches that the set is too small for,
+    // would take them away. A note gives the reason.
     let panels = with_values(panels.collect());
     // One point a format is no line.
     if let [only] = &xs[..] {

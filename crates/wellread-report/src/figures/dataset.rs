@@ -1,4 +1,4 @@
-//! Track 1: the latency of one image by access, transform and cache; throughput; opening and memory.
+//! Track 1: the latency of one image by access, transform and cache, then throughput, opening and memory.
 
 use super::panel::{axis, bars, rows_section};
 use super::select::{cross, facet, facet_title, has, reason, rows, series};
@@ -11,11 +11,13 @@ use crate::table::{Cell, Estimate, Table};
 pub(super) static SPEC: Spec = Spec {
     table: "dataset",
     heading: "Dataset: single images",
-    title: "Dataset: how long one image takes",
-    how_to_read: "Each row is a format; the dot is the time that half of the images take at most (p50), the ticks those \
-        that 95 and 99 of 100 images take at most, the small dot the slowest; the line begins at the fastest. A long line to the right means that some images take much \
-        longer. With a memory cache all formats are the same: what was read once is kept as it is delivered. \
-        Where panels of what it takes name several kinds of access or transforms, a bar is the median over all of them and has no whisker.",
+    title: "Dataset: time of one image",
+    how_to_read: "Each row is a format. The dot is the time that half of the images take at most (p50); the \
+                  ticks are those that 95 and 99 of 100 images take at most. The small dot is the slowest, and \
+                  the line begins at the fastest. A long line to the right means that some images take much \
+                  longer. With a memory cache all formats are the same: it keeps images as they are delivered. \
+                  If panels of times name several kinds of access or transforms, a bar is the median over all of \
+                  them and has no whisker.",
     sections,
 };
 
@@ -53,7 +55,7 @@ fn sections(table: &Table) -> Vec<Section> {
     });
     let rates = rows_section("Throughput", &series, &cache_names, rates.collect(), access.len().min(3));
 
-    // What the process held before is no format's cost, where that is known.
+    // Memory that the process held before is no format's cost, where that is known.
     let memory = if has(table, "peak_growth_mb") { "peak_growth_mb" } else { "peak_rss_mb" };
     let costs = [("open_s", "to open"), (memory, "memory")].into_iter().filter(|c| has(table, c.0));
     let several: Vec<&str> = [("kinds of access", access.len()), ("transforms", transform.len())]

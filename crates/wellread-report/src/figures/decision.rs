@@ -20,7 +20,7 @@ use crate::table::{Cell, Table};
 struct Choice {
     table: &'static str,
     column: &'static str,
-    /// What the chosen rows have in common.
+    /// The values that the chosen rows share.
     which: &'static [(&'static str, &'static str)],
     title: &'static str,
 }
@@ -30,25 +30,27 @@ static CHOICES: [Choice; 3] = [
         table: "dataloader",
         column: "samples_per_sec",
         which: &[],
-        title: "How many images per second each format delivers",
+        title: "Images per second by format",
     },
     Choice {
         table: "dataset",
         column: "samples_per_sec",
         which: &[("access", "random"), ("transform", "none"), ("cache", "none")],
-        title: "How many single images per second each format gives in random order",
+        title: "Single images per second by format, in random order",
     },
     Choice {
         table: "storage",
         column: "images_per_s",
         which: &[("operation", "read_all"), ("cache", "warm")],
-        title: "How many images per second each format reads, files in memory",
+        title: "Images read per second by format, files in memory",
     },
 ];
 
-pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. Formats of one codec stand together: compare \
-    these. The line below the picture says what a whisker is; bars whose whiskers overlap may be alike. A bar without one was \
-    measured too few times. A dashed line is what the model takes by itself: a format that ends left of it makes the model wait.";
+pub(crate) const HOW_TO_READ: &str = "Each bar is a format, the fastest on top. Formats of one codec stand \
+                                      together: compare these. The line below the picture explains the whiskers; \
+                                      bars whose whiskers overlap may be alike. A bar without one was measured \
+                                      too few times. A dashed line is the rate of the model by itself: a format \
+                                      that ends left of it makes the model wait.";
 
 /// How far beyond the longest bar the axes of all parts reach, so that its label is no reason for another scale.
 const LABEL_ROOM: f64 = 1.2;
@@ -97,18 +99,19 @@ fn parts(table: &Table, formats: Vec<(Series, Vec<(&'static str, Cell)>)>, marks
     parts
 }
 
-/// What is said of the model's demand; it is drawn where the bars leave room for it.
+/// The words about the model's demand; it is drawn where the bars leave room for it.
 fn with_demand(axis: &mut Axis, demand: &Demand, most: f64) -> String {
     let Demand { images_per_s, model, mode } = demand;
     let takes = axis.unit.format(*images_per_s);
     let work = if mode == "train" { "training" } else { "inference" };
     if *images_per_s > FAR * most {
         return format!(
-            "The model ({model}, {work}) takes {takes} when it waits for nothing, far beyond this axis: it waits for every format."
+            "The model ({model}, {work}) takes {takes} without waiting, far beyond this axis: it waits for every \
+             format."
         );
     }
     axis.references.push((*images_per_s, format!("{model} takes {takes}")));
-    format!("Dashed line: what the model ({model}, {work}) takes when it waits for nothing, {takes}.")
+    format!("Dashed line: the rate of the model ({model}, {work}) without waiting, {takes}.")
 }
 
 /// The figure; `None` where nothing was measured that compares several formats.
@@ -125,7 +128,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
     let mut common: Vec<(&'static str, Cell)> =
         choice.which.iter().map(|(name, value)| (*name, Cell::from(*value))).collect();
     common.extend(batch.clone().map(|size| ("batch_size", size)));
-    // Of several caches of a loader the first that was asked for, as in the sentences.
+    // The first of several caches of a loader, as in the sentences.
     if choice.table == "dataloader" {
         common.push(("cache", table.cell("cache", 0)));
     }
@@ -140,7 +143,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
         let value = |mark: &Mark| if let Mark::Value(estimate) = mark { estimate.value } else { f64::MIN };
         workers.iter().map(with).max_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or_default()
     };
-    // What was not measured is named below the picture; the benchmark's own figure says why.
+    // Rows that were not measured are named below the picture; the benchmark's own figure gives the reason.
     let (measured, left_out): (Vec<_>, Vec<_>) = series(table)
         .into_iter()
         .map(|(series, which)| {
@@ -160,7 +163,7 @@ fn draw(choice: &Choice, table: &Table, input: &ReportInput) -> Option<Figure> {
     let most = parts.iter().map(Part::best).fold(0.0, f64::max);
     let mut axis = panel::axis(choice.column).scale(Scale::Linear);
     axis.at_least = (parts.len() > 1).then_some(most * LABEL_ROOM);
-    // Of single images and of whole reads a model takes none, and of crops the loop counts others.
+    // A model takes no single images and no whole reads, and the loop counts crops otherwise.
     let model_loop = input.tables.iter().find(|other| other.name() == "loop");
     let asked = model_loop.filter(|_| choice.table == "dataloader" && !has(table, "crops"));
     let demand = asked.and_then(demand::of).map(|demand| with_demand(&mut axis, &demand, most));
@@ -299,7 +302,8 @@ mod tests {
             assert_eq!(section.panels[0].axis.references, [(32.0, "small-cnn takes 32.0/s".to_owned())]);
         }
         assert!(
-            drawn.notes[0].starts_with("Dashed line: what the model (small-cnn, training) takes"),
+            drawn.notes[0]
+                .starts_with("Dashed line: the rate of the model (small-cnn, training) without waiting"),
             "{:?}",
             drawn.notes
         );

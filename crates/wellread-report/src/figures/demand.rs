@@ -1,4 +1,4 @@
-//! What the model takes by itself: the line across the figure that a report begins with.
+//! The rate of the model by itself: the line across the figure that a report begins with.
 //!
 //! ```text
 //!  loop: batch size / a step from full buffers, else images/s / share of computing ─▶ median of all runs ─▶ images/s

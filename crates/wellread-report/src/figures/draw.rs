@@ -9,8 +9,8 @@ use crate::input::ReportInput;
 use crate::table::Table;
 use std::path::{Path, PathBuf};
 
-/// The figure of a table; `None` for tables that hold nothing to show. Of `about`, only the words on images,
-/// machine and noise floor are used.
+/// The figure of a table; `None` for tables that hold nothing to show. It uses only the words of `about` on
+/// images, machine and noise floor.
 pub fn figure(table: &Table, about: &ReportInput) -> Option<Figure> {
     let (title, sections) = match spec(table.name()) {
         Some(spec) => (spec.title.to_owned(), (spec.sections)(table)),
@@ -30,8 +30,8 @@ pub fn figure(table: &Table, about: &ReportInput) -> Option<Figure> {
     })
 }
 
-/// The sections without panels in which nothing was measured: why, the notes say. Where nothing was measured at all, the panels
-/// stay and say so.
+/// The sections without panels in which nothing was measured: the notes give the reason. Where nothing was measured at
+/// all, the panels stay and say so.
 fn without_empty(mut sections: Vec<Section>) -> Vec<Section> {
     let shows =
         |panel: &Panel| panel.marks.iter().any(|mark| !matches!(mark, Mark::Nothing | Mark::Unavailable(_)));

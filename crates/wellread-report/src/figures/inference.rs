@@ -12,11 +12,12 @@ pub(super) static SPEC: Spec = Spec {
     table: "inference",
     heading: "Inference",
     title: "Inference: the same models, weights and images in every framework",
-    how_to_read: "A line is a framework. Above, how long one pass takes and how many images a second that gives, by the images \
-        of a pass: larger batches take longer and give more. Below them both at once: each point is a batch size, and \
-        the best corner is the upper left one, many images a second at a short wait. The dashed line is the Pareto front: \
-        whatever lies below it takes longer and gives less than a point on it, and is never the better choice. Memory is the device's where the framework tells it, else \
-        that of the framework's whole process, libraries included.",
+    how_to_read: "A line is a framework. Above are the time of a pass and the images per second, by the images \
+                  of a pass: larger batches take longer and give more. Below are both at once. Each point is a \
+                  batch size, and the best corner is the upper left one, many images per second at a short wait. \
+                  The dashed line is the Pareto front: a point below it takes longer and gives less than one on \
+                  it, and is never the better choice. Memory is that of the device if the framework tells it, \
+                  else that of the framework's whole process, libraries included.",
     sections,
 };
 

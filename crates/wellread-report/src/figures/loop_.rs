@@ -12,7 +12,7 @@ use crate::table::{Cell, Table};
 pub(super) static SPEC: Spec = Spec {
     table: "loop",
     heading: "Model loop",
-    title: "Model loop: where the time of a step goes",
+    title: "Model loop: time of a step, waiting and computing",
     how_to_read: "Each bar is a training or inference step: coloured while the model waits for data, grey while it \
         computes. Below 30 % waiting, loading is no bottleneck; from 30 to 50 % it is significant; above 50 % \
         it limits, and more workers, larger batches or another format help. The shares hold for this model: a \

@@ -1,4 +1,4 @@
-//! What stands below a figure: runs, whiskers, machine, noise, what is missing and why.
+//! The text below a figure: runs, whiskers, machine, noise, missing values and the reasons.
 
 use crate::columns;
 use crate::input::ReportInput;
@@ -61,7 +61,7 @@ pub(super) fn notes(table: &Table, about: &ReportInput) -> Vec<String> {
     notes
 }
 
-/// What the whiskers of a figure are, by the intervals that it shows; `None` where it has none.
+/// The meaning of a figure's whiskers, by the intervals that it shows; `None` where it has none.
 pub(super) fn whiskers(intervals: &[IntervalKind]) -> Option<&'static str> {
     match (intervals.contains(&IntervalKind::Confidence), intervals.contains(&IntervalKind::Range)) {
         (true, false) => {
@@ -78,14 +78,14 @@ pub(super) fn whiskers(intervals: &[IntervalKind]) -> Option<&'static str> {
 /// Configurations that a line on what is missing names.
 const NAMED: usize = 4;
 
-/// What was not measured, one line per reason: the name of a framework or a format where nothing of it was, else its
-/// configurations.
+/// The configurations that were not measured, one line per reason. A framework or a format of which nothing was
+/// measured stands by its name alone.
 pub fn missing(keys: &[&str], all: &[columns::Configuration]) -> Vec<(String, String)> {
     let places: Vec<usize> =
         ["framework", "format"].iter().filter_map(|name| keys.iter().position(|key| key == name)).collect();
     let is_measured =
         |at: usize, value: &Cell| all.iter().any(|c| c.unavailable.is_none() && c.group.key[at] == *value);
-    // What of it is missing altogether, the first of these keys that tells.
+    // The first of these keys of which all is missing.
     let whole = |c: &columns::Configuration| {
         let key = &c.group.key;
         places
@@ -97,7 +97,7 @@ pub fn missing(keys: &[&str], all: &[columns::Configuration]) -> Vec<(String, St
     for c in all {
         let Some(why) = &c.unavailable else { continue };
         let why = why.strip_prefix("unavailable: ").unwrap_or(why);
-        // Which feature each needs, `doctor` says.
+        // `doctor` names the feature that each needs.
         let why = why.split_once("; build with --features").map_or(why, |(why, _)| why);
         let name = whole(c).unwrap_or_else(|| labelled_name(keys, &c.group.key));
         match reasons.iter_mut().find(|(known, _)| known == why) {

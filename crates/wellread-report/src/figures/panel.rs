@@ -81,9 +81,9 @@ pub(super) fn rows_section(
     }
 }
 
-/// The order of `rows` by their results: by those of the first panel, in which a row that has none comes after those that have
-/// one, in the order of the panels after it. Rows that are alike, and those of panels whose quantity is neither good nor bad,
-/// stay in order.
+/// The order of `rows` by their results in the first panel. A row that has none there comes after those that have one,
+/// in the order of the panels after it. Rows that are alike, and those of panels whose quantity is neither good nor
+/// bad, stay in order.
 fn by_result(rows: usize, each: usize, panels: &[Panel]) -> Vec<usize> {
     let telling: Vec<&Panel> = panels.iter().filter(|panel| panel.axis.better != Better::Neither).collect();
     let compare = |a: usize, b: usize| {

@@ -24,7 +24,7 @@ pub(crate) const TIMELINE: &str = "The same measurements in the order in which t
     high and falls was not warm yet; runs that rise or fall from one to the next mean that the machine drifted, and that \
     differences of that size are none of the formats.";
 
-/// Most configurations whose distributions are shown, and whose course is.
+/// Most configurations that have their distributions shown, and their course.
 const MAX_DISTRIBUTIONS: (usize, usize) = (12, 6);
 /// About so many points has a line over all runs.
 const LINE_POINTS: usize = 48;
@@ -35,9 +35,9 @@ struct SampleConfigurations {
     panels: Vec<(String, Vec<(String, Cell)>)>,
 }
 
-/// Of each run, whether its times mean what they look like. With workers a batch is read while others are waited for: most waits are
-/// nothing then, whatever the throughput, and say nothing of a format. Nor do they where a reader fetches many batches at once
-/// ([`medians_tell`], of all runs of the configuration).
+/// For each run, whether its times are telling. With workers a batch is read while others are waited for: most waits
+/// are nothing then, whatever the throughput, and say nothing of a format. Nor do they where a reader fetches many
+/// batches at once ([`medians_tell`], of all runs of the configuration).
 fn are_telling(samples: &Samples) -> Vec<bool> {
     let table = samples.runs();
     let mut telling = vec![true; table.rows()];
@@ -80,7 +80,7 @@ fn chosen(table: &Table) -> SampleConfigurations {
     } else {
         (vec![(Series::from("all"), vec![])], &[])
     };
-    // What is the same everywhere says nothing.
+    // A value that is the same everywhere is left out.
     let others: Vec<&str> = columns::keys(table)
         .into_iter()
         .filter(|key| {
@@ -163,7 +163,7 @@ pub(crate) fn figures(samples: &Samples, about: &ReportInput) -> Vec<(Figure, &'
     let mut figures = vec![];
     if let Some(section) = distribution(samples, &chosen) {
         figures.push((
-            figure("distribution", format!("{heading}: how the single times are distributed"), section),
+            figure("distribution", format!("{heading}: distribution of the single times"), section),
             DISTRIBUTION,
         ));
     }

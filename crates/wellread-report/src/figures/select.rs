@@ -81,7 +81,7 @@ pub(super) fn cross(
     a.iter().flat_map(|a| b.iter().map(|b| [a.clone(), b.clone()])).collect()
 }
 
-/// What a panel is of, for its title: the values that are not null.
+/// The subject of a panel, for its title: the values that are not null.
 pub(super) fn facet_title(facets: &[(&'static str, Cell)], write: impl Fn(&str, &Cell) -> String) -> String {
     let known = facets.iter().filter(|f| f.1 != Cell::Null).map(|(name, value)| write(name, value));
     known.filter(|t| !t.is_empty()).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! What a figure of one table registers.
+//! The registration of a figure of one table.
 
 use crate::chart::Section;
 use crate::table::Table;

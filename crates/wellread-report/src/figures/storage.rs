@@ -11,7 +11,7 @@ use crate::table::{Cell, Table};
 pub(super) static SPEC: Spec = Spec {
     table: "storage",
     heading: "Storage",
-    title: "Storage: how fast formats are written and read, and how small they are",
+    title: "Storage: speed of writing and reading, and size, by format",
     how_to_read: "Each row is a format. Reading and writing: the further right, the more images per second; full marks \
         are read from the page cache (warm), pale ones from the disk (cold). Opening and size: the further \
         left, the better. Reading the files' bytes is what reading images costs at least. On a logarithmic axis every labelled step is a multiple, so a small distance can be \
@@ -43,7 +43,7 @@ fn sections(table: &Table) -> Vec<Section> {
         known.unwrap_or_else(|| key_text(operation))
     };
     let panel = |operation: &Cell, variants: &[(&'static str, Cell)]| -> Panel {
-        // Opening has no throughput: what counts is the time.
+        // Opening has no throughput: the time counts.
         let opening = operation.text() == "open" || !has(table, "images_per_s");
         let column = if opening { "seconds" } else { "images_per_s" };
         bars(table, title(operation), column, &series, variants, &[("operation", operation.clone())])

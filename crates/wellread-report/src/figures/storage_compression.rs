@@ -11,11 +11,12 @@ use crate::table::{Cell, Table};
 pub(super) static SPEC: Spec = Spec {
     table: "storage_compression",
     heading: "Storage: compression",
-    title: "Compression: how small codecs make the images, and what that costs",
-    how_to_read: "In the upper panels each line is a format and each of its points a codec: further left is smaller on \
-        disk, further up is faster, so the best corner is the upper left one. The name in brackets says where the \
-        format puts its codec: in each chunk's payload, around the container's column, or around a file. Below, the \
-        same figures by codec; what a format does not have stands under them.",
+    title: "Compression: size and speed by codec",
+    how_to_read: "In the upper panels each line is a format and each of its points a codec: further left is \
+                  smaller on disk, further up is faster, so the best corner is the upper left one. The name in \
+                  brackets says where the format puts its codec: in each chunk's payload, around the container's \
+                  column, or around a file. Below are the same figures by codec, and under them the codecs that \
+                  a format lacks.",
     sections,
 };
 

@@ -11,11 +11,12 @@ use crate::table::{Cell, Table};
 pub(super) static SPEC: Spec = Spec {
     table: "storage_layout",
     heading: "Storage: chunk layouts of volumes",
-    title: "Chunk layouts: what reading a part of a volume costs",
-    how_to_read: "Each row is a format, each mark in it a way to cut volumes into chunks: a chunk per plane (z-plane), \
-        boxes of 16 × 128 × 128 pixels (block), or one chunk (volume). The further right, the more volumes, planes or \
-        boxes of 16 × 64 × 64 pixels are read per second. Below: how many bytes lie in the chunks that a read touches, \
-        per byte that was asked for. It follows from the chunk grid alone; a format that reads whole rows reads more.",
+    title: "Chunk layouts: speed of reading parts of a volume",
+    how_to_read: "Each row is a format, each mark in it a way to cut volumes into chunks: a chunk per plane \
+                  (z-plane), boxes of 16 × 128 × 128 pixels (block), or one chunk (volume). The further right, \
+                  the more volumes, planes or boxes of 16 × 64 × 64 pixels are read per second. Below: bytes of \
+                  the chunks that a read touches, per byte that was asked for. They follow from the chunk grid \
+                  alone; a format that reads whole rows reads more.",
     sections,
 };
 

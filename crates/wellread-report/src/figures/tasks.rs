@@ -33,7 +33,7 @@ pub(super) static COMPARED: Spec = Spec {
 pub(super) static SPEC: Spec = Spec {
     table: "tasks",
     heading: "Phases by branch",
-    title: "Where the time goes, branch by branch",
+    title: "Time of each phase, by branch",
     how_to_read: "Each row is a branch, each panel a phase; shorter is faster. The first panels are phases that repeat for \
         every batch: medians of the steady state, without warm-up, so a branch whose data loading is longer than the \
         model's step waits for data. Below come phases of every epoch, then those that happen once per run. Whiskers are 95 % intervals where there are \
@@ -74,9 +74,9 @@ const PHASES: [&str; 20] = [
     "first_batch_forward",
     "first_batch_postprocess",
 ];
-/// Of these the first so many come with every batch.
+/// The first so many of these come with every batch.
 const OF_BATCHES: usize = 5;
-/// Of these the first so many come with every batch or every epoch.
+/// The first so many of these come with every batch or every epoch.
 const REPEATED: usize = 7;
 
 /// The branches of all experiments, each with the value that chooses its rows: the same colour in every experiment.
@@ -159,7 +159,7 @@ fn sections(table: &Table) -> Vec<Section> {
     sections
 }
 
-/// What is drawn by epoch, with its name and unit.
+/// The values that are drawn by epoch, with their names and units.
 const CURVES: [(&str, &str); 4] = [
     ("train_loss", "training loss"),
     ("val_loss", "validation loss"),

@@ -90,8 +90,8 @@ fn paragraph(class: &str, text: &str) -> String {
     }
 }
 
-/// The findings that are seen at once, and those that are folded: problems, the first that says what binds (else the first of all)
-/// and the first that says what to do are seen. Where none says either, all are.
+/// The findings that are seen at once, and those that are folded. Seen are problems, the first on the limit (else the
+/// first of all) and the first on the next step. Where none says either, all are.
 fn seen_and_folded(all: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
     if all.iter().all(|finding| finding.topic == Topic::Other) {
         return (all.iter().collect(), vec![]);
@@ -133,7 +133,7 @@ fn list(findings: &[&Finding]) -> String {
 fn answer(input: &ReportInput) -> String {
     let (seen, folded) = seen_and_folded(&input.findings);
     let mut body = if seen.is_empty() {
-        "<p>Nothing here was compared with anything else, so there is no answer to give; the figures below stand for themselves.</p>\n"
+        "<p>The run compared nothing, so there is no answer; the figures below have the results.</p>\n"
             .to_owned()
     } else {
         list(&seen)
@@ -160,7 +160,7 @@ fn measured(input: &ReportInput) -> String {
     if !pictures.is_empty() {
         body += &format!("<h3>Images</h3>\n<ul class=\"pictures\">\n{pictures}</ul>\n");
     }
-    section("measured", "What was measured, and on what", &body)
+    section("measured", "Images, machine and settings", &body)
 }
 
 fn facts(caption: &str, facts: &[Fact]) -> String {
@@ -202,7 +202,7 @@ fn benchmark(table: &Table, input: &ReportInput, name: &str) -> String {
     section(&section_id(table), name, &body)
 }
 
-/// What makes the figures less certain.
+/// The causes of less certain figures.
 fn notes(input: &ReportInput) -> String {
     let mut items: Vec<String> = vec![];
     let unfinished = input.details.get("unfinished").and_then(serde_json::Value::as_array);
@@ -244,7 +244,7 @@ fn notes(input: &ReportInput) -> String {
         ));
     }
     items.extend(input.warnings.iter().map(|w| format!("Warning: {w}")));
-    // What a derived table says of problems is said by the one it is from.
+    // The problems of a derived table stand with the table it is from.
     for table in input.tables.iter().filter(|table| !columns::is_derived(table.name())) {
         let keys = columns::keys(table);
         let heading = figures::heading(table.name());
@@ -280,8 +280,8 @@ fn again(input: &ReportInput) -> String {
     }
     let recorded = input.details.get("configuration").and_then(|all| all["command"].as_str());
     if recorded.is_some_and(|line| !line.is_empty()) {
-        body += "<p>Or, in the folder of this report, again with what was recorded; it also says which versions and \
-                 hardware differ:</p>\n";
+        body += "<p>Or repeat the recorded run in the folder of this report; this also reports which versions \
+                 and hardware differ:</p>\n";
         body += &command("wellread rerun summary.json");
     }
     body += "<h3>Files beside this report</h3>\n<ul class=\"files\">\n";

@@ -1,4 +1,4 @@
-//! A figure in the page: the drawing itself, and what the script needs to answer questions about it.
+//! A figure in the page: the drawing itself, and the data that the script needs to answer questions about it.
 //!
 //! ```text
 //!  Figure ─svg─▶ <figure> drawing as printed          whole without the script
@@ -6,7 +6,7 @@
 //!         └─series─▶ switches, hidden until the script runs
 //! ```
 //!
-//! All drawings are made by the same code as the figures' files, so that what is seen on the screen is what is printed.
+//! All drawings are made by the same code as the figures' files, so that the screen shows the printed figures.
 
 use crate::chart::color::Paint;
 use crate::chart::svg::escape;

@@ -45,7 +45,7 @@ pub(super) fn html(table: &Table, id: &str, name: &str) -> String {
     out
 }
 
-/// What stands in brackets, in words.
+/// The meaning of brackets, in words.
 fn brackets(rows: &[Configuration]) -> &'static str {
     let is_there =
         |kind| rows.iter().flat_map(|row| row.estimates.iter().flatten()).any(|e| e.interval == kind);
@@ -59,7 +59,7 @@ fn brackets(rows: &[Configuration]) -> &'static str {
     }
 }
 
-/// The unit a column's numbers are shown in, and what it is in base units.
+/// The unit a column's numbers are shown in, and its size in base units.
 fn column_unit(unit: Unit, rows: &[Configuration], at: usize) -> (String, f64) {
     let mut values: Vec<f64> = rows.iter().filter_map(|r| r.estimates[at]).map(|e| e.value.abs()).collect();
     values.sort_by(f64::total_cmp);

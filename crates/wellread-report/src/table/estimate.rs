@@ -23,7 +23,7 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// What the interval is.
+    /// The kind of interval.
     pub interval: IntervalKind,
     /// Number of runs with a value.
     pub n: usize,
@@ -64,9 +64,9 @@ impl Table {
         groups
     }
 
-    /// The estimate of `quantity` over `rows`: the median over the runs; the interval from the columns
+    /// The estimate of `quantity` over `rows`: the median over the runs. The interval comes from the columns
     /// `QUANTITY_ci_low` and `QUANTITY_ci_high` where they have values (medians of them, should the rows
-    /// differ), else the range of the runs. `None` when no row has a finite value.
+    /// differ), else it is the range of the runs. `None` when no row has a finite value.
     pub fn estimate(&self, quantity: &str, rows: &[usize]) -> Option<Estimate> {
         let finite = |name: &str| -> Vec<f64> {
             rows.iter().filter_map(|&r| self.f64(name, r)).filter(|v| v.is_finite()).collect()

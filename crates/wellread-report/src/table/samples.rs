@@ -19,8 +19,8 @@ pub const BATCHES: &str = "dataloader";
 /// Share of all waiting that the median must stand for, times the number of batches.
 const STANDS_FOR: f64 = 0.1;
 
-/// Whether the medians of these runs' times say what an item takes: where a reader fetches many batches at once, one is waited
-/// for and the others are there already, so that the median is next to nothing however slow the reader is.
+/// Whether the medians of these runs' times show the time of an item. Where a reader fetches many batches at once, one
+/// is waited for and the others are there already, so that the median is next to nothing for any reader.
 ///
 /// Such a wait is at the same place in every run. One at another place in each, where something else had the processor,
 /// says nothing of the reader: of three runs and more, each place counts by the median of its times.
@@ -55,7 +55,7 @@ impl Samples {
         Self { runs: Table::new(name), seconds: vec![] }
     }
 
-    /// Adds a run: what tells it apart, and seconds of each item in the order measured.
+    /// Adds a run: its keys, and seconds of each item in the order measured.
     pub fn push(&mut self, run: Row, seconds: Vec<f64>) {
         self.runs.push(run);
         self.seconds.push(seconds);

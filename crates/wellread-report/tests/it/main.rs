@@ -1,4 +1,4 @@
-//! What leaves this crate: files that read back, figures that parse and decode and where no text touches
+//! The output of this crate: files that read back, figures that parse and decode and where no text touches
 //! another, a report that is whole.
 
 mod figures;

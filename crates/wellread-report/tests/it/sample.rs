@@ -302,7 +302,7 @@ fn gradient(phase: u32) -> Vec<u8> {
     pixmap.encode_png().expect("a PNG in memory")
 }
 
-/// What figures need to know beside a table.
+/// The facts that figures need beside a table.
 #[allow(dead_code, reason = "the example that shares this file does not use it")]
 pub fn about() -> ReportInput {
     ReportInput {

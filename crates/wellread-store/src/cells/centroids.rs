@@ -60,12 +60,12 @@ fn sums(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<BTreeMap<i64, S
     Ok(found)
 }
 
-/// The cells of a set of label images as a table, and the image that each is of. Images without a label image have none. Of binary
-/// masks, where `are_masks`, the connected components are the cells.
+/// The cells of a set of label images as a table, and the image that each is of. Images without a label image have
+/// none. For binary masks, where `are_masks`, the connected components are the cells.
 ///
 /// # Errors
-/// Label images that cannot be read, have several channels, or hold no whole numbers; no label in any of them; binary masks, in
-/// which one value stands for all cells.
+/// Label images that cannot be read, have several channels, or hold no whole numbers. No label in any of them. Binary
+/// masks, in which one value stands for all cells.
 pub(super) fn table(
     images: &dyn Store,
     labels: &dyn Store,
@@ -115,8 +115,8 @@ pub(super) fn table(
             apart.pieces
         );
         return Err(Error::new(labels.path(), cause).row(apart.row).choice().hint(format_args!(
-            "{} numbers the pieces that touch, as skimage.measure.label(mask) does; or give label images, numbered by that. Of label \
-             images whose cells are cut up, give their positions as a table",
+            "{} numbers the pieces that touch, as skimage.measure.label(mask) does; or give label images with \
+             these numbers. For label images whose cells are cut up, give the positions as a table",
             option_as("cells.label_masks", "true")
         )));
     }

@@ -5,8 +5,8 @@
 //!                                                                     numbers in the order of their first pixels
 //! ```
 //!
-//! Numbers are those of scikit-image, `skimage.measure.label(mask > 0)`: 8 neighbours in a plane, 26 in a stack. What is negative or
-//! NaN is not set. Time points are apart, and go on counting.
+//! Numbers are those of scikit-image, `skimage.measure.label(mask > 0)`: 8 neighbours in a plane, 26 in a stack.
+//! Negative values and NaN are not set. Time points are apart, and go on counting.
 
 use crate::room;
 use std::ops::Range;
@@ -104,7 +104,7 @@ impl Components {
 fn join_rows(runs: &mut [Run], mut others: Range<usize>, own: Range<usize>) {
     for run in own {
         let Run { start, end, .. } = runs[run];
-        // What ends before this run begins touches no later one.
+        // A run that ends before this one begins touches no later one.
         while others.start < others.end && runs[others.start].end < start {
             others.start += 1;
         }

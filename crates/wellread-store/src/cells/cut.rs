@@ -6,7 +6,8 @@
 //!  each(box, block, part) ◀──── what lies in it of each block, for every box ◀─────────┘
 //! ```
 //!
-//! A part is not copied out of its block unless its pixels are to be changed, or who takes them cannot take parts.
+//! A part is copied out of its block only where its pixels are to be changed, or where their taker cannot take
+//! parts.
 
 use crate::cover::{Cover, Rectangle, intersection};
 use crate::{Block, Error, PixelSink, Request, Result, RowHints, Scratch, Store, room};
@@ -35,7 +36,7 @@ pub(super) struct Cut<'a> {
     /// Where the part lies in the image: inside of the block.
     pub part: Region,
     buffer: &'a mut Vec<u8>,
-    /// What is read, and which row of it, for errors.
+    /// The file that is read, and its row, for errors.
     path: &'a Path,
     row: usize,
 }
@@ -70,7 +71,7 @@ pub(super) struct Cutter {
     buffer: Vec<u8>,
 }
 
-/// What requests that may be joined have in common: the row, and its times, channels and planes.
+/// The parts that requests must share to be joined: the row, and its times, channels and planes.
 fn planes(part: &Request) -> (usize, [usize; 3], [usize; 3]) {
     let Region { start: [t, c, z, ..], size: [nt, nc, nz, ..] } = part.region;
     (part.row, [t, c, z], [nt, nc, nz])
@@ -172,7 +173,7 @@ impl PixelSink for CutSink<'_, '_> {
             let cause = format_args!("the reader delivered {} bytes of {}", block.data.len(), block.dtype);
             return Err(Error::new(self.path, cause).row(row));
         }
-        // What lies beyond comes with another request, where it is wanted.
+        // Pixels beyond come with another request, where they are wanted.
         let Some(part) = intersection(&block.region, &region) else { return Ok(()) };
         for &(_, i) in &self.order[self.serves[request].clone()] {
             let Some(shared) = intersection(&part, &self.wanted[i].part.region) else { continue };

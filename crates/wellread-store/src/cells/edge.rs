@@ -13,7 +13,7 @@ pub(super) struct CellBox {
     pub start: [i64; 2],
 }
 
-/// What became of a cell.
+/// The outcome for a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Placed {
     /// First row and column of its box.
@@ -44,15 +44,15 @@ pub(super) fn place(at: [f64; 2], size: [usize; 2], image: [usize; 2], edge: Edg
     }
 }
 
-/// What of `length` rows (or columns) from `start` on lies in an image of `image` of them: a range of the image's. Empty where
-/// nothing does.
+/// The part of `length` rows (or columns) from `start` on that lies in an image of `image` of them: a range of the
+/// image's. Empty where nothing does.
 pub(super) fn inside(start: i64, length: usize, image: usize) -> Range<usize> {
     let end = start.saturating_add(length as i64).clamp(0, image as i64);
     let start = start.clamp(0, image as i64);
     start as usize..end as usize
 }
 
-/// What of a request lies outside of the image: all but the rows and columns `seen`.
+/// The part of a request outside of the image: all but the rows and columns `seen`.
 pub(super) fn bands(region: &Region, seen: Option<[Range<usize>; 2]>) -> impl Iterator<Item = Region> {
     let [rows, columns] =
         [3, 4].map(|axis: usize| region.start[axis]..region.start[axis] + region.size[axis]);

@@ -1,39 +1,7 @@
-//! What was left out, counted, with the first few named.
+//! What a table of cells came to: what was left out, counted, with the first few named.
 
-use crate::words::counted;
+pub use crate::found::Found;
 use serde::Serialize;
-
-/// Most things that are named.
-const MAX_NAMED: usize = 3;
-
-/// How many of a kind there are, and the first few.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Found {
-    /// How many.
-    pub count: usize,
-    /// The first ones, in words.
-    pub first: Vec<String>,
-}
-
-impl Found {
-    /// One more.
-    pub(super) fn push(&mut self, name: impl FnOnce() -> String) {
-        self.count += 1;
-        if self.first.len() < MAX_NAMED {
-            self.first.push(name());
-        }
-    }
-
-    /// How many things there are of which this holds, and the first ones; `None` where there is none.
-    fn sentence(&self, thing: &str, what: &str) -> Option<String> {
-        (self.count > 0).then(|| format!("{} {what}: {}", counted(self.count, thing), self.named()))
-    }
-
-    /// The first ones as a list: `a, b, c …`.
-    pub(super) fn named(&self) -> String {
-        format!("{}{}", self.first.join(", "), if self.count > self.first.len() { " …" } else { "" })
-    }
-}
 
 /// What a table of cells came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -72,7 +40,7 @@ impl CellsReport {
         kinds.into_iter().filter_map(|(found, what)| found.sentence("cell", what)).collect()
     }
 
-    /// What is to be said of that, a sentence each; nothing where all cells can be read and all images have some.
+    /// Notes for the user, a sentence each; none where all cells can be read and all images have some.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.problems();
         notes.extend(self.dropped.sentence("cell", "left out at the border of the image"));

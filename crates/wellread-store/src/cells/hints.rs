@@ -1,5 +1,5 @@
-//! How cells are read best: what is kept of images and masks, where a cell lies, the memory that reading it takes, and of which part of
-//! a set of several its image is.
+//! Hints for reading cells well. They say which parts of images and masks are kept, where a cell lies, the memory that
+//! reading it takes, and which part of a set of several holds its image.
 
 use super::edge::CellBox;
 use super::options::Mask;
@@ -7,7 +7,7 @@ use super::store::CellsStore;
 use crate::{Hints, PageCache, PartTable, Result, RowCut, RowFacts, RowHints, SetPart, Store};
 
 impl CellsStore {
-    /// What the set of cells says of itself: its images' parts are its parts.
+    /// The hints of the set of cells itself: its images' parts are its parts.
     pub(super) fn own_hints(&self) -> Hints<'_> {
         let images = self.images.hints();
         let keeps = images.pages.is_some() || self.mask_hints().pages.is_some();
@@ -22,12 +22,12 @@ impl CellsStore {
         }
     }
 
-    /// What the label images say, where they are masks.
+    /// The hints of the label images, where they are masks.
     pub(super) fn mask_hints(&self) -> Hints<'_> {
         self.masks.as_ref().map_or_else(Hints::default, |masks| masks.hints())
     }
 
-    /// What label images are used for.
+    /// The use of the label images.
     pub(super) fn mask(&self) -> Mask {
         self.cells.masks.as_ref().map_or(Mask::None, |masks| masks.mask)
     }
@@ -44,7 +44,7 @@ impl PageCache for CellsStore {
         self.images.hints().page_cache().saturating_add(self.mask_hints().page_cache())
     }
 
-    /// Of label images up to a half.
+    /// Label images get up to a half.
     fn keep_at_most(&self, bytes: usize) {
         let masks = self.mask_hints().page_cache().min(bytes / 2);
         self.mask_hints().limit_page_cache(masks);
@@ -67,7 +67,7 @@ impl RowFacts for CellsStore {
         let CellBox { image, start } = self.cell(row).ok()?;
         let shape = self.images.row_info(image).ok()?.shape;
         let own = RowCut { start, whole: [shape.y(), shape.x()] };
-        // Of an image that is a part itself, the part of the whole.
+        // For an image that is a part itself, this gives the part of the whole.
         let cut = self.images.row_hints(image).ok()?.cut();
         Some(cut.map_or(own, |RowCut { start: [y, x], whole }| RowCut {
             start: [start[0].saturating_add(y), start[1].saturating_add(x)],

@@ -27,7 +27,7 @@ const IMAGES_PER_THREAD: usize = 16;
 /// Images whose files, of sets far away, are asked for together.
 const IMAGES_TOGETHER: usize = 256;
 
-/// What says where the cells of a set are.
+/// The source of the positions of a set's cells.
 #[derive(Clone, Copy)]
 pub enum CellSource<'a> {
     /// A file: a table, or a set of label images.
@@ -51,7 +51,7 @@ pub struct Cells {
     pub(super) rows: Vec<usize>,
     /// The number of each in its image.
     pub(super) ids: Vec<i64>,
-    /// What label images are used for, where they are, and the row of each image's.
+    /// The use of the label images, where they are, and the row of each image's.
     pub(super) masks: Option<MaskRows>,
     report: CellsReport,
 }
@@ -66,8 +66,9 @@ impl Cells {
     /// image that has a cell and, of label images, all pixels.
     ///
     /// # Errors
-    /// A table that cannot be read or lacks a column; cells that cannot be cut out, unless they may be left out; two cells of one number
-    /// in an image; images that are smaller than a crop that is to lie inside; masks that are not of their images.
+    /// A table that cannot be read or lacks a column. Cells that cannot be cut out, unless they may be left out. Two
+    /// cells of one number in an image. Images that are smaller than a crop that must lie inside. Masks that are not of
+    /// their images.
     pub fn find(images: &dyn Store, path: &Path, options: &CellOptions) -> Result<Self> {
         Self::of(images, CellSource::Path(path), options, None)
     }
@@ -84,8 +85,9 @@ impl Cells {
         Self::of(images, CellSource::Memory(batches), options, None)
     }
 
-    /// The same of whatever says where cells are; `masks` are label images that are open, in place of [`CellOptions::masks`]. Of such
-    /// masks, and of label images that are open and are masks, [`super::CellsStore::of`] has to be told.
+    /// The same of whatever says where cells are; `masks` are label images that are open, in place of
+    /// [`CellOptions::masks`]. The caller passes such masks to [`super::CellsStore::of`], and label images that are
+    /// open and are masks too.
     ///
     /// # Errors
     /// As [`Self::find`] and [`Self::find_in_memory`].
@@ -173,7 +175,7 @@ impl Cells {
         Ok(cells)
     }
 
-    /// What the table came to.
+    /// The outcome of reading the table.
     pub fn report(&self) -> &CellsReport {
         &self.report
     }
@@ -353,8 +355,9 @@ fn check_choices(path: &Path, options: &CellOptions, has_masks: bool) -> Result<
     Ok(())
 }
 
-/// Shape and type of each image that has a cell, where they can be had; what cannot is an error at the first cell of its image. The
-/// files that have to be looked into for it are shared by threads, and asked for together where they lie far away.
+/// Shape and type of each image that has a cell, where they can be had. An image without them is an error at its first
+/// cell. The files that have to be looked into for it are shared by threads, and asked for together where they lie far
+/// away.
 fn infos(images: &dyn Store, of: &[Option<usize>]) -> Vec<Option<RowInfo>> {
     let mut has_cells = vec![false; images.len()];
     for image in of.iter().flatten() {

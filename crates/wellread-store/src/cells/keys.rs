@@ -22,17 +22,16 @@ use std::ops::Range;
 /// Rows of a table that are worth a thread.
 const ROWS_PER_THREAD: usize = 4096;
 
-/// What columns of metadata may be called in front of their own name, by CellProfiler and pycytominer; what begins like another one
-/// comes after it.
+/// Prefixes of columns of metadata in CellProfiler and pycytominer; a prefix comes after those that it begins with.
 const PREFIXES: [&str; 4] = ["", "Image_", "Metadata_", "Image_Metadata_"];
 
-/// What tells a site, unless said otherwise: those of them that both have.
+/// The columns that identify a site by default: those of them that both have.
 const SITE: [&str; 4] = ["Plate", "Well", "Site", "Field"];
 
 /// Columns of image names, unless said otherwise, in the order in which they are looked for.
 const NAMES: [&str; 6] = ["ImageName", "image_name", "Image_Name", "Metadata_ImageName", "image", "FileName"];
 
-/// What CellProfiler calls the columns of names of files, one of each channel, and those of its illumination functions.
+/// CellProfiler's prefixes of columns of file names, one of each channel, and of those of its illumination functions.
 const FILE: &str = "FileName_";
 const ILLUMINATION: &str = "FileName_Illum";
 
@@ -60,7 +59,7 @@ fn resolved(name: &str, names: &[String]) -> Option<String> {
 }
 
 impl By {
-    /// What tells the image of a cell of `table`.
+    /// The key that finds the image of a cell of `table`.
     ///
     /// # Errors
     /// Columns that are not there; nothing that tells it.
@@ -93,7 +92,7 @@ impl By {
         })
     }
 
-    /// What tells it where nothing was said.
+    /// The key where the user named none.
     fn found(images: &dyn Store, table: &CellTable, beside: &[String]) -> Result<Self> {
         let both =
             SITE.iter().filter_map(|name| Some((resolved(name, &table.names)?, resolved(name, beside)?)));
@@ -108,14 +107,14 @@ impl By {
         let of_files: Vec<&String> = table.names.iter().filter(is_of_image).collect();
         match of_files[..] {
             [name] => return Ok(Self::Name(name.clone())),
-            // Of images of several files, each of which names them.
+            // Images of several files, each of which names them.
             [name, ..] if images.hints().sites.is_some() => return Ok(Self::Name(name.clone())),
             // Nothing says that cells are of several images.
             [] if images.len() == 1 => return Ok(Self::Only),
             _ => {}
         }
         let cause = format!(
-            "which image a cell is of is not told by the names of columns: name those that tell it ({})",
+            "the names of columns do not tell the image of a cell: name those that tell it ({})",
             option("cells.by")
         );
         Err(table.no_choice(cause, &["plate", "well", "site", "image", "file"]))
@@ -140,7 +139,7 @@ pub(super) struct ImageOf {
 }
 
 impl ImageOf {
-    /// Of rows whose images are known.
+    /// For rows whose images are known.
     pub fn known(images: Vec<Option<usize>>) -> Self {
         Self { images, keys: vec![], names: vec![] }
     }
@@ -219,7 +218,7 @@ fn by_columns(
         Ok(found)
     };
     let mut found = Vec::with_capacity(table.rows);
-    // Of several rows that fail the first is told: it is in the first run that fails.
+    // The error is that of the first row that fails: it is in the first run that fails.
     for images in threads::in_runs(table.rows, ROWS_PER_THREAD, of_run) {
         found.append(&mut images?);
     }

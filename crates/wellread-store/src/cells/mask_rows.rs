@@ -20,7 +20,7 @@ pub(super) struct LabelSets<'a> {
 /// Label images that are masks.
 #[derive(Debug)]
 pub(super) struct MaskRows {
-    /// What they are used for: not [`Mask::None`].
+    /// Their use: not [`Mask::None`].
     pub mask: Mask,
     /// The set; of label images that were given open, for messages alone.
     pub path: PathBuf,
@@ -28,13 +28,13 @@ pub(super) struct MaskRows {
     pub rows: Vec<Option<usize>>,
     /// Whether they are binary masks, whose components are their labels.
     pub are_binary: bool,
-    /// Whether a crop without a pixel of its cell is an error. Of cells that are the labels themselves none can be missing.
+    /// Whether a crop without a pixel of its cell is an error. Cells that are the labels themselves are never missing.
     pub has_to_be_seen: bool,
 }
 
 impl MaskRows {
-    /// The error of a crop without a pixel of its cell: `number` of the cell `name` in row `cell` is not in its box of the label image
-    /// in row `row` of `masks`.
+    /// The error for a crop without a pixel of its cell. `number` of the cell `name` in row `cell` is not in its box of
+    /// the label image in row `row` of `masks`.
     pub fn no_such_label(
         &self,
         masks: &dyn Store,
@@ -101,9 +101,11 @@ impl MaskRows {
             let image = images.row_info(cell.image)?.shape;
             let Some(row) = rows[cell.image] else {
                 let cause = format!("there is no label image of the image {}", images.name(cell.image)?);
-                return Err(Error::new(path, cause).hint(
-                    "label images are told by the names of their images, or of a file of theirs, which theirs begin with",
-                ));
+                return Err(Error::new(path, cause).hint(format_args!(
+                    "label images are told by the names of their images, or of a file of theirs, which theirs begin with; or by columns \
+                     that both have ({})",
+                    option("cells.by")
+                )));
             };
             let label = labels.row_info(row)?.shape;
             if !is_mask_of(label, image) {

@@ -12,7 +12,7 @@ use super::pairs::stem_of;
 use crate::{Result, Store};
 use std::collections::HashMap;
 
-/// What the numbers in names say of two sets of equally many images.
+/// The result of comparing the numbers in names of two sets of equally many images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ByNumbers {
     /// Nothing: one set's names have no numbers that tell its images apart.
@@ -41,7 +41,7 @@ enum Numbers<'a> {
     None,
     /// Names have several, some more than others.
     Uneven,
-    /// Of each name as many.
+    /// The numbers of each name, equally many.
     Each(Vec<Vec<&'a str>>),
 }
 
@@ -72,7 +72,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// What the numbers in the names of two sets of equally many images say of which belong together.
+/// Finds which names of two sets of equally many images belong together, by the numbers in them.
 ///
 /// # Errors
 /// Names that cannot be read.

@@ -1,4 +1,4 @@
-//! What can be chosen of single-cell crops.
+//! Options of single-cell crops.
 
 pub use crate::format::Unmatched;
 use serde::Serialize;
@@ -6,20 +6,20 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// What is done with a cell whose box reaches beyond its image.
+/// The treatment of a cell whose box reaches beyond its image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Edge {
     /// The box is moved inside: the cell is not in its middle then.
     #[default]
     Shift,
-    /// What lies outside is 0.
+    /// Pixels outside are 0.
     Pad,
     /// The cell is left out.
     Drop,
 }
 
-/// What positions are measured in.
+/// The unit of positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -30,7 +30,7 @@ pub enum Unit {
     Um,
 }
 
-/// What a label image is used for.
+/// The use of a label image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mask {
@@ -86,30 +86,32 @@ pub struct CellOptions {
     pub y: Option<String>,
     /// Rows and columns of a crop, in pixels.
     pub size: [usize; 2],
-    /// Columns that the table and the images have and that together tell an image, such as `Plate`, `Well`, `Site`
-    /// (`Metadata_Plate` counts as `Plate`); or one column of the table that has names of images. Empty: found by
-    /// themselves where they can be.
+    /// Columns that the table and the images share and that together identify an image, such as `Plate`, `Well`,
+    /// `Site` (`Metadata_Plate` counts as `Plate`). Or one column of the table that has names of images. Empty:
+    /// found by themselves where they can be.
     pub by: Vec<String>,
-    /// What is done at the border.
+    /// The treatment of cells at the border.
     pub edge: Edge,
-    /// What `x` and `y` are measured in.
+    /// The unit of `x` and `y`.
     pub unit: Unit,
-    /// What is done with cells that cannot be cut out: without an image, without a position, outside of their image.
+    /// The treatment of cells that cannot be cut out: without an image, without a position, outside of their image.
     pub unmatched: Unmatched,
-    /// What the label images are used for.
+    /// The use of the label images.
     pub mask: Mask,
     /// The label images: a set that has one for each image, told by names or by `by`. Where the table of cells is a set of
     /// label images, that one unless said otherwise.
     pub masks: Option<PathBuf>,
-    /// Whether label images, those that are the table and those of [`Self::masks`], are binary masks, whose connected components are to
-    /// be numbered: pixels that are not 0 and touch, also at a corner. The numbers are those of scikit-image's `label(mask > 0)`.
+    /// Whether label images, those that are the table and those of [`Self::masks`], are binary masks. Their connected
+    /// components are then numbered: pixels that are not 0 and touch, also at a corner. The numbers are those of
+    /// scikit-image's `label(mask > 0)`.
     pub label_masks: bool,
     /// Column of the cell's number in its label image; `None` takes `ObjectNumber` and the like.
     pub label: Option<String>,
 }
 
 impl Default for CellOptions {
-    /// Crops of 96 x 96 pixels, moved inside at the border; positions in pixels; no mask; nothing may be left out.
+    /// Crops of 96 x 96 pixels, moved inside at the border. Positions are in pixels, there is no mask, and nothing
+    /// may be left out.
     fn default() -> Self {
         Self {
             x: None,

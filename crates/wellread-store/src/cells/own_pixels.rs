@@ -94,8 +94,8 @@ impl OwnPixels {
         Ok(&self.channel)
     }
 
-    /// The bytes of row number `number` of a part of the image, which lies in the box but for its planes: a label image of one time
-    /// point or plane is that of all.
+    /// The bytes of row number `number` of a part of the image, which lies in the box but for its planes. A label image
+    /// of one time point or plane serves all of them.
     fn row(&self, mask: &MaskBox, part: &Region, number: usize) -> &[u8] {
         let [_, nc, nz, ny, nx] = part.size;
         let (plane, y) = (number / ny, number % ny);

@@ -64,10 +64,10 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
     }
     let names: Vec<String> = (0..images.len()).map(|row| images.name(row)).collect::<Result<_>>()?;
     let index = NameIndex::of(&names);
-    // Of an image of several files, a label image may be called as any of them: programs segment files.
+    // A label image of an image of several files may be called as any of them: programs segment files.
     let (files, images_of_files) = files_by_image(images);
     let of_files = NameIndex::of(&files);
-    // Whole names first: what only looks alike then takes no image from them.
+    // Whole names come first: a name that only looks alike then takes no image from them.
     let (mut rest, mut is_named) = (vec![], vec![false; images.len()]);
     for label in 0..labels.len() {
         let name = labels.name(label)?;
@@ -109,8 +109,9 @@ fn files_by_image(images: &dyn Store) -> (Vec<String>, Vec<usize>) {
     each.flat_map(|(image, files)| files.into_iter().map(move |file| (file, image))).unzip()
 }
 
-/// Whether two sets of equally many images may be of each other in their order, by their names: each two of them begin with the
-/// same word or end with the same number (`s1_ch1` and `s1_ch2`, `image_007` and `mask_007`), or one set's names are mere numbers.
+/// Whether two sets of equally many images may belong together in their order, by their names. Each two of them begin
+/// with the same word or end with the same number (`s1_ch1` and `s1_ch2`, `image_007` and `mask_007`), or one set's
+/// names are mere numbers.
 ///
 /// # Errors
 /// Names that cannot be read.
@@ -189,8 +190,8 @@ impl<'a> NameIndex<'a> {
         index
     }
 
-    /// The image of a label image by the parts of its name: the one whose file name it begins with; of several, the one that has the
-    /// most folders in common, from the last one on.
+    /// The image of a label image by the parts of its name: the one whose file name it begins with. Among several, it
+    /// is the one with the most folders in common, from the last one on.
     ///
     /// # Errors
     /// Two images that it could be of.

@@ -1,4 +1,4 @@
-//! What the columns of a table say of each cell: its image, its position in pixels, its number.
+//! The columns of a table that place each cell: its image, its position in pixels, its number.
 
 use super::keys::ImageOf;
 use super::options::{CellOptions, Unit};
@@ -14,7 +14,7 @@ pub(super) struct Placement {
     pub image: ImageOf,
     /// Positions, in pixels; NaN where there is none.
     pub y: Vec<f64>,
-    /// Of columns of pixels.
+    /// The positions, in columns of pixels.
     pub x: Vec<f64>,
     /// The column of a cell's number in its image, and the numbers.
     pub labels: Option<(String, Vec<i64>)>,

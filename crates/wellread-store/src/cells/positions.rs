@@ -13,8 +13,8 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-/// Columns of x and y, in the order in which they are looked for: CellProfiler's, those of CytoTable and pycytominer, those of
-/// scikit-image's `regionprops_table`, and what people write by hand.
+/// Columns of x and y, in the order in which they are looked for: CellProfiler's, those of CytoTable and pycytominer,
+/// those of scikit-image's `regionprops_table`, and names that people write by hand.
 const POSITIONS: [[&str; 2]; 12] = [
     ["Nuclei_Location_Center_X", "Nuclei_Location_Center_Y"],
     ["Cells_Location_Center_X", "Cells_Location_Center_Y"],
@@ -67,7 +67,7 @@ pub(super) fn position_columns(table: &CellTable, options: &CellOptions) -> Resu
     POSITIONS.iter().find(fits).map(|pair| pair.map(str::to_owned)).ok_or_else(|| {
         table.no_choice(
             format_args!(
-                "which columns hold the positions of cells is not told by their names: name both, {} and {}",
+                "the names of columns do not tell which of them hold the positions of cells: name both, {} and {}",
                 option("cells.x"),
                 option("cells.y")
             ),
@@ -123,7 +123,7 @@ pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Resul
             let first = (0..column.len()).find_map(|row| key_at(column, row));
             let hint = match first.filter(|text| is_with_comma(text)) {
                 Some(text) => format!(
-                    "{text} has a decimal comma: write numbers with points, in pandas read_csv(…, sep=\";\", decimal=\",\").to_csv(…)"
+                    "{text} has a decimal comma: separate fields by semicolons, or write numbers with points, in pandas read_csv(…, sep=\";\", decimal=\",\").to_csv(…)"
                 ),
                 None => {
                     format!("name the columns of numbers, {} and {}", option("cells.x"), option("cells.y"))

@@ -25,16 +25,16 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What tells the image of a cell: the second, and the first where there are several runs.
+/// The columns that identify the image of a cell: the second, and the first where there are several runs.
 const KEYS: [&str; 2] = ["TableNumber", "ImageNumber"];
 
-/// What names of CellProfiler's tables have before what a row is, behind the name of the experiment.
+/// The prefix of the kind of rows in names of CellProfiler's tables, behind the name of the experiment.
 const PER: &str = "Per_";
 
 /// Objects of which a table may be, the best first.
 const OBJECTS: [&str; 4] = ["Object", "Nuclei", "Cells", "Cytoplasm"];
 
-/// What tables of CellProfiler are of that are no objects.
+/// Kinds of CellProfiler's tables that hold no objects.
 const OTHERS: [&str; 6] =
     ["Image", "Experiment", "Well", "Relationships", "RelationshipTypes", "RelationshipsView"];
 
@@ -117,7 +117,7 @@ impl Database {
         if let Some(name) = names.iter().find(|name| !is_there(name)) {
             return Err(Error::new(&self.path, format_args!("has no column {name:?}")).choice());
         }
-        // What lies elsewhere was copied when nobody wrote to it.
+        // Another file was copied when nobody wrote to it.
         if !self.file.is_copy() {
             check_complete(&self.path)?;
         }
@@ -232,7 +232,7 @@ fn connect(path: &Path, file: &LocalFile) -> Result<Connection> {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let refuse = |e: rusqlite::Error| refusal(path, &e);
     let connection = Connection::open_with_flags(address(file.path()), flags).map_err(refuse)?;
-    // What the file itself says to run is not trusted.
+    // SQL in the file itself is not trusted.
     connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;").map_err(refuse)?;
     Ok(connection)
 }
@@ -267,11 +267,11 @@ fn table_names(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     statement.query_map((), |row| row.get(0))?.collect()
 }
 
-/// What a table's rows are: what its name says before that, and that.
+/// The kind of a table's rows: the part of its name before that, and that.
 fn kind(name: &str) -> Option<(&str, &str)> {
     match name.rfind(PER) {
         Some(at) => Some((&name[..at + PER.len()], &name[at + PER.len()..])),
-        // Of cytominer-database.
+        // cytominer-database's.
         None => OBJECTS[1..].contains(&name).then_some(("", name)),
     }
 }

@@ -39,7 +39,7 @@ pub struct CellsStore {
     most: usize,
 }
 
-/// What a thread keeps from read to read.
+/// The state that a thread keeps from read to read.
 #[derive(Debug, Default)]
 struct Context {
     of_images: FormatContext,
@@ -93,8 +93,8 @@ impl CellsStore {
         Self::new(images, Arc::new(cells))
     }
 
-    /// The same, reading cells of images of so many bytes in one call of the images' store at most: for a store that decodes whole
-    /// images whatever is asked of them, as a cache does.
+    /// The same, but one call of the images' store reads cells of images of at most so many bytes. It is for a store
+    /// that always decodes whole images, as a cache does.
     pub fn reading_at_most(mut self, bytes: usize) -> Self {
         self.most = bytes;
         self
@@ -110,12 +110,12 @@ impl CellsStore {
         cell.ok_or_else(|| Error::no_such_row(self.path(), row, self.cells.len()))
     }
 
-    /// What the image of the cell `row` is.
+    /// The image of the cell `row`.
     fn image_info(&self, row: usize, image: usize) -> Result<RowInfo> {
         self.images.row_info(image).map_err(|e| e.of_row(row))
     }
 
-    /// What requests want of images and label images; what lies outside of its image is put at once.
+    /// Plans the reads of images and label images; the pixels outside of an image are put at once.
     fn plan(&self, requests: &[Request], context: &mut Context, sink: &mut dyn PixelSink) -> Result<()> {
         let Context { wanted, wanted_masks, own, zeros, .. } = context;
         wanted.clear();
@@ -229,8 +229,8 @@ impl CellsStore {
         Ok(())
     }
 
-    /// Whether the label image of each cell that is read whole has a pixel of the cell's number in its box: a table whose numbers are
-    /// not those of the label images would give nothing but black crops.
+    /// Checks that the label image of each cell that is read whole has a pixel of the cell's number in its box. A table
+    /// whose numbers are not those of the label images would give nothing but black crops.
     fn check_labels(&self, requests: &[Request], wanted: &[Wanted], own: &OwnPixels) -> Result<()> {
         let (Some(masks), Some(found)) = (&self.masks, &self.cells.masks) else { return Ok(()) };
         if !found.has_to_be_seen {
@@ -378,7 +378,7 @@ impl Store for CellsStore {
 
     fn ranges(&self, requests: &[Request], wanted: &mut place::Wanted) -> Result<()> {
         let mut context = Context::default();
-        // What is planned puts what lies outside of images.
+        // The plan puts the pixels outside of images.
         self.plan(requests, &mut context, &mut Discard)?;
         let parts = |boxes: &[Wanted]| boxes.iter().map(|of| of.part).collect::<Vec<_>>();
         if let Some(masks) = &self.masks {

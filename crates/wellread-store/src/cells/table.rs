@@ -14,7 +14,7 @@ use crate::{Error, OpenOptions, Result, Store, concat, parquet, place, text_colu
 use arrow_array::RecordBatch;
 use std::path::{Path, PathBuf};
 
-/// What the file of cells is.
+/// The kind of the file of cells.
 pub(super) enum TableFile {
     /// Columns of plain values, a row per cell.
     Columns(CellTable),
@@ -59,8 +59,8 @@ pub fn file_and_table(path: &Path) -> (&Path, Option<&str>) {
     if place::exists(path) || !place::is_file(file) { (path, None) } else { (file, Some(table)) }
 }
 
-/// Opens a table of cells, by its content. Of several tables of a database, the one that the path names behind a colon, or else the
-/// one that has the columns `wanted`.
+/// Opens a table of cells, by its content. In a database of several tables, it takes the one that the path names behind
+/// a colon, or else the one that has the columns `wanted`.
 ///
 /// # Errors
 /// A file that is missing, damaged or of a kind that is not read; no such table, or one without rows.

@@ -1,5 +1,5 @@
-//! Columns of several sets as one: by name, nulls where a part has none, numbers as what holds them all. What would be rounded, and
-//! what contradicts the names of folders, is an error.
+//! Columns of several sets as one: by name, nulls where a part has none, numbers as what holds them all. A value that
+//! would be rounded, or that contradicts the names of folders, is an error.
 
 use super::store::{Concat, Part};
 use crate::words::counted;

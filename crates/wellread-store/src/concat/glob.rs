@@ -57,7 +57,7 @@ pub(super) fn paths(pattern: &Path) -> Result<Vec<Match>> {
     Ok(search.found)
 }
 
-/// A search, and what it has found.
+/// A search, and its results.
 struct Search<'p> {
     pattern: &'p Path,
     looked_at: usize,
@@ -65,7 +65,7 @@ struct Search<'p> {
 }
 
 impl Search<'_> {
-    /// What fits `parts` below `folder`, where `**` stands for so many folders at most.
+    /// Paths below `folder` that fit `parts`, where `**` stands for so many folders at most.
     fn below(&mut self, folder: &Path, parts: &[&str], levels: usize) -> Result<()> {
         let Some((&first, rest)) = parts.split_first() else {
             if let Ok(found) = place::metadata(folder) {

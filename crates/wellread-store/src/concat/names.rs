@@ -6,8 +6,8 @@
 //!  tables, single TIFF files ─▶ names lie inside ────────────────▶ it does
 //! ```
 //!
-//! A name must not cost a look into each file of a screen. So the part's name goes in front where names may repeat, and not only
-//! where they do: beside a table, or a TIFF file that is a set by itself, it always does.
+//! A name must not cost a look into each file of a screen. So the part's name goes in front where names may repeat, not
+//! only where they do: beside a table, or a TIFF file that is a set by itself, it always does.
 
 use crate::{RowHints, Store, file_names};
 use std::collections::HashMap;
@@ -33,7 +33,8 @@ pub(super) fn may_repeat<'s>(parts: impl Iterator<Item = &'s dyn Store>) -> bool
     false
 }
 
-/// What an image is called as far as that is known without a look into its file, but for [`simple`]; `None` where it is not known.
+/// The name of an image as far as it is known without reading its file, but for [`simple`]; `None` where it is not
+/// known.
 fn known(part: &dyn Store, row: usize) -> Option<String> {
     if part.hints().sites.is_some() {
         return part.name(row).ok();
@@ -52,7 +53,8 @@ fn known(part: &dyn Store, row: usize) -> Option<String> {
     }
 }
 
-/// What a name and the file that is written for it have in common: no row number in front, no character that files cannot have.
+/// The common form of a name and of the file that is written for it: no row number in front, no character that files
+/// cannot have.
 fn simple(name: &str) -> String {
     let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
     let own = match own.split_once('-') {

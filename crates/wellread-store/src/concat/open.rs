@@ -3,14 +3,15 @@
 use super::glob::{self, Match};
 use super::parts::{self, Found};
 use super::store::{Concat, Part};
-use super::tables;
+use super::tables::{self, Tables};
 use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Format, OpenOptions, format_named};
 use crate::part_list::PartList;
+use crate::place::Ticket;
 use crate::probe::Probe;
 use crate::words::counted;
 use crate::{Error, Result, Store, fd_table, place, registry, threads};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,9 +19,11 @@ use std::sync::{Mutex, PoisonError};
 
 /// Threads that open parts, at most: each waits for its disk more than it computes.
 const THREADS: usize = 8;
+/// Files of a list whose first bytes are asked for at once.
+const AHEAD: usize = 1024;
 
-/// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format` names it; a
-/// folder of tables, or a pattern such as `plates/*.parquet`, as one set.
+/// Opens a set of images for reading: a file or folder in any format, recognised by its content unless `options.format`
+/// names it. A folder of tables, or a pattern such as `plates/*.parquet`, opens as one set.
 ///
 /// # Errors
 /// A path at which nothing is, content that no format knows or that is damaged, options that do not fit it.
@@ -33,11 +36,11 @@ pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Box<dyn Sto
     if glob::is_pattern(path) && !place::exists(path) {
         let (mut paths, mut files) = (vec![], HashSet::new());
         of_pattern(path, &mut paths, &mut files)?;
-        return open_parts(&glob::root(path), paths, &files, options);
+        return open_parts(&glob::root(path), Tables::of(paths), &files, options);
     }
     match in_folder(path, options)? {
         Inside::Listed(list) => open_listed(path, &list, options),
-        Inside::Parts(paths) => open_parts(path, paths, &HashSet::new(), options),
+        Inside::Parts(tables) => open_parts(path, tables, &HashSet::new(), options),
         Inside::Set(format) => registry::open_known(path, options, format),
     }
 }
@@ -54,7 +57,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     for path in paths {
         let path = path.as_ref();
         if is_elsewhere(path) || path.as_os_str().is_empty() {
-            // What is wrong with it is said there.
+            // Opening it there gives the error.
             return registry::open(path, options);
         }
         look_anew(path);
@@ -68,11 +71,11 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
         return Err(Error::new("", "no path was given").hint("give at least one file or folder").choice());
     }
     let root = parts::common_folder(&given);
-    open_parts(&root, given, &files, options)
+    open_parts(&root, Tables::of(given), &files, options)
 }
 
-/// Lets what is at a path, or what a pattern may name, be asked for again: it may have been replaced since this process saw it last.
-/// What the listings of this opening say holds for all of it, so parts do not come here.
+/// Lets the entry at a path, or the entries that a pattern may name, be asked for again: they may have been replaced
+/// since this process saw them last. The listings of one opening hold for all of it, so parts do not come here.
 fn look_anew(path: &Path) {
     if glob::is_pattern(path) {
         place::look_anew(&glob::root(path));
@@ -112,10 +115,10 @@ fn plates(_: &Path, _: &Format) -> Option<Vec<PathBuf>> {
     None
 }
 
-/// What a path is to be opened as.
+/// The way to open a path.
 enum Inside {
     /// These, each a set: the tables in a folder that is no set itself, or its OME-Zarr plates.
-    Parts(Vec<PathBuf>),
+    Parts(Tables),
     /// The parts of one set, which was written in parts.
     Listed(PartList),
     /// One set, of this format where it was recognised.
@@ -124,28 +127,29 @@ enum Inside {
 
 impl Inside {
     /// Parts, where there are such.
-    fn parts_of(found: Option<Vec<PathBuf>>) -> Self {
+    fn parts_of(found: Option<Tables>) -> Self {
         found.map_or(Self::Set(None), Self::Parts)
     }
 }
 
-/// What a path is to be opened as: what is in it, where it is a folder.
+/// The way to open a path: by its content, where it is a folder.
 fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
     if path.as_os_str().is_empty() || !place::is_folder(path) {
         return Ok(Inside::Set(None));
     }
     match &options.format {
-        None => match registry::recognise(path) {
-            Ok(format) => Ok(plates(path, format).map_or(Inside::Set(Some(format)), Inside::Parts)),
-            Err(_) => match PartList::read(path)? {
-                Some(list) => Ok(Inside::Listed(list)),
-                None => tables::below(path, None).map(Inside::parts_of),
-            },
+        // By its list before its content: an image that somebody has put beside the parts is none of the set. What lies in the folder is
+        // known once it was looked at, so that the list, where there is none, takes no request of its own.
+        None => match (registry::recognise(path), PartList::read(path)?) {
+            (_, Some(list)) => Ok(Inside::Listed(list)),
+            (Ok(format), None) => Ok(plates(path, format)
+                .map_or(Inside::Set(Some(format)), |found| Inside::Parts(Tables::of(found)))),
+            (Err(_), None) => tables::below(path, None).map(Inside::parts_of),
         },
         Some(name) => {
             let format = format_named(name)?;
             if let Some(plates) = plates(path, format) {
-                return Ok(Inside::Parts(plates));
+                return Ok(Inside::Parts(Tables::of(plates)));
             }
             if format.keeps_features
                 && let Some(list) = PartList::read(path)?
@@ -160,8 +164,13 @@ fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
     }
 }
 
-/// What to do about a part that is another than was written.
+/// The advice about a part that is another than was written.
 const OTHER_PART: &str = "copy the folder again from where it came from, or write the set anew";
+
+/// A part of a set that was written in parts is not there.
+fn is_gone(part: &Path) -> Error {
+    Error::new(part, "is a part of the set, and is not there").hint(OTHER_PART)
+}
 
 /// Checks that a part at `path` of a set that was written in parts has as many images as were written.
 fn has_images(path: &Path, part: &dyn Store, images: usize) -> Result<()> {
@@ -179,7 +188,7 @@ fn has_images(path: &Path, part: &dyn Store, images: usize) -> Result<()> {
 pub(crate) fn open_listed(root: &Path, list: &PartList, options: &OpenOptions) -> Result<Box<dyn Store>> {
     let listed = list.parts(root);
     if let Some((gone, _)) = listed.iter().find(|(part, _)| !place::exists(part)) {
-        return Err(Error::new(gone, "is a part of the set, and is not there").hint(OTHER_PART));
+        return Err(is_gone(gone));
     }
     let parts = opened(&parts::found(root, listed.iter().map(|(part, _)| part.clone()).collect()), options)?;
     for (part, (path, images)) in parts.iter().zip(&listed) {
@@ -191,7 +200,7 @@ pub(crate) fn open_listed(root: &Path, list: &PartList, options: &OpenOptions) -
 /// Opens parts, those that are folders of tables as these, below `root`. `files` are known to be regular files.
 fn open_parts(
     root: &Path,
-    paths: Vec<PathBuf>,
+    Tables { paths, mut written }: Tables,
     files: &HashSet<PathBuf>,
     options: &OpenOptions,
 ) -> Result<Box<dyn Store>> {
@@ -200,11 +209,12 @@ fn open_parts(
         return Ok(store);
     }
     let mut all = Vec::with_capacity(paths.len());
-    // How many images parts have that a list names.
-    let mut written: HashMap<PathBuf, usize> = HashMap::new();
     for path in paths {
         match in_folder(&path, options)? {
-            Inside::Parts(tables) => all.extend(tables),
+            Inside::Parts(tables) => {
+                all.extend(tables.paths);
+                written.extend(tables.written);
+            }
             Inside::Listed(list) => {
                 let listed = list.parts(&path);
                 all.extend(listed.iter().map(|(part, _)| part.clone()));
@@ -215,10 +225,16 @@ fn open_parts(
     }
     let prefix = if root == Path::new(".") { Path::new("") } else { root };
     let found = parts::found(prefix, all);
+    let mut listed = found.iter().map(|part| &part.path).filter(|path| written.contains_key(*path));
+    if let Some(gone) = listed.find(|path| !place::exists(path)) {
+        return Err(is_gone(gone));
+    }
     if let [Found { path, keys, .. }] = &found[..]
         && keys.is_empty()
     {
-        return registry::open(path, options);
+        let store = registry::open(path, options)?;
+        written.get(path).map_or(Ok(()), |&images| has_images(path, &*store, images))?;
+        return Ok(store);
     }
     let parts = opened(&found, options)?;
     for (part, Found { path, .. }) in parts.iter().zip(&found) {
@@ -240,8 +256,14 @@ fn images(
     let first = |endings: &'static [&'static str]| paths.iter().find(|path| ends(path, endings));
     let [tiff, picture] = [first(TIFF), first(PICTURES)];
     let is_image = |path: &PathBuf| ends(path, TIFF) || ends(path, PICTURES);
-    let is_file = |path: &PathBuf| files.contains(path) || place::is_file(path);
-    if paths.len() < 2 || !paths.iter().all(|path| is_image(path) && is_file(path)) {
+    if paths.len() < 2 || !paths.iter().all(is_image) {
+        return Ok(None);
+    }
+    let _held = ask_for(paths.iter().filter(|path| !files.contains(*path)));
+    // Who opens one that was asked for waits for that answer.
+    let is_there = |path: &PathBuf| !place::is_registered(path) || place::open(path).is_ok();
+    let is_file = |path: &PathBuf| files.contains(path) || is_there(path) && place::is_file(path);
+    if !paths.iter().all(is_file) {
         return Ok(None);
     }
     let is_named = |format: &str| options.format.as_deref().is_none_or(|named| named == format);
@@ -260,6 +282,14 @@ fn images(
         _ => None,
     };
     store.map(|store| crate::sites::assemble(store, options)).transpose()
+}
+
+/// Asks for the first bytes of those that lie far away: what tells whether they are there, and what their images are.
+fn ask_for<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<Ticket> {
+    let far: Vec<&Path> =
+        paths.map(PathBuf::as_path).filter(|path| place::is_registered(path)).take(AHEAD).collect();
+    let fetching = far.first().and_then(|first| Fetching::of(first, None));
+    fetching.map_or_else(Vec::new, |mut fetching| fetching.first_bytes(far))
 }
 
 #[cfg(feature = "tiff")]
@@ -286,7 +316,7 @@ fn of_pictures(_: &Path, _: &[PathBuf], _: &OpenOptions) -> Result<Option<Box<dy
     Ok(None)
 }
 
-/// All parts, opened by a few threads. Of several that cannot be opened, the first is the error.
+/// All parts, opened by a few threads. The first part that cannot be opened is the error.
 fn opened(found: &[Found], options: &OpenOptions) -> Result<Vec<Part>> {
     // A table stays open as long as its store is there.
     fd_table::reserve_descriptors();

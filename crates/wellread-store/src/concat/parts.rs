@@ -1,11 +1,11 @@
-//! What the parts of a set are called, and the keys in the names of their folders: `plate=BR1/part-0.parquet`.
+//! Names of the parts of a set, and the keys in the names of their folders: `plate=BR1/part-0.parquet`.
 
 use crate::file_names::path_text;
 use crate::{Store, features, place};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// What stands for no value, as Hive writes it.
+/// The mark of no value, as Hive writes it.
 const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// A part that was found and is not opened yet.
@@ -17,7 +17,7 @@ pub(super) struct Found {
     pub keys: Vec<(String, Option<String>)>,
 }
 
-/// What parts lack, each sentence with the name of its part before it.
+/// The things that parts lack, each sentence with the name of its part before it.
 pub(super) fn lacks<'p>(parts: impl Iterator<Item = (&'p str, &'p (dyn Store + 'static))>) -> Vec<String> {
     parts
         .flat_map(|(name, store)| store.hints().lacks.iter().map(move |what| format!("{name}: {what}")))
@@ -52,7 +52,7 @@ pub(super) fn common_folder(paths: &[PathBuf]) -> PathBuf {
     if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
 }
 
-/// What is the same in all, or all that there is, in words.
+/// The text that is the same in all, or all texts, in words.
 pub(super) fn in_words(texts: impl IntoIterator<Item = String>) -> String {
     let mut found: Vec<String> = vec![];
     for text in texts {
@@ -86,7 +86,7 @@ fn keys(below: &Path, is_folder: bool) -> Vec<(String, Option<String>)> {
         let Some((key, value)) = name.split_once('=').filter(|(key, _)| !key.is_empty()) else { continue };
         let value = Some(decoded(value)).filter(|value| value != NO_VALUE);
         let key = decoded(key);
-        // Of two of a name the inner one counts.
+        // The inner one of two with one name counts.
         found.retain(|(known, _)| *known != key);
         found.push((key, value));
     }

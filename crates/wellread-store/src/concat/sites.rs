@@ -1,4 +1,4 @@
-//! What sites of the parts lack, where some parts have sites.
+//! The things that sites of the parts lack, where some parts have sites.
 
 use super::store::Concat;
 use crate::hints::{RowHints, SiteSummary, SiteTable};

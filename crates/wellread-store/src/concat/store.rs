@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use wellread_image::ImageMetadata;
 
-/// What [`Store::format`] says of parts of several formats.
+/// The name that [`Store::format`] gives to parts of several formats.
 const SEVERAL: &str = "several";
 /// Bytes of decoded pages that each part keeps at least, unless less was asked for: a few pages.
 const LEAST_PAGES: usize = 8 << 20;
@@ -29,7 +29,7 @@ const POSITION_BITS: u32 = 48;
 /// A part of a [`Concat`].
 #[derive(Clone)]
 pub struct Part {
-    /// What it is called: no other part of the set is called so.
+    /// Its name, which no other part of the set has.
     pub name: String,
     /// Columns that are the same for all of its images, as text: their names and values.
     pub keys: Vec<(String, Option<String>)>,
@@ -60,7 +60,7 @@ struct Columns {
     keys: HashSet<String>,
 }
 
-/// What a thread keeps from read to read.
+/// The state that a thread keeps from read to read.
 #[derive(Debug, Default)]
 struct Context {
     /// Part, number and row of each request.
@@ -154,7 +154,7 @@ impl Concat {
         if let Some(known) = self.columns.get() {
             return known;
         }
-        // Parts may read for it, so nobody waits: who comes meanwhile finds the same.
+        // Parts may read for it, so nobody waits: another thread meanwhile finds the same.
         let (mut names, mut seen) = (vec![], HashSet::new());
         for name in self.parts.iter().flat_map(|part| part.store.hints().feature_names()) {
             if seen.insert(name.clone()) {
@@ -186,12 +186,12 @@ impl Concat {
         if let Some(known) = self.shares_names.get() {
             return *known;
         }
-        // Nobody waits for it: who comes meanwhile finds the same.
+        // Nobody waits for it: another thread meanwhile finds the same.
         let found = names::may_repeat(self.parts.iter().map(|part| &*part.store));
         *self.shares_names.get_or_init(|| found)
     }
 
-    /// What an image of a part is called in the whole.
+    /// The name of a part's image in the whole.
     fn named(&self, part: usize, name: String) -> String {
         if self.shares_names() { format!("{}/{name}", self.parts[part].name) } else { name }
     }
@@ -353,7 +353,7 @@ impl Store for Concat {
             Ok((part, Request { row, region: request.region }))
         };
         let mut places = requests.iter().map(place).collect::<Result<Vec<_>>>()?;
-        // All of a part at once: what its rows' ranges are told by is fetched together.
+        // All of a part at once: the index of its rows' ranges is fetched together.
         places.sort_by_key(|(part, _)| *part);
         for of_part in places.chunk_by(|a, b| a.0 == b.0) {
             let inner: Vec<Request> = of_part.iter().map(|(_, request)| *request).collect();

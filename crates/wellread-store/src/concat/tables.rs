@@ -6,26 +6,44 @@
 //!    BR2.parquet                    plate=BR2/part-0.parquet
 //! ```
 //!
-//! Names that begin with `.` or `_` are none of a set's, as for Spark and Arrow. Links to folders are not followed.
+//! Names that begin with `.` or `_` are none of a set's, as for Spark and Arrow. Links to folders are not followed. Of a set that was written
+//! in parts its list says what they are: a part that is gone is missed, and what lies beside them is none.
 
 use crate::entries::{self, Entry};
 use crate::format::{Format, Naming, absent_format_of, formats, mixed_folder};
+use crate::part_list::{self, PartList};
 use crate::probe::{DEPTH, Probe};
 use crate::{Error, Result, place};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Names that are looked at to find tables, at most.
 const LOOKED_AT: usize = 1 << 17;
+
+/// Tables that are one set.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub paths: Vec<PathBuf>,
+    /// How many images those have that a list names.
+    pub written: HashMap<PathBuf, usize>,
+}
+
+impl Tables {
+    /// Parts of which no list says how many images they have.
+    pub(super) fn of(paths: Vec<PathBuf>) -> Self {
+        Self { paths, written: HashMap::new() }
+    }
+}
 
 /// The tables below `folder`, sorted by name, folder by folder: of this format, or of the one that they all are of. `None` where there is
 /// none.
 ///
 /// # Errors
 /// A folder that cannot be listed, tables of two formats, more names than may be looked at.
-pub(super) fn below(folder: &Path, format: Option<&'static Format>) -> Result<Option<Vec<PathBuf>>> {
-    let mut search = Search { root: folder, wanted: format, format, looked_at: 0, found: vec![] };
+pub(super) fn below(folder: &Path, format: Option<&'static Format>) -> Result<Option<Tables>> {
+    let mut search = Search { root: folder, wanted: format, format, looked_at: 0, found: Tables::default() };
     search.folder(folder, DEPTH)?;
-    Ok(Some(search.found).filter(|found| !found.is_empty()))
+    Ok(Some(search.found).filter(|found| !found.paths.is_empty()))
 }
 
 /// Whether a format is one of tables, which have names of their own for their files.
@@ -33,8 +51,8 @@ pub(super) fn has_tables(format: &Format) -> bool {
     format.keeps_features && !format.endings.is_empty()
 }
 
-/// Whether a file begins as one of the format and does not end as it begins, as Parquet does: it is taken for a table, so that opening it
-/// says what is wrong, and no image of it goes unnoticed.
+/// Whether a file begins as one of the format and does not end as it begins, as Parquet does. It is taken for a table,
+/// so that opening it reports the damage and no image of it is lost silently.
 fn is_cut_off(path: &Path, format: &Format) -> Result<bool> {
     let probe = Probe::new(path)?;
     Ok((format.recognise)(&probe) && probe.tail.get(4..) != probe.head.get(..4))
@@ -46,12 +64,18 @@ struct Search<'f> {
     /// That of the first table.
     format: Option<&'static Format>,
     looked_at: usize,
-    found: Vec<PathBuf>,
+    found: Tables,
 }
 
 impl Search<'_> {
     fn folder(&mut self, folder: &Path, levels: usize) -> Result<()> {
-        for Entry { name, path, is_folder, .. } in entries::list(folder)? {
+        let entries = entries::list(folder)?;
+        if entries.iter().any(|entry| entry.name == part_list::FILE)
+            && let Some(list) = PartList::read(folder)?
+        {
+            return self.take_listed(folder, &list);
+        }
+        for Entry { name, path, is_folder, .. } in entries {
             self.looked_at += 1;
             if self.looked_at > LOOKED_AT {
                 return Err(Error::new(
@@ -68,7 +92,7 @@ impl Search<'_> {
             } else if is_folder && levels > 0 {
                 self.folder(&path, levels - 1)?;
             } else if let Some(absent) = absent_format_of(&name).filter(|_| self.wanted.is_none())
-                && let (Some(first), Some(format)) = (self.found.first(), self.format)
+                && let (Some(first), Some(format)) = (self.found.paths.first(), self.format)
             {
                 return Err(self.mixed(first, format, &path, absent.name));
             }
@@ -95,11 +119,28 @@ impl Search<'_> {
     fn take(&mut self, path: PathBuf, format: &'static Format) -> Result<()> {
         let own = *self.format.get_or_insert(format);
         if own.name != format.name
-            && let Some(first) = self.found.first()
+            && let Some(first) = self.found.paths.first()
         {
             return Err(self.mixed(first, own, &path, format.name));
         }
-        self.found.push(path);
+        self.found.paths.push(path);
+        Ok(())
+    }
+
+    /// Takes the parts of a set, unless tables of another format are looked for.
+    fn take_listed(&mut self, folder: &Path, list: &PartList) -> Result<()> {
+        for (part, images) in list.parts(folder) {
+            let name = part.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let mut tables = formats().iter().copied().filter(|format| has_tables(format));
+            let Some(format) = tables.find(|format| format.has_ending(&name)) else {
+                return Err(Error::new(&part, "is a part of a set, of no format that this build reads"));
+            };
+            if self.wanted.is_some_and(|wanted| wanted.name != format.name) {
+                continue;
+            }
+            self.take(part.clone(), format)?;
+            self.found.written.insert(part, images);
+        }
         Ok(())
     }
 

@@ -9,7 +9,7 @@ pub fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte))
 }
 
-/// The first `length` values of `buffer`, which grows to hold them. What is in it is written over, not cleared.
+/// The first `length` values of `buffer`, which grows to hold them. Its content is written over, not cleared.
 ///
 /// # Errors
 /// There is no memory for so many.

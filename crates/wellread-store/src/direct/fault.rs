@@ -1,5 +1,5 @@
-//! Why rows could not be read past an engine's library: within a batch ([`Fault`]), and for whoever asked for them
-//! ([`Stop`]); and who reads them then.
+//! Why rows could not be read past an engine's library: within a batch ([`Fault`]), and for the caller ([`Stop`]),
+//! who then has another reader for them.
 
 use crate::{Error, Result};
 use arrow_array::RecordBatch;
@@ -36,25 +36,25 @@ pub enum Stop {
     Irregular(usize, &'static str),
     /// From this number of rows on, they are of a kind that only the library reads.
     Unknown(usize),
-    /// Whoever takes the rows said so.
+    /// The taker of the rows refused them.
     Refused(Error),
 }
 
 impl Stop {
-    /// What whoever takes the rows said; `None` where the rest is left to others.
+    /// The error of the taker of the rows; `None` where the rest is left to others.
     pub fn refusal(self) -> Option<Error> {
         if let Self::Refused(error) = self { Some(error) } else { None }
     }
 }
 
-/// Who takes batches.
+/// The taker of batches.
 pub type EachBatch<'a> = dyn FnMut(RecordBatch) -> Result<()> + 'a;
 
-/// What comes of a read of batches: `by_library` reads those from a number of rows on that `read` has left. If the library
-/// finds fault with them too, it says what is wrong, and the error also has what was found here.
+/// Ends a read of batches: `by_library` reads those from a number of rows on that `read` has left. If the library finds
+/// fault with them too, it says what is wrong, and the error also has what was found here.
 ///
 /// # Errors
-/// What `each` and the library say.
+/// The errors of `each` and of the library.
 pub fn rest_by_library(
     read: Result<(), Stop>,
     each: &mut EachBatch<'_>,
@@ -73,8 +73,8 @@ pub fn rest_by_library(
     }
 }
 
-/// What comes of a read of rows one by one, which ended after `done` with an error, or with none where the others are left to
-/// [`ImageTable::read`](crate::table::ImageTable::read).
+/// The result of a read of rows one by one that ended after `done` with an error, or with none where
+/// [`ImageTable::read`](crate::table::ImageTable::read) reads the others.
 ///
 /// # Errors
 /// The error.

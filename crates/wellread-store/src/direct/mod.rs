@@ -1,5 +1,5 @@
-//! What engines share that read the bytes of their files themselves, past their libraries: Lance, Vortex and DuckDB give
-//! only where their values lie and how those are decoded.
+//! The code that engines share which read the bytes of their files themselves, past their libraries. Lance, Vortex and
+//! DuckDB give only where their values lie and how those are decoded.
 //!
 //! ```text
 //!  file ──Tested──▶ of a version that this was tested with? else the library reads it
@@ -11,9 +11,9 @@
 //!
 //! All of it is compiled for the engine that uses it: nothing in here is called by a table of functions.
 //!
-//! What looks alike and is not shared: Parquet's fast path, whose faults name a page's offset and whose rows are left one by
-//! one; where lists begin and end, of which Lance keeps starts, DuckDB ends and Vortex both; the memory of values, which
-//! Vortex keeps by size and the others by leaf.
+//! Three things look alike and are not shared. Parquet's fast path: its faults name a page's offset, and its rows are
+//! left one by one. Bounds of lists: Lance keeps starts, DuckDB ends and Vortex both. The memory of values: Vortex
+//! keeps it by size and the others by leaf.
 
 pub mod arrays;
 mod bytes;

@@ -22,7 +22,7 @@ pub fn rows_of_a_batch(bytes: usize, rows: usize) -> usize {
 /// `state`.
 ///
 /// # Errors
-/// What keeps `make` from reading, after so many rows; what `give` says.
+/// The error that keeps `make` from reading, after so many rows; the error of `give`.
 #[inline]
 pub fn each_part<S, M>(
     rows: usize,
@@ -41,7 +41,7 @@ pub fn each_part<S, M>(
     Ok(())
 }
 
-/// Takes back the memory of values that were handed on. Who took them may have kept them: then there is none.
+/// Takes back the memory of values that were handed on. The taker may have kept them: then there is none.
 pub fn take_back(room: &mut MutableBuffer, lent: Buffer) {
     *room = lent.into_mutable().unwrap_or_default();
 }

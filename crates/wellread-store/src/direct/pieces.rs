@@ -28,7 +28,8 @@ impl<'a> PieceColumns<'a> {
     }
 }
 
-/// What was read of pieces, of the rows of a batch or of all that lie together: one after another, whatever their row.
+/// The values that were read of pieces, of the rows of a batch or of all that lie together: one after another,
+/// whatever their row.
 pub trait PieceValues {
     /// The number of piece `at` in the column that was asked for as number `column`.
     fn number(&self, column: usize, at: usize) -> Option<i64>;

@@ -1,4 +1,4 @@
-//! What a place said, kept through the errors of a library that reads from it.
+//! The error of a place, kept through the errors of a library that reads from it.
 
 use std::error::Error;
 use std::fmt;
@@ -22,7 +22,7 @@ impl PlaceError {
         io::Error::new(error.kind(), Self(error))
     }
 
-    /// What a place said, where an error of a library comes from one.
+    /// The error of a place, where an error of a library comes from one.
     pub fn find<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
         let mut source = Some(error);
         while let Some(cause) = source {

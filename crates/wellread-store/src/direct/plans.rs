@@ -1,10 +1,10 @@
-//! What reads of columns take, worked out once: a loader asks for the same columns again and again.
+//! Plans of reads of columns, worked out once: a loader asks for the same columns again and again.
 
 use crate::table::Columns;
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-/// What was worked out, by the columns asked for; many threads may ask at once.
+/// The plans by the columns asked for; many threads may ask at once.
 #[derive(Debug)]
 pub struct Plans<T> {
     known: RwLock<HashMap<Box<Columns>, T>>,
@@ -21,7 +21,7 @@ impl<T: Clone> Plans<T> {
     /// The plan of some columns, by `make` where it is not known. Two threads may both make it; the first one's is kept.
     ///
     /// # Errors
-    /// What `make` says.
+    /// The error of `make`.
     pub fn get<E>(&self, columns: &Columns, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if let Some(plan) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(columns) {
             return Ok(plan.clone());

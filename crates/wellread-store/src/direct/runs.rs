@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Values that follow one another in a part of a column. A batch has runs of several parts: random rows of a large table
-/// are in all of them, and what a batch costs would be paid for each.
+/// Values that follow one another in a part of a column. A batch has runs of several parts: random rows of a large
+/// table are in all of them, and the cost of a batch would be paid for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run<P> {
     /// Which part: a row group, a piece that is held.

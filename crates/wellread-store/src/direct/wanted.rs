@@ -16,7 +16,7 @@ static NOTHING: Wanted = Wanted { all: false, fields: vec![] };
 pub static ALL: Wanted = Wanted { all: true, fields: vec![] };
 
 impl Wanted {
-    /// What lies at or below any of the paths.
+    /// The fields at or below any of the paths.
     pub fn of(paths: &Columns) -> Self {
         let mut root = Self::default();
         for path in paths {
@@ -38,7 +38,7 @@ impl Wanted {
         self.all
     }
 
-    /// What is wanted of a field.
+    /// The wanted part of a field.
     pub fn field(&self, name: &str) -> Option<&Self> {
         if self.all {
             return Some(&ALL);
@@ -46,7 +46,7 @@ impl Wanted {
         self.fields.iter().find(|(n, _)| n == name).map(|(_, wanted)| wanted)
     }
 
-    /// What is wanted at the end of a path of fields; nothing else is there.
+    /// The wanted part at the end of a path of fields; nothing else is there.
     pub fn below(&self, path: &[String]) -> &Self {
         path.iter().fold(self, |at, name| at.field(name).unwrap_or(&NOTHING))
     }

@@ -6,9 +6,9 @@
 //!  1024 × u64   1 KiB each: a granule; XXH3, mixed with object, block and number; 0 where there is none
 //! ```
 //!
-//! Bytes are written before their sum, in place: whoever is killed between them, or whatever else puts wrong bytes there, leaves
-//! granules that do not have their sum, and so are not there. Processes that write the same granule write the same bytes,
-//! since an object's version is a part of its name.
+//! Bytes are written before their sum, in place. A process that is killed between them leaves granules without their
+//! sum, as anything does that puts wrong bytes there; such granules count as absent. Processes that write the same
+//! granule write the same bytes, since an object's version is a part of its name.
 
 use std::fs::{File, FileTimes, OpenOptions};
 use std::io;
@@ -74,7 +74,7 @@ impl Block {
         xxh3_64_with_seed(bytes, self.seed ^ granule).max(1)
     }
 
-    /// Whether a part of the block has sums; that its bytes have them too, reading tells.
+    /// Whether a part of the block has sums; reading checks that its bytes have them too.
     pub(super) fn has(&self, part: &Range<u64>) -> io::Result<bool> {
         let (first, last) = (part.start / GRANULE, part.end.div_ceil(GRANULE).min(SUMS as u64));
         let mut table = [0; TABLE as usize];

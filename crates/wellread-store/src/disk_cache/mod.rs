@@ -13,9 +13,10 @@
 //! | `block` | a file: sums and bytes of 1 MiB of one version of an object |
 //! | `room` | the folder: bytes that are used, counted by all processes; what goes when it is full |
 //!
-//! A process has one cache; the last that was asked for is it. A forked process opens it anew, since locks of files are shared
-//! with the parent otherwise. Nothing that lies there is believed without its checksum. What fails later than opening ends the
-//! use of the cache with one note, and reading goes on without it (`docs/decisions/0046-disk-cache.md`).
+//! A process has one cache; the last that was asked for is it. A forked process opens it anew, since locks of files are
+//! shared with the parent otherwise. Nothing that lies there is believed without its checksum. A failure later than
+//! opening ends the use of the cache with one note, and reading goes on without it
+//! (`docs/decisions/0046-disk-cache.md`).
 
 mod block;
 mod room;
@@ -63,7 +64,7 @@ impl CachedObject {
         Self { key: u128::from_le_bytes(std::array::from_fn(|i| digest[i])), length }
     }
 
-    /// The pieces that a range touches, as a whole: what is to be fetched so that it can be kept.
+    /// The pieces that a range touches, as a whole: the bytes to fetch so that they can be kept.
     pub fn rounded(&self, range: &Range<u64>) -> Range<u64> {
         let end = range.end.checked_next_multiple_of(GRANULE).unwrap_or(u64::MAX);
         range.start / GRANULE * GRANULE..end.min(self.length)
@@ -90,7 +91,7 @@ impl CachedObject {
     }
 }
 
-/// What a cache has done in this process.
+/// The counts of a cache in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCacheReport {
     /// Ranges that were read from it.
@@ -111,7 +112,7 @@ struct Counters {
     bytes_kept: AtomicU64,
 }
 
-/// A block that stays open, and whose it is.
+/// A block that stays open, and its key.
 type OpenBlock = Option<(u128, u64, Arc<Block>)>;
 
 /// A cache as one process has it.
@@ -143,7 +144,7 @@ impl DiskCache {
         DiskCacheSpec { folder: self.room.folder().to_owned(), limit: self.room.limit() }
     }
 
-    /// What it has done so far.
+    /// Its counts so far.
     pub fn report(&self) -> DiskCacheReport {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counters { hits, misses, bytes_read, bytes_kept } = &self.counters;
@@ -248,7 +249,7 @@ impl DiskCache {
         let path = self.room.path(object.key, number);
         let opened = match Block::open(&path, object.seed(number), made) {
             Err(e) if e.kind() == io::ErrorKind::NotFound && made => {
-                // The folder of the cache is not made anew: whoever removed it does not want it.
+                // The folder of the cache is not made anew: a user who removed it does not want it.
                 if let Some(folder) = path.parent()
                     && let Err(e) = std::fs::create_dir(folder)
                     && e.kind() != io::ErrorKind::AlreadyExists
@@ -276,7 +277,7 @@ impl DiskCache {
 fn say(folder: &Path, why: &dyn std::fmt::Display) {
     let folder = folder.display();
     let note =
-        format!("note: the cache in {folder} is not used any more, and reading goes on without it: {why}");
+        format!("note: the cache in {folder} is not used any more, and reading continues without it: {why}");
     let _ = writeln!(io::stderr(), "{note}");
 }
 
@@ -286,7 +287,7 @@ static CURRENT: AtomicPtr<DiskCache> = AtomicPtr::new(ptr::null_mut());
 static NONE_NAMED: AtomicBool = AtomicBool::new(false);
 
 fn known() -> Option<&'static DiskCache> {
-    // SAFETY: what is put there comes from a box and is never freed.
+    // SAFETY: the value there comes from a box and is never freed.
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
 }
 

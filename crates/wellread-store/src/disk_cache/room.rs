@@ -6,8 +6,8 @@
 //!  FOLDER/ab/<30 hex>-<block>     a block
 //! ```
 //!
-//! Bytes are counted before they are written, so that the bound holds whoever writes. What killed processes counted and did not write
-//! is found when room is made: then all files are looked at.
+//! Bytes are counted before they are written, so that the bound holds whoever writes. Bytes that killed processes
+//! counted and did not write are found when room is made: then all files are looked at.
 
 use crate::amount::bytes_text;
 use crate::free_space::free_bytes;
@@ -46,7 +46,7 @@ impl Room {
     /// Opens the folder, or makes it for this user alone.
     ///
     /// # Errors
-    /// It cannot be made or written to; its disk has no room for `limit`; it is another release's.
+    /// The cache cannot be made or written to. Its disk has no room for `limit`. Another release made it.
     pub(super) fn open(folder: &Path, limit: u64) -> Result<Self> {
         if limit < LEAST {
             let cause = format_args!("a cache of {} is too small", bytes_text(limit));
@@ -100,7 +100,7 @@ impl Room {
         self.folder.join(&key[..2]).join(format!("{}-{block:x}", &key[2..]))
     }
 
-    /// Changes the number of bytes that are used, with all others kept out; what it is then.
+    /// Changes the number of bytes that are used, with all others kept out; returns the new number.
     fn counted(&self, change: impl FnOnce(u64) -> io::Result<u64>) -> io::Result<u64> {
         let mut file = self.count.lock().unwrap_or_else(PoisonError::into_inner);
         lock(&file)?;
@@ -154,7 +154,7 @@ impl Room {
                 _ => used -= block.bytes,
             }
         }
-        // What others have counted meanwhile is theirs.
+        // Bytes that others have counted meanwhile are theirs.
         self.counted(|now| Ok(used + now.saturating_sub(before))).map(drop)
     }
 
@@ -196,7 +196,7 @@ fn changed(file: &mut File, folder: &Path, change: impl FnOnce(u64) -> io::Resul
     Ok(now)
 }
 
-/// All blocks of a folder. What cannot be looked at, since it has just gone, is left out.
+/// All blocks of a folder. A block that has just been removed is left out.
 fn blocks(folder: &Path) -> Vec<Found> {
     let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     let is_block = |name: &str| {

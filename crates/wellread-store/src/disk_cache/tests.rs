@@ -1,4 +1,4 @@
-//! A cache from outside: what is kept is there, of what it was kept, and within the bound.
+//! A cache from outside: kept bytes are there, for the object that they were kept of, and within the bound.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn ranges_are_kept_over_blocks_and_by_version() {
     {
         assert!(!other.read(&CachedObject::new(&named, length), BLOCK, &mut [0; 10]));
     }
-    // The end of an object is a piece, however short; what is cut off elsewhere is none.
+    // The end of an object is a piece, however short; a range cut off elsewhere is none.
     one.keep(&object, length - 150, &all[(length - 150) as usize..]);
     let mut last = [0; 100];
     assert!(one.read(&object, length - 100, &mut last) && last == all[(length - 100) as usize..]);
@@ -54,7 +54,7 @@ fn the_bound_holds_whatever_is_kept() {
     let files = std::fs::read_dir(dir.path()).unwrap().flatten().filter(|e| e.path().is_dir());
     let files: Vec<_> = files.flat_map(|e| std::fs::read_dir(e.path()).unwrap().flatten()).collect();
     assert!((1..=4).contains(&files.len()), "{files:?}");
-    // What came last is there.
+    // The newest block is there.
     assert!(small.read(&CachedObject::new(&["s3", "19"], BLOCK), 7, &mut [0; 100]));
 }
 

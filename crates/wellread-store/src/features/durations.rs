@@ -10,7 +10,7 @@ pub fn has_durations(batch: &RecordBatch) -> bool {
     durations(batch).next().is_some()
 }
 
-/// The columns of durations, and what these are counted in.
+/// The columns of durations, and their units.
 pub fn durations(batch: &RecordBatch) -> impl Iterator<Item = (&str, TimeUnit)> {
     batch.schema_ref().fields().iter().filter_map(|field| match field.data_type() {
         DataType::Duration(unit) => Some((field.name().as_str(), *unit)),
@@ -21,7 +21,7 @@ pub fn durations(batch: &RecordBatch) -> impl Iterator<Item = (&str, TimeUnit)> 
 /// The batch with durations as whole numbers.
 ///
 /// # Errors
-/// What Arrow says.
+/// Arrow's error.
 pub fn without_durations(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     retyped(batch, |field| match field.data_type() {
         DataType::Duration(_) => Some(DataType::Int64),
@@ -89,7 +89,7 @@ mod tests {
         let declared = batch([&times, &dates, &numbers]);
         let read = batch([&numbers, &numbers, &numbers]);
         assert_eq!(with_durations(&read, declared.schema_ref()).unwrap(), declared);
-        // What is declared of another column, or of one that is no number, changes nothing.
+        // Declarations of another column, or of one that is no number, change nothing.
         assert_eq!(with_durations(&declared, read.schema_ref()).unwrap(), declared);
     }
 }

@@ -15,13 +15,13 @@ use wellread_image::ome_arrow::ROW_ID;
 pub(crate) struct RowId(Lazy<bool>);
 
 impl RowId {
-    /// Of a table that was not looked into yet.
+    /// For a table that was not looked into yet.
     pub const fn new() -> Self {
         Self(Lazy::new())
     }
 
     /// The names of a table's feature columns: `names`, without `row_id` where that counts rows. Where it is of integers, `read`
-    /// gives its values. One that cannot be read is named, so that who reads it is told why.
+    /// gives its values. One that cannot be read is named, so that its reader gets the error.
     pub fn features(
         &self,
         mut names: Vec<String>,

@@ -68,7 +68,7 @@ pub(crate) fn unique_schema(schema: &Schema, is_own: &dyn Fn(&str) -> bool) -> (
 /// ([`crate::Format::own_columns`]), and which have others than before.
 ///
 /// # Errors
-/// What Arrow says.
+/// Arrow's error.
 pub fn renamed(
     columns: &RecordBatch,
     is_own: &dyn Fn(&str) -> bool,

@@ -1,7 +1,7 @@
 //! Decoding one picture from its bytes, and what its header says.
 //!
-//! Everything that can tell a damaged picture from a good one is asked: the CRC of every PNG chunk, the Adler-32
-//! of its pixels, and for JPEG, which has no checksums, that its scans are complete and free of stray markers.
+//! The decoder makes every check that can find a damaged picture. For PNG these are the CRC of every chunk and
+//! the Adler-32 of its pixels. JPEG has no checksums: its scans must be complete and free of stray markers.
 
 use super::cmyk;
 use crate::RowInfo;
@@ -24,7 +24,7 @@ const JPEG_RATIO: u64 = 2048;
 /// Working memory granted to the PNG decoder beside the pixels.
 const WORK_BYTES: usize = 64 << 20;
 
-/// What the header of a picture says.
+/// The header of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub info: RowInfo,

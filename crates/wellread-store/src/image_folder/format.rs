@@ -11,6 +11,7 @@ pub static FORMAT: Format = Format {
     about: "PNG and JPEG: files, folders, and class folders as ImageNet is laid out",
     endings: NAMING.endings,
     set_ending: "",
+    is_folder: false,
     holds_images: |_| true,
     parts: &[],
     foreign_entry: |folder| entries::foreign_by_look(folder, belongs),
@@ -35,8 +36,8 @@ pub static FORMAT: Format = Format {
 /// Bytes of the smallest header of a picture. Where there are fewer, there is none that could be lost.
 const LEAST: u64 = 8;
 
-/// What a file in a folder of pictures is. Those written here have their name in a text chunk, the first bytes of which are read;
-/// the others may be the only copy.
+/// The role of a file in a folder of pictures. Those written here have their name in a text chunk, the first bytes of
+/// which are read; the others may be the only copy.
 fn belongs(entry: &Entry) -> Belongs {
     if entry.name == name_index::FILE {
         return Belongs::Yes;

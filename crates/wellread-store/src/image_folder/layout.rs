@@ -12,7 +12,7 @@ use crate::probe::Probe;
 use crate::{Error, OpenOptions, Result};
 use std::path::{Path, PathBuf};
 
-/// What the format is called.
+/// The format's name and endings.
 pub(super) const NAMING: Naming = Naming { name: "image-folder", endings: &[".png", ".jpg", ".jpeg"] };
 
 /// Whether a probe is a PNG or JPEG file, or a folder with such files in it or below it.
@@ -33,7 +33,7 @@ fn has_pictures(probe: &Probe) -> bool {
 }
 
 /// Lists the rows of `path`, by its index of names or else by file name: pictures in it and in all folders
-/// below it; of the split that [`OpenOptions::table`] names, where it names one.
+/// below it. Where [`OpenOptions::table`] names a split, it lists that split alone.
 ///
 /// # Errors
 /// No picture there, an unreadable folder or index of names, no such split, or files of other image formats among the

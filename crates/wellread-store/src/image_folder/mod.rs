@@ -15,9 +15,9 @@
 //!
 //! JPEG of four colours (CMYK, YCCK) becomes red, green and blue, as Pillow converts it.
 //!
-//! **Classes**: an image in a subfolder is called `class/stem`; [`class_of`] takes the class from the name; where folders lie
-//! in folders, as plate/well/site, it is the whole path (`A01/site1`). Columns beside the
-//! images say it too: `class`, `label` (its number), `class_name` (from `Labels.json`).
+//! **Classes**: an image in a subfolder is called `class/stem`, and [`class_of`] takes the class from the name. Where
+//! folders lie in folders, as plate/well/site, the class is the whole path (`A01/site1`). Columns beside the images say
+//! it too: `class`, `label` (its number), `class_name` (from `Labels.json`).
 //!
 //! **Splits**: where class folders lie in folders called `train`, `val` and so on, images are called `split/class/stem`, and
 //! `split` is a column. `train.X1`, `train.X2` … are parts of `train`. [`OpenOptions::table`] opens one split.

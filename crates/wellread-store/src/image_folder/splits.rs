@@ -15,7 +15,7 @@ use crate::{Error, Result, place};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Names of splits.
@@ -48,8 +48,8 @@ pub(super) fn split_of_path(below: &Path) -> Option<(&'static str, &Path)> {
     (!class.as_os_str().is_empty()).then_some((split, class))
 }
 
-/// The class of an image of an image folder: the folder that it lies in, by its name. Of folders in folders it
-/// is the whole path, so that sites of different wells are not one class; a split at its beginning is no part of it.
+/// The class of an image of an image folder: the folder that it lies in, by its name. For folders in folders it is
+/// the whole path, so that sites of different wells are not one class; a split at its beginning is no part of it.
 ///
 /// ```
 /// use wellread_store::image_folder::class_of;
@@ -77,17 +77,21 @@ pub(super) fn labels(folder: &Path) -> Result<Option<Labels>> {
     if !place::is_folder(folder) {
         return Ok(None);
     }
-    let own = folder.join(LABELS);
+    let (own, around) = label_files(folder);
     if place::is_file(&own) {
         return read(&own).map(Some).map_err(|cause| {
             Error::new(&own, format_args!("holds no names of classes: {cause}"))
                 .hint("it is a JSON object of texts, {\"n01440764\": \"tench\", …}; remove it where it is something else")
         });
     }
-    let around = place::absolute(folder).ok();
-    let around = around.as_deref().and_then(Path::parent).map(|around| around.join(LABELS));
     // Mostly there is none, and behind a network each look is a request.
     Ok(around.and_then(|file| read(&file).ok()))
+}
+
+/// Where names of classes may be: in an opened folder, and in the folder around it.
+pub(super) fn label_files(folder: &Path) -> (PathBuf, Option<PathBuf>) {
+    let around = place::absolute(folder).ok();
+    (folder.join(LABELS), around.as_deref().and_then(Path::parent).map(|around| around.join(LABELS)))
 }
 
 fn read(file: &Path) -> std::result::Result<Labels, String> {
@@ -111,8 +115,8 @@ pub(super) fn column_names<'p>(
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The columns of these names: `class`, the folder; `label`, its place among all classes by name, from 0, those of `Labels.json` included;
-/// `class_name`, what `Labels.json` calls it; `split`.
+/// The columns of these names. `class` is the folder; `label` is its place among all classes by name, from 0, those of
+/// `Labels.json` included. `class_name` is its name in `Labels.json`, and `split` the split.
 ///
 /// # Errors
 /// None that is known of: columns of one length always are a table.

@@ -3,8 +3,9 @@
 use super::decode::{HEADER_BYTES, Header, header};
 use super::layout::{self, NAMING};
 use super::splits::{self, Labels};
+use crate::ahead::Fetching;
 use crate::file_rows::{FileRows, ImageLocation};
-use crate::place::{self, Wanted};
+use crate::place::{self, Ticket, Wanted};
 use crate::refusal::Refusal;
 use crate::{
     Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
@@ -29,7 +30,14 @@ impl ImageFolder {
     /// Opens a file, folder or class folders: a directory listing.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         let rows = FileRows::new(path, layout::rows(path, options)?);
-        Ok(Self { rows, labels: splits::labels(path)? })
+        let mut opened = Self { rows, labels: None };
+        let held = ask_for_labels(path);
+        if !held.is_empty() {
+            // The header that a reader looks at first comes in the same round trip. One that cannot be read says so then.
+            let _ = opened.header(0);
+        }
+        opened.labels = splits::labels(path)?;
+        Ok(opened)
     }
 
     /// These files; `path` is what they are called together, the folder that they lie in or another one.
@@ -37,7 +45,7 @@ impl ImageFolder {
         let location = |file: PathBuf| {
             if let Ok(below) = file.strip_prefix(path) {
                 let (name, below) = (layout::name_of(below), below.to_owned());
-                // Of addresses in several buckets, what they have in common is none.
+                // Addresses in several buckets have no folder in common.
                 let is_below = place::is_registered(path) == place::is_registered(&file);
                 return ImageLocation { name, below: if is_below { below } else { file } };
             }
@@ -93,6 +101,16 @@ impl ImageFolder {
         let RowInfo { shape, dtype } = header.info;
         sink.put(request, &Block { region: shape.full(), data, dtype })
     }
+}
+
+/// Asks for the names of classes of a folder, where that is a round trip.
+fn ask_for_labels(folder: &Path) -> Vec<Ticket> {
+    if !place::is_registered(folder) || !place::is_folder(folder) {
+        return vec![];
+    }
+    let Some(mut fetching) = Fetching::of(folder, None) else { return vec![] };
+    let (own, around) = splits::label_files(folder);
+    fetching.first_bytes([Some(own), around].iter().flatten().map(PathBuf::as_path))
 }
 
 fn unreadable(path: &Path, row: usize, refusal: &Refusal) -> Error {

@@ -30,7 +30,7 @@ pub(super) struct WithName<W> {
     /// Bytes of the header still to come.
     head: usize,
     chunk: Vec<u8>,
-    /// What the writer beneath said when it failed: of that the encoder passes the text on alone.
+    /// The error of the writer beneath, of which the encoder passes on only the text.
     pub failed: Option<std::io::Error>,
 }
 
@@ -154,7 +154,7 @@ mod tests {
             assert_eq!(name_in(&path).as_deref(), Some(name));
             let read = image::load_from_memory(&bytes).unwrap();
             assert_eq!(read.as_bytes(), pixels);
-            // Whatever is cut off, there is a name or none, and no panic.
+            // Any length of the rest gives a name or none, and no panic.
             for length in 0..bytes.len().min(80) {
                 std::fs::write(&path, &bytes[..length]).unwrap();
                 assert!(name_in(&path).is_none_or(|found| found == name));

@@ -118,7 +118,7 @@ impl ClassFolders {
 /// The PNG colour type for an image.
 ///
 /// # Errors
-/// What PNG cannot hold, with a format that can.
+/// The error for an image that PNG cannot hold; it names a format that can.
 fn color(image: &ImageView<'_>) -> std::result::Result<ExtendedColorType, String> {
     let [t, c, z, _, _] = image.shape.0;
     if t > 1 || z > 1 {

@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 
 /// Time between two writes.
 const BETWEEN: Duration = Duration::from_secs(1);
-/// What is said of a journal that does not fit.
+/// The cause for a journal that does not fit.
 pub(super) const OTHER: &str = "an interrupted run left a part of it that was made of other images, with other options or by another release";
 const BY: &str = "by ";
 const PLACING: &str = "placing";
 
-/// What an object says, and what was noted since.
+/// The text of an object, and the notes since.
 #[derive(Debug)]
 pub(super) struct Notes {
     path: PathBuf,
@@ -167,7 +167,7 @@ pub(super) fn writer(path: &Path) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(BY)).map(str::to_owned)
 }
 
-/// What is at `path`; `None` where nothing is.
+/// The text at `path`; `None` where nothing is.
 fn text(path: &Path) -> io::Result<Option<String>> {
     match place::read(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

@@ -81,7 +81,7 @@ pub(super) fn register(start: usize, len: usize, written: bool) -> io::Result<&'
     Ok(slot)
 }
 
-/// What was installed before, and is asked about signals that are not ours; never freed.
+/// The handlers that were installed before, for signals that are not ours; never freed.
 static PREVIOUS_HANDLERS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 /// The process in which the handler was last seen to be ours.
 static INSTALLED_IN: AtomicU32 = AtomicU32::new(0);
@@ -90,14 +90,14 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 /// Looks for the handler where a process was forked since.
 pub(super) fn keep_handler() {
     if INSTALLED_IN.load(Ordering::Relaxed) != crate::process::id() {
-        // Whatever goes wrong, it went well before the fork.
+        // A failure is ignored: the handler was installed before the fork.
         let _ = install();
     }
 }
 
 fn install() -> io::Result<()> {
-    // Who holds it in the parent of a forked process never lets go of it in the child: one try is enough, for whoever
-    // holds it in this process installs the handler.
+    // A thread that holds it in the parent of a forked process never lets go of it in the child. One try is enough,
+    // for the thread that holds it in this process installs the handler.
     let Some(_only) = lock(&INSTALLING) else { return Ok(()) };
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: asks for the action, which is written to `now`.

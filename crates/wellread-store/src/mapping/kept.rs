@@ -19,7 +19,7 @@ const MOST_MAPPED: usize = 1 << 14;
 /// Files that are mapped.
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
-/// What is known of the parts of an open file that were read, and its map where it has one.
+/// The parts of an open file that were read, and its map where it has one.
 #[derive(Debug, Default)]
 pub(crate) struct KeptMap {
     /// Bytes that were read for parts.

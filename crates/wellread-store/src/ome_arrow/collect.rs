@@ -129,7 +129,7 @@ impl Collector {
         self.pending.push(image, self.chunk, self.list());
     }
 
-    /// What waits, as a record batch.
+    /// The waiting rows, as a record batch.
     ///
     /// # Errors
     /// Arrays that do not fit together, which is a defect.

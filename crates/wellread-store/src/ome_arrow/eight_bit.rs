@@ -1,9 +1,9 @@
-//! Whether a set that declares `uint16` was 8-bit: what statistics do not tell, its pixels do.
+//! Finds whether a set that declares `uint16` was 8-bit: pixels show it where statistics do not.
 
 use crate::{Error, RowInfo, Store};
 use wellread_image::PixelType;
 
-/// What `wellread info` says of such a set.
+/// The note of `wellread info` about such a set.
 pub(crate) const NOTE: &str = "8-bit declared uint16";
 /// Rows that are looked at, at most.
 const ROWS: usize = 1 << 16;
@@ -46,7 +46,7 @@ pub(crate) fn is_proven(store: &dyn Store) -> bool {
     dark && !readable.is_empty()
 }
 
-/// What a row declares, read as what it was.
+/// The info of a row, with its type as it was.
 pub(crate) fn narrowed(info: RowInfo) -> RowInfo {
     let dtype = if info.dtype == PixelType::U16 { PixelType::U8 } else { info.dtype };
     RowInfo { dtype, ..info }

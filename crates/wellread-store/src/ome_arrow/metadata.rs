@@ -27,7 +27,7 @@ impl MetadataRows {
         self.len += images.len();
     }
 
-    /// What row `row` says beside pixels; nothing where it is null or not there.
+    /// The metadata of row `row`; empty where it is null or not there.
     pub fn row(&self, row: usize) -> ImageMetadata {
         let at = self.batches.partition_point(|(start, _)| *start <= row);
         let found = at.checked_sub(1).map(|at| &self.batches[at]);
@@ -35,7 +35,7 @@ impl MetadataRows {
     }
 }
 
-/// What row `i` of an image column says beside pixels.
+/// The metadata of row `i` of an image column.
 fn metadata(images: &StructArray, i: usize) -> ImageMetadata {
     if i >= images.len() || images.is_null(i) {
         return ImageMetadata::default();

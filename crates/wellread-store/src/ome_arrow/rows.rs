@@ -1,4 +1,5 @@
-//! What each row of an image column is, from its small fields, without touching a pixel.
+//! The shape, type and origin of each row of an image column, from its small fields, without touching a
+//! pixel.
 
 use super::boxes::{AXES, NULL, PieceBox, SIZE_AXES, covers, read_boxes};
 use super::column::{CHUNKS, PLANES};
@@ -15,7 +16,7 @@ use arrow_schema::DataType;
 use wellread_image::ome_arrow::{self, field};
 use wellread_image::{PixelType, Shape};
 
-/// What one row is.
+/// One row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     /// Shape and type, or why the row is no image.

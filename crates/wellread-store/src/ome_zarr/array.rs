@@ -36,7 +36,7 @@ pub(super) struct ArrayPlan {
     pub is_v3: bool,
     /// TCZYX axis of each array dimension.
     axes: Vec<usize>,
-    /// What chunk keys start with: `c` and the separator, or nothing.
+    /// The beginning of chunk keys: `c` and the separator, or nothing.
     prefix: &'static str,
     separator: char,
 }
@@ -70,7 +70,7 @@ struct V2 {
     dimension_separator: Option<String>,
 }
 
-/// What both versions come down to.
+/// The metadata that both versions share.
 struct ArrayMetadata {
     shape: Vec<u64>,
     chunks: Vec<u64>,

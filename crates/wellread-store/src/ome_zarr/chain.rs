@@ -15,7 +15,7 @@ use super::shard::{ShardCodec, inner_chunk};
 use crate::refusal::Refusal;
 use serde_json::Value;
 
-/// What a chunk of an array is made of.
+/// The codecs of a chunk of an array.
 #[derive(Debug)]
 pub(super) struct Chain {
     pub kind: Kind,

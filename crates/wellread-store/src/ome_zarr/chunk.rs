@@ -1,7 +1,8 @@
-//! What all decoders of a chunk share: the array that they are for, and the checks of lengths and checksums.
+//! The parts that all decoders of a chunk share: the array that they are for, and the checks of lengths and
+//! checksums.
 //!
-//! The size of the result is known before, so a chunk that would decompress to anything else is an error, and
-//! no buffer grows beyond what [`MAX_RATIO`] times the bytes that are really there could fill.
+//! The size of the result is known before. A chunk that would decompress to anything else is an error, and no
+//! buffer grows beyond what [`MAX_RATIO`] times the bytes on disk could fill.
 
 use wellread_image::PixelType;
 

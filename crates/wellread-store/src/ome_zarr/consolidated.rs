@@ -6,8 +6,9 @@
 //!  written    texts of images ──Collected──▶ the group's file, where they are no more than 16 MiB
 //! ```
 //!
-//! Who changes an image consolidates its group's metadata again, as for every reader of Zarr; what they do not name is looked for in its
-//! own file. What cannot be parsed is taken for none: the files themselves say what is wrong.
+//! A program that changes an image consolidates its group's metadata again, as for every reader of Zarr. Metadata that
+//! they do not name are looked for in their own files. Consolidated metadata that cannot be parsed count as absent: the
+//! files themselves give the error.
 //!
 //! Specifications: <https://github.com/zarr-developers/zarr-specs/pull/309>, and
 //! <https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html> for Zarr v2; as zarr-python reads and writes both.
@@ -27,7 +28,7 @@ pub(super) const ZMETADATA: &str = ".zmetadata";
 /// The field of `zarr.json`.
 const FIELD: &str = "consolidated_metadata";
 /// Bytes of the longest file that is read as one: a text of JSON takes several times as much while it is parsed.
-const LONGEST: u64 = 64 << 20;
+pub(super) const LONGEST: u64 = 64 << 20;
 /// Bytes of metadata that are written into one file: of about 8,000 images. A reader takes all of it, whichever images it wants.
 const MOST: usize = 16 << 20;
 
@@ -43,7 +44,7 @@ pub(super) struct Consolidated {
 }
 
 impl Consolidated {
-    /// Of the group at `root`, where it lies behind a network and has such metadata; else nothing.
+    /// The metadata of the group at `root`, where it lies behind a network and has some; else nothing.
     pub fn of(root: &Path) -> Self {
         let texts = if place::is_registered(root) { texts_of(root) } else { None };
         Self { root: root.to_owned(), texts: texts.unwrap_or_default() }
@@ -66,7 +67,7 @@ impl Consolidated {
         self.group(dir).map_or_else(|| GroupText::read(dir), Ok)
     }
 
-    /// What the metadata of the group in folder `dir` say, known or read.
+    /// The metadata of the group in folder `dir`, known or read.
     ///
     /// # Errors
     /// As [`Group::load`].
@@ -184,7 +185,7 @@ pub(super) fn v3(group: &Value, below: &[(String, String)]) -> String {
     let nodes =
         below.iter().filter_map(|(file, text)| Some((file.strip_suffix("/zarr.json")?, text.as_str())));
     let mut text = group.to_string();
-    // What is to follow is the object's last field.
+    // The next field is the object's last one.
     text.pop();
     text.push_str(r#","consolidated_metadata":{"kind":"inline","must_understand":false,"metadata":"#);
     push_object(&mut text, nodes);

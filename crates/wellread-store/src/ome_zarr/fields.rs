@@ -1,5 +1,5 @@
-//! What a plate lacks, for people: fields and wells that its metadata name and that are not there, and wells with fewer fields than
-//! others.
+//! The fields and wells that a plate lacks, for people: those that its metadata name and that are not there, and wells
+//! with fewer fields than others.
 
 use crate::file_rows::ImageLocation;
 use crate::format::Missing;
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 /// Most fields or wells that are named in a sentence.
 const NAMED: usize = 5;
 
-/// What is lacking, a sentence each: of the images that metadata list, of which those in `absent` are not there, and of wells that are
-/// gone and not among the images.
+/// The lacking parts, a sentence each. They are those of `absent` among the images that metadata list, and wells that
+/// are gone and not among the images.
 pub(super) fn lacks(
     listed: &[ImageLocation],
     absent: &BTreeSet<usize>,

@@ -1,5 +1,5 @@
-//! What lies in a folder of OME-Zarr that its metadata do not describe, such as labels, and images that wellread did not write: they
-//! would be lost if the folder were replaced by other images.
+//! Entries in a folder of OME-Zarr that its metadata do not describe, such as labels, and images that wellread did not
+//! write. They would be lost if other images replaced the folder.
 
 use super::group::Group;
 use super::layout::series;
@@ -21,7 +21,7 @@ pub(super) fn entry(folder: &Path) -> Result<Option<String>> {
     if !is_zarr(folder) {
         return images(folder);
     }
-    // An array of itself, and what cannot be read, is of others.
+    // An array of itself, and one that cannot be read, is of others.
     let Ok(group) = Group::load(folder) else { return Ok(Some(of_others(folder))) };
     let ome = &group.ome;
     // The writer leaves its mark in the attributes of every image.
@@ -53,7 +53,7 @@ fn of_others(folder: &Path) -> String {
     format!("{file}{}", entries::UNMARKED)
 }
 
-/// What is neither metadata nor at one of `paths`, nor found by `inside` in what is there.
+/// The first entry that is neither metadata nor at one of `paths`, or that `inside` finds in one of these.
 fn described(
     folder: &Path,
     paths: &[&str],
@@ -70,7 +70,7 @@ fn described(
         if !is_part && below.is_empty() {
             return Ok(Some(found.name));
         }
-        // Of a link nothing goes but itself.
+        // Removal of a link removes only the link.
         if !found.is_folder {
             continue;
         }
@@ -82,7 +82,7 @@ fn described(
     Ok(None)
 }
 
-/// What is no image in a folder of images.
+/// The first entry of a folder of images that is no image.
 fn images(folder: &Path) -> Result<Option<String>> {
     for found in entries::list(folder)? {
         let name = found.name.as_str();
@@ -102,7 +102,8 @@ fn images(folder: &Path) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// What is neither metadata nor called as chunks and folders of them are: `c`, `c.0.1`, `0`, `0.1`.
+/// The first entry that is neither metadata nor called as chunks and their folders are: `c`, `c.0.1`, `0`,
+/// `0.1`.
 fn array(folder: &Path) -> Result<Option<String>> {
     let is_chunk = |name: &str| {
         let key = name.strip_prefix('c').unwrap_or(name);

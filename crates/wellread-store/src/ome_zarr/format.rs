@@ -10,6 +10,7 @@ pub static FORMAT: Format = Format {
     about: "OME-Zarr 0.4 and 0.5: image groups (x.zarr), folders of them, HCS plates, bioformats2raw series",
     endings: NAMING.endings,
     set_ending: "",
+    is_folder: true,
     holds_images: |_| true,
     parts: &[".zgroup", ".zattrs", ".zarray", ".zmetadata"],
     foreign_entry: foreign::entry,

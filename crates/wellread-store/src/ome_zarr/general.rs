@@ -72,7 +72,7 @@ impl General {
             return Err(format!("its {} bytes cannot hold a chunk of {expected} bytes", encoded.len()));
         }
         let encoded: ArrayBytesRaw<'_> = if self.zstd_outermost {
-            // What is below zstd may be larger than the pixels (checksums, incompressible data), not by much.
+            // Bytes below zstd may be larger than the pixels (checksums, incompressible data), not by much.
             let limit = expected as u64 * 2 + (1 << 16);
             let mut bytes = Vec::new();
             zstd::stream::read::Decoder::new(encoded)

@@ -21,7 +21,8 @@ pub(super) fn block_region(at: [usize; 5], chunk: &[usize; 5]) -> Region {
     Region { start, size: *chunk }
 }
 
-/// What a region has of the chunk that begins at `origin` and has a part of it, in the chunk's own coordinates.
+/// The part of a region in the chunk that begins at `origin` and has a part of it, in the chunk's own
+/// coordinates.
 pub(super) fn part_inside(region: &Region, origin: [usize; 5], chunk: &[usize; 5]) -> Region {
     let mut part = Region { start: [0; 5], size: [0; 5] };
     for a in 0..5 {

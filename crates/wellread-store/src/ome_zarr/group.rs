@@ -113,7 +113,7 @@ struct V3Attributes {
     wellread: Option<Value>,
 }
 
-/// What one level of an image needs from its group: which array, and what its dimensions are.
+/// The facts that one level of an image needs from its group: its array, and its dimensions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Level {
     /// Path of the array below the group.
@@ -154,7 +154,7 @@ impl GroupText {
         }
     }
 
-    /// What they say. `dir` is where they were read.
+    /// Parses them. `dir` is where they were read.
     ///
     /// # Errors
     /// No metadata file, malformed JSON, or a Zarr array instead of a group.
@@ -287,12 +287,12 @@ impl Group {
         }
     }
 
-    /// The image's name where wellread wrote it. What others put there is mostly no name.
+    /// The image's name where wellread wrote it. Other writers mostly put something else there.
     pub fn own_name(&self) -> Option<&str> {
         self.ome.wellread.as_ref()?.get("name")?.as_str()
     }
 
-    /// Channels, physical sizes at `level`, and what wellread's own writer kept beside them.
+    /// Channels, physical sizes at `level`, and the metadata that wellread's own writer kept beside them.
     pub fn metadata(&self, name: &str, level: usize) -> Result<ImageMetadata> {
         let image = self.multiscale()?;
         let mut metadata = ImageMetadata::named(name);

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// The group of an image's labels.
 const FOLDER: &str = "labels";
 
-/// The folders of labels of the images at `root`, each with the names of those in it: one or more. What cannot be looked at has none.
+/// The folders of labels of the images at `root`, each with the names of those in it: one or more. A folder that cannot
+/// be looked at has none.
 pub(crate) fn below(root: &Path) -> Vec<(PathBuf, Vec<String>)> {
     let options = OpenOptions { format: Some(NAMING.name.to_owned()), ..OpenOptions::default() };
     let rows = layout::rows(root, &options).unwrap_or_default().places;

@@ -3,15 +3,15 @@
 
 use super::consolidated::Consolidated;
 use super::fields;
+use super::first_look;
 use super::group::{Group, inside};
 use super::series::FOLDER;
-use crate::ahead::Fetching;
 use crate::file_names;
 use crate::file_rows::ImageLocation;
 use crate::folders::{self, Sort, Visited, ZARR_METADATA, is_zarr, sort_quickly};
 use crate::format::{Missing, Naming, foreign_format, formats, mixed_folder};
 use crate::name_index;
-use crate::place::{self, Ticket};
+use crate::place;
 use crate::probe::Probe;
 use crate::surface::option_as;
 use crate::{Error, OpenOptions, Result};
@@ -25,7 +25,7 @@ const GONE: usize = 3;
 /// Subfolders that are looked into to tell whether a folder holds images.
 const LOOKED_INTO: usize = 16;
 
-/// What the format is called.
+/// The format's name and endings.
 pub(super) const NAMING: Naming = Naming { name: "ome-zarr", endings: &[".zarr"] };
 
 /// Whether a probe is a Zarr group or array, or a folder that holds some.
@@ -41,7 +41,7 @@ pub(super) fn recognise(probe: &Probe) -> bool {
 fn holds_groups(probe: &Probe) -> bool {
     let may_be = |name: &&String| ends_in_zarr(name) || !name.contains('.');
     let some: Vec<&String> = probe.entries.iter().filter(may_be).take(LOOKED_INTO).collect();
-    // Of those that are called so the first will do.
+    // The first entry with such a name is enough.
     if !some.iter().any(|name| ends_in_zarr(name)) {
         place::list_ahead(&some.iter().map(|name| probe.path.join(name)).collect::<Vec<_>>());
     }
@@ -56,7 +56,7 @@ fn holds_groups(probe: &Probe) -> bool {
     })
 }
 
-/// Whether images of other formats lie in a folder: then what lies further below makes no set of OME-Zarr of it, and large
+/// Whether images of other formats lie in a folder: then deeper folders make no set of OME-Zarr of it, and large
 /// folders are not listed for it.
 fn holds_files(probe: &Probe) -> bool {
     let is_other = |name: &String| formats().iter().any(|f| f.name != NAMING.name && f.has_ending(name));
@@ -70,11 +70,11 @@ fn ends_in_zarr(name: &str) -> bool {
 /// The rows of a path.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    /// Where they are, and what they are called.
+    /// Their places, and their names.
     pub places: Vec<ImageLocation>,
     /// Those whose folders are not there, though metadata name them.
     pub absent: BTreeSet<usize>,
-    /// What a plate or a series lacks, in sentences.
+    /// The parts that a plate or a series lacks, in sentences.
     pub lacks: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn rows_known(path: &Path, options: &OpenOptions, known: &Consolidate
 
 /// The rows whose folders are not there, though metadata name them. Each folder that they lie in is listed once.
 fn absent(path: &Path, rows: &[ImageLocation]) -> BTreeSet<usize> {
-    // `None` where nobody can tell: then the images are taken to be there, and who reads one hears why it cannot be.
+    // `None` where nobody can tell: then the images are taken to be there, and reading one gives its error.
     let listed = |folder: &Path| -> Option<HashSet<OsString>> {
         match place::list(folder) {
             Ok(entries) => entries.map(|entry| Ok(entry?.name())).collect::<io::Result<_>>().ok(),
@@ -173,7 +173,8 @@ pub(crate) fn plates_in(folder: &Path) -> Option<Vec<PathBuf>> {
             return None;
         }
         if path.extension().is_some_and(|ending| ending == "zarr") {
-            // The first image ends it: large folders of images are not looked through.
+            // The first image ends it: large folders of images are not looked through. Who opens it reads the same metadata next.
+            let _held = first_look::fetch_image(&path, 0);
             Group::load(&path).ok()?.ome.plate.as_ref()?;
             plates.push(path);
         }
@@ -196,7 +197,7 @@ fn plate(
         inside(&group.file, &entry.path)?;
     }
     let folders = wells().map(|entry| path.join(&entry.path)).filter(|folder| !known.has(folder));
-    let _held = ask(path, group.zarr, folders);
+    let _held = first_look::ask_for_groups(path, group.zarr, folders);
     for entry in wells() {
         let folder = path.join(&entry.path);
         match known.load(&folder) {
@@ -211,19 +212,6 @@ fn plate(
         }
     }
     Ok(rows)
-}
-
-/// Asks for the metadata of groups in folders at once, of a version of Zarr, where each would be a round trip of its own.
-fn ask(path: &Path, zarr: u8, folders: impl Iterator<Item = PathBuf>) -> Vec<Ticket> {
-    let Some(mut fetching) = Fetching::of(path, None) else { return vec![] };
-    let folders: Vec<PathBuf> = folders.collect();
-    // What these do not name is not asked for.
-    place::list_ahead(&folders);
-    // Who reads looks for the newer one first.
-    let names: &[&str] = if zarr == 3 { &["zarr.json"] } else { &["zarr.json", ".zgroup", ".zattrs"] };
-    let files: Vec<PathBuf> =
-        folders.iter().flat_map(|folder| names.iter().map(move |name| folder.join(name))).collect();
-    fetching.first_bytes(files.iter().map(PathBuf::as_path))
 }
 
 fn well(path: &Path, group: &Group, below: &str) -> Result<Vec<ImageLocation>> {
@@ -251,6 +239,9 @@ pub(super) fn series(path: &Path) -> Result<Vec<ImageLocation>> {
 /// As [`series`], and which numbers have no group, in sentences: the specification has them follow each other, so that one was lost.
 fn series_and_gaps(path: &Path, known: &Consolidated) -> Result<(Vec<ImageLocation>, Vec<String>)> {
     let ome = path.join(FOLDER);
+    let is_asked = place::is_registered(path) && !known.has(&ome);
+    let zarr = if is_asked && place::is_file(&path.join("zarr.json")) { 3 } else { 2 };
+    let _held = first_look::ask_for_groups(path, zarr, is_asked.then(|| ome.clone()).into_iter());
     let listed = match known.load(&ome) {
         Ok(group) => {
             for name in group.ome.series.iter().flatten() {
@@ -284,6 +275,7 @@ fn numbered(path: &Path) -> Result<(Vec<String>, Vec<String>)> {
         found.extend(number.filter(|(name, number)| number.to_string() == *name).map(|(_, number)| number));
     }
     let (mut names, mut gone) = (vec![], vec![]);
+    place::list_ahead(&found.iter().map(|number| path.join(number.to_string())).collect::<Vec<_>>());
     let mut next = 0;
     for number in found {
         let folder = path.join(number.to_string());
@@ -302,7 +294,8 @@ fn numbered(path: &Path) -> Result<(Vec<String>, Vec<String>)> {
     Ok((names, if gone.is_empty() { vec![] } else { vec![lack] }))
 }
 
-/// What an entry of a folder is: a name ending in .zarr is taken at its word, so that opening a large set only lists it.
+/// The role of an entry of a folder. A name that ends in .zarr counts without a look, so that opening a large set only
+/// lists it.
 fn sort(path: &Path, name: &str, is_dir: bool) -> Sort {
     let is_image = ends_in_zarr(name) || is_dir && !name.contains('.') && is_zarr(path);
     if is_image { Sort::Image } else { sort_quickly(path, name, is_dir, &NAMING) }
@@ -326,7 +319,8 @@ fn folder(path: &Path, options: &OpenOptions, known: &Consolidated) -> Result<Ve
     })?;
     let (mut groups, foreign) = (found.images, found.other);
     groups.sort();
-    // Links may lead to a group that is listed, or to this folder. What cannot be looked at says so where it is read.
+    // Links may lead to a group that is listed, or to this folder. An entry that cannot be looked at gives its error
+    // where it is read.
     if groups.last().is_some_and(|group| group.is_link) {
         let mut visited = Visited::default();
         let mut is_first = |place: &Path| visited.is_first(place).unwrap_or(true);

@@ -10,9 +10,10 @@
 //!                              └─ sharding: index once, then ranged reads of inner chunks
 //! ```
 //!
-//! The codecs that OME-Zarr writers use (`bytes` of either endianness, `transpose`, one of zstd, gzip, zlib,
-//! blosc or lz4, `crc32c`, and `sharding_indexed` around them) are decoded here, straight from the chunk file
-//! into a reused buffer whose size is known beforehand. Any other codec that `zarrs` knows is decoded by `zarrs`.
+//! The codecs that OME-Zarr writers use are decoded here, straight from the chunk file into a reused buffer whose
+//! size is known beforehand. They are `bytes` of either endianness, `transpose`, one of zstd, gzip, zlib, blosc
+//! or lz4, `crc32c`, and `sharding_indexed` around them. Any other codec that `zarrs` knows is decoded by
+//! `zarrs`.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -22,6 +23,7 @@
 //! | [`group`] | OME metadata of a group: multiscales, axes, omero, plate, well |
 //! | [`labels`] | label images beside images |
 //! | [`consolidated`] | metadata of many groups in one file |
+//! | [`first_look`] | what opening a set far away reads first, asked for at once |
 //! | [`metadata_file`], [`units`] | files of metadata, read and parsed; names and symbols of units |
 //! | [`array`] | array metadata of Zarr v2 and v3, resolved to a plan in TCZYX order |
 //! | [`plans`] | plans by the text of metadata, each parsed once |
@@ -49,6 +51,7 @@ mod codec;
 mod consolidated;
 mod encode;
 mod fields;
+mod first_look;
 mod foreign;
 mod format;
 mod general;

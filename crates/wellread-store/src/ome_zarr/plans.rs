@@ -1,4 +1,4 @@
-//! What metadata come to, by their text: a set of images that are alike parses its metadata once.
+//! Parsed metadata, by their text: a set of images that are alike parses its metadata once.
 //!
 //! ```text
 //!  zarr.json, .zattrs ──masked──▶ key ──known? no──▶ parse ──▶ Level (which array, which axes)
@@ -55,7 +55,7 @@ impl KeyedLevel {
         Self { level, zarr, key }
     }
 
-    /// What the key of an array begins with; the text of its metadata is to follow.
+    /// The beginning of the key of an array; the text of its metadata follows.
     pub fn key(&self) -> Vec<u8> {
         self.key.clone()
     }
@@ -93,7 +93,7 @@ impl Plans {
     }
 }
 
-/// What tells a group's metadata apart from others'; `None` where only parsing does.
+/// The key that sets a group's metadata apart from others'; `None` where only parsing does.
 fn key_of(text: &GroupText) -> Option<Vec<u8>> {
     let mut key = vec![text.zarr()];
     match text {
@@ -113,9 +113,9 @@ fn key_of(text: &GroupText) -> Option<Vec<u8>> {
 
 /// Appends a JSON text to `key` without the values of `"name"` and `"id"`. `None` where that cannot be.
 ///
-/// Two texts of which one is valid JSON, and which come to the same, are both valid and of the same level: what is left out
-/// lies between quotes, is text without escapes, and says nothing of the level. A single character, which may be the name
-/// of an axis, is not left out. The zero that stands for it is in no valid JSON.
+/// Two texts with the same key, of which one is valid JSON, are both valid and of the same level. The parts left out
+/// lie between quotes, are text without escapes, and say nothing of the level. A single character, which may be the
+/// name of an axis, is not left out. The zero that stands for it is in no valid JSON.
 fn mask(text: &[u8], key: &mut Vec<u8>) -> Option<()> {
     if text.contains(&0) {
         return None;
@@ -161,7 +161,7 @@ mod tests {
         assert!(same(r#"{"id": "ab"}"#, r#"{"id": "abc"}"#));
         assert!(same(r#"{"a":{"name":"ab","id":"cd"}}"#, r#"{"a":{"name":"ef","id":"gh"}}"#));
         for (a, b) in [
-            // What may be an axis, also where it is written otherwise.
+            // Names that may be an axis, also where they are written otherwise.
             (r#"{"name":"x"}"#, r#"{"name":"y"}"#),
             (r#"{"name":"\u0078"}"#, r#"{"name":"\u0079"}"#),
             // Other keys, and values that are no text.
@@ -169,7 +169,7 @@ mod tests {
             (r#"{"name":10}"#, r#"{"name":11}"#),
             (r#"{"names":"ab"}"#, r#"{"names":"ac"}"#),
             (r#"{"surname":"ab"}"#, r#"{"surname":"ac"}"#),
-            // What is no JSON, though like one that is.
+            // Texts that are like JSON and are none.
             (r#"{"name":"ab"}"#, "{\"name\":\"a\nb\"}"),
             (r#"{"name":"ab"}"#, r#"{"name":"ab"#),
         ] {

@@ -23,7 +23,8 @@ pub(super) struct PlateColumns {
 }
 
 impl PlateColumns {
-    /// Of the group at `path`; `None` where that is no plate, or cannot be read: opening it says so.
+    /// The plate at `path`; `None` where the group is no plate, or cannot be read: opening it gives the
+    /// error.
     pub fn of(path: &Path, known: &Consolidated) -> Option<Self> {
         let plate = known.load(path).ok()?.ome.plate?;
         let name = plate.name.as_ref().and_then(text).unwrap_or_else(|| image_name(path));

@@ -26,8 +26,8 @@ const FEW_SHARDS: usize = 4;
 const SMALL_SHARD: u64 = 1 << 20;
 
 impl OmeZarrStore {
-    /// Adds the metadata of rows that were not looked into, and the indices of shards, unless these are going to be read `whole`:
-    /// where they are called as those of a row that was.
+    /// Adds the metadata of rows that were not looked into, and the indices of shards, unless these are going to be
+    /// read `whole`. It assumes the names of a row that was looked into.
     pub(super) fn metadata_files(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
         let Some(known) = self.rows.iter().find_map(|row| row.loaded.get()) else { return };
         for &row in rows {
@@ -49,7 +49,7 @@ impl OmeZarrStore {
                 continue;
             }
             let array = dir.join(&known.dataset);
-            // Who reads looks for the newer one first.
+            // A reader looks for the newer one first.
             wanted.head(&dir.join("zarr.json"));
             if known.is_v3 {
                 wanted.head(&array.join("zarr.json"));
@@ -188,7 +188,7 @@ fn chunk_bytes(plan: &ArrayPlan) -> u64 {
     plan.chunk.iter().fold(size, |bytes, &n| bytes.saturating_mul(n as u64))
 }
 
-/// Bytes that so many may take as they are stored: what does not compress becomes longer by a little.
+/// Bytes that so many may take as they are stored: incompressible bytes become longer by a little.
 fn at_most(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 64).saturating_add(4096)
 }

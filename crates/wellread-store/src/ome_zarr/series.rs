@@ -10,8 +10,8 @@
 //!
 //! A folder of images, each a group with a name of its own, has the file of columns beside these, `cells/wellread-columns.parquet`.
 //!
-//! The first file, of 0.4 `.zmetadata` beside it, has the metadata of all images as well ([`super::consolidated`]), where they are not
-//! too many: who reads from a bucket asks for one file.
+//! The first file, of 0.4 `.zmetadata` beside it, has the metadata of all images as well ([`super::consolidated`]),
+//! where they are not too many: a reader from a bucket asks for one file.
 //!
 //! Other readers find images, and no more than that. The columns of an image are told by its group, so that groups that are removed
 //! are no trouble, and those that are added have nulls.
@@ -64,7 +64,7 @@ impl NewSeries {
         Self { names: vec![], columns, collected: Arc::default() }
     }
 
-    /// What takes the metadata of each image as it is written.
+    /// The collector that takes the metadata of each image as it is written.
     pub fn collected(&self) -> Arc<Collected> {
         Arc::clone(&self.collected)
     }
@@ -178,7 +178,7 @@ pub(super) struct SeriesColumns {
 }
 
 impl SeriesColumns {
-    /// Of the group at `path`, or of the folder of groups; `None` where it has no file of them.
+    /// The file of the group at `path`, or of the folder of groups; `None` where there is none.
     ///
     /// # Errors
     /// A file that cannot be read, or is another one.

@@ -6,6 +6,7 @@ use super::array::ArrayPlan;
 use super::chain::Kind;
 use super::codec::ChunkCodec;
 use super::consolidated::Consolidated;
+use super::first_look;
 use super::grid::{block_region, covering, for_each_index, part_inside};
 use super::layout::{self, NAMING};
 use super::metadata_file::read_after_if_exists;
@@ -16,7 +17,6 @@ use super::plate::PlateColumns;
 use super::plausible;
 use super::series::SeriesColumns;
 use super::shard::{IndexCache, Piece, ShardCodec, at_once, fetch, joint_reads};
-use crate::ahead::Fetching;
 use crate::fd_table;
 use crate::file_names::path_text;
 use crate::file_rows::{FileRow, FileRows};
@@ -47,14 +47,14 @@ pub(super) struct OmeZarrStore {
     pub(super) absent: BTreeSet<usize>,
     /// Whether those are read as 0; else they cannot be read.
     is_zero: bool,
-    /// What the plate lacks, in sentences.
+    /// The parts that the plate lacks, in sentences.
     lacks: Vec<String>,
     /// Where the rows are those of a plate.
     plate: Option<PlateColumns>,
     /// Where they are a series with columns.
     series: Option<SeriesColumns>,
     plans: Plans,
-    /// What the group of all images says of theirs, where it lies far away.
+    /// The metadata that the group of all images has of theirs, where it lies far away.
     pub(super) consolidated: Consolidated,
     /// Whether metadata of an image were asked for.
     is_asked: AtomicBool,
@@ -63,7 +63,7 @@ pub(super) struct OmeZarrStore {
     pub(super) files: OpenFiles<(usize, usize)>,
 }
 
-/// What a reading thread keeps between calls.
+/// The state that a reading thread keeps between calls.
 #[derive(Default)]
 struct Context {
     decoders: Decoders,
@@ -85,6 +85,7 @@ impl OmeZarrStore {
     /// Opens a group, folder, plate or series; reads listings, no image metadata where avoidable.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self> {
         fd_table::reserve_descriptors();
+        let _held = first_look::ask_for_group(path);
         let consolidated = Consolidated::of(path);
         let layout::Rows { places, absent, lacks } = layout::rows_known(path, options, &consolidated)?;
         let store = Self {
@@ -159,17 +160,13 @@ impl OmeZarrStore {
         Ok(plan)
     }
 
-    /// Asks for all metadata of the image that is looked into first, in folder `dir`, at once, where each file is a round trip: which
-    /// there are is not known, and the array is most likely called as its level. Those of others are asked for as [`Store::heads`] says.
+    /// Asks for all metadata of the image that is looked into first, in folder `dir`, at once. Those of others are asked for as
+    /// [`Store::heads`] says.
     fn ask_for_first(&self, dir: &Path) -> Vec<Ticket> {
         if self.is_asked.swap(true, Ordering::Relaxed) || self.consolidated.has(dir) {
             return vec![];
         }
-        let Some(mut fetching) = Fetching::of(dir, None) else { return vec![] };
-        let array = dir.join(self.level.to_string());
-        let groups = ["zarr.json", ".zgroup", ".zattrs"].map(|name| dir.join(name));
-        let arrays = ["zarr.json", ".zarray"].map(|name| array.join(name));
-        fetching.first_bytes(groups.iter().chain(&arrays).map(PathBuf::as_path))
+        first_look::ask_for_image(dir, self.level)
     }
 
     /// Reads what one request needs of one row.

@@ -1,5 +1,5 @@
-//! What OME-Zarr says of an image and [`wellread_image::ImageMetadata`] has no place for: where the image lies in space and time
-//! (translations), and a name of the multiscale image that is not the image's.
+//! Facts of an image in OME-Zarr for which [`wellread_image::ImageMetadata`] has no field. They are its place in space
+//! and time (translations), and a name of the multiscale image that is not the image's.
 
 use super::layout::{self, NAMING};
 use super::metadata_file::read_if_exists;
@@ -7,7 +7,7 @@ use crate::{OpenOptions, place};
 use serde_json::Value;
 use std::path::Path;
 
-/// Of the first image at `root`, whose name is `name`. What cannot be looked at has nothing.
+/// The facts of the first image at `root`, whose name is `name`. An image that cannot be looked at has none.
 pub(crate) fn of_first(root: &Path, name: &str) -> Vec<&'static str> {
     let options = OpenOptions { format: Some(NAMING.name.to_owned()), ..OpenOptions::default() };
     let rows = layout::rows(root, &options).unwrap_or_default().places;
@@ -29,7 +29,7 @@ fn multiscale(folder: &Path) -> Option<Value> {
 
 fn unkept(multiscale: &Value, name: &str) -> Vec<&'static str> {
     let of = |value: &Value| value["coordinateTransformations"].as_array().cloned().unwrap_or_default();
-    // Of the full resolution: the other levels' follow from their scale.
+    // The full resolution's alone: the other levels' follow from their scale.
     let transformations = [of(multiscale), of(&multiscale["datasets"][0])].concat();
     let is_moved = transformations.iter().any(|one| {
         let by = one["translation"].as_array().into_iter().flatten();

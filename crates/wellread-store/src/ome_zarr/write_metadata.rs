@@ -1,10 +1,10 @@
 //! The JSON of new images: group (multiscales, omero) and array, for OME-Zarr 0.4 and 0.5.
 //!
-//! The name, and what OME-Zarr has no place for (wavelengths, acquisition time, identifiers), are kept under the
-//! attribute `wellread`, which other readers ignore.
+//! The name, and the metadata that OME-Zarr has no place for (wavelengths, acquisition time, identifiers), are
+//! kept under the attribute `wellread`, which other readers ignore.
 //!
-//! Both versions ask for a colour of every channel in `omero` (their schemas require `color` and `window`), so that one without is
-//! written there as white. What wellread reads comes from its own attribute, in which such a channel has none.
+//! Both versions ask for a colour of every channel in `omero` (their schemas require `color` and `window`), so that one
+//! without is written there as white. wellread reads its own attribute, in which such a channel has none.
 
 use super::encode::Compressor;
 use super::units::unit_name;
@@ -108,7 +108,7 @@ fn scale(metadata: &ImageMetadata) -> [f64; 5] {
     ]
 }
 
-/// What `omero` says of a channel that has no colour: white, as viewers draw a channel of which nothing is known.
+/// The colour in `omero` of a channel without one: white, as viewers draw a channel of which nothing is known.
 const NO_COLOR: u32 = 0xffff_ffff;
 
 fn omero(version: Version, channels: &[Channel], dtype: PixelType) -> Value {
@@ -130,7 +130,8 @@ fn omero(version: Version, channels: &[Channel], dtype: PixelType) -> Value {
     }
 }
 
-/// The name, that every chunk is written, and what the fields of OME-Zarr cannot hold, if there is any of it.
+/// The name, that every chunk is written, and the metadata that the fields of OME-Zarr cannot hold, if there
+/// are any.
 fn kept(metadata: &ImageMetadata) -> (String, Value) {
     let plain = ImageMetadata {
         physical_size_x: metadata.physical_size_x.clone(),

@@ -51,7 +51,7 @@ struct Recipe {
     checksums: bool,
     chunk: Option<[usize; 5]>,
     shard: Option<[usize; 5]>,
-    /// What takes the metadata of each image, where one file is to have those of all.
+    /// The collector of the metadata of each image, where one file is to have those of all.
     collected: Option<Arc<Collected>>,
 }
 

@@ -30,7 +30,7 @@ impl Key {
     pub const DICTIONARY: u32 = u32::MAX;
 }
 
-/// What is kept of a page.
+/// The kept form of a page.
 #[derive(Debug)]
 pub(super) enum Entry {
     /// All its values as pixels.
@@ -88,12 +88,12 @@ struct Inner {
 /// Bytes of an entry whose memory is used again, at most.
 const MAX_SPARE_BYTES: usize = 16 << 20;
 
-/// A bounded cache with second-chance eviction: what was used since it was last considered stays.
+/// A bounded cache with second-chance eviction: an entry that was used since it was last considered stays.
 #[derive(Default)]
 pub(super) struct Cache {
     inner: Mutex<Inner>,
-    /// Entries that went and that nobody else holds, to be used again. They do not count, as what is being decoded does not:
-    /// it will be that. Locked last: who has it waits for nobody.
+    /// Entries that went and that nobody else holds, to be used again. They do not count, as what is being decoded does
+    /// not: it will be that. It is locked last: a thread that has it waits for nobody.
     spare: Mutex<Vec<Arc<Entry>>>,
     /// Threads that decode now, and the most that did at a time.
     loading: AtomicUsize,
@@ -209,7 +209,8 @@ impl Cache {
             Err(fault) => {
                 drop(entry);
                 let mut inner = lock(&self.inner);
-                // Who has the entry now loads it, and may want `inner` for that: not to be waited for.
+                // The thread that has the entry now loads it, and may want `inner` for that: do not wait for
+                // it.
                 let is_empty = slot.entry.try_lock().is_ok_and(|entry| entry.is_none());
                 if is_empty && inner.slots.get(&key).is_some_and(|s| Arc::ptr_eq(s, &slot)) {
                     inner.slots.remove(&key);

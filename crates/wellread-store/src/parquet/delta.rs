@@ -2,15 +2,16 @@
 //! ([specification](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
 //!
 //! Writers of version 2 pages fall back to it where a dictionary of integers grows too large. A page begins with the
-//! sizes and its first value; then come blocks, each with its smallest difference and a bit width for each of its
-//! miniblocks, whose values are what a difference is above the smallest:
+//! sizes and its first value. Blocks follow, each with its smallest difference and a bit width for each of its
+//! miniblocks. The values of a miniblock are the differences less the smallest: The values of a miniblock are the
+//! differences less the smallest:
 //!
 //! ```text
 //!  block, miniblocks, count, first │ smallest │ widths │ miniblock │ miniblock │ …   │ smallest │ …
 //! ```
 //!
-//! A value is known only when all before it are summed up, so bands of a page go on from where the last one ended, at the
-//! block that its end lies in ([`PageCursor`]).
+//! A value is known only when all before it are summed up. So bands of a page go on from where the last one ended, at
+//! the block that its end lies in ([`PageCursor`]).
 
 use super::dictionary::PageCursor;
 use super::unpack::{Unpacker, one_by_one};
@@ -114,7 +115,7 @@ pub(super) fn sum(
                 summed.put(at, differences)?;
                 at += values;
             }
-            // What comes after is of no interest, and the block begins anew when it is.
+            // Later values are not wanted now; the block begins anew when they are.
             if at >= range.end && at < count {
                 return Ok(());
             }
@@ -217,8 +218,8 @@ impl<'a> Input<'a> {
         Ok(taken)
     }
 
-    /// A miniblock of so many values, of which the first `values` are wanted: all bytes from its first one on. Of the last
-    /// one of a page as many may be there as those values need.
+    /// A miniblock of so many values, of which the first `values` are wanted: all bytes from its first one on. The last
+    /// one of a page may be cut behind the bytes that those values need.
     fn miniblock(&mut self, size: usize, values: usize, width: u8) -> Result<&'a [u8], BadValue> {
         if width > 64 {
             return Err(BadValue::Corrupt("differences are wider than 64 bits"));

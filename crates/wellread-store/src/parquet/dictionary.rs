@@ -68,7 +68,7 @@ impl Table {
         Ok(())
     }
 
-    /// What is wrong with an index, if anything is.
+    /// The error of an index, if it has one.
     fn check(&self, index: u32) -> Result<(), BadValue> {
         if index as usize >= self.entries {
             return Err(BadValue::Corrupt("a pixel refers to a dictionary entry that does not exist"));
@@ -86,7 +86,7 @@ const BLOCK: usize = 512;
 /// How indices are unpacked.
 enum Indices {
     Narrow(Unpacker),
-    /// Of more than 65,536 entries: floats, mostly.
+    /// For dictionaries of more than 65,536 entries: floats, mostly.
     Wide(u32),
 }
 
@@ -268,7 +268,7 @@ mod tests {
                     .flat_map(|&i| value(i).to_le_bytes()[..dtype.size()].to_vec())
                     .collect();
                 prop_assert_eq!(&out, &expected);
-                // What comes after it, then before it, in one walk.
+                // The values after it, then before it, in one walk.
                 let mut walk = PageCursor::default();
                 for range in [range.clone(), range.end..indices.len(), 0..range.start, range.clone()] {
                     let mut out = vec![0; range.len() * dtype.size()];

@@ -7,8 +7,8 @@
 //!                                        decoded page ──slice──▶ Block (no copy)
 //! ```
 //!
-//! Of a set that is too large to be kept decoded, a share of the pages is, always the same: what random access finds in
-//! the cache is the same as if the latest were kept, and nothing is put there only to be thrown out. The other pages, if
+//! A set that is too large to be kept decoded has a share of its pages kept, always the same ones. Random access finds
+//! as much in the cache as if the latest were kept, and nothing is put there only to be thrown out. The other pages, if
 //! they serve one image only, are decoded in bands that stay in the processor's cache, from where the sink takes them
 //! ([`FastReader::straight`]).
 //!
@@ -162,7 +162,7 @@ impl FastReader<'_> {
         self.wanted = wanted;
     }
 
-    /// Ends with the image: what is in the buffers is nobody's.
+    /// Ends with the image: the buffers' content belongs to nobody.
     pub fn end(&mut self, scratch: &mut Scratch) {
         if self.loaded.take().is_some() {
             give_back(&mut scratch.raw, &mut scratch.decoded);
@@ -467,7 +467,7 @@ fn coding(
     }
 }
 
-/// What decoding values that are stored so takes.
+/// The decoder for values that are stored so.
 fn decoding(stored: &StoredCoding) -> Result<Coding<'_>, FastPathError> {
     Ok(match stored {
         StoredCoding::Plain => Coding::Plain,
@@ -482,9 +482,9 @@ fn decoding(stored: &StoredCoding) -> Result<Coding<'_>, FastPathError> {
 
 /// Whether a page is one of those that stay decoded: `share` of 65,536.
 ///
-/// Multiples of the golden ratio and, for row groups, of the root of two, without their whole parts: of some hundred pages or
-/// groups as many are below a share as it says, give or take two. Left to chance it may be some more, and those that are
-/// kept would drive each other out.
+/// Multiples of the golden ratio and, for row groups, of the root of two, without their whole parts. Among some hundred
+/// pages or groups, the number below a share differs from the share by two at most. Left to chance it may be some more,
+/// and those that are kept would drive each other out.
 fn is_kept(group: usize, page: usize, share: u32) -> bool {
     const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
     const ROOT_OF_TWO: u64 = 0x6A09_E667_F3BC_C908;

@@ -1,9 +1,9 @@
 //! The open file: positional reads and bounds.
 //!
-//! Reads are positional (`pread`), not through a memory map: many threads share one descriptor without a
-//! lock, a file that somebody truncates gives an error where a map would kill the process with `SIGBUS`, and
-//! pages of the file do not count as memory of ours. The copy that a map would save is of compressed bytes,
-//! a few per cent of what decompressing them costs.
+//! Reads are positional (`pread`), not through a memory map, so that many threads share one descriptor
+//! without a lock. A file that somebody truncates gives an error, where a map would kill the process with
+//! `SIGBUS`. Pages of the file do not count as memory of ours. The copy that a map would save is of
+//! compressed bytes, a few per cent of what decompressing them costs.
 
 use super::thrift;
 use crate::place::{self, File};
@@ -37,7 +37,7 @@ impl PositionalFile {
         Ok(Self(Arc::new(Opened { file, length, path: path.to_owned(), sealed })))
     }
 
-    /// Whether we wrote it with checksums, and the footer matches its own: what the footer says of pages then holds.
+    /// Whether we wrote it with checksums, and the footer matches its own: the footer's facts about pages then hold.
     pub fn is_sealed(&self) -> bool {
         self.0.sealed.load(Ordering::Relaxed)
     }
@@ -74,6 +74,11 @@ impl PositionalFile {
         let start = self.0.length.saturating_sub(8 + u64::from(size));
         self.read(start, size as usize, &mut footer)?;
         Ok(footer)
+    }
+
+    /// Fetches both ends at once, where each would be a round trip.
+    pub fn fetch_ends(&self) -> Result<()> {
+        self.0.file.fetch_ends().map_err(|e| Error::io(&self.0.path, "cannot read", &e))
     }
 
     /// Fills `out` (resized) with `length` bytes from `offset`. The range is checked against the length of

@@ -10,6 +10,7 @@ use wellread_image::ome_arrow;
 fn check_ends(file: &PositionalFile) -> Result<()> {
     let path = file.path();
     let (mut head, mut tail) = (vec![], vec![]);
+    file.fetch_ends()?;
     if file.length() >= 4 {
         file.read(0, 4, &mut head)?;
     }
@@ -37,7 +38,8 @@ pub(super) fn footer(file: &PositionalFile) -> Result<ArrowReaderMetadata> {
     let metadata = guard::guarded(file.path(), "cannot read the footer", || {
         ArrowReaderMetadata::load(file, ArrowReaderOptions::new().with_skip_arrow_metadata(true))
     })?;
-    // Who writes a table anew may take its metadata along: the checksum is of this file only where we wrote it.
+    // Another program that writes a table anew may take its metadata along: the checksum is of this file only
+    // where we wrote it.
     let of_file = metadata.metadata().file_metadata();
     let is_ours = of_file.created_by().is_some_and(|writer| writer.starts_with("wellread "));
     let mut pairs = of_file.key_value_metadata().into_iter().flatten();

@@ -7,8 +7,8 @@ use crate::features::is_own_of_tables;
 use crate::{Format, Tune, WriteOptions};
 
 /// Why writing Parquet cannot be resumed.
-pub(super) const NO_APPENDING: &str = "a Parquet file is readable only by the index at its end, which is written last, so no part \
-    of it can be gone on with";
+pub(super) const NO_APPENDING: &str = "a Parquet file is readable only by the index at its end, which is written \
+                                       last, so a part of it cannot be continued";
 
 /// OME-Arrow columns in Parquet files.
 pub static FORMAT: Format = Format {
@@ -16,6 +16,7 @@ pub static FORMAT: Format = Format {
     about: "OME-Arrow columns in Parquet files, typed or inferred",
     endings: &[".parquet"],
     set_ending: ".parquet",
+    is_folder: false,
     holds_images: recognise::holds_images,
     parts: &[],
     foreign_entry: |_| Ok(None),
@@ -40,13 +41,14 @@ pub static FORMAT: Format = Format {
     create: |path, options| Ok(Box::new(ParquetWriter::create(path, options)?)),
 };
 
-/// The same with the Parquet library's own defaults (dictionaries, pages of 1 MiB, large row groups), whatever is
-/// asked for: much of what newer formats claim over Parquet is configuration, so comparisons show both.
+/// The same with the Parquet library's own defaults (dictionaries, pages of 1 MiB, large row groups), whatever
+/// options are given. Much of what newer formats claim over Parquet is configuration, so comparisons show both.
 pub static DEFAULT_FORMAT: Format = Format {
     name: "parquet-default",
     about: "OME-Arrow Parquet with the Parquet library's defaults, to be compared with the tuned one",
     endings: &[],
     set_ending: "-default.parquet",
+    is_folder: false,
     uses_tune: |_| false,
     recognise: |_| false,
     create: |path, options| {

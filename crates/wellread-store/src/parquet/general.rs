@@ -1,8 +1,8 @@
 //! The general reader: any pixel column that the `parquet` crate can read, in one pass over the rows asked for.
 //!
-//! Everything that the fast path does not take on comes here: rare encodings and codecs, nulls inside,
-//! levels that do not match the shapes. It builds Arrow arrays and is many times slower; what it delivers
-//! is the same, byte for byte, and where something is wrong it can say what.
+//! Everything that the fast path does not take on comes here: rare encodings and codecs, nulls inside, levels
+//! that do not match the shapes. It builds Arrow arrays and is many times slower. Its pixels are the same,
+//! byte for byte, and it can name the fault where there is one.
 
 use super::file::PositionalFile;
 use super::file::guarded;

@@ -2,11 +2,11 @@
 //! touching a pixel.
 //!
 //! A column whose smallest and largest value are the same has one value. Where that holds of all sizes, types, origins
-//! and shapes, the footer's statistics say everything ([`from_statistics`]): nothing is read and nothing kept for each
-//! row, so it does not matter how many there are. Otherwise sizes, pixel types and the origins and shapes of chunks
-//! come through the `parquet` crate's Arrow reader with a projection that leaves the pixels out. From the shapes
-//! follows how many values every chunk has, and so where in the pixel leaf each chunk starts: repetition levels need
-//! not be decoded, only compared with what is expected here.
+//! and shapes, the footer's statistics are enough ([`from_statistics`]). Nothing is read and nothing kept for each
+//! row, so the number of rows does not matter. Otherwise sizes, pixel types and the origins and shapes of chunks come
+//! through the `parquet` crate's Arrow reader with a projection that leaves the pixels out. The shapes give the number
+//! of values of every chunk, and so the start of each chunk in the pixel leaf. Repetition levels need not be decoded,
+//! only compared with what is expected here.
 
 use super::file::PositionalFile;
 use super::file::guarded;
@@ -31,7 +31,7 @@ pub(super) struct GroupLayout {
     pub tables: [Option<PieceTable>; 2],
 }
 
-/// What each row of a row group is.
+/// The rows of a row group.
 #[derive(Debug)]
 pub(super) enum Rows {
     Alike(Row),
@@ -56,8 +56,8 @@ struct Listed {
 }
 
 impl Listed {
-    /// Holds rows against the number of pixels that the footer declares: no image can have more than all of them
-    /// together, and where pieces add up to another number their places are not known.
+    /// Checks rows against the number of pixels that the footer declares. No image can have more than all of
+    /// them together, and the places of pieces that add up to another number are not known.
     fn check(&mut self, group: &RowGroupMetaData, column: &ImageColumn) {
         for source in [CHUNKS, PLANES] {
             let Some(pieces) = &column.pieces[source] else { continue };
@@ -158,7 +158,7 @@ fn only_number(chunk: &ColumnChunkMetaData) -> Option<i64> {
     // Decimals and dates are kept as integers too.
     let whole = [LeafType::I32, LeafType::U32, LeafType::I64, LeafType::U64];
     LeafType::of(chunk.column_descr()).filter(|of| whole.contains(of))?;
-    // Of unsigned numbers, those that look negative here are no size or place of anything.
+    // Unsigned numbers that look negative here are no size or place of anything.
     let (min, max) = match statistics {
         Statistics::Int32(s) => (i64::from(*s.min_opt()?), i64::from(*s.max_opt()?)),
         Statistics::Int64(s) => (*s.min_opt()?, *s.max_opt()?),

@@ -5,8 +5,8 @@
 //! something must start. Also here: the [`Runs`] of the RLE/bit-packed hybrid that levels and dictionary
 //! indices share ([specification](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
 
-/// The stream of levels that `page` begins with (data pages of version 1: its length in four bytes, then so many bytes), and what
-/// follows it. `None` where the page ends before the stream does.
+/// The stream of levels that `page` begins with (data pages of version 1: its length in four bytes, then so many
+/// bytes), and the bytes behind it. `None` where the page ends before the stream does.
 pub(super) fn split_stream(page: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = page.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)
@@ -110,7 +110,7 @@ pub(super) fn packed_at(bytes: &[u8], width: u32, index: usize) -> u32 {
     ((u64::from_le_bytes(word) >> (bit % 8)) & ((1u64 << width) - 1)) as u32
 }
 
-/// Where a row or a piece of it starts within a page, and what its first level entry must be.
+/// The start of a row or a piece of it within a page, and the value that its first level entry must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start {
     /// Index of the level entry in the page.

@@ -205,7 +205,7 @@ fn decompress<'a>(
                 Some(zstd) => zstd,
                 none => none.insert(room::zstd_decompressor().map_err(|e| failed(&e))?),
             };
-            // The buffer may have room for more than was asked: what comes is checked below.
+            // The buffer may have room for more than was asked: the bytes are checked below.
             zstd.decompress_to_buffer(input, out).map_err(|e| failed(&e))?
         }
         Compression::SNAPPY => {

@@ -19,7 +19,7 @@ enum Places {
     /// Every row is divided as the first: nothing needs to be kept for each.
     Alike {
         rows: u64,
-        /// Of each row.
+        /// The pieces of each row.
         pieces: Box<[PieceBox]>,
         /// Index of each piece's first value within its row, and one more for the end.
         values: Box<[u64]>,

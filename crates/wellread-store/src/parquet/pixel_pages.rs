@@ -6,9 +6,9 @@
 //!  page headers ─┘ one read each
 //! ```
 //!
-//! A file written for random access has a page for every image, so little is kept of each: its header is parsed when the
-//! page is read. What an offset index says is held against that header and the page's levels then; where they differ,
-//! the general reader decides.
+//! A file written for random access has a page for every image, so little is kept of each: its header is parsed when
+//! the page is read. The reader then compares the offset index with that header and the page's levels. The general
+//! reader decides where they differ.
 
 use super::file::PositionalFile;
 use super::pages::{self, Page};

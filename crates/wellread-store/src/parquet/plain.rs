@@ -161,7 +161,7 @@ pub(super) fn read_columns(
             let (declared, _) = unique_schema(&declared, &|_| false);
             features::with_durations(&batch, &declared).map_err(|e| Error::new(file.path(), e))
         }
-        // Of another's file, whose Parquet can be read: that is what counts.
+        // Another program's file, whose Parquet can be read: that is enough.
         Err(_) => Ok(batch),
     }
 }

@@ -35,8 +35,8 @@ impl ParquetStore {
         }
     }
 
-    /// Adds the pages that hold the pixels of some requests, but those that are kept decoded. What the general reader reads is not
-    /// known before.
+    /// Adds the pages that hold the pixels of some requests, but those that are kept decoded. The pages of the general
+    /// reader are not known before.
     pub(super) fn page_ranges(&self, requests: &[Request], wanted: &mut Wanted) -> Result<()> {
         for request in requests {
             let (group, row, info) = self.row(request.row)?;

@@ -1,4 +1,4 @@
-//! What the format is called, and which files are Parquet with images.
+//! The format's name, and the test for Parquet files with images.
 
 use crate::place;
 use crate::probe::Probe;

@@ -1,8 +1,8 @@
 //! Which column holds images, and which of its leaves hold what.
 //!
-//! Works on Parquet's own schema tree, not on an Arrow schema: leaf numbers are what projections and the page
-//! reader need, and all spellings of a list (`item`, `element`, `array`, two levels or three, 64-bit offsets)
-//! are one shape there.
+//! This module works on Parquet's own schema tree, not on an Arrow schema, because projections and the page
+//! reader need leaf numbers. All spellings of a list (`item`, `element`, `array`, two levels or three, 64-bit
+//! offsets) are one shape there.
 
 use crate::numbers::LeafType;
 use crate::ome_arrow::{CHUNKS, PLANES};

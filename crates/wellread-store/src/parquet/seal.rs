@@ -1,6 +1,6 @@
 //! The checksum of a footer, which the format has no place for.
 //!
-//! The footer says how pages are to be understood, and nothing in the format guards it: its checksum stands under
+//! The footer defines how pages are read, and the format has no checksum for it. So its checksum stands under
 //! [`FOOTER_KEY`] in its own metadata, as eight hexadecimal digits that count as zeros in it.
 //!
 //! ```text
@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The footer's metadata has its own checksum under this key.
 pub(super) const FOOTER_KEY: &str = "wellread:footer_crc32";
-/// What stands there while the checksum is computed.
+/// The digits while the checksum is computed.
 pub(super) const NO_SUM: &str = "00000000";
 
 /// Puts the checksum of a finished file's footer into it.

@@ -379,7 +379,7 @@ impl RowFacts for ParquetStore {
         let Some(group) = self.groups.get(self.group_of(row)) else { return u64::MAX };
         let Some(pieces) = self.column.pieces.iter().flatten().next() else { return row as u64 };
         let chunk = self.chunk(self.group_of(row), pieces.pixels.leaf);
-        // Images of one row group share its bytes about evenly; what matters is that the number grows.
+        // Images of one row group share its bytes about evenly; it is enough that the number grows.
         let size = chunk.compressed_size().max(0) as u128;
         let within = size * (row - group.rows.start) as u128 / group.rows.len().max(1) as u128;
         (chunk.data_page_offset().max(0) as u64).saturating_add(within as u64)

@@ -1,9 +1,9 @@
 //! Page headers, parsed from Thrift's compact protocol.
 //!
-//! Only [`PageHeader`] and the offset index are parsed here, from a byte slice, every length bounded by that slice; the footer is
-//! the `parquet` crate's business, but for what that leaves unread: whether columns are encrypted. Specification:
-//! [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift) and
-//! [compact protocol](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
+//! This module parses only [`PageHeader`] and the offset index, from a byte slice that bounds every length. The
+//! `parquet` crate parses the footer, but does not report whether columns are encrypted; this module reads that.
+//! Specification: [parquet.thrift](https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift)
+//! and [compact protocol](https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
 
 /// Encoding of values or levels, as numbered in `parquet.thrift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl From<i32> for Encoding {
     }
 }
 
-/// What kind of page follows a header.
+/// The kind of the page behind a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PageKind {
     /// Levels and values, compressed together.

@@ -1,7 +1,7 @@
 //! Bit-packed integers of up to 16 bits, side by side again: the indices of dictionary pages.
 //!
-//! Packed values do not care about bytes: value `i` of width `w` is at bit `i * w`. With AVX2 eight values, which are `w`
-//! bytes, are taken from two loads: a shuffle brings the four bytes that have a value in them to its lane, a shift of its own
+//! Packed values do not care about bytes: value `i` of width `w` is at bit `i * w`. With AVX2, two loads take eight
+//! values, which are `w` bytes. A shuffle brings the four bytes of each value to its lane, and a shift of its own
 //! brings it to the lane's lowest bits. Processors without it take the values one by one.
 
 use super::levels::packed_at;

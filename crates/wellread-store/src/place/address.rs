@@ -1,4 +1,4 @@
-//! Addresses as users give them: those that no place reads, and what must not be shown of them.
+//! Addresses as users give them: those that no place reads, and the parts that must not be shown.
 //!
 //! ```text
 //!  https://me:word@host/a.tif?sig=…  ──refused──▶ why, and what to do, before any request is made
@@ -27,7 +27,7 @@ fn user(text: &str) -> Option<Range<usize>> {
     let end = if let Some(at) = host.rfind('@') {
         at + 1
     } else {
-        // A password may have a slash in it: what stands behind the colon is no port then.
+        // A password may have a slash in it: the text behind the colon is no port then.
         let (_, port) = host.split_once(':').filter(|_| !host.starts_with('['))?;
         if port.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
@@ -45,7 +45,7 @@ fn query(text: &str) -> Option<Range<usize>> {
     text[start..].split('/').next()?.contains('=').then_some(start..text.len())
 }
 
-/// Why no place reads an address, and what to do: one that holds a password or a signature.
+/// The reason why no place reads an address, and the advice: one that holds a password or a signature.
 pub fn refused(path: &Path) -> Option<(&'static str, &'static str)> {
     let text = path.to_str()?;
     if user(text).is_some() {

@@ -1,4 +1,4 @@
-//! Asking for bytes before they are read: what a format says it is going to read, and what a place makes of it.
+//! Asks for bytes before they are read: a format names the ranges, and a place makes requests of them.
 //!
 //! ```text
 //!  rows ─ a store's heads(), ranges() ─▶ Wanted: files and ranges ─▶ FetchAhead of their place ─▶ Ticket
@@ -73,22 +73,23 @@ impl Wanted {
     }
 }
 
-/// A file, and what is wanted of it; [`TAIL`] is counted from its end.
+/// A file, and its wanted ranges; [`TAIL`] is counted from its end.
 pub type FileRanges<'a> = (&'a Path, &'a [Range<u64>]);
 
-/// What was asked for and is kept until it is read. Dropping it gives up what is still on its way.
+/// Requested bytes, kept until they are read. Dropping it gives up what is still on its way.
 pub type Ticket = Box<dyn Held>;
 
-/// What a [`Ticket`] holds.
+/// The content of a [`Ticket`].
 pub trait Held: Send + Debug {
     /// Gives up what is on its way, also for those who wait for it: they get an error. For the end of reading; dropped instead, those
     /// who wait ask by themselves.
     fn give_up(&mut self);
 }
 
-/// One reader's way to ask a place for bytes ahead. What it holds has a bound: beyond that, requests wait until tickets go.
+/// One reader's way to ask a place for bytes ahead. The held bytes have a bound: beyond that, requests wait until
+/// tickets go.
 pub trait FetchAhead: Send + Debug {
-    /// Asks for bytes, and waits for none of them. What fails says so when it is read.
+    /// Asks for bytes, and waits for none of them. A failed request gives its error when its bytes are read.
     ///
     /// # Errors
     /// Nothing can be asked for, as where there is no such bucket.

@@ -5,7 +5,7 @@
 //!  Other: a ReadRanges of another place ───┴─▶ bytes from an offset on; no cursor, so that threads share one
 //! ```
 //!
-//! What is read of pixels is counted, per thread, so that read amplification can be told whatever the format and the place.
+//! Reads of pixels are counted, per thread, so that read amplification can be computed for any format and place.
 //! Readers that do not call [`File::read_exact_at`] for pixels say so by [`count_read`].
 
 use std::cell::Cell;
@@ -22,8 +22,8 @@ pub fn count_read(bytes: usize) {
     BYTES_READ.set(BYTES_READ.get().wrapping_add(bytes as u64));
 }
 
-/// Bytes of files that this thread has read so far; only differences mean anything. What an engine reads in threads of
-/// its own is not among them.
+/// Bytes of files that this thread has read so far; only differences mean anything. Bytes that an engine reads in
+/// threads of its own do not count.
 pub fn bytes_read() -> u64 {
     BYTES_READ.get()
 }
@@ -49,14 +49,20 @@ pub trait ReadRanges: Send + Sync + Debug {
     fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
         parts.iter_mut().try_for_each(|part| self.read_exact_at(part.buffer, part.offset))
     }
+
+    /// Fetches the file's beginning and its end at once, for who is about to look at both. Where each look is no round trip, it does
+    /// nothing.
+    fn fetch_ends(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A file open for reading.
 #[derive(Debug)]
 pub enum File {
-    /// Of the file system.
+    /// A file of the file system.
     Local(std::fs::File),
-    /// Of another place.
+    /// A file of another place.
     Other(Box<dyn ReadRanges>),
 }
 
@@ -80,10 +86,10 @@ impl File {
         }
     }
 
-    /// Fills `buffer` with pixels, or what they are found by, from `offset` on without moving a cursor.
+    /// Fills `buffer` with pixels, or with an index of pixels, from `offset` on without moving a cursor.
     ///
     /// # Errors
-    /// A file that ends before, or whatever reading says.
+    /// A file that ends before, or the error of the read.
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let _read = span(Kind::Read).with(buffer.len() as u64, 0);
         count_read(buffer.len());
@@ -107,7 +113,8 @@ impl File {
         }
     }
 
-    /// Fills all `parts` with pixels, or what they are found by: together where the place gains by that, else one after the other.
+    /// Fills all `parts` with pixels, or with an index of pixels: together where the place gains by that, else one
+    /// after the other.
     ///
     /// # Errors
     /// As [`Self::read_exact_at`].
@@ -122,6 +129,17 @@ impl File {
                 count_read(bytes);
                 file.read_ranges(parts)
             }
+        }
+    }
+
+    /// Fetches the file's beginning and its end at once, where each would be a round trip: for who is about to look at both.
+    ///
+    /// # Errors
+    /// Whatever reading says.
+    pub fn fetch_ends(&self) -> io::Result<()> {
+        match self {
+            Self::Local(_) => Ok(()),
+            Self::Other(file) => file.fetch_ends(),
         }
     }
 
@@ -140,7 +158,7 @@ impl File {
     /// before anything else is read: of the file system's files it moves the cursor.
     ///
     /// # Errors
-    /// Whatever reading says; no memory for so many.
+    /// The error of the read; no memory for so many.
     pub(super) fn read_to_end(&self, length: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
         match self {
             Self::Local(file) => {
@@ -195,8 +213,8 @@ fn read_to_end(mut file: &std::fs::File, length: u64, bytes: &mut Vec<u8>) -> io
     Ok(())
 }
 
-/// What is written to in a place that is not the file system. After the last byte it is flushed once: then all of it is kept, or
-/// the error says that it is not.
+/// A file that is written in a place other than the file system. After the last byte it is flushed once: then all of it
+/// is kept, or the error says that it is not.
 pub trait WriteFile: Write + Seek + Send + Debug {}
 
 impl<T: Write + Seek + Send + Debug> WriteFile for T {}
@@ -204,9 +222,9 @@ impl<T: Write + Seek + Send + Debug> WriteFile for T {}
 /// A file being written.
 #[derive(Debug)]
 pub enum Writer {
-    /// Of the file system.
+    /// A file of the file system.
     Local(std::fs::File),
-    /// Of another place.
+    /// A file of another place.
     Other(Box<dyn WriteFile>),
 }
 

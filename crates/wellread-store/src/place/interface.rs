@@ -1,4 +1,4 @@
-//! What a place is: what is asked of it, and what it answers.
+//! The interface of a place: the questions and the answers.
 
 use super::ahead::FetchAhead;
 use super::file::{File, Writer};
@@ -9,7 +9,7 @@ use std::fs::{DirEntry, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What something is. Of what a link leads to [`super::metadata`] tells.
+/// The kind of an entry. [`super::metadata`] gives the kind of a link's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -36,10 +36,10 @@ impl From<FileType> for Kind {
     }
 }
 
-/// What is known of a file or folder without opening it. Links are followed.
+/// The facts of a file or folder that need no opening. Links are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Bytes of a file.
     pub length: u64,
@@ -57,7 +57,7 @@ impl Metadata {
     }
 }
 
-/// What tells a folder from all others, by whatever way it is reached.
+/// The identity of a folder, the same for every way to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Identity {
     /// Device and number.
@@ -95,7 +95,7 @@ impl Entry {
         }
     }
 
-    /// What it is; a link is [`Kind::Link`]. Most file systems say so in the listing, without another look.
+    /// Its kind; a link is [`Kind::Link`]. Most file systems say so in the listing, without another look.
     ///
     /// # Errors
     /// It cannot be looked at.
@@ -110,13 +110,13 @@ impl Entry {
 /// Names in a folder, as they come.
 pub type Listing = Box<dyn Iterator<Item = io::Result<Entry>> + Send>;
 
-/// A place where bytes lie. What is not there is [`io::ErrorKind::NotFound`], which readers tell from other errors. A place that
-/// is read alone leaves the second half as it is.
+/// A place where bytes lie. A missing entry is [`io::ErrorKind::NotFound`], which readers treat apart from other
+/// errors. A place that is read alone leaves the second half as it is.
 pub trait Place: Send + Sync + Debug {
-    /// What is at `path`, links followed.
+    /// The entry at `path`, links followed.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
 
-    /// What is in a folder, in no order; no more is asked for an entry than the listing gives.
+    /// The entries of a folder, in no order, with no more about each than the listing gives.
     fn list(&self, folder: &Path) -> io::Result<Listing>;
 
     /// Whether listing a folder costs about what looking for one name in it does, and leaves none out. Then names are looked for in
@@ -125,12 +125,14 @@ pub trait Place: Send + Sync + Debug {
         false
     }
 
-    /// Lists folders that are going to be looked into, many at once, where that saves waiting. What fails fails again when they are.
+    /// Lists folders that are going to be looked into, many at once, where that saves waiting. A failed listing fails
+    /// again when they are.
     fn list_ahead(&self, folders: &[PathBuf]) {
         let _ = folders;
     }
 
-    /// Opens a regular file for reading, without waiting; also its length in bytes. What is no file is an error.
+    /// Opens a regular file for reading, without waiting; also its length in bytes. Anything but a file is an
+    /// error.
     fn open(&self, path: &Path) -> io::Result<(File, u64)>;
 
     /// A reader's way to ask for bytes before they are read, of which no more than `most` are held, or a bound of the place's own;
@@ -151,7 +153,7 @@ pub trait Place: Send + Sync + Debug {
         Ok(path.to_owned())
     }
 
-    /// What tells a folder from all others.
+    /// The identity of a folder.
     fn identity(&self, folder: &Path) -> io::Result<Identity> {
         self.canonical(folder).map(Identity::Path)
     }
@@ -234,7 +236,7 @@ fn read_only() -> io::Error {
 /// A scheme that the project knows and this build has no place for; made by [`absent_place!`](crate::absent_place).
 #[derive(Clone, Copy, Debug)]
 pub struct AbsentPlace {
-    /// What stands before `://`, in lower case.
+    /// The scheme before `://`, in lower case.
     pub scheme: &'static str,
     /// How to get it, in words.
     pub how_to_get: &'static str,
@@ -242,7 +244,7 @@ pub struct AbsentPlace {
 
 /// A [`Place`] and the scheme of its addresses, such as `s3`; made by [`register_place!`](crate::register_place).
 pub struct Registration {
-    /// What stands before `://`, in lower case.
+    /// The scheme before `://`, in lower case.
     pub scheme: &'static str,
     /// The place.
     pub place: &'static dyn Place,

@@ -1,4 +1,4 @@
-//! The way to places behind a network: what this process asked for over it, and what measures it.
+//! The way to places behind a network: the requests of this process over it, and the probe that measures it.
 //!
 //! ```text
 //!  a place ─ count_request, count_received, count_waited ─▶ LinkUse: sums of the process, for loaders and benchmarks
@@ -22,7 +22,7 @@ static IS_RECORDING: AtomicBool = AtomicBool::new(false);
 static RECORDED: Mutex<Vec<FileRange>> = Mutex::new(Vec::new());
 static RECORDER: Mutex<()> = Mutex::new(());
 
-/// What a process asked for over networks.
+/// The requests of a process over networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkUse {
     /// Requests of any kind, each attempt by itself: what is paid for.
@@ -34,7 +34,7 @@ pub struct LinkUse {
 }
 
 impl LinkUse {
-    /// What this process has asked for so far.
+    /// The requests of this process so far.
     pub fn now() -> Self {
         Self {
             requests: REQUESTS.load(Ordering::Relaxed),
@@ -43,7 +43,7 @@ impl LinkUse {
         }
     }
 
-    /// What came to it since `before`.
+    /// The requests since `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Drop for Recording {
     }
 }
 
-/// Who is at the other end of a link. No secret is in it.
+/// The server at the other end of a link. No secret is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkAbout {
     /// Where requests go, such as `https://s3.eu-west-1.amazonaws.com`.
@@ -133,7 +133,7 @@ pub struct LinkAbout {
 
 /// The way to a place behind a network.
 pub trait Link: Send + Sync {
-    /// Who is at the other end of the way to `path`.
+    /// The server at the other end of the way to `path`.
     ///
     /// # Errors
     /// Settings that say nothing of use.
@@ -143,7 +143,7 @@ pub trait Link: Send + Sync {
     /// it took. A request that fails in passing is made again.
     ///
     /// # Errors
-    /// What a request says that cannot succeed.
+    /// The error of a request that cannot succeed.
     fn fetch(&self, ranges: &[FileRange], at_once: usize) -> io::Result<Duration>;
 }
 

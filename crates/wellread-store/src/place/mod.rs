@@ -12,8 +12,9 @@
 //! path. A place of another scheme is one file with a [`Place`] and one line, [`register_place!`](crate::register_place); no
 //! format is touched (`docs/decisions/0041-places.md`).
 //!
-//! What only a file system of this machine has stays outside: locks and links that are made ([`crate::staged`],
-//! [`crate::journal`]), and maps ([`crate::mapping`]), for which a reader asks [`File::local`].
+//! Things that only a file system of this machine has stay outside. These are locks and links that are made
+//! ([`crate::staged`], [`crate::journal`]), and maps ([`crate::mapping`]), for which a reader asks
+//! [`File::local`].
 
 mod address;
 mod ahead;
@@ -146,7 +147,7 @@ pub(crate) fn look_anew(path: &Path) {
     }
 }
 
-/// What is at `path`, links followed.
+/// The entry at `path`, links followed.
 ///
 /// # Errors
 /// Nothing is there, or it cannot be looked at.
@@ -169,7 +170,7 @@ pub fn is_file(path: &Path) -> bool {
     metadata(path).is_ok_and(|meta| meta.is_regular())
 }
 
-/// What is in a folder, in no order.
+/// The entries of a folder, in no order.
 ///
 /// # Errors
 /// It cannot be listed.
@@ -196,7 +197,7 @@ pub fn open(path: &Path) -> io::Result<(File, u64)> {
 /// All bytes of a regular file.
 ///
 /// # Errors
-/// As [`open`], and whatever reading says.
+/// As [`open`], and the error of the read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = vec![];
     read_after(path, &mut bytes)?;
@@ -206,7 +207,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// All bytes of a regular file, put behind those of `bytes`. Small files cost one call each of open, stat, read and close.
 ///
 /// # Errors
-/// As [`open`], and whatever reading says.
+/// As [`open`], and the error of the read.
 pub fn read_after(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
     let (file, length) = open(path)?;
     file.read_to_end(length, bytes)
@@ -228,7 +229,7 @@ pub fn absolute(path: &Path) -> io::Result<PathBuf> {
     if is_registered(path) { Ok(path.to_owned()) } else { std::path::absolute(path) }
 }
 
-/// What tells a folder from all others, by whatever way it is reached.
+/// The identity of a folder, the same for every way to it.
 ///
 /// # Errors
 /// It cannot be looked at.
@@ -239,7 +240,7 @@ pub fn identity(folder: &Path) -> io::Result<Identity> {
 /// Creates a file, or empties one, for writing.
 ///
 /// # Errors
-/// What the place says.
+/// The place's error.
 pub fn create(path: &Path) -> io::Result<Writer> {
     of(path).create(path)
 }
@@ -247,7 +248,7 @@ pub fn create(path: &Path) -> io::Result<Writer> {
 /// Creates a file of these bytes.
 ///
 /// # Errors
-/// What the place says.
+/// The place's error.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = create(path)?;
     file.write_all(bytes)?;
@@ -257,7 +258,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Creates a folder and those above it that are missing.
 ///
 /// # Errors
-/// What the place says.
+/// The place's error.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     of(path).create_folder(path)
 }
@@ -265,7 +266,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 /// Gives a file or folder another name in the same place.
 ///
 /// # Errors
-/// What the place says.
+/// The place's error.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     of(from).rename(from, to)
 }

@@ -1,4 +1,5 @@
-//! Waiting for a place that ends early: whoever reads says what tells that nobody wants the bytes any more.
+//! Waiting for a place that ends early: the reader names a flag that tells that nobody wants the bytes any
+//! more.
 //!
 //! ```text
 //!  until(stop, read) ─▶ a format ─▶ File::read_exact_at ─▶ a place, which waits and looks at stop()
@@ -29,7 +30,7 @@ pub fn until<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// What tells this thread that nobody wants any more what it waits for; for places.
+/// The flag that tells this thread that nobody needs its result any more; for places.
 pub fn stop() -> Option<Arc<AtomicBool>> {
     STOP.with_borrow(Clone::clone)
 }

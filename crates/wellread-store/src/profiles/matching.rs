@@ -75,12 +75,12 @@ pub(crate) fn some_keys<'k>(keys: impl Iterator<Item = &'k String>) -> String {
 /// The first few values of these columns, in words.
 pub(crate) fn some_values(columns: &[ArrayRef]) -> String {
     let rows = columns.first().map_or(0, Array::len);
-    // Of a table that is one value over and over, no more than a look.
+    // A table that is one value over and over needs no more than a look.
     let keys: Vec<String> = (0..rows.min(1000)).filter_map(|row| joint_key(columns, row)).collect();
     some_keys(keys.iter())
 }
 
-/// What came of looking for names.
+/// The result of the search for names.
 pub(crate) struct ByNames {
     /// The row of each image, where it has one.
     pub rows: Vec<Option<u64>>,
@@ -102,7 +102,7 @@ pub(crate) fn rows_of_names(
 ) -> Result<ByNames> {
     let images: Vec<String> = (0..source.len()).map(|row| source.name(row)).collect::<Result<_>>()?;
     let namesakes = Namesakes::of(source, &images)?;
-    // Of an image of several files, the table may name any of them.
+    // The table may name any file of an image of several.
     let sites = files_of_sites(source);
     let all_names = || images.iter().chain(sites.iter().flatten().flatten());
     let none = || Profiles::of_images(all_names().map(|name| parts(name)));

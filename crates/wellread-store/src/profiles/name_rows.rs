@@ -86,8 +86,8 @@ impl Profiles {
             .transpose()
     }
 
-    /// Of profiles whose names have more folders than the image's, the one that has most in common with the set's. A set in a
-    /// folder that other profiles name has none of these.
+    /// Among profiles whose names have more folders than the image's, it takes the one that has most in common with the
+    /// set's. A set in a folder that other profiles name has none of these.
     fn longer(&self, base: &[&str], name: &[&str]) -> Option<std::result::Result<ProfileMatch, [usize; 2]>> {
         let candidates = self.ends.get(&name.join("/"))?;
         let in_common = |folders: &str| {

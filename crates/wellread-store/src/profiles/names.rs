@@ -78,7 +78,7 @@ pub(crate) fn folders_of(source: &dyn Store) -> Vec<String> {
     path.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect()
 }
 
-/// Folders, and what is in them.
+/// Folders, and the files in them.
 pub(super) fn full_parts(name: &str) -> Vec<&str> {
     let is_folder = |part: &&str| !part.is_empty() && *part != ".";
     let mut parts: Vec<&str> = name.split(['/', '\\']).collect();

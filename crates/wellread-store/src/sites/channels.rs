@@ -1,4 +1,4 @@
-//! What is known of the channels of a site: by what stands beside its files, by the file itself, by its name.
+//! The channels of a site: from files beside its images, from the file itself, from its name.
 
 use super::layout::Details;
 use wellread_image::Channel;
@@ -23,7 +23,7 @@ pub(super) fn named(
         channel
     };
     let mut channels: Vec<Channel> = values.iter().zip(called).map(channel).collect();
-    // What the first file says of itself is said of all only where there is but one.
+    // The first file's own channels hold for all only where there is but one.
     if details.channels.is_empty()
         && let ([own], [channel]) = (own, &mut channels[..])
     {

@@ -4,10 +4,10 @@ use crate::features::SITE;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
 use std::sync::Arc;
 
-/// What stands for no number in a column of numbers, as in tables of cells.
+/// Words for no number in a column of numbers, as in tables of cells.
 const NO_NUMBER: [&str; 6] = ["NA", "N/A", "NaN", "nan", "null", "None"];
 
-/// What the values of a column are.
+/// The type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text,

@@ -4,7 +4,7 @@
 //!  a Named for each file ─▶ sites: the same fields and folder ─▶ Grouped: which file holds plane (t, c, z) of which site
 //! ```
 //!
-//! A site is a row. Its planes are those of the whole set: what some site has and another has not is missing there.
+//! A site is a row. Its planes are those of the whole set: a plane of some site is missing where another has none.
 
 use super::columns::{self, TextColumn};
 use super::layout::Role;
@@ -22,15 +22,15 @@ use std::path::Path;
 /// For a plane that no file holds.
 pub(super) const NO_FILE: u32 = u32::MAX;
 
-/// Planes that a site may have for each file of the set, beyond those that every set may have: names whose fields are
-/// something else make a table that is all but empty.
+/// Planes that a site may have for each file of the set, beyond those that every set may have. Names with other
+/// fields would make a table that is all but empty.
 const PLANES_PER_FILE: usize = 64;
 const PLANES: usize = 1 << 16;
 
 /// Files whose names are worth a thread.
 const FILES_PER_THREAD: usize = 512;
 
-/// What the field is called that tells measurements of a plate apart, and their column.
+/// The field that tells measurements of a plate apart, and their column.
 const MEASUREMENT: &str = "Metadata_Measurement";
 
 /// How many names a message lists.
@@ -39,11 +39,11 @@ const LISTED: usize = 3;
 /// The files of a set as sites.
 #[derive(Debug, Default)]
 pub(super) struct Grouped {
-    /// What each site is called.
+    /// The name of each site.
     pub names: Vec<String>,
     /// Values of the axes T, C and Z, in order; one (empty) value where names say nothing of an axis.
     pub axes: [Vec<String>; 3],
-    /// What channels are called, as many as there are values of C; empty where names say nothing of them.
+    /// The names of channels, as many as there are values of C; empty where names do not have them.
     pub channels: Vec<String>,
     /// The row of the file of each plane, site by site, in the order T, C, Z; [`NO_FILE`] where there is none.
     pub planes: Vec<u32>,
@@ -84,7 +84,7 @@ impl Fault {
 /// Puts files together by their names.
 ///
 /// # Errors
-/// No file fits; two files are the same plane; fields that tell far more planes apart than there are files.
+/// No file fits. Two files are the same plane. Fields tell far more planes apart than there are files.
 pub(super) fn group(files: &[FileText], matcher: &Matcher) -> Result<Grouped, Fault> {
     let runs = threads::in_runs(files.len(), FILES_PER_THREAD, |run| {
         let mut memory = Memory::default();
@@ -157,7 +157,7 @@ pub(super) fn some(names: &[String]) -> String {
     format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
 }
 
-/// Values of each axis, in order, and what channels are called.
+/// Values of each axis, in order, and the names of channels.
 fn axes_of(found: &[(u32, Named)]) -> ([Vec<String>; 3], Vec<String>) {
     let axes: [Vec<String>; 3] = std::array::from_fn(|axis| {
         let distinct: HashSet<&str> = found.iter().map(|(_, named)| named.axes[axis].as_str()).collect();
@@ -207,7 +207,8 @@ impl Order {
         let by = |field: Option<usize>| {
             field.map_or(Ordering::Equal, |field| natural::compare(&a.fields[field], &b.fields[field]))
         };
-        // What is no well comes after all wells: compared by names with some, it could be before and after one.
+        // Anything but a well comes after all wells: compared by names with some, it could be before and after
+        // one.
         let place_of = |named: &Named| {
             let well = self.well.and_then(|field| natural::well(&named.fields[field]));
             (well.is_none(), well)
@@ -261,7 +262,7 @@ fn sites_of(found: &[(u32, Named)], order: &Order) -> (Vec<usize>, Vec<usize>) {
     )
 }
 
-/// What sites are called: each name once.
+/// The names of sites: each name once.
 fn names_of(matcher: &Matcher, sites: &[&Named]) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::with_capacity(sites.len());
     let mut count: HashMap<&str, usize> = HashMap::new();

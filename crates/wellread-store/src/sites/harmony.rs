@@ -4,8 +4,8 @@
 //! stack, channel, slow kinetics (time), fast kinetics, state of the flim. `Index.xml` beside the images says what channels
 //! are called and how large pixels are. Harmony 3 wrote a record for each channel, `r02c07f01p01rc2-ch1sk1fk1fl1.tiff`, in which `ch` is 1.
 //!
-//! What follows the plate in the folder's name is the measurement: of two measurements of one plate it is the column
-//! `Metadata_Measurement`.
+//! The text behind the plate in the folder's name is the measurement. For two measurements of one plate it is the
+//! column `Metadata_Measurement`.
 
 use super::layout::{Layout, none};
 

@@ -1,12 +1,12 @@
-//! What `Index.xml` of Harmony says of channels and pixels.
+//! The channels and pixels in Harmony's `Index.xml`.
 //!
 //! ```text
 //!  Index.xml ─▶ <Image> … </Image> ─▶ ChannelID, ChannelName, wavelengths, ImageResolutionX/Y
 //! ```
 //!
-//! The file has an entry for each image, 90 MB for a plate of 384 wells, and the first entries name every channel: no more than
-//! [`MOST`] bytes and [`MOST_IMAGES`] entries are read. What cannot be understood is taken as unknown: it keeps nobody from the
-//! pixels.
+//! The file has an entry for each image, 90 MB for a plate of 384 wells, and the first entries name every channel. No
+//! more than [`MOST`] bytes and [`MOST_IMAGES`] entries are read. Text that cannot be parsed counts as unknown: the
+//! pixels can be read without it.
 
 use super::layout::Details;
 use crate::place;
@@ -19,7 +19,8 @@ const MOST: u64 = 4 << 20;
 /// Images that are looked at: time points and planes of one field may come before its next channel.
 const MOST_IMAGES: usize = 2000;
 
-/// What the `Index.xml` in a folder, or in the folder above, says. `None` where there is none that can be read.
+/// The details of the `Index.xml` in a folder, or in the folder above. `None` where there is none that can be
+/// read.
 pub(super) fn details(folder: &Path) -> Option<Details> {
     let beside = [Some(folder), folder.parent()];
     let names = ["Index.xml", "Index.idx.xml", "index.xml", "ImageIndex.ColumbusIDX.xml"];
@@ -31,7 +32,7 @@ pub(super) fn details(folder: &Path) -> Option<Details> {
     (found != Details::default()).then_some(found)
 }
 
-/// What the text says; of a text that ends anywhere, what was said until there.
+/// The details of the text; a text that ends early gives those before its end.
 fn parse(xml: &str) -> Details {
     let mut found = Details::default();
     let mut rest = xml;
@@ -59,7 +60,8 @@ fn parse(xml: &str) -> Details {
     found
 }
 
-/// What stands in the first element of that name, and what stands behind it. Elements of that name do not lie in each other.
+/// The content of the first element of that name, and the text behind it. Elements of that name do not lie in each
+/// other.
 fn element<'x>(xml: &'x str, name: &str) -> Option<(&'x str, &'x str)> {
     let (_, inside) = opened(xml, name)?;
     let end = inside.find(&format!("</{name}>"))?;
@@ -97,7 +99,7 @@ fn micrometres(xml: &str, name: &str) -> Option<f64> {
     let (attributes, _) = opened(xml, name)?;
     let unit = attributes.split(['"', '\'']).nth(1)?;
     let length = ome_xml::micrometres(text(xml, name)?.parse().ok()?, unit)?;
-    // Of 1.18E-06 m 1.18 µm, not 1.1799999999999999.
+    // 1.18E-06 m is 1.18 µm, not 1.1799999999999999.
     let rounded = (length * 1e9).round() / 1e9;
     (rounded.is_finite() && rounded > 0.0).then_some(rounded)
 }

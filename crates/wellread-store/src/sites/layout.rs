@@ -1,4 +1,4 @@
-//! What a layout is: how one microscope, or one program, calls the files of a site.
+//! The definition of a layout: the names that one microscope, or one program, gives to the files of a site.
 //!
 //! ```text
 //!  layouts: harmony, imagexpress, …      a file each in this folder, and a line in `layouts.rs`
@@ -21,20 +21,20 @@ pub struct Layout {
     pub(super) patterns: &'static [&'static str],
     /// Files that such a microscope writes beside the images and that are none, such as thumbnails: by name without ending.
     pub(super) passes_over: fn(&str) -> bool,
-    /// What else is known of the images in a folder.
+    /// Further facts of the images in a folder.
     pub(super) details: fn(&Path) -> Option<Details>,
 }
 
-/// What a microscope says of its images, beside their names.
+/// Facts of a microscope about its images, beside their names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Details {
-    /// What each channel is called in file names, and what is known of it.
+    /// The name of each channel in file names, and its metadata.
     pub channels: Vec<(String, Channel)>,
     /// Size of a pixel along X, Y and Z.
     pub sizes: [Option<PhysicalSize>; 3],
 }
 
-/// What a field of a name stands for.
+/// The role of a field of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The axis T, C or Z of the image, by its number.
@@ -46,6 +46,54 @@ pub(super) enum Role {
     Site,
     /// A column of its own.
     Other,
+}
+
+/// Words that are known fields, and long enough that one may be misspelt.
+const WORDS: [&str; 14] = [
+    "time",
+    "timepoint",
+    "channel",
+    "wavelength",
+    "plane",
+    "zstep",
+    "plate",
+    "well",
+    "row",
+    "col",
+    "column",
+    "site",
+    "field",
+    "fov",
+];
+
+/// Words of their own that are near one of [`WORDS`].
+const OTHER_WORDS: [&str; 4] = ["tile", "place", "plan", "plant"];
+
+/// The known field that a name of none is nearly: in other capital letters, as its plural, or misspelt in a letter or, of long ones, two.
+/// `None` where it is known, or a word of its own.
+pub(super) fn near(field: &str) -> Option<&'static str> {
+    let lower = field.to_lowercase();
+    if Role::of(field) != Role::Other || OTHER_WORDS.contains(&lower.as_str()) {
+        return None;
+    }
+    let distance = |known: &str| match known.len() {
+        _ if lower == known => Some(0),
+        _ if lower.strip_suffix('s') == Some(known) => Some(1),
+        // Another one of the same kind, such as site2.
+        _ if lower.strip_prefix(known).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit())) => {
+            None
+        }
+        // Short ones are near to too much.
+        ..=3 => None,
+        // A first letter is hardly ever mistyped; with another one it is another word, as cell is not well.
+        length => Some(strsim::osa_distance(&lower, known))
+            .filter(|&distance| distance <= length / 4 && lower.chars().next() == known.chars().next()),
+    };
+    WORDS
+        .into_iter()
+        .filter_map(|known| Some((distance(known)?, known)))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
 }
 
 impl Role {
@@ -77,4 +125,54 @@ pub(super) fn nothing_beside(_: &Path) -> Option<Details> {
 /// For layouts that have no files but images.
 pub(super) fn none(_: &str) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelt_fields_are_told_from_words_of_their_own() {
+        for (field, meant) in [
+            ("chanel", "channel"),
+            ("Channel", "channel"),
+            ("chnanel", "channel"),
+            ("channels", "channel"),
+            ("wel", "well"),
+            ("WELL", "well"),
+            ("plat", "plate"),
+            ("rows", "row"),
+            ("Col", "col"),
+            ("wavelenght", "wavelength"),
+            ("sitee", "site"),
+            ("tme", "time"),
+        ] {
+            assert_eq!(near(field), Some(meant), "{field}");
+        }
+        for field in [
+            "channel",
+            "c",
+            "t",
+            "z",
+            "well",
+            "col",
+            "dose",
+            "cell",
+            "tile",
+            "volume",
+            "place",
+            "drug",
+            "raw",
+            "cow",
+            "rest",
+            "stain",
+            "batch",
+            "site2",
+            "x",
+            "color",
+            "measurement",
+        ] {
+            assert_eq!(near(field), None, "{field}");
+        }
+    }
 }

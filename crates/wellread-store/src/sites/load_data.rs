@@ -29,13 +29,13 @@ const HEADER: u64 = 1 << 16;
 /// The longest table that is read.
 const LONGEST: u64 = 256 << 20;
 
-/// What the table is called that lies beside its images.
+/// The name of the table that lies beside its images.
 const NAME: &str = "load_data.csv";
 
 /// How many files of a table's beginning are not there where they all lie elsewhere.
 const FIRST: usize = 64;
 
-/// What columns of the layout begin with.
+/// Prefixes of columns of the layout.
 const FILE: &str = "FileName_";
 const FOLDER: &str = "PathName_";
 const ADDRESS: &str = "URL_";
@@ -60,7 +60,7 @@ pub(super) fn is_one(path: &Path) -> bool {
 
 /// A channel of the table.
 struct ChannelColumns {
-    /// What it is called, without `Orig`.
+    /// Its name, without `Orig`.
     name: String,
     file: Option<usize>,
     folder: Option<usize>,
@@ -154,12 +154,12 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
             }
             None if options.path_map.iter().any(|(_, to)| paths::is_relative(to)) => {
                 error.hint(format_args!(
-                    "what {} leads to begins at the folder of the table unless it is absolute",
+                    "the TO of {} begins at the folder of the table unless it is absolute",
                     option("path_map")
                 ))
             }
             None => error.hint(format_args!(
-                "say where they lie: {}, where FROM is what paths in the table begin with",
+                "say where they lie: {}, where FROM is the beginning of paths in the table",
                 option_as("path_map", "FROM=TO")
             )),
         });
@@ -258,7 +258,8 @@ fn store_of(path: &Path, files: Vec<PathBuf>) -> Result<Box<dyn Store>> {
     Err(Error::new(other, "files of a table must all be TIFF, or all PNG or JPEG").unsupported())
 }
 
-/// What sites are called: what their files have in common, or plate, well and site where that is not each once.
+/// The names of sites: the part that their files have in common, or plate, well and site where that is not each
+/// once.
 fn names(table: &Table, channels: &[ChannelColumns]) -> Vec<String> {
     let of_row = |row: usize| {
         let files = channels.iter().filter_map(|channel| channel.file.or(channel.address));
@@ -294,7 +295,8 @@ fn names(table: &Table, channels: &[ChannelColumns]) -> Vec<String> {
     by_keys.into_iter().zip(&by_files).map(once).collect()
 }
 
-/// What texts begin with alike, without half of a number, and without letters and separators at its end.
+/// The beginning that texts have in common, without half of a number, and without letters and separators at
+/// its end.
 fn common<'t>(mut texts: impl Iterator<Item = &'t str>) -> String {
     let Some(first) = texts.next() else { return String::new() };
     let mut length = first.len();

@@ -1,4 +1,4 @@
-//! Sites that lack planes: what is said of them, and which are left out.
+//! Sites that lack planes: the note about them, and those that are left out.
 
 use super::group::{Grouped, NO_FILE};
 use crate::format::Missing;
@@ -14,7 +14,7 @@ pub(super) struct Incomplete {
     /// How many, of how many sites.
     pub count: usize,
     pub sites: usize,
-    /// What the first few lack.
+    /// The planes that the first few lack.
     pub first: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ impl Incomplete {
     }
 }
 
-/// What the planes of a site lack: whole channels by name, else planes.
+/// The planes that a site lacks: whole channels by name, else planes.
 pub(super) fn lacking(grouped: &Grouped, planes: &[u32]) -> String {
     let [nt, nc, nz] = [0, 1, 2].map(|axis| grouped.axes[axis].len());
     let missing = |t: usize, c: usize, z: usize| planes.get((t * nc + c) * nz + z) == Some(&NO_FILE);

@@ -64,12 +64,20 @@ use crate::{Error, Result, Store, place};
 use group::{Grouped, some};
 use layouts::LAYOUTS;
 use names::Matcher;
+use pattern::Pattern;
 use std::path::Path;
+
+/// Fields of a pattern that are columns of their own, and nearly called like one that says well, site, channel and the like: each with
+/// that one. None of a pattern that cannot be read.
+pub fn misspelt_fields(pattern: &str) -> Vec<(String, &'static str)> {
+    let Ok(pattern) = Pattern::parse(pattern) else { return vec![] };
+    pattern.fields().filter_map(|field| Some((field.to_owned(), layout::near(field)?))).collect()
+}
 
 /// The name that asks for an image a file.
 pub const FILES: &str = "files";
 
-/// What the layout of a table of files is called.
+/// The name of the layout of a table of files.
 const CELLPROFILER: &str = "cellprofiler";
 
 /// Layouts that are recognised by names of files, in the order in which they are tried.
@@ -77,8 +85,8 @@ pub fn layouts() -> &'static [&'static Layout] {
     LAYOUTS
 }
 
-/// Opens what is a table of files or describes files, by its content, where `path` is one, or a folder by the `load_data.csv` in
-/// it, where all of its files lie there; `None` where it is not.
+/// Opens a table of files, or a description of files, by its content, where `path` is one. A folder opens by the
+/// `load_data.csv` in it, where all of its files lie there. `None` for anything else.
 ///
 /// # Errors
 /// A table that cannot be understood, options that do not fit it.
@@ -148,7 +156,7 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
         }
     };
     let Some((matcher, layout)) = asked else {
-        // Who names a format means its files.
+        // A user who names a format means its files.
         if options.format.is_some() || !place::is_folder(&path) {
             return Ok(inner);
         }

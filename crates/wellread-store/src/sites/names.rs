@@ -32,8 +32,8 @@ impl FileText {
         &self.whole[self.below..]
     }
 
-    /// The end of the path with so many folders, without the ending of the name where that is asked for; and where the path below
-    /// the opened folder begins in it, if it does.
+    /// The end of the path with so many folders, without the ending of the name where that is asked for. Also the
+    /// position where the path below the opened folder begins in it, if it does.
     fn end(&self, folders: usize, with_ending: bool) -> Option<(&str, Option<usize>)> {
         let whole = &self.whole[..self.whole.len() - if with_ending { 0 } else { self.ending }];
         let mut cuts = whole.rmatch_indices('/').map(|(at, _)| at + 1).chain([0]);
@@ -74,7 +74,7 @@ pub(super) fn of_rows(
     rows.map(text)
 }
 
-/// What a file's name says.
+/// The parts of a file's name.
 pub(super) struct Named {
     /// Values of the axes T, C and Z; empty where the name has none.
     pub axes: [String; 3],
@@ -84,7 +84,7 @@ pub(super) struct Named {
     pub fields: Vec<String>,
     /// Folders below the opened one that the pattern does not speak of.
     pub folder: String,
-    /// What the files of the site have in common.
+    /// The part that the files of the site have in common.
     pub name: String,
 }
 
@@ -98,17 +98,17 @@ pub(super) struct Matcher {
 }
 
 impl Matcher {
-    /// Of a layout.
+    /// The matcher of a layout.
     pub fn of_layout(layout: &'static Layout) -> Self {
         // The test of layouts parses them all.
         let patterns = layout.patterns.iter().filter_map(|text| Pattern::parse(text).ok()).collect();
         Self::new(patterns, Some(layout))
     }
 
-    /// Of a pattern that was given.
+    /// The matcher of a pattern.
     ///
     /// # Errors
-    /// What is wrong with the pattern, in words.
+    /// The error in the pattern, in words.
     pub fn of_pattern(text: &str) -> Result<Self, String> {
         Ok(Self::new(vec![Pattern::parse(text)?], None))
     }
@@ -131,7 +131,7 @@ impl Matcher {
         self.preset.is_some_and(|layout| (layout.passes_over)(name))
     }
 
-    /// What a file's name says; `None` where no pattern fits it.
+    /// The parts of a file's name; `None` where no pattern fits it.
     pub fn named(&self, file: &FileText, memory: &mut Memory) -> Option<Named> {
         // Endings of names are in no layout, and may be in a pattern that was given.
         let endings: &[bool] = if self.preset.is_some() { &[false] } else { &[false, true] };
@@ -190,7 +190,7 @@ impl Matcher {
         named
     }
 
-    /// What the files of a site have in common, folders below the opened one included.
+    /// The part that the files of a site have in common, folders below the opened one included.
     fn name(
         &self,
         pattern: &Pattern,
@@ -220,7 +220,7 @@ impl Matcher {
         names.join("/")
     }
 
-    /// Of a file's name, what is left without axes and without what says nothing, up to the last field that tells sites apart.
+    /// The rest of a file's name without axes and separators, up to the last field that tells sites apart.
     fn common<'p>(
         &self,
         text: &str,
@@ -241,7 +241,7 @@ impl Matcher {
             };
             match part {
                 Part::Text(_) => {
-                    // Of "a_{channel}_b" "a_b" is left.
+                    // "a_{channel}_b" leaves "a_b".
                     let twice =
                         value.chars().next().filter(|&c| left_out && "_-. ".contains(c) && out.ends_with(c));
                     out.push_str(&value[twice.map_or(0, char::len_utf8)..]);
@@ -266,7 +266,7 @@ impl Matcher {
         out
     }
 
-    /// What else is known of the images in a folder.
+    /// Further facts of the images in a folder.
     pub fn details(&self, folder: &Path) -> Option<super::layout::Details> {
         self.preset.and_then(|layout| (layout.details)(folder))
     }
@@ -331,7 +331,7 @@ mod tests {
             preset("harmony", "/data", &format!("b/BR1/Images/{file}")),
             expected("b/BR1/Images/r01c02f03", "ch5", ["6", "5", "04"], &fields)
         );
-        // Of Harmony 3, which has a record for each channel.
+        // Harmony 3, which has a record for each channel.
         let fields = ["", "", "02", "07", "01", "1", "1"];
         assert_eq!(
             preset("harmony", "/data", "r02c07f01p03rc2-ch1sk1fk1fl1.tiff"),

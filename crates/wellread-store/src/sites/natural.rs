@@ -59,7 +59,7 @@ fn row_letters(number: u32) -> Option<String> {
     }
 }
 
-/// What a well is called whose row (letters or a number from 1) and column are given apart: `A01`.
+/// The name of a well whose row (letters or a number from 1) and column are given apart: `A01`.
 pub(super) fn well_name(row: &str, column: &str) -> Option<String> {
     let column: u32 = column.parse().ok().filter(|&column| column < 1000)?;
     let letters = if row.bytes().all(|byte| byte.is_ascii_digit()) {

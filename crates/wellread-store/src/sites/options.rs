@@ -1,4 +1,4 @@
-//! What is said of how files make images, where a command or a benchmark keeps it.
+//! Options for making images of files, where a command or a benchmark keeps them.
 
 use crate::format::{Missing, OpenOptions, Unmatched};
 use serde::{Deserialize, Serialize};
@@ -13,10 +13,10 @@ pub struct SiteOptions {
     /// A pattern of file names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// What is done with images that lack files.
+    /// The treatment of images that lack files.
     #[serde(skip_serializing_if = "is_default")]
     pub missing: Missing,
-    /// What is done with files that do not fit.
+    /// The treatment of files that do not fit.
     #[serde(skip_serializing_if = "is_default")]
     pub unmatched: Unmatched,
     /// Beginnings of paths in a table of files, each with what it is here.

@@ -10,14 +10,14 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// What lies in the folders that were asked about: each is listed once, since a look at each file of a table costs much on a disk
-/// far away.
+/// The entries of the folders that were asked about: each is listed once, since a look at each file of a table costs
+/// much on a disk far away.
 #[derive(Default)]
 pub(super) struct Folders(HashMap<PathBuf, Listed>);
 
-/// What is known of a folder.
+/// The known state of a folder.
 enum Listed {
-    /// What lies in it.
+    /// The entries in it.
     Names(HashMap<OsString, Kind>),
     /// It is not there.
     Absent,
@@ -39,7 +39,7 @@ impl Folders {
         }
     }
 
-    /// What lies in a folder; of one that was asked about before, what lay there then.
+    /// The entries of a folder; those of the first listing, where it was asked about before.
     ///
     /// # Errors
     /// A folder that cannot be listed.
@@ -70,8 +70,9 @@ fn listed(folder: &Path) -> Listed {
 
 /// The place of a file.
 ///
-/// `folder` and `name` are as the table has them: with `/` or `\`, or an address `file:///…`. The first of `map` whose beginning
-/// fits is used. A path that is not absolute begins at the folder of the table. What was listed is kept in `folders`.
+/// `folder` and `name` are as the table has them: with `/` or `\`, or an address `file:///…`. The first of `map` whose
+/// beginning fits is used. A path that is not absolute begins at the folder of the table. Listings are kept in
+/// `folders`.
 pub(super) fn place(
     table: &Path,
     folder: &str,
@@ -90,7 +91,7 @@ pub(super) fn place(
     let named = Path::new(mapped.as_deref().unwrap_or(&whole));
     // An address is whole, and lies beside nothing.
     let given = if place::is_registered(named) { named.to_owned() } else { beside.join(named) };
-    // What was mapped is where it was mapped to, there or not.
+    // A mapped path is the mapped one, there or not.
     if is_mapped || folders.has(&given) {
         return given;
     }
@@ -172,7 +173,7 @@ mod tests {
             folders.list(folder).unwrap().map(|entry| entry.unwrap().name()).collect()
         };
         assert_eq!(names(dir.path()), ["a.tif"]);
-        // Of these nothing is known.
+        // These are unknown.
         std::fs::create_dir(dir.path().join("b")).unwrap();
         assert!(names(&dir.path().join("b")).is_empty() && folders.list(&dir.path().join("c")).is_err());
     }

@@ -58,7 +58,7 @@ impl Pattern {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The error in it, in words.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts: Vec<Part> = vec![];
         let mut literal = String::new();
@@ -210,7 +210,9 @@ fn field(inside: &str, before: &[Part]) -> Result<Part, String> {
     }
     let is_there = |part: &Part| matches!(part, Part::Field { name: other, .. } if other == name);
     if !name.is_empty() && before.iter().any(is_there) {
-        return Err(format!("the field {{{name}}} is there twice; * stands for what need not be read again"));
+        return Err(format!(
+            "the field {{{name}}} is there twice; * stands for a part that need not be read again"
+        ));
     }
     let digits = kind.bytes().take_while(u8::is_ascii_digit).count();
     let width = match &kind[..digits] {
@@ -255,7 +257,7 @@ impl Class {
     }
 }
 
-/// What matching remembers, kept from name to name.
+/// The memory of matching, kept from name to name.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// A bit for each part and place that were tried in vain.

@@ -7,8 +7,8 @@
 //!  requests (file, region with 1 along the axes that names give) ──inner.read──▶ blocks ──PlaneSink──▶ blocks of the site
 //! ```
 //!
-//! Files are not opened with the set: what a site looks like is what its first file looks like, and the others are held
-//! against that when they are read.
+//! Files are not opened with the set. The first file of a site decides the site's shape and type, and the others are
+//! compared with it when they are read.
 //!
 //! Long because all of it is one type, which answers all that a store is asked.
 
@@ -38,13 +38,13 @@ use wellread_image::{ImageMetadata, Region, Shape};
 struct Origin {
     /// Name of the layout, or the pattern.
     layout: String,
-    /// What is done with sites that are not all there.
+    /// The treatment of sites that are not complete.
     missing: Missing,
-    /// What the incomplete sites were, before any were left out.
+    /// The incomplete sites, before any were left out.
     incomplete: Incomplete,
-    /// What was opened: a folder, or a table of files.
+    /// The opened path: a folder, or a table of files.
     path: PathBuf,
-    /// What else is known of the images in a folder: looked up when it is asked for.
+    /// Further facts of the images in a folder: looked up when they are asked for.
     details: Box<FindDetails>,
 }
 
@@ -56,7 +56,7 @@ struct SitesStore {
     inner: Box<dyn Store>,
     grouped: Grouped,
     origin: Origin,
-    /// What is known of the images in each folder that was asked for: plates of one set have their own.
+    /// The facts of the images in each folder that was asked for: plates of one set have their own.
     details: Mutex<HashMap<PathBuf, Arc<Details>>>,
     /// The columns, also as the trait has them.
     columns: Vec<(String, ArrayRef)>,
@@ -79,7 +79,7 @@ pub(super) fn opened(
         let whole = whole_sites(&grouped);
         if whole.is_empty() {
             let cause = format!("no site has all of its files: {}", incomplete.first.join("; "));
-            return Err(Error::new(path, cause).hint("--missing zero reads what is missing as 0").choice());
+            return Err(Error::new(path, cause).hint("--missing zero reads the missing part as 0").choice());
         }
         only(grouped, &whole)
     } else {
@@ -126,7 +126,7 @@ impl SitesStore {
         [0, 1, 2].map(|axis| self.grouped.axes[axis].len() > 1)
     }
 
-    /// What a file of a site must look like.
+    /// The shape and type that a file of a site must have.
     fn first_info(&self, row: usize) -> Result<RowInfo> {
         let file = self.model(row)?;
         let info = self.inner.row_info(file).map_err(|e| e.of_row(row))?;
@@ -170,7 +170,7 @@ impl SitesStore {
             .hint(format_args!("read single files: {}", option_as("layout", "files"))))
     }
 
-    /// What is known of a site beside its files: of the folder that its first file is in.
+    /// The facts of a site beside its files: those of the folder that its first file is in.
     fn details(&self, row: usize) -> Result<Arc<Details>> {
         let file = self.inner.row_hints(self.model(row)?)?.file();
         let folder = file.as_deref().and_then(Path::parent).unwrap_or(self.inner.path());
@@ -190,14 +190,14 @@ impl SitesStore {
         Error::new(self.path(), format_args!("{name} has no {lacks}"))
             .row(row)
             .hint(format_args!(
-                "{} leaves such sites out, {} reads what is missing as 0",
+                "{} leaves such sites out, {} reads the missing part as 0",
                 option_as("missing", "skip"),
                 option_as("missing", "zero")
             ))
             .choice()
     }
 
-    /// One request as requests of files, and what of it is missing.
+    /// One request as requests of files, and the parts of it that are missing.
     fn split(&self, at: usize, request: &Request, parts: &mut Parts) -> Result<()> {
         checked(self, request)?;
         let planes = self.planes(request.row)?;
@@ -232,13 +232,13 @@ impl SitesStore {
     }
 }
 
-/// What requests of sites come to.
+/// The reads that requests of sites need.
 #[derive(Default)]
 struct Parts {
     /// Requests of files, and where their blocks go.
     inner: Vec<Request>,
     places: Vec<PlaneOrigin>,
-    /// What no file holds: where it goes, its region in a file, what the file would look like.
+    /// The parts that no file holds: their place, their region in a file, and the info of such a file.
     empty: Vec<(PlaneOrigin, Region, RowInfo)>,
 }
 

@@ -7,8 +7,8 @@ use crate::place;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The images below a folder that are not among `named`, by their paths there. Of what cannot be listed there are none. `folders` are
-/// those that were listed for the names.
+/// The images below a folder that are not among `named`, by their paths there. A folder that cannot be listed has none.
+/// `folders` are those that were listed for the names.
 pub(super) fn below<'f>(
     folder: &Path,
     named: impl Iterator<Item = &'f PathBuf>,
@@ -56,7 +56,7 @@ mod tests {
         let found = |folders: &Folders| below(dir.path(), named.iter(), folders);
         assert_eq!(found(&folders), ["a/b/z.png", "y.TIF"]);
         assert!(below(&dir.path().join("none"), named.iter(), &folders).is_empty());
-        // What was listed before is not listed again.
+        // A folder that was listed before is not listed again.
         assert!(!folders.has(&dir.path().join("a/b/none.png")));
         std::fs::remove_file(dir.path().join("a/b/z.png")).unwrap();
         assert_eq!(found(&folders), ["a/b/z.png", "y.TIF"]);

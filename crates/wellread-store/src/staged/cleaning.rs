@@ -1,4 +1,5 @@
-//! What this process has begun and not finished, and its removal when the process is interrupted.
+//! The outputs that this process has begun and not finished, and their removal when the process is
+//! interrupted.
 
 use super::remove::{LOOKS, remove_any};
 use crate::place;
@@ -23,7 +24,8 @@ fn made() -> MutexGuard<'static, Vec<PathBuf>> {
     CREATED_FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What names of folders begin with that hold copies of what is read, or what goes elsewhere once it is written.
+/// The prefix of names of folders for copies of input, and for output that goes to another place once it is
+/// written.
 pub(super) const COPY: &str = "wellread-copy-";
 
 /// Whether output of this process is begun and not finished.
@@ -43,8 +45,8 @@ pub fn remove_unfinished() -> bool {
     kept
 }
 
-/// As [`remove_unfinished`], for a thread that may hold the lock that this takes: then nothing is done, and `None` says so. What lies in
-/// other places stays, since requests take memory and threads; the next writer of its target removes it.
+/// As [`remove_unfinished`], for a thread that may hold the lock that this takes: then nothing is done, and `None` says
+/// so. Output in other places stays, since requests take memory and threads; the next writer of its target removes it.
 pub fn try_remove_unfinished() -> Option<bool> {
     let here = |mut paths: MutexGuard<'_, Vec<PathBuf>>| {
         paths.retain(|path| !place::is_registered(path));

@@ -1,4 +1,5 @@
-//! Output in another place than the file system: what may be replaced there, and how it is put in place.
+//! Output in another place than the file system: the files that may be replaced there, and the way it is put
+//! in place.
 //!
 //! ```text
 //!  .wellread-partial-…/ or .wellread-resume-NAME/   whole and read back
@@ -23,7 +24,7 @@ const AT_ONCE: usize = 8;
 pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     place::look_anew(target);
     let there = match place::metadata(target) {
-        // Who may write need not be allowed to look.
+        // A user who may write need not be allowed to look.
         Err(e) if e.kind() == io::ErrorKind::NotFound || !overwrite => return Ok(()),
         there => there.map_err(|e| Error::io(target, "cannot look at what is to be replaced", &e))?,
     };
@@ -33,13 +34,13 @@ pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if there.is_folder() { folder_may_be_replaced(target) } else { Ok(()) }
 }
 
-/// What of the files at `target` is of no use once all of `from` is there: with `overwrite` those that `from` has not.
+/// The files at `target` that are of no use once all of `from` is there: with `overwrite` those that `from` has not.
 ///
 /// # Errors
 /// Something is there that was not, and `overwrite` was not asked for; one of both cannot be listed.
 pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Vec<PathBuf>> {
     if !overwrite {
-        // What was seen a while ago does not tell what others have put there since.
+        // An earlier look does not show files that others have put there since.
         place::look_anew(target);
         if !place::exists(target) {
             return Ok(vec![]);

@@ -1,4 +1,4 @@
-//! Who writes where: folders that are held, and those that another process writes to.
+//! The writers of folders: folders that are held, and those that another process writes to.
 
 use crate::journal::Journal;
 use crate::{Error, Result, place};

@@ -1,4 +1,5 @@
-//! A finished folder moved in a place where files are moved one by one: what makes a set of it goes last.
+//! A finished folder moved in a place where files are moved one by one: the files that make a set of it go
+//! last.
 
 use super::Staged;
 use super::elsewhere;
@@ -22,7 +23,7 @@ impl Staged {
         let mut moved = vec![];
         let placed = move_beside(&from, &to, &mut moved).and_then(|()| place::rename(&from, &to));
         let placed = placed.map_err(|e| {
-            // Of what was replaced nothing comes back by that.
+            // That brings back nothing that was replaced.
             let gone: &[PathBuf] = if self.overwrite { &[] } else { &moved };
             for path in gone {
                 remove_any(path);

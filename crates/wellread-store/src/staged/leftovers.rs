@@ -1,5 +1,6 @@
-//! What runs that were killed have left in a folder: found and named. A writer removes what was left of its own target by processes
-//! that have ended; the rest may be wanted, or be another machine's or container's that writes there, so that the user decides.
+//! Finds and names output that killed runs have left in a folder. A writer removes output of its own target by
+//! processes that have ended. The user decides on the rest: it may be needed, or another machine or container may be
+//! writing it.
 
 use super::remove::remove_any;
 use crate::entries::{OLD, PARTIAL, RESUME};
@@ -12,7 +13,7 @@ use wellread_trace::process::{Life, life, life_of};
 /// How long nobody has written to what is named: a process that is not seen here may write to it.
 const QUIET: Duration = Duration::from_hours(1);
 
-/// What a run has left, which says what can be done with it.
+/// The kind of left output, which decides what can be done with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftoverKind {
     /// Half of an output, of no use.
@@ -22,7 +23,7 @@ pub enum LeftoverKind {
     Elsewhere,
     /// Kept to be gone on with, by the same command.
     Resumable,
-    /// What was at this place before, moved aside to be replaced: the run ended before anything was put there.
+    /// The former entry at this place, moved aside to be replaced: the run ended before it put anything there.
     MovedAside(PathBuf),
 }
 
@@ -33,12 +34,12 @@ pub struct Leftover {
     pub path: PathBuf,
     /// Bytes of it, with all that is in it.
     pub bytes: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: LeftoverKind,
 }
 
-/// What lies directly in `folder` of runs that no process seen here goes on with, by name; of outputs those that nobody has written to
-/// for an hour. Nothing where that is no folder, or cannot be listed.
+/// Output that lies directly in `folder` from runs that no process seen here goes on with, by name; among outputs,
+/// those that nobody has written to for an hour. Nothing where that is no folder, or cannot be listed.
 pub fn leftovers(folder: &Path) -> Vec<Leftover> {
     found_in(folder, |path| leftover(path, None))
 }
@@ -100,7 +101,8 @@ fn is_quiet(written: SystemTime) -> bool {
     written.elapsed().is_ok_and(|since| since >= QUIET)
 }
 
-/// Bytes of a file, or of all files in a folder, and when one of them was last written; what cannot be looked at has none.
+/// Bytes of a file, or of all files in a folder, and when one of them was last written; a file that cannot be looked at
+/// has none.
 fn size(path: &Path) -> (u64, SystemTime) {
     let (mut bytes, mut written) = (0, SystemTime::UNIX_EPOCH);
     let mut places = vec![path.to_owned()];
@@ -116,8 +118,8 @@ fn size(path: &Path) -> (u64, SystemTime) {
     (bytes, written)
 }
 
-/// Removes partial outputs of the same target whose writing process is known to have ended. What such a process moved aside
-/// goes when something is in its place.
+/// Removes partial outputs of the same target whose writing process is known to have ended. Output that such a process
+/// moved aside is removed when something is in its place.
 pub(super) fn remove_leftovers(parent: &Path, name: &str) {
     let Ok(entries) = place::list(parent) else { return };
     let replaced = parent.join(name).symlink_metadata().is_ok();
@@ -173,7 +175,7 @@ mod tests {
         let resumable = dir.path().join(".wellread-resume-other");
         std::fs::create_dir(&resumable).unwrap();
         std::fs::write(resumable.join("a.tif"), [0; 3]).unwrap();
-        // What is being written, and what is none of wellread's.
+        // Output that is being written, and files that are not wellread's.
         let [one, other] = ["one", "two"].map(|name| dir.path().join(name));
         let staged = Staged::new(&one, false).unwrap();
         std::fs::write(staged.path(), b"half").unwrap();
@@ -209,7 +211,8 @@ mod tests {
     fn what_a_process_elsewhere_writes_is_named_and_stays() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("set");
-        // Of another container, of a release whose names had no place, and of a process here that has ended.
+        // From another container, from a release whose names had no place, and from a process here that has
+        // ended.
         let mut places = ["4294967294.none", "4294967294"]
             .map(|mark| dir.path().join(format!(".wellread-partial-{mark}-0-set")))
             .to_vec();
@@ -223,7 +226,7 @@ mod tests {
         let of = |path: &PathBuf| Leftover { path: path.clone(), bytes: 6, kind: LeftoverKind::Elsewhere };
         let both: Vec<Leftover> = places.iter().map(of).collect();
         assert_eq!(leftovers_beside(&target), both);
-        // Of another target, somebody may be writing it, which is nobody's concern.
+        // Somebody may be writing another target; this one ignores it.
         assert!(leftovers(dir.path()).is_empty() && leftovers_beside(&dir.path().join("other")).is_empty());
         for place in &places {
             let long_ago = SystemTime::now() - 2 * QUIET;

@@ -26,9 +26,9 @@ fn exists(error: io::Error) -> io::Result<bool> {
     if error.kind() == io::ErrorKind::AlreadyExists { Err(error) } else { Ok(false) }
 }
 
-/// Gives `new` the mode of `old`, whose place it takes, and owner and group as far as the system lets it: what a group shares stays
-/// shared, what is private stays private. The owner of a folder may always write to it. Nothing is done where one is a file and the
-/// other a folder.
+/// Gives `new` the mode of `old`, whose place it takes, and owner and group as far as the system lets it. Output that a
+/// group shares stays shared, and private output stays private. The owner of a folder may always write to it. Nothing
+/// is done where one is a file and the other a folder.
 #[cfg(unix)]
 pub(super) fn keep_access(old: &Path, new: &Path) {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};

@@ -1,5 +1,6 @@
-//! What output may take the place of: files, empty folders, and folders that hold a set of images that wellread wrote and nothing else.
-//! Files of images are looked at one by one, a read or two of each, because one of another program may be the only copy.
+//! The test for paths that output may replace: files, empty folders, and folders that hold a set of images that
+//! wellread wrote and nothing else. Files of images are looked at one by one, a read or two of each, because one of
+//! another program may be the only copy.
 //!
 //! ```text
 //!  target ──Probe──▶ the format that recognises it ──▶ does that format write whatever lies in the folder?
@@ -17,7 +18,8 @@ use std::time::Duration;
 /// Whether what is at `target`, if anything, may be replaced on request.
 pub(super) fn may_be_replaced(target: &Path) -> Result<()> {
     let look = || target.symlink_metadata().map_or(Ok(()), |there| is_replaceable(target, there.file_type()));
-    // What is refused may be half of one set and half of another that other processes put there: it is looked at again.
+    // A refused folder may be half of one set and half of another that other processes put there: it is looked at
+    // again.
     for _ in 0..LOOKS {
         if look().is_ok() {
             return Ok(());
@@ -64,7 +66,8 @@ fn foreign_entry(folder: &Path) -> Result<Option<String>> {
         if let Some(foreign) = part_list::foreign_entries(folder)? {
             return Ok(foreign.into_iter().next());
         }
-        // Images may lie deeper than that: what is no set by itself may go only where there is nothing in it.
+        // Images may lie deeper than that: a folder that is no set by itself may go only where there is
+        // nothing in it.
         let is_hidden = |entry: &Entry| entry.name.starts_with('.');
         let foreign = |entry: &Entry| !entry.is_folder || is_hidden(entry) || !is_empty(&entry.path);
         return Ok(entries::list(folder)?.into_iter().find(foreign).map(|entry| entry.name));
@@ -78,7 +81,7 @@ fn is_empty(folder: &Path) -> bool {
     entries::list(folder).is_ok_and(|entries| entries.iter().all(empty))
 }
 
-/// Where `target` is if it is a link: what is written goes there, so that all who have the link's target see it.
+/// The target of `target` if it is a link: output goes there, so that all who have the link's target see it.
 ///
 /// # Errors
 /// A link that leads nowhere.

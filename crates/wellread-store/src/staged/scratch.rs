@@ -21,12 +21,12 @@ const ATTEMPTS: usize = 100;
 #[derive(Debug)]
 pub struct ScratchFolder {
     path: PathBuf,
-    /// Whose it is: a forked process leaves it to its parent.
+    /// Its process: a forked process leaves it to its parent.
     process: u32,
 }
 
 impl ScratchFolder {
-    /// Makes the folder where the system has temporary files: what `TMPDIR` names, or else `/tmp`.
+    /// Makes the folder where the system has temporary files: in `TMPDIR`, or else in `/tmp`.
     ///
     /// # Errors
     /// As the system says.
@@ -42,7 +42,7 @@ impl ScratchFolder {
         for _ in 0..ATTEMPTS {
             let path = parent.join(format!("{COPY}{mark}-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
             match private().create(&path) {
-                // Of a process of this number that was killed, as far as can be told.
+                // It is from a killed process of this number, as far as can be told.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 made => {
                     made?;
@@ -69,7 +69,7 @@ impl Drop for ScratchFolder {
     }
 }
 
-/// What makes folders into which nobody else may look.
+/// The builder of folders into which nobody else may look.
 fn private() -> DirBuilder {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]

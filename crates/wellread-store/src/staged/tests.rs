@@ -1,4 +1,4 @@
-//! One writer, several, and what a killed one leaves.
+//! One writer, several, and the leftovers of a killed one.
 
 use super::*;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn folders_that_were_made_for_nothing_go() {
     std::fs::create_dir(&there).unwrap();
     drop(MadeFolder::new(&there).unwrap());
     assert!(there.is_dir(), "it was there before");
-    // What cannot be made leaves nothing.
+    // A failed creation leaves nothing.
     let file = dir.path().join("file");
     std::fs::write(&file, b"").unwrap();
     assert!(MadeFolder::new(&file.join("c")).is_err());
@@ -339,7 +339,7 @@ fn finished_output_can_be_read_before_it_is_at_its_place() {
         assert_eq!(std::fs::read(output.path().join("a.tif")).unwrap(), b"a");
         assert!(!target.exists());
         drop(output);
-        // What can be gone on with is kept unless it is known to be wrong.
+        // Output that a run can go on with is kept unless it is known to be wrong.
         assert_eq!(part(&target).is_some(), resumable);
         let output = finished(resumable);
         output.discard();

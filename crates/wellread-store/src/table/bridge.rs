@@ -1,8 +1,8 @@
 //! Record batches between Arrow releases.
 
-/// Defines functions that move schemas, record batches and arrays between this crate's Arrow release and another one,
-/// whose crates `arrow_array` (with its feature `ffi`) and `arrow_schema` are named: `import_schema`,
-/// `import(their batch)`, `import_array` and `export(our batch)`. Buffers are shared, not copied.
+/// Defines functions that move schemas, record batches and arrays between this crate's Arrow release and another one:
+/// `import_schema`, `import(their batch)`, `import_array` and `export(our batch)`. The caller names the other's
+/// crates `arrow_array` (with its feature `ffi`) and `arrow_schema`. Buffers are shared, not copied.
 ///
 /// The releases meet in the [Arrow C data interface](https://arrow.apache.org/docs/format/CDataInterface.html),
 /// whose two structs have the same layout in every release.
@@ -56,9 +56,9 @@ macro_rules! arrow_bridge {
         > {
             let (array, schema) = $array::ffi::to_ffi(&theirs.to_data()).map_err(|e| e.to_string())?;
             // SAFETY: both releases define these structs as the C data interface does (`repr(C)`, the same
-            // fields), so moving the bits is what handing them over in C would do; the sizes are checked by
-            // `transmute`. Ownership moves with them: the source value is gone and its release callback is in
-            // the copy.
+            // fields). So moving the bits does what passing them over in C would do; `transmute` checks the
+            // sizes. Ownership moves with them: the source value is gone and its release callback is in the
+            // copy.
             Ok(unsafe { (::std::mem::transmute(array), ::std::mem::transmute(schema)) })
         }
 

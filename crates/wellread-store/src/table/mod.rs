@@ -7,9 +7,9 @@
 //!  ImageView ──ome_arrow──▶ RecordBatch ──write──▶ TableSink (engine)                                   TableWriter
 //! ```
 //!
-//! An engine knows how to fetch some columns of some rows and how to append rows; what an OME-Arrow column
-//! means is known here. Engines are bound to Arrow releases of their own; [`arrow_bridge!`](crate::arrow_bridge)
-//! moves record batches between those and this crate's by the Arrow C data interface, without a copy.
+//! An engine can fetch some columns of some rows, and append rows; this module knows the meaning of an OME-Arrow
+//! column. Engines are bound to Arrow releases of their own; [`arrow_bridge!`](crate::arrow_bridge) moves record
+//! batches between those and this crate's by the Arrow C data interface, without a copy.
 
 mod batches;
 mod bridge;
@@ -72,7 +72,7 @@ pub trait ImageTable: Send + Sync {
     /// The format's name as in [`crate::Format::name`].
     fn format(&self) -> &'static str;
 
-    /// What was opened.
+    /// The opened path.
     fn path(&self) -> &Path;
 
     /// Number of rows.
@@ -117,7 +117,7 @@ pub trait ImageTable: Send + Sync {
     /// the engine cannot leave them out. `context` keeps what the engine uses again from read to read.
     ///
     /// # Errors
-    /// What the engine says, as an error of [`Self::path`]; what `each` says.
+    /// The engine's error, as an error of [`Self::path`]; the error of `each`.
     fn read(
         &self,
         rows: Rows<'_>,
@@ -132,13 +132,13 @@ pub trait ImageTable: Send + Sync {
         None
     }
 
-    /// As [`Self::read`], of chunks or planes, without arrays: `columns` are numbers of the structs in one list, and last
-    /// their pixels. Calls `each(position in rows, pieces)` for rows from the first on, and tells how many it was called for:
-    /// the others, which the engine does not have like that, are asked of [`Self::read`], which also says what is wrong with
-    /// rows that cannot be read. Whether the image itself is null is not told: who asks knows.
+    /// As [`Self::read`], of chunks or planes, without arrays: `columns` are numbers of the structs in one list, and
+    /// last their pixels. Calls `each(position in rows, pieces)` for rows from the first on, and returns the number of
+    /// calls. The caller asks [`Self::read`] for the others, which the engine does not have like that; it also gives
+    /// the error of rows that cannot be read. Whether the image itself is null is not told: the caller knows.
     ///
     /// # Errors
-    /// What `each` says, and what keeps any row from being read.
+    /// The error of `each`, and the error that keeps any row from being read.
     fn read_pieces(
         &self,
         rows: &[usize],
@@ -160,14 +160,15 @@ pub trait ImageTable: Send + Sync {
     /// are in ascending order, each once. Rows that the engine's library has to read by itself add nothing.
     ///
     /// # Errors
-    /// What says where they lie cannot be read; rows that are not there may be errors, too.
+    /// The index of their positions cannot be read; rows that are not there may be errors, too.
     fn ranges(&self, rows: &[usize], columns: &Columns, wanted: &mut Wanted) -> Result<()> {
         let _ = (rows, columns, wanted);
         Ok(())
     }
 }
 
-/// What [`ImageTable::read_pieces`] calls with the position of a row among those asked for, and its pieces.
+/// The function that [`ImageTable::read_pieces`] calls with the position of a row among those asked for, and
+/// its pieces.
 pub type EachRow<'a> = dyn FnMut(usize, &dyn RowPieces) -> Result<()> + 'a;
 
 /// A table being written in some engine. Dropping it without finishing removes what it wrote, unless the options say

@@ -4,13 +4,14 @@
 //!  file ──engine──▶ bytes of numbers, bounds of lists (used again from read to read) ──RowPieces──▶ Blocks
 //! ```
 //!
-//! A record batch is a tree of arrays, and each of them is allocated. Where the pieces (chunks or planes) of a row are
-//! asked for to be copied at once, that is the dearest part of reading a small image; so an engine may hand them on as they are.
+//! A record batch is a tree of arrays, and each of them is allocated. Where a caller copies the pieces (chunks or
+//! planes) of a row at once, that takes most of the time of reading a small image. So an engine may pass them on as
+//! they are.
 
 use crate::numbers::Numbers;
 
-/// The pieces of one row: chunks or planes, as an engine has them in memory. Neither they nor their numbers nor pixels are
-/// null. What is asked of a piece that is not there may panic.
+/// The pieces of one row: chunks or planes, as an engine has them in memory. Neither they nor their numbers nor pixels
+/// are null. A call for a piece that is not there may panic.
 pub trait RowPieces {
     /// How many there are.
     fn len(&self) -> usize;

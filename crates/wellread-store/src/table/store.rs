@@ -1,6 +1,7 @@
 //! [`Store`] over any engine.
 //!
-//! Long because one type answers for every engine: what rows are, which of two lists they are read from, and two ways to read.
+//! Long because one type answers for every engine: the shapes of rows, the list of two that they are read from, and two
+//! ways to read.
 
 use super::row::{Arrays, Pieces};
 use super::{ImageTable, Rows};
@@ -33,7 +34,7 @@ const BLOCK: usize = 4096;
 /// Shape and type of a row, or why it is no image.
 type Info = std::result::Result<RowInfo, Box<str>>;
 
-/// What some rows are.
+/// The shape and type of some rows.
 enum Infos {
     /// All the same: nothing needs to be kept for each.
     Alike(RowInfo),
@@ -60,7 +61,7 @@ impl Infos {
 
 /// Images of up to so many bytes have memory without more ado.
 const FREE_BYTES: usize = 64 << 20;
-/// Larger ones may have so many times the bytes of the table's files. Of those beyond, the pieces are checked first.
+/// Larger ones may have so many times the bytes of the table's files. Beyond that, the pieces are checked first.
 const MAX_EXPANSION: usize = 1024;
 
 /// Images in an OME-Arrow column of an engine's table, open for reading.
@@ -69,7 +70,7 @@ pub struct TableStore {
     column: ImageColumn,
     /// Whether images declared `uint16` are `uint8`: [`wellread_image::ome_arrow::declared_type_is_clamped`].
     clamped: bool,
-    /// What all rows are, as declared, where the engine says that they are alike.
+    /// The declared shape and type of all rows, where the engine says that they are alike.
     all: Lazy<Option<RowInfo>>,
     /// Else what each is.
     blocks: Vec<Lazy<Infos>>,
@@ -85,9 +86,9 @@ pub struct TableStore {
 impl TableStore {
     /// Takes an open table: finds its image column.
     ///
-    /// Where a table of another writer declares `uint16`, its pixels are looked at, up to the first above 255: if
-    /// none is, the images are `uint8`, which `ome-arrow` widens before it notes the type. Sets of more than 65,536
-    /// images or 1 GiB of pixels are read as declared.
+    /// Where a table of another writer declares `uint16`, it looks at the pixels, up to the first above 255. If
+    /// there is none, the images are `uint8`, which `ome-arrow` widens before it notes the type. Sets of more than
+    /// 65,536 images or 1 GiB of pixels are read as declared.
     ///
     /// # Errors
     /// No image column (the message lists the columns there are).
@@ -138,7 +139,7 @@ impl TableStore {
         block * BLOCK..((block + 1) * BLOCK).min(self.table.len())
     }
 
-    /// What all rows are, by the first, where the engine says that one tells of all.
+    /// The shape and type of all rows, by the first, where the engine says that all are like one.
     fn read_all_alike(&self) -> Result<Option<RowInfo>> {
         if self.table.is_empty() || !self.table.is_constant(&self.column.index()) {
             return Ok(None);
@@ -274,8 +275,8 @@ impl TableStore {
         Ok(true)
     }
 
-    /// Checks the boxes of an image of so many bytes before there is memory for them, where the table's files are too small
-    /// for what the row says: a damaged size must not cost gigabytes.
+    /// Checks the boxes of an image of so many bytes before there is memory for them, where the table's files are too
+    /// small for such a row. A damaged size must not cost gigabytes.
     fn check_size(&self, row: usize, bytes: usize) -> Result<()> {
         if bytes <= FREE_BYTES
             || (bytes / MAX_EXPANSION) as u64 <= *self.on_disk.get(|| self.bytes_on_disk())?

@@ -37,7 +37,7 @@ impl TableWriter {
     /// an interrupted run.
     ///
     /// # Errors
-    /// Options that a table of images cannot follow; what `make` says.
+    /// Options that a table of images cannot follow; the error of `make`.
     pub fn create(target: &Path, options: &WriteOptions, make: MakeSink) -> Result<Self> {
         if let Some(variant) = options.variant.as_deref().filter(|v| *v != "typed") {
             return Err(Error::new(
@@ -86,7 +86,7 @@ impl TableWriter {
         };
         let result = batch.map_or(Ok(()), |batch| sink.write(batch));
         if result.is_err() {
-            // What is half written must not be continued.
+            // A half-written table must not be continued.
             self.sink = None;
         }
         result
@@ -209,7 +209,8 @@ impl TableSink for ThreadSink {
 impl Drop for ThreadSink {
     fn drop(&mut self) {
         if self.thread.is_some() {
-            // What the engine makes of the early end goes with the staged output, or is gone on with.
+            // The engine's output at the early end is removed with the staged output, or a later run goes on
+            // with it.
             let _ = self.join();
         }
     }

@@ -113,7 +113,7 @@ pub(super) struct Decompressors {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 
-/// What came of decoding.
+/// The result of decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decoded {
     /// Bytes that were written.
@@ -239,7 +239,7 @@ fn pack_bits(mut row: &[u8], packed: &mut Vec<u8>) {
     }
 }
 
-/// What a writer does to strips.
+/// The codec and predictor of a writer's strips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packing {
     pub(super) codec: Codec,

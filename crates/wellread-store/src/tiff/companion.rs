@@ -41,12 +41,12 @@ impl Companion {
     }
 }
 
-/// What companions say of files.
+/// The descriptions that companions have of files.
 #[derive(Debug, Default)]
 pub(super) struct Companions(HashMap<PathBuf, Arc<str>>);
 
 impl Companions {
-    /// Of these companions; where several describe a file, the first counts.
+    /// Those of these companions; where several describe a file, the first counts.
     pub(super) fn new(companions: impl IntoIterator<Item = Companion>) -> Self {
         let mut described = HashMap::new();
         for Companion { xml, files } in companions {

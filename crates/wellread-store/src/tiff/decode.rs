@@ -4,9 +4,9 @@
 //!  pieces ─▶ groups ── one pread each ─▶ codec ─▶ byte order ─▶ predictor ─▶ unpack, de-interleave ─▶ pixels of each piece
 //! ```
 //!
-//! Pixels that are stored as they are go from the read buffer straight to the sink; those of narrow crops of a file that stays open,
-//! once it was read over in them, from the mapped file (`docs/decisions/0033-mapped-files.md`).
-//! Of a long LZW strip only what its wanted rows need is read and decoded; what lies before is followed by its lengths alone, once
+//! Uncompressed pixels go from the read buffer straight to the sink. Those of narrow crops of a file that stays open go
+//! from the mapped file, once it was read over in them (`docs/decisions/0033-mapped-files.md`). In a long LZW strip,
+//! only the part that its wanted rows need is read and decoded. The part before is followed by its lengths alone, once
 //! ([`super::restarts`]).
 
 use super::codec::{Codec, Decompressors};
@@ -200,8 +200,8 @@ impl Work<'_> {
         let start = places.before(from).unwrap_or(Restart::START);
         // With the clear code, to see that it is one still.
         let first = (start.bit as usize).saturating_sub(9) / 8;
-        // Where no place behind is known: a code has 12 bits at most, and stands for a byte at least. Of the last rows all is read, to
-        // see whether there is more.
+        // Where no place behind is known: a code has 12 bits at most, and stands for a byte at least. The last rows are
+        // read whole, to see whether there is more.
         let is_last = piece.rows == piece.stored_rows;
         let guess = (first + BESIDE_BYTES + (to - start.pos as usize) / 2 * 3) as u64;
         let last = match end {
@@ -271,11 +271,11 @@ impl Work<'_> {
                 return Err(format!("its {} stored bytes cannot hold {wanted} bytes", raw.len()));
             }
             let whole = piece.stored_rows * row_bytes;
-            // Decoders that can stop early are spared the rows that nobody asked for; not those of a tile that juts out of
-            // the image, of which all that can be seen was asked for: damage there is damage of the tile.
+            // Decoders that can stop early skip the rows that nobody asked for. A tile that juts out of the image is
+            // decoded whole where all its visible rows are wanted: damage there is damage of the tile.
             let visible = piece.stored_rows.min(format.height - piece.y) * row_bytes;
             let size = if format.codec.stops_early() && wanted < visible { wanted } else { whole };
-            // What cannot be there needs no room.
+            // Bytes that cannot be there need no room.
             let size = size.min(usize::try_from(at_most).unwrap_or(size)).max(wanted);
             grow(self.decoded, size)?;
             let first = if piece.enter.is_some() && sums.is_empty() {

@@ -91,13 +91,13 @@ pub(super) fn iso_time(text: &str) -> Option<String> {
         .then(|| format!("{}-{}-{}T{}", &text[..4], &text[5..7], &text[8..10], &text[11..]))
 }
 
-/// What tifffile's JSON says.
+/// tifffile's JSON.
 #[derive(serde::Deserialize)]
 struct Shaped {
     shape: Vec<usize>,
     #[serde(default)]
     axes: Option<String>,
-    /// What tifffile calls the name of the series.
+    /// tifffile's name of the series.
     #[serde(default)]
     name: serde_json::Value,
 }

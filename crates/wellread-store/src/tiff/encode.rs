@@ -1,8 +1,8 @@
 //! Writes one TIFF file: pages of strips or tiles first, all directories at the end.
 //!
-//! Directories at the end can be read in one go, may describe images that were not known when the file was
-//! begun, and let the file become a BigTIFF only when it has grown beyond 4 GiB: the header leaves room
-//! for both kinds.
+//! Directories at the end can be read in one go, and may describe images that were not known when the file
+//! was begun. The file becomes a BigTIFF only when it has grown beyond 4 GiB: the header leaves room for both
+//! kinds.
 
 use super::codec::{Codec, Packing};
 use super::endian::Endian;

@@ -10,6 +10,7 @@ pub static FORMAT: Format = Format {
     about: "TIFF and OME-TIFF: files and folders; none, LZW, Deflate, PackBits, Zstd; BigTIFF",
     endings: NAMING.endings,
     set_ending: "",
+    is_folder: false,
     holds_images: |_| true,
     parts: &[],
     foreign_entry: |folder| entries::foreign_by_look(folder, own::belongs),

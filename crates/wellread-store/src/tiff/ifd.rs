@@ -1,9 +1,9 @@
 //! The skeleton of a TIFF file: header, image file directories (IFDs), tag values.
 //!
-//! Specifications: TIFF 6.0 (1992) and BigTIFF (AWare Systems). Nothing is trusted: every offset and count is
-//! checked against the file's length before anything is read or allocated, a chain of directories that
-//! loops is cut with an error, and the bytes read on behalf of one file are limited to a small multiple of
-//! its length, so directories that overlap cannot cost more than the file could hold.
+//! Specifications: TIFF 6.0 (1992) and BigTIFF (AWare Systems). Every offset and count is checked against the
+//! file's length before anything is read or allocated, and a chain of directories that loops is cut with an
+//! error. The bytes read on behalf of one file are limited to a small multiple of its length, so overlapping
+//! directories cannot cost more than the file could hold.
 //!
 //! ```text
 //!  file ──pread──▶ FileView (one window of bytes) ──▶ Header ──▶ Ifd … Ifd ──▶ numbers, text

@@ -41,7 +41,7 @@ pub(super) enum SampleKind {
     Complex,
 }
 
-/// What a page says of how its numbers are to be shown, where that is not as they are: tag 262.
+/// The display of a page's numbers, where they are not shown as they are: tag 262.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// As they are: large numbers are bright, or samples are colours.
@@ -86,7 +86,7 @@ pub(super) struct PageFormat {
     pub(super) exact_lengths: bool,
     /// Rows that the last strip may be filled up to, where it has fewer; 0 where it may not.
     pub(super) padded_rows: usize,
-    /// What becomes of the pixels when they are shown, which they are read without.
+    /// The change of pixels for display, which reading leaves out.
     pub(super) look: Look,
     /// Anything that makes the page unreadable, though its size is known.
     pub(super) refusal: Option<Refusal>,
@@ -272,7 +272,7 @@ impl Page {
         let Listed { mut segments, is_trimmed, exact_lengths } = read_segments(view, header, ifd, &format)?;
         format.exact_lengths = exact_lengths;
         if is_trimmed {
-            // What lies behind the rows of the last strip may as well be rows that are not declared.
+            // Bytes behind the rows of the last strip may as well be rows that are not declared.
             format.padded_rows = 0;
         }
         if format.refusal.is_none() && has_short_strips(&format, &segments) {
@@ -280,7 +280,7 @@ impl Page {
             format.refusal = Some(Refusal::damaged(cause));
         }
         let sums = sums::read(view, endian, ifd, segments.len())?;
-        // What has a checksum of its own is read whole.
+        // A piece with a checksum of its own is read whole.
         if sums.is_none() {
             merge_strips(&mut format, &mut segments);
         }
@@ -359,7 +359,7 @@ fn unsupported_predictor(format: &PageFormat) -> Option<String> {
     }
 }
 
-/// What the tags say of where segments lie.
+/// The places of segments by the tags.
 struct Listed {
     segments: Vec<Segment>,
     /// Whether more are listed than the page needs.
@@ -415,8 +415,8 @@ fn read_segments(view: &mut FileView<'_>, header: Header, ifd: &Ifd, format: &Pa
         let rows = format.rows(i / across % down) as u64;
         let len = match declared {
             Some(0) if offset == 0 => 0,
-            // Writers of old leave the count out or at zero: what is stored as it is has a known size, and
-            // anything else reaches to the next segment or to the end of the file.
+            // Old writers leave the count out or at zero. An uncompressed segment has a known size, and any
+            // other reaches to the next segment or to the end of the file.
             None | Some(0) if format.codec == Codec::None => rows * row_bytes,
             None => {
                 let next = offsets.iter().copied().filter(|&o| o > offset).min().unwrap_or(view.len());

@@ -1,9 +1,8 @@
 //! From pages to images: all that is kept of a file.
 //!
-//! What says how pages form images is, in this order: OME-XML ([`super::ome`]), its own or a
-//! companion's, an ImageJ description, tifffile's JSON
-//! descriptions ([`super::describe`]), or nothing: then pages of the same size and pixel type are the Z axis of one image,
-//! and pages marked as reduced copies or masks are left out.
+//! The first of these that is there says how pages form images: OME-XML ([`super::ome`]), its own or a companion's, an
+//! ImageJ description, or tifffile's JSON descriptions ([`super::describe`]). Without any, pages of the same size and
+//! pixel type are the Z axis of one image, and pages marked as reduced copies or masks are left out.
 
 use super::describe;
 use super::ifd::{FileView, Header};
@@ -38,8 +37,9 @@ pub(super) struct FileIndex {
 }
 
 impl FileIndex {
-    /// Reads a file's directories, `len` bytes long. `window` is memory to use; `known` are descriptions of other files;
-    /// `companion` is the OME-XML of a companion that describes this one, which counts where the file has none of its own.
+    /// Reads a file's directories, `len` bytes long. `window` is memory to use, and `known` are descriptions of other
+    /// files. `companion` is the OME-XML of a companion that describes this one, which counts where the file has none
+    /// of its own.
     pub(super) fn read(
         path: &Path,
         (file, len): (&File, u64),
@@ -96,7 +96,7 @@ impl FileIndex {
             series.info = Err(refusal.clone());
             return;
         }
-        // What counts is bits as stored: a pixel may be delivered in more.
+        // Bits count as stored: a pixel may be delivered in more.
         let stored = bytes / info.dtype.size() as u64 * u64::from(format.bits) / 8;
         let mut at_most = 0u64;
         let mut last = u32::MAX;
@@ -122,7 +122,7 @@ impl FileIndex {
         }
     }
 
-    /// What is missing of an image whose files hold less than it declares, if that can be told.
+    /// The missing part of an image whose files hold less than it declares, if that can be told.
     fn why_too_little(&self, series: &Series) -> Option<String> {
         if let Some(other) = series.others.iter().find(|o| !place::exists(&o.path)) {
             return Some(format!("{} holds planes of the image, but does not exist", other.path.display()));

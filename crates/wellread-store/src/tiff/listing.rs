@@ -12,7 +12,7 @@ use crate::{Error, OpenOptions, Result};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-/// What the format is called.
+/// The format's name and endings.
 pub(super) const NAMING: Naming = Naming { name: "tiff", endings: &[".tif", ".tiff"] };
 
 /// Whether a name ends like a TIFF file's.
@@ -38,7 +38,7 @@ pub(super) fn recognise(probe: &Probe) -> bool {
     })
 }
 
-/// What a folder holds, by paths relative to it, sorted by bytes.
+/// The files of a folder, by paths relative to it, sorted by bytes.
 #[derive(Debug)]
 pub(super) struct Listed {
     /// TIFF files.

@@ -11,13 +11,14 @@
 //!                                                                        ▼ decoded strip
 //! ```
 //!
-//! A new string is always "the previous string and the byte after it", which lie side by side in what was decoded: a string
-//! is a place and a length, a table entry one `u32`. Single bytes lie in the window as well, before all else, so that they
-//! are strings like any other. Table and window, 16 KiB and mostly as much, stay in the first-level cache.
+//! A new string is always "the previous string and the byte after it", which lie side by side in the decoded bytes. So
+//! a string is a place and a length, and a table entry one `u32`. Single bytes lie in the window as well, before all
+//! else, so that they are strings like any other. Table and window, 16 KiB and mostly as much, stay in the first-level
+//! cache.
 //!
-//! Camera noise is nearly all codes of one to three bytes, so what a code costs decides: [`Decoder::burst`] takes several
-//! from one load, with their width known when it is compiled and bounds checked once for all bursts before an end.
-//! After a clear code the decoder knows nothing of what was before: it can start there ([`super::restarts`]).
+//! Camera noise is nearly all codes of one to three bytes, so the cost of a code decides. [`Decoder::burst`] takes
+//! several from one load, with their width known when it is compiled and bounds checked once for all bursts before an
+//! end. After a clear code the decoder knows nothing of what was before: it can start there ([`super::restarts`]).
 
 mod skim;
 
@@ -42,8 +43,8 @@ const START: usize = 256;
 /// Bytes of a window at first. It grows where strings are long.
 const WINDOW: usize = START + (64 << 10);
 
-// Until the table is full each code stands for a string that is a byte longer than the longest before it, at most; from then on
-// the window is emptied now and then.
+// Until the table is full, each code stands for a string that is at most a byte longer than the longest before it. From
+// then on the window is emptied now and then.
 const _: () = {
     let codes = TABLE - FIRST_FREE + 1;
     assert!(START + codes * (codes + 1) / 2 + WINDOW + TABLE < 1 << PLACE_BITS);
@@ -55,8 +56,8 @@ pub(super) const MAX_RATIO: u64 = 2600;
 
 /// A reusable decoder: its memory is kept from strip to strip.
 pub(crate) struct Decoder {
-    /// Of each code the string: its place in the window, and its length or [`LONG`] above. What lies behind the newest string
-    /// is of no meaning, and so are the two codes that stand for no string: they are [`LONG`].
+    /// The string of each code: its place in the window, and its length or [`LONG`] above. Entries behind the newest
+    /// string have no meaning, nor have the two codes that stand for no string: they are [`LONG`].
     table: Box<[u32; TABLE]>,
     /// The lengths of strings that are [`LONG`]; of all strings while codes are followed without being decoded ([`skim`]). Those of
     /// single bytes are 1, those of the two codes that stand for no string 0.
@@ -79,8 +80,8 @@ fn bits_at(input: &[u8], bit: usize) -> u64 {
     u64::from_be_bytes(bytes) << (bit & 7)
 }
 
-/// Whether codes that stand for bytes follow at `bit`, the next of them `width` bits wide. What is shorter than a
-/// code and two bytes is taken for filling by a writer that leaves the end code out.
+/// Whether codes that stand for bytes follow at `bit`, the next of them `width` bits wide. Anything shorter than
+/// a code and two bytes counts as filling by a writer that leaves the end code out.
 fn holds_more(input: &[u8], mut bit: usize, mut width: u32) -> bool {
     loop {
         let left = (input.len() * 8).saturating_sub(bit);
@@ -236,8 +237,9 @@ impl Decoder {
         Ok(is_cut || holds_more(input, at.bit, width))
     }
 
-    /// Decodes codes of `W` bits, `N` from one load, while all are defined and stand for short strings, as most do, the width
-    /// does not change, and no end is near: neither of the input, nor of the `left` bytes of the output, which are some.
+    /// Decodes codes of `W` bits, `N` from one load, while all are defined and stand for short strings, as most do. The
+    /// width must not change, and no end may be near: neither of the input, nor of the `left` bytes of the output,
+    /// which are some.
     #[inline(never)]
     fn burst<const W: usize, const N: usize>(&mut self, input: &[u8], left: usize, at: &mut Progress) {
         const { assert!(W <= MAX_WIDTH as usize && N * W <= 57) };
@@ -253,8 +255,8 @@ impl Decoder {
             .min((input.len() * 8).saturating_sub(bit + 64) / (W * N));
         let mut made = (length as u32) << PLACE_BITS | place as u32;
         'groups: for _ in 0..groups {
-            // SAFETY: before this there were fewer than `groups` loads, each `W * N` bits on: by the last of the bounds of `groups`
-            // 64 bits and more are left at `bit`, and so 8 bytes from the one that it is in.
+            // SAFETY: before this there were fewer than `groups` loads, each `W * N` bits on. By the last of the bounds
+            // of `groups`, 64 bits and more are left at `bit`, and so 8 bytes from the one that it is in.
             let bytes = unsafe { input.as_ptr().add(bit >> 3).cast::<[u8; 8]>().read() };
             let bits = u64::from_be_bytes(bytes) << (bit & 7);
             for i in 0..N {

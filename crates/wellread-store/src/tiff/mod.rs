@@ -84,7 +84,7 @@ pub(crate) fn open_files(
 ) -> Result<Box<dyn Store>> {
     let files = files.into_iter().map(|file| (file, None)).collect();
     let companions = companion::Companions::new(companion);
-    Ok(Box::new(store::TiffStore::of_files(path, true, files, companions)?))
+    Ok(Box::new(store::TiffStore::of_files(path, [true, false], files, companions)?))
 }
 pub(crate) use companion::Companion;
 pub(crate) use listing::is_companion;

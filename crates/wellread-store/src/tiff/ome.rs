@@ -1,10 +1,10 @@
 //! OME-TIFF: which page, of which file, holds which plane, by the OME-XML in the first page.
 //!
 //! The XML is understood by [`wellread_image::ome_xml`]; here it is matched with the pages that are really
-//! there. What decides size and pixel type is the page, as in tifffile; where the XML contradicts it, that is
-//! an error. Planes may lie in other files of the same folder (`TiffData/UUID/@FileName`), and the XML itself
-//! in a companion file (`BinaryOnly/@MetadataFile`). Files that were renamed still name themselves by their
-//! old name, which is recognised when no such file exists and no other is named.
+//! there. The page decides size and pixel type, as in tifffile; where the XML contradicts it, that is an
+//! error. Planes may lie in other files of the same folder (`TiffData/UUID/@FileName`), and the XML itself in
+//! a companion file (`BinaryOnly/@MetadataFile`). Files that were renamed still name themselves by their old
+//! name, which is recognised when no such file exists and no other is named.
 
 use super::ifd::FileView;
 use super::image::Page;
@@ -43,7 +43,7 @@ pub(super) type Descriptions = TextCache<Alike>;
 
 /// The images of an OME-TIFF; `None` when the description is some other XML.
 ///
-/// Of descriptions that differ in the name of their one image, one is parsed.
+/// Descriptions that differ in the name of their one image are parsed once.
 pub(super) fn series(
     view: &FileView<'_>,
     description: &str,
@@ -89,7 +89,7 @@ pub(super) fn series(
 
 /// Where the name of an image stands in a description, if there is one image, and a name that is as it stands there.
 ///
-/// What is between the quotes can be exchanged then, by another that is such a name, without a change of anything else.
+/// Another such name may then replace the text between the quotes, without a change of anything else.
 fn place_of_name(xml: &str) -> Option<Range<usize>> {
     let mut image = None;
     let (mut at, bytes) = (0, xml.as_bytes());
@@ -167,8 +167,8 @@ fn one(
     let beside_exists = |name: &str| place::exists(&beside(view.path(), name));
     let pages_of = |name: Option<&str>| name.is_none_or(is_own).then_some(pages.len());
     let mut map = image.ifd_of_planes(pages_of).map_err(fault)?;
-    // How many channels share a page, and the pixel type, are the page's to tell. Of an image that begins in
-    // another file the XML is believed until that file is read.
+    // How many channels share a page, and the pixel type, are the page's to tell. For an image that begins in
+    // another file, the XML counts until that file is read.
     let first = map.source(0, 0, 0).filter(|s| s.file.is_some_and(|f| !is_own(f) && beside_exists(f)));
     let page = if first.is_some() {
         None
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(known.len(), 1);
         assert!(shared.iter().all(|metadata| Arc::ptr_eq(metadata, &shared[0])));
         assert_eq!(shared[0].channels[0].name, "DNA");
-        // What is described otherwise is as its own file says, and is parsed again.
+        // A file that is described otherwise is as it says itself, and is parsed again.
         let other = index("a.tif", &xml("cell 1", 3, r#"<TiffData IFD="0"/>"#)).unwrap();
         let Err(refusal) = &other.series[0].info else { panic!() };
         assert!(format!("{refusal:?}").contains("declares 3 x 2"), "{refusal:?}");

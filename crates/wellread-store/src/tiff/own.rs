@@ -10,12 +10,12 @@ use crate::entries::{Belongs, Entry};
 use crate::{Error, Result, name_index, place};
 use std::path::Path;
 
-/// What `Software` begins with in files of this crate.
+/// The beginning of `Software` in files of this crate.
 const SOFTWARE: &[u8] = b"wellread ";
 /// Bytes of the smallest header. Where there are fewer, there is no image that could be lost.
 const LEAST: u64 = 8;
 
-/// What a file in a folder of TIFF files is.
+/// The role of a file in a folder of TIFF files.
 pub(super) fn belongs(entry: &Entry) -> Belongs {
     if entry.name == name_index::FILE {
         return Belongs::Yes;

@@ -1,4 +1,4 @@
-//! The pages of a file: every directory of its main chain, read once, and what the first says about the whole file.
+//! The pages of a file: every directory of its main chain, read once, and the facts of the whole file in the first.
 
 use super::endian::Endian;
 use super::ifd::{FileView, Header, Ifd, TRUNCATED, read_chain, tag};
@@ -15,7 +15,7 @@ pub(super) struct RawPage {
     pub(super) shaped: Option<String>,
 }
 
-/// What the first page says about the whole file.
+/// The facts of the whole file in its first page.
 #[derive(Default)]
 pub(super) struct FirstPage {
     pub(super) description: Option<String>,

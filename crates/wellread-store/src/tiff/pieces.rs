@@ -1,7 +1,7 @@
 //! Which pieces of a page hold the rows and columns that are wanted: runs of rows, strips, tiles.
 //!
-//! A group of pieces is at most [`GROUP`] bytes, unless one piece is larger: what was read is still in the second-level
-//! cache when it is decoded, and what was decoded when the sink takes it.
+//! A group of pieces is at most [`GROUP`] bytes, unless one piece is larger. Bytes are then still in the second-level
+//! cache when they are decoded, and pixels when the sink takes them.
 
 use super::codec::Codec;
 use super::image::{Page, Segment};
@@ -24,7 +24,8 @@ pub(super) struct Piece {
     /// Rows that the stored strip or tile has, and those that a last strip may be filled up to.
     pub(super) stored_rows: usize,
     pub(super) padded_rows: usize,
-    /// Of an LZW strip of which only a part is wanted: how many rows at its top are not. It may be entered below its start.
+    /// For an LZW strip of which only a part is wanted: the number of rows at its top that are not. It may be entered
+    /// below its start.
     pub(super) enter: Option<usize>,
     /// Which of the checksums are of its stored bytes: none, one, or one for each plane.
     pub(super) sums: (usize, usize),
@@ -65,7 +66,7 @@ pub(super) fn plan(
         if page.has_rows_alone() {
             let segment = page.segments[first + sy];
             let (from, to) = (y0.max(top), y1.min(top + format.rows(sy)));
-            // Of very wide rows read only the columns, row by row.
+            // Very wide rows are read row by row, only the columns.
             let narrow = format.is_plain() && row_bytes >= 16 << 10 && size[1] * 4 <= format.width;
             let step = if narrow { 1 } else { (GROUP / row_bytes.max(1)).max(1) as usize };
             let pixel = u64::from(format.bits) / 8;
@@ -107,7 +108,7 @@ pub(super) fn plan(
             let sums = sum_of(first + sy * across + sx);
             let stored_rows = format.rows(sy);
             let rows = if segment.is_empty() { stored_rows.min(format.height - top) } else { stored_rows };
-            // Of what is stored as it is all is checked, and so all can be had.
+            // Uncompressed pieces are checked whole, and so all can be had.
             let rows = if format.is_plain() { rows } else { rows.min(y1 - top) };
             let width = if segment.is_empty() { w.min(format.width - sx * w) } else { w };
             let is_last_strip = !format.tiled && sy + 1 == down;

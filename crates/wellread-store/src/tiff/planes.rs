@@ -1,4 +1,4 @@
-//! The planes of a region of an image, in the order T, C, Z: what is read of them and what is asked for ahead walk them alike.
+//! The planes of a region of an image, in the order T, C, Z: reads and requests ahead walk them alike.
 //!
 //! ```text
 //!  region ─▶ Planes ─▶ Plane … Plane     `read` passes over those that it read together with one before

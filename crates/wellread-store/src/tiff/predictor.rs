@@ -1,4 +1,4 @@
-//! Predictors (TIFF tag 317): what is done to samples before compression, and undone after.
+//! Predictors (TIFF tag 317): changes of samples before compression that are undone after.
 //!
 //! * 2, horizontal differencing (TIFF 6.0, section 14): each sample is stored as the difference from the
 //!   sample of the same channel one pixel to the left, in the sample's own width, wrapping.

@@ -26,7 +26,7 @@ use wellread_image::Region;
 const MAPPED_WIDTH: usize = 4;
 const MAPPED_ROWS: u64 = 32 << 10;
 
-/// What a thread keeps between reads.
+/// The state that a thread keeps between reads.
 #[derive(Default)]
 pub(super) struct Context {
     tools: Decompressors,

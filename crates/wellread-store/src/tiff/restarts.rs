@@ -9,16 +9,17 @@
 //!  read             from here ↑        ↑ to here: the last place before, the first one behind
 //! ```
 //!
-//! Places come along with reading: the first read of a strip follows its codes from its start to the wanted rows, without decoding
-//! them ([`super::lzw`], `skim`), a later one that goes farther from the last place that is known; both add to them. They are at least [`SPACING`] apart, and a
-//! store keeps at most [`MEMORY`] bytes of them, of the strips that were read last.
+//! Reading finds the places. The first read of a strip follows its codes from its start to the wanted rows, without
+//! decoding them ([`super::lzw`], `skim`). A later one that goes farther follows them from the last known place; both
+//! add places. They are at least [`SPACING`] apart, and a store keeps at most [`MEMORY`] bytes of them, of the strips
+//! that were read last.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// Decoded bytes between two places that are kept.
 const SPACING: usize = 16 << 10;
-/// Bytes of places, and what it takes to find them, that a store keeps.
+/// Bytes of places, and of the tables that find them, that a store keeps.
 const MEMORY: usize = 64 << 20;
 /// Bytes that a strip's places take beside themselves, about.
 const OVERHEAD: usize = 96;
@@ -102,7 +103,7 @@ impl Shard {
             self.bytes = 0;
         }
         let replaced = self.recent.insert(strip, places);
-        // What it replaces may have gone above, with all others.
+        // The entry that it replaces may have gone above, with all others.
         self.bytes = self.bytes + bytes - replaced.map_or(0, |places| size(&places));
     }
 
@@ -117,8 +118,8 @@ impl Shard {
 }
 
 impl Restarts {
-    /// What is known of a strip. Nobody waits for it: where another thread is at it, or a process was forked meanwhile,
-    /// nothing is.
+    /// The known places of a strip. Nobody waits for it: where another thread is at it, or a process was forked
+    /// meanwhile, nothing is.
     pub(super) fn of(&self, strip: StripKey) -> Places {
         let mut shard = self.shard(strip).try_lock();
         let known = shard.as_mut().ok().and_then(|shard| shard.get(strip)).unwrap_or_default();

@@ -19,7 +19,7 @@ use wellread_image::{ImageMetadata, Shape};
 /// Where one plane of an image lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlaneRef {
-    /// 0: the file itself; n: `Series::others[n - 1]`; [`Self::MISSING`]: nowhere.
+    /// 0: the file itself. n: `Series::others[n - 1]`. [`Self::MISSING`]: nowhere.
     pub(super) source: u32,
     pub(super) page: u32,
     /// Which sample of the page's pixels.
@@ -36,7 +36,7 @@ impl PlaneRef {
     }
 }
 
-/// What to do about files that are fine, but beyond what is supported.
+/// The advice about files that are fine, but beyond what is supported.
 pub(super) const CONVERT: &str = "convert the file with the program that wrote it, or with tifffile";
 
 /// One image.
@@ -46,7 +46,7 @@ pub(super) struct Series {
     pub(super) info: Result<RowInfo, Refusal>,
     /// Samples per pixel of every page.
     pub(super) samples: usize,
-    /// What is known beside them; files that are described alike share it.
+    /// The metadata beside them; files that are described alike share it.
     pub(super) metadata: Option<Arc<ImageMetadata>>,
     /// The name that the file gives, where it is not that of `metadata`.
     pub(super) given: Option<Box<str>>,

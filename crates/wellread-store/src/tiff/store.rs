@@ -2,7 +2,8 @@
 //!
 //! Opening lists the folder. Which files hold several images, or planes of each other, cannot be told from
 //! names: of folders of up to [`SCAN`] files all directories are read at once, of larger ones a sample, and
-//! the rest only when the sample holds anything but single images. The index of a file is kept once read, up
+//! the rest only when the sample holds anything but single images. Behind a network that holds of folders of more than
+//! [`FAR_SCAN`] files. The index of a file is kept once read, up
 //! to [`CACHE`] bytes for the store.
 //!
 //! Long because all of it is one type: which files are looked into when, what is kept of them, and the answers of a store.
@@ -23,7 +24,7 @@ use crate::fd_table;
 use crate::file_names;
 use crate::name_index;
 use crate::open_files::OpenFiles;
-use crate::place::{self, Ticket, Wanted};
+use crate::place::{self, HEAD, Ticket, Wanted};
 use crate::threads;
 use crate::words::counted;
 use crate::{
@@ -31,7 +32,8 @@ use crate::{
     Scratch, Store, StoreLayout,
 };
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -41,6 +43,10 @@ use wellread_image::ImageMetadata;
 /// Folders of more files have only [`SAMPLE`] of them looked into when opened.
 const SCAN: usize = 256;
 const SAMPLE: usize = 32;
+/// As [`SCAN`], of folders behind a network: as many as come in one round trip, with the usual bound on requests.
+const FAR_SCAN: usize = 64;
+/// Of the sample of such a folder, those files that are the longest.
+const LONGEST: usize = 8;
 /// Files that are worth a thread.
 const FILES_PER_THREAD: usize = 16;
 /// Bytes of file indices kept in memory by one store.
@@ -72,12 +78,14 @@ pub(super) struct TiffStore {
     first_id: u64,
     /// Descriptions of images by OME-XML, each parsed once.
     descriptions: Descriptions,
-    /// What companions say of files that have no OME-XML.
+    /// The descriptions in companions of files that have no OME-XML.
     companions: Companions,
     /// Files that stay open.
     opened: OpenFiles<FileKey>,
     /// Where their LZW strips can be entered.
     restarts: Restarts,
+    /// Whether the first directory lies behind the first bytes that a place far away is asked for, in the first file that is longer.
+    is_at_end: OnceLock<bool>,
 }
 
 struct FileSlot {
@@ -115,19 +123,20 @@ impl TiffStore {
         let meta = place::metadata(path).map_err(|e| Error::io(path, "cannot open", &e))?;
         let is_folder = meta.is_folder();
         if !is_folder {
-            return Self::of_files(path, false, vec![(path.to_owned(), None)], Companions::default());
+            return Self::of_files(path, [false; 2], vec![(path.to_owned(), None)], Companions::default());
         }
         let listed = listing::files(path, options)?;
         let companions: Vec<PathBuf> = listed.companions.iter().map(|file| path.join(file)).collect();
         let arranged = name_index::arrange(path, listed.files, |file| file)?;
         let files = arranged.into_iter().map(|(file, name)| (path.join(file), name.map(Box::from))).collect();
-        Self::of_files(path, true, files, Companions::read(&companions)?)
+        Self::of_files(path, [true; 2], files, Companions::read(&companions)?)
     }
 
-    /// Opens these files, each with the name of its image where that is known. `path` is what they are called together.
+    /// Opens these files, each with the name of its image where that is known. `path` is what they are called together, as a folder or
+    /// as one file, and whether a listing of it has named them.
     pub(super) fn of_files(
         path: &Path,
-        is_folder: bool,
+        [is_folder, is_listed]: [bool; 2],
         files: Vec<(PathBuf, Option<Box<str>>)>,
         companions: Companions,
     ) -> Result<Self> {
@@ -153,9 +162,10 @@ impl TiffStore {
             companions,
             opened: OpenFiles::default(),
             restarts: Restarts::default(),
+            is_at_end: OnceLock::new(),
         };
         if is_folder {
-            store.find_rows();
+            store.find_rows(is_listed);
         } else {
             store.rows = Self::rows_of_file(0, &*store.index(0)?);
         }
@@ -167,13 +177,13 @@ impl TiffStore {
     }
 
     /// Finds the rows of a folder.
-    fn find_rows(&mut self) {
+    fn find_rows(&mut self, is_listed: bool) {
         let n = self.files.len();
-        let sample: Vec<usize> =
-            (0..SAMPLE.min(n)).map(|i| i * (n - 1) / (SAMPLE.min(n) - 1).max(1)).collect();
         let mut fetching = self.far().and_then(|far| Fetching::of(far, None));
+        let scan = if fetching.is_some() { FAR_SCAN } else { SCAN };
+        let sample = self.sample(scan, is_listed);
         // Of few files all are looked into, most likely: their heads are on their way together.
-        let first = if n > SCAN { sample.clone() } else { (0..n).collect() };
+        let first = if n > scan { sample.clone() } else { (0..n).collect() };
         let tickets = self.ask(fetching.as_mut(), first.into_iter());
         let looked_into = threads::in_runs(sample.len(), FILES_PER_THREAD, |run| {
             sample[run].iter().map(|&file| self.index(file).ok()).collect::<Vec<_>>()
@@ -184,7 +194,7 @@ impl TiffStore {
         let related = !self.companions.is_empty() || looked_into.iter().flatten().any(is_related);
         let single = looked_into.iter().all(|i| i.as_ref().is_some_and(|i| i.series.len() == 1));
         drop(looked_into);
-        if n > SCAN && single && !related {
+        if n > scan && single && !related {
             self.sampled = true;
             self.rows = (0..n as u32).map(|file| Row { file, series: 0 }).collect();
             return;
@@ -192,6 +202,7 @@ impl TiffStore {
         if !related {
             self.scan_all(fetching.as_mut());
         }
+        let rest = if n <= SCAN { self.ask(fetching.as_mut(), 0..n) } else { vec![] };
         // Files whose planes belong to an image of another file are no rows, and need not be looked into:
         // each may hold the description of all.
         let mut claimed: HashSet<PathBuf> = HashSet::new();
@@ -209,16 +220,44 @@ impl TiffStore {
                 Err(_) => rows[i] = vec![Row { file: i as u32, series: 0 }],
             }
         }
-        drop(tickets);
+        drop((tickets, rest));
         let own = rows.into_iter().zip(&self.files).filter(|(_, file)| !claimed.contains(&file.path));
         self.rows = own.flat_map(|(rows, _)| rows).collect();
     }
 
-    /// Asks for the first bytes of files that were not looked into, where each look would be a round trip of its own.
+    /// The files that are looked into first, in order: some from all over the folder. Of a folder far away that is larger than `scan`
+    /// and would be looked into as a whole here, those that are the longest are among them, where a listing has told so: several images
+    /// take more bytes than one.
+    fn sample(&self, scan: usize, is_listed: bool) -> Vec<usize> {
+        let n = self.files.len();
+        let spread = |count: usize| (0..count.min(n)).map(move |i| i * (n - 1) / (count.min(n) - 1).max(1));
+        if !is_listed || !(scan + 1..=SCAN).contains(&n) {
+            return spread(SAMPLE).collect();
+        }
+        let mut sample: BTreeSet<usize> = spread(SAMPLE - LONGEST).collect();
+        let length = |file: &usize| place::metadata(&self.files[*file].path).map_or(0, |meta| meta.length);
+        let mut others: Vec<usize> = (0..n).filter(|file| !sample.contains(file)).collect();
+        others.sort_by_cached_key(|file| Reverse(length(file)));
+        sample.extend(others.into_iter().take(LONGEST));
+        sample.into_iter().collect()
+    }
+
+    /// Asks for what is hoped to hold the directories of files that were not looked into, where each look would be a round trip.
     fn ask(&self, fetching: Option<&mut Fetching>, files: impl Iterator<Item = usize>) -> Vec<Ticket> {
         let Some(fetching) = fetching else { return vec![] };
         let unknown = files.map(|file| &self.files[file]).filter(|file| file.index.get().is_none());
-        fetching.first_bytes(unknown.map(|file| file.path.as_path()))
+        let mut wanted = Wanted::default();
+        unknown.for_each(|file| self.want_directories(&file.path, &mut wanted));
+        fetching.fetch(&wanted)
+    }
+
+    /// Adds the beginning of a file, where its header is, and its end, where many writers put the directories. They are taken to be where
+    /// they are in the first file that was looked into.
+    fn want_directories(&self, file: &Path, wanted: &mut Wanted) {
+        wanted.head(file);
+        if *self.is_at_end.get().unwrap_or(&true) {
+            wanted.tail(file);
+        }
     }
 
     /// Reads the directories of every file; of files far away, of some at a time, which are asked for together.
@@ -230,6 +269,17 @@ impl TiffStore {
             let tickets = self.ask(fetching.as_deref_mut(), files.clone());
             self.scan_files(files);
             drop(tickets);
+        }
+    }
+
+    /// Looks into all files that opening has left out of a folder far away that is not large: who asks for one name wants them all, and
+    /// each would be a round trip.
+    fn look_into_rest(&self) {
+        if self.sampled
+            && self.files.len() <= SCAN
+            && let Some(mut fetching) = self.far().and_then(|far| Fetching::of(far, None))
+        {
+            self.scan_all(Some(&mut fetching));
         }
     }
 
@@ -271,6 +321,9 @@ impl TiffStore {
         let handle = context.get::<Context>().file(&self.opened, self.id(file), &slot.path)?;
         let companion = self.companions.of(&slot.path);
         let index = Box::new(FileIndex::read(&slot.path, handle, raw, &self.descriptions, companion)?);
+        if index.len > HEAD {
+            self.is_at_end.get_or_init(|| index.header.first >= HEAD);
+        }
         let memory = index.memory();
         if self.kept.fetch_add(memory, Ordering::Relaxed) + memory > CACHE {
             self.kept.fetch_sub(memory, Ordering::Relaxed);
@@ -413,8 +466,9 @@ impl Store for TiffStore {
         self.with(row, |_, series, path, _| info_of(series, path))
     }
 
-    /// In a folder the name by its index of names; without one the file's name without extension, or the OME name where
-    /// the writer had to change it to make a file name. In a single file the OME name, if there is one.
+    /// In a folder, this is the name by its index of names. Without one, it is the file's name without extension, or
+    /// the OME name where the writer had to change it to make a file name. In a single file the OME name, if there is
+    /// one.
     fn name(&self, row: usize) -> Result<String> {
         let (place, path) = self.row(row)?;
         let slot = &self.files[place.file as usize];
@@ -427,6 +481,9 @@ impl Store for TiffStore {
         // Without a look into the file where that is sure to change nothing.
         if !is_ome && (self.sampled || self.is_folder && known.is_some_and(|i| i.series.len() == 1)) {
             return Ok(self.stem(path));
+        }
+        if known.is_none() {
+            self.look_into_rest();
         }
         self.with(row, |index, series, path, place| Ok(self.name_of(index, series, path, place)))
     }
@@ -505,7 +562,7 @@ impl Store for TiffStore {
         let first = self.with(0, |index, series, _, _| {
             let page = series.planes.iter().find(|p| p.source == 0).map_or(0, |p| p.page as usize);
             let page = &index.pages[page];
-            // What Deflate holds ends with a checksum, whoever has written it.
+            // Deflate data end with a checksum, whichever program has written them.
             Ok(page.sums.is_some() || page.format.codec == Codec::Deflate)
         });
         first.unwrap_or(false)
@@ -519,14 +576,14 @@ impl Store for TiffStore {
         Ok(RowHints::new(self, row))
     }
 
-    /// Of a file that was not looked into, its header; all of it where its one image is going to be read whole.
+    /// Of a file that was not looked into, its header and directories; all of it where its one image is going to be read whole.
     fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
         for &row in rows {
             let Ok((place, path)) = self.row(row) else { continue };
             if self.files[place.file as usize].index.get().is_some() {
                 continue;
             }
-            if whole && self.is_folder { wanted.whole(path) } else { wanted.head(path) }
+            if whole && self.is_folder { wanted.whole(path) } else { self.want_directories(path, wanted) }
         }
     }
 

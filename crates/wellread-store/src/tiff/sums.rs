@@ -1,8 +1,8 @@
 //! Checksums of strips, tiles and directories, which TIFF itself has no place for.
 //!
-//! Deflate and Zstandard carry a checksum of what they hold; pixels that are stored as they are, LZW and PackBits carry
-//! none, and nothing guards the tags that say how pixels are to be understood. So each directory that is written here has
-//! one private tag more, which other readers skip:
+//! Deflate and Zstandard carry a checksum of their content. Uncompressed pixels, LZW and PackBits carry none, and the
+//! tags that define the pixels have none either. So each directory that is written here has one private tag more, which
+//! other readers skip:
 //!
 //! ```text
 //!  tag 65301, LONG: [ MAGIC | CRC-32 of the directory | bytes of the directory | CRC-32 of strip 0 | of strip 1 | … ]
@@ -15,7 +15,7 @@ use super::endian::Endian;
 use super::ifd::{FileView, Ifd, tag};
 use crate::Result;
 
-/// What the values of the tag begin with: whoever else uses the number means something else.
+/// The beginning of the values of the tag: other programs that use the number mean something else.
 const MAGIC: u32 = 0x774c_5231;
 /// Values in front of those of strips and tiles.
 pub(super) const HEAD: usize = 3;

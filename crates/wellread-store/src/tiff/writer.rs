@@ -1,8 +1,8 @@
 //! Writes images as TIFF: a folder of one file per image, or one file for all.
 //!
 //! The target decides: a path that ends in `.tif` or `.tiff` is one file, anything else a folder. The variant
-//! `ome` (the default) writes OME-TIFF, which keeps all metadata; `plain` writes dimensions and name only, as
-//! tifffile does; `bare` writes single planes in files of their own and nothing about them, as microscopes do.
+//! `ome` (the default) writes OME-TIFF, which keeps all metadata. `plain` writes dimensions and name only, as
+//! tifffile does. `bare` writes single planes in files of their own and nothing about them, as microscopes do.
 //! Pages are planes in the order T, C, Z. Pixels are not compressed by default, as tifffile and Bio-Formats do;
 //! integers are differenced horizontally before LZW, Deflate and Zstandard.
 
@@ -28,7 +28,7 @@ pub(super) struct TiffWriter {
     written: usize,
 }
 
-/// What a file says of its images.
+/// The metadata that a file has of its images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
     /// All, as OME-XML.

@@ -17,7 +17,7 @@ pub(super) struct Pair {
     pub expected: usize,
 }
 
-/// Shape, type and digest: what makes pixels the same.
+/// Shape, type and digest: equal ones make pixels the same.
 type Content<'a> = (&'a [usize; 5], &'a str, &'a str);
 
 fn content(sum: &ImageChecksum) -> Content<'_> {
@@ -33,7 +33,7 @@ fn content(sum: &ImageChecksum) -> Content<'_> {
 /// 5. pixels: renamed and moved;
 /// 6. name: other pixels, and moved.
 ///
-/// What is in one row of both and agrees in nothing else is no pair. A row that cannot be read has the pixels that are
+/// Two images in one row that agree in nothing else are no pair. A row that cannot be read has the pixels that are
 /// expected of it. With `any_names`, names agree always.
 pub(super) fn pair(found: &[CheckedRow], expected: &[ImageChecksum], any_names: bool) -> Vec<Option<Pair>> {
     let mut pairs = Pairs { of_found: vec![None; found.len()], taken: vec![false; expected.len()] };
@@ -101,8 +101,8 @@ impl Pairs {
     }
 }
 
-/// Whether each row stands at another place among the paired ones than its expected image does: what follows an image
-/// that is missing or additional has not been moved.
+/// Whether each row stands at another place among the paired ones than its expected image does. Rows behind an image
+/// that is missing or additional have not been moved.
 pub(super) fn moved(pairs: &[Option<Pair>], found: usize, expected: usize) -> Vec<bool> {
     let mut by_expected = vec![None; expected];
     for (row, pair) in pairs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What differs between two lists of images.
+//! Differences between two lists of images.
 
 use super::*;
 

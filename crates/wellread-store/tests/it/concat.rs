@@ -1,4 +1,4 @@
-//! Several sets as one: lists, patterns, folders of tables, keys in names of folders; columns of all; what is wrong.
+//! Several sets as one: lists, patterns, folders of tables, keys in names of folders, columns of all, errors.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
@@ -233,7 +233,7 @@ fn what_is_wrong_names_the_part() {
             "{said}"
         );
     }
-    // Two formats: whoever opens the folder has to say which.
+    // Two formats: a user who opens the folder has to name one.
     let mixed = dir.path().join("mixed");
     write(&mixed.join("a.parquet"), "parquet", &["a"], 0, None);
     write(&mixed.join("b.ome-arrow-dataset"), "ome-arrow-dataset", &["b"], 1, None);

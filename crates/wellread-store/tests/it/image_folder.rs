@@ -163,7 +163,7 @@ fn checksums_of_png_are_checked() {
     assert!(failure("a.png", &bad).contains("corrupt"));
 }
 
-/// JPEG has no checksums: what can be told is that the data of a scan are none. A scan that is cut short and
+/// JPEG has no checksums: it can only be told that the data of a scan are none. A scan that is cut short and
 /// closed again by an end-of-image marker cannot be told from a good one by any decoder.
 #[test]
 fn damaged_scans_of_jpeg_are_errors() {
@@ -294,7 +294,7 @@ fn jpeg_in_class_folders() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What the writer writes is read back.
+    /// Written pictures are read back.
     #[test]
     fn written_pictures_read_back(
         (height, width) in (1usize..40, 1usize..40),

@@ -1,4 +1,4 @@
-//! Names and row order: whatever images are called and however they stand, every format gives them back so.
+//! Names and row order: every format gives images back with their names and in their order.
 
 use proptest::prelude::*;
 use std::path::Path;
@@ -145,7 +145,7 @@ proptest! {
             converted.commit().unwrap();
             assert_same(&*open_as(&path, format), &names);
         }
-        // What was converted is a source like any other.
+        // A converted set is a source like any other.
         let (middle, format, _) = TARGETS[via];
         let from = open_as(&dir.path().join(middle), format);
         for (target, format, variant) in TARGETS {
@@ -280,7 +280,7 @@ fn no_file_is_looked_into_for_its_name() {
         let mut index = "{\"wellread_names\": 1, \"images\": [".to_owned();
         for row in 0..N {
             let file = format!("{row:06}-x{ending}");
-            // Whoever looks into one of these gets an error.
+            // A read of one of these gives an error.
             match format {
                 "ome-zarr" => std::fs::create_dir(path.join(&file)).unwrap(),
                 _ => std::fs::write(path.join(&file), "").unwrap(),
@@ -290,7 +290,7 @@ fn no_file_is_looked_into_for_its_name() {
             }
             index.push_str(&format!("\n{{\"file\": {file:?}, \"name\": {:?}}}", name(row)));
         }
-        // Of a large folder of TIFF files a fixed number is looked into.
+        // A fixed number of a large folder of TIFF files is looked into.
         for i in (0..32).filter(|_| format == "tiff") {
             let file = path.join(format!("{:06}-x{ending}", i * (N - 1) / 31));
             std::fs::copy(sample.join(format!("sample{ending}")), file).unwrap();

@@ -1,4 +1,4 @@
-//! What lies in folders beside files with proper names: pipes, devices, names that are no text.
+//! Entries in folders beside files with proper names: pipes, devices, names that are no text.
 #![cfg(unix)]
 
 use std::ffi::OsStr;
@@ -126,7 +126,7 @@ fn links_to_folders_make_no_rows_twice() {
             symlink(&elsewhere, set.join("v")).unwrap();
         }
         let mut expected = before;
-        // Of two links to one folder the first counts.
+        // The first of two links to one folder counts.
         expected.push(match format {
             "ome-zarr" => "v".to_owned(),
             _ => "v/c".to_owned(),

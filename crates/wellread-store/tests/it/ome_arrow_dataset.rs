@@ -73,7 +73,7 @@ fn write(path: &Path, images: &[(Shape, PixelType)], options: &WriteOptions) {
     writer.finish().unwrap();
 }
 
-/// The table has micrometres: what is a length becomes that, what is none is left out.
+/// The table has micrometres: lengths become that, and other units are left out.
 #[test]
 fn sizes_of_pixels_are_converted_to_micrometres() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Sets that are written in parts: what comes of them is what one writer writes, and nobody sees less.
+//! Sets that are written in parts equal those of one writer, and nobody sees less.
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use std::collections::BTreeMap;
@@ -187,7 +187,7 @@ fn a_part_whose_columns_are_others_now_is_written_again() {
         let path = set.part(&name);
         part(&set, &rows(&wells, 0, 10), format, &name);
         let holds = |source: &Arc<dyn Store>| holds(&rows(source, 0, 10), &path, format, 1);
-        // Of a format that has a file for each image, all columns are written in the end.
+        // A format that has a file for each image writes all columns in the end.
         let is_table = format == "parquet";
         assert!(holds(&wells), "{format}");
         assert_eq!([holds(&others), holds(&plain)], [!is_table; 2], "{format}");
@@ -235,13 +235,7 @@ fn a_part_that_is_another_than_was_written_is_an_error() {
     let source = source(dir.path());
     let targets = ["one.parquet", "two.parquet"].map(|name| dir.path().join(name));
     for target in &targets {
-        let set = PartedSet::begin(target, "parquet", false, None).unwrap();
-        let parts = [(0, 10), (10, 23)].map(|(from, to)| {
-            let name = set.part_name(from);
-            part(&set, &rows(&source, from, to), "parquet", &name);
-            name
-        });
-        set.commit(&parts, &WriteOptions::default(), false).unwrap();
+        two_parts(target, &source);
     }
     assert_eq!(open_all(&targets, &OpenOptions::default()).unwrap().len(), 46);
     std::fs::copy(targets[0].join("part-00000.parquet"), targets[1].join("part-00001.parquet")).unwrap();
@@ -249,6 +243,66 @@ fn a_part_that_is_another_than_was_written_is_an_error() {
         let error = found.err().unwrap().to_string();
         assert!(error.contains("part-00001.parquet: has 10 images, 13 were written"), "{error}");
     }
+}
+
+/// A set of two parts, of the rows up to ten and those from there on.
+fn two_parts(target: &Path, source: &Arc<dyn Store>) {
+    let set = PartedSet::begin(target, "parquet", false, None).unwrap();
+    let parts = [(0, 10), (10, 23)].map(|(from, to)| {
+        let name = set.part_name(from);
+        part(&set, &rows(source, from, to), "parquet", &name);
+        name
+    });
+    set.commit(&parts, &WriteOptions::default(), false).unwrap();
+}
+
+/// Somebody may put a picture, or another table, into the folder.
+#[test]
+fn what_lies_beside_the_parts_is_none_of_the_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    let target = dir.path().join("one.parquet");
+    two_parts(&target, &source);
+    let one = dir.path().join("one");
+    convert(
+        &rows(&source, 0, 1),
+        create(&one, "tiff", &WriteOptions::default()).unwrap(),
+        ConvertOptions::default(),
+        &mut |_| (),
+    )
+    .unwrap()
+    .commit()
+    .unwrap();
+    let image = files(&one).into_keys().find(|file| file.to_string_lossy().ends_with(".tiff")).unwrap();
+    std::fs::copy(one.join(image), target.join("overview.tiff")).unwrap();
+    let found = open(&target, &OpenOptions::default()).unwrap();
+    assert_eq!((found.format(), sums(&*found)), ("parquet", sums(&*source)));
+}
+
+/// A folder of sets in parts is one set, in which no part goes missing unnoticed.
+#[test]
+fn sets_in_parts_are_opened_from_the_folder_above() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = source(dir.path());
+    let screen = dir.path().join("screen");
+    let targets = ["BR1/one.parquet", "BR2/two.parquet"].map(|name| screen.join(name));
+    for target in &targets {
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        two_parts(target, &source);
+    }
+    std::fs::copy(targets[0].join("part-00000.parquet"), targets[0].join("a copy.parquet")).unwrap();
+    let format = Some("parquet".to_owned());
+    for options in [OpenOptions::default(), OpenOptions { format, ..OpenOptions::default() }] {
+        assert_eq!(open(&screen, &options).unwrap().len(), 46);
+        let both = open_all(&[&screen, &targets[1]], &options).unwrap();
+        assert_eq!(both.len(), 69);
+    }
+    std::fs::remove_file(targets[1].join("part-00001.parquet")).unwrap();
+    let error = open(&screen, &OpenOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("part-00001.parquet: is a part of the set, and is not there"), "{error}");
+    std::fs::copy(targets[0].join("part-00000.parquet"), targets[1].join("part-00001.parquet")).unwrap();
+    let error = open(&screen, &OpenOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("part-00001.parquet: has 10 images, 13 were written"), "{error}");
 }
 
 /// Who reads a set in parts may have had other images before them.

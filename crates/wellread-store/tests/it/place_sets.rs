@@ -1,5 +1,5 @@
-//! Sets of images in every built-in format, and what it takes for two of them to be the same: for tests of places, also those of
-//! `wellread-remote`.
+//! Sets of images in every built-in format, and the conditions for two of them to be the same: for tests of places,
+//! also those of `wellread-remote`.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

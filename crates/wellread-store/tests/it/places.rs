@@ -31,7 +31,7 @@ fn every_format_writes_elsewhere() {
         assert_same(&*recognised(&other), &*recognised(&local));
         let error = create(&other, format, &options).err().unwrap().to_string();
         assert!(error.contains("already exists"), "{error}");
-        // What is not finished leaves nothing.
+        // Output that is not finished leaves nothing.
         let unfinished = root.join(format!("unfinished-{name}"));
         drop(create(&unfinished, format, &options).unwrap_or_else(|e| panic!("{e}")));
         assert!(below(&unfinished).is_empty());

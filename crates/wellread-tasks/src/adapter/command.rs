@@ -15,7 +15,7 @@ use std::process::Command;
 /// Ending of scripts.
 const ENDING: &str = "sh";
 
-/// What begins a command line and is found nowhere because the shell itself knows it.
+/// First words of a command line that are found nowhere because the shell itself knows them.
 const OF_THE_SHELL: [&str; 28] = [
     ".", ":", "cd", "eval", "exec", "exit", "export", "for", "if", "while", "until", "case", "set", "unset",
     "trap", "true", "false", "test", "echo", "printf", "read", "wait", "ulimit", "umask", "times", "command",

@@ -1,7 +1,7 @@
 //! CytoDL: an experiment of the branch's Hydra configs, run by the branch's own `CytoDLModel`.
 //!
-//! The process is `python/wellread/_tasks/cyto_dl.py`. Which keys the composed config has is known to Hydra alone, so
-//! that overrides are checked there; what the files tell is checked here, before anything runs.
+//! The process is `python/wellread/_tasks/cyto_dl.py`. Only Hydra knows which keys the composed config has, so that
+//! overrides are checked there. Facts in files are checked here, before anything runs.
 
 use super::experiments::{experiment_file, experiments};
 use super::interface::{Adapter, Site};

@@ -1,5 +1,5 @@
-//! What a kind of experiment is to the suite: [`Adapter`], which its file implements, and [`Site`], what it starts a process
-//! with.
+//! The interface of a kind of experiment for the suite: [`Adapter`], which its file implements, and [`Site`], the place
+//! where it starts a process.
 
 use crate::config::Config;
 use crate::repository::Branch;
@@ -20,17 +20,17 @@ pub trait Adapter: Sync {
     /// A repository that cannot be read.
     fn suits(&self, branch: &Branch, row: &Row) -> Result<bool>;
 
-    /// What is wrong with the row and can be known before anything runs: an experiment that the branch does not have
-    /// (the message lists those it has), a missing checkpoint in the table.
+    /// Checks the row as far as possible before anything runs: an experiment that the branch does not have (the
+    /// message lists those it has), a missing checkpoint in the table.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The fault, and one thing to do.
     fn check(&self, branch: &Branch, row: &Row, mode: Mode) -> Result<()>;
 
-    /// What is wrong with the row's settings, where that can be asked before anything runs: names and values of overrides.
+    /// Checks the row's settings, where that is possible before anything runs: names and values of overrides.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The fault, and one thing to do.
     fn check_settings(&self, _branch: &Branch, _row: &Row, _config: &Config) -> Result<()> {
         Ok(())
     }
@@ -51,9 +51,9 @@ pub trait Adapter: Sync {
 /// Where and with what a process is started.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// What it is told.
+    /// The task that it gets.
     pub task: &'a Task,
-    /// This program: what starts it, before any arguments.
+    /// This program: the command that starts it, before any arguments.
     pub program: &'a [OsString],
     /// The Python of the branch's environment; for adapters in Python.
     pub python: &'a Path,

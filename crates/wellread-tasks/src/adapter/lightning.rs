@@ -1,8 +1,8 @@
 //! Lightning: any `LightningModule` and `LightningDataModule` of a branch.
 //!
-//! The experiment is `package.module:ModelClass,package.module:DataClass` (the data may be missing where the model brings
-//! its own loaders), or the name of `configs/experiment/EXPERIMENT.yaml`, which names the classes and what they are made
-//! with, as `LightningCLI` has it. The process is `python/wellread/_tasks/lightning.py`.
+//! The experiment is `package.module:ModelClass,package.module:DataClass` (the data may be missing where the model
+//! brings its own loaders). Or it is the name of `configs/experiment/EXPERIMENT.yaml`, which names the classes and
+//! their arguments, as `LightningCLI` has it. The process is `python/wellread/_tasks/lightning.py`.
 
 use super::experiments::{EXPERIMENTS, experiment_file};
 use super::interface::{Adapter, Site};
@@ -16,7 +16,7 @@ use std::process::Command;
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 /// Folders of a branch that Python imports from.
 const ROOTS: [&str; 2] = ["", "src/"];
-/// What an override changes: each begins with one of these.
+/// The targets of an override: each begins with one of these.
 const PARTS: [&str; 3] = ["model.", "data.", "trainer."];
 
 /// The adapter.

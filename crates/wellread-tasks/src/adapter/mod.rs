@@ -1,8 +1,8 @@
 //! How an experiment of a branch is run: one file per kind of experiment.
 //!
 //! An adapter turns a task into a process. Everything else (worktree, environment, time limit, memory, log, results) is
-//! the same for all; what the process says of its phases it appends as JSON lines to the file that `WELLREAD_PHASES`
-//! names ([`crate::phases`]), whatever language it is written in.
+//! the same for all. The process reports its phases as JSON lines in the file that `WELLREAD_PHASES` names
+//! ([`crate::phases`]), in any language.
 //!
 //! ```text
 //!  Row + Branch ──suits──▶ the adapter (--adapter auto) ──check──▶ errors that can be known before anything runs

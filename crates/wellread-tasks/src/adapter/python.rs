@@ -1,4 +1,5 @@
-//! What the adapters in Python have in common: their sources, which the program carries, run by the branch's Python.
+//! The parts that the adapters in Python share: their sources, which the program carries, run by the branch's
+//! Python.
 
 use super::interface::Site;
 use anyhow::{Context as _, Result};
@@ -16,7 +17,7 @@ use wellread_worker::{TASKS, unpack_tasks};
 pub(super) fn command(site: &Site<'_>, name: &str) -> Result<Command> {
     unpack_tasks(site.scratch)?;
     let mut command = site.python_command();
-    // Behind the branch's own folders: what it has is its.
+    // Behind the branch's own folders: its own modules come first.
     let path = search_path(&command, site.scratch)?;
     command.env("PYTHONPATH", path).args(["-m", TASKS, name]);
     Ok(command)

@@ -38,7 +38,7 @@ const PARTS: usize = 5;
 /// Share of a whole run from which on a change of a phase that happens once is told of.
 const MIN_NOTICED_SHARE: f64 = 0.02;
 
-/// What a phase is called in sentences.
+/// The words for a phase in sentences.
 pub fn words(phase: &str) -> &str {
     PHASES.iter().find(|(name, _)| *name == phase).map_or(phase, |(_, words)| words)
 }
@@ -68,7 +68,8 @@ pub(super) fn sentence(
         .iter()
         .find_map(|name| phases.iter().find(|phase| !phase.repeated && phase.phase == *name));
     let steady = by_change(repeated);
-    // Of what happens once what changed, if that is noticed: a transfer may take 60 times as long and no time at all.
+    // A phase that happens once counts where its change is noticed: a transfer may take 60 times as long and no time
+    // at all.
     let noticed = |phase: &PhaseComparison| {
         let least = whole.map_or(0.0, |whole| MIN_NOTICED_SHARE * whole.baseline_seconds);
         (phase.seconds - phase.baseline_seconds).abs() >= least
@@ -103,7 +104,7 @@ pub(super) fn sentence(
     format!("{first}{text} (compared with {baseline}).")
 }
 
-/// What changed most comes first; what did not keeps its order.
+/// The largest change comes first; phases without a change keep their order.
 fn by_change(mut phases: Vec<&PhaseComparison>) -> Vec<&PhaseComparison> {
     let change = |phase: &PhaseComparison| if changed(phase) { phase.ratio.estimate.ln().abs() } else { 0.0 };
     phases.sort_by(|a, b| change(b).total_cmp(&change(a)));

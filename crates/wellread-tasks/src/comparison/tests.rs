@@ -189,7 +189,7 @@ fn what_could_be_anything_is_not_called_unchanged() {
         verdict,
     };
     assert!(phase(0.95, 1.05, Verdict::NoDifference).is_alike());
-    // From half to twice; all above one, but not significant; a verdict; no interval.
+    // From half to twice, then all above one, but not significant, then a verdict, then no interval.
     assert!(!phase(0.5, 2.0, Verdict::NoDifference).is_alike());
     assert!(!phase(8.6, 30.0, Verdict::NoDifference).is_alike());
     assert!(!phase(1.1, 1.2, Verdict::Slower).is_alike());

@@ -1,4 +1,5 @@
-//! What is said of two tasks: ratios with intervals and verdicts phase by phase, and the sentence about all of them.
+//! The comparison of two tasks: ratios with intervals and verdicts phase by phase, and the sentence about all of
+//! them.
 
 use serde::{Deserialize, Serialize};
 use wellread_measure::Interval;
@@ -7,7 +8,7 @@ use wellread_measure::compare::Verdict;
 /// A ratio of times, candidate over baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// Of the medians; with 2 to 5 runs of the geometric means.
+    /// The ratio of the medians; with 2 to 5 runs that of the geometric means.
     pub estimate: f64,
     /// Lower end of the 95 % interval; `None` when there is none.
     pub low: Option<f64>,
@@ -47,15 +48,15 @@ pub struct PhaseComparison {
 pub struct Comparison {
     /// The experiment.
     pub experiment: String,
-    /// What the baseline is called.
+    /// The name of the baseline.
     pub baseline: String,
-    /// What the candidate is called.
+    /// The name of the candidate.
     pub candidate: String,
     /// Settings in which they differ besides the branch.
     pub differs: Vec<String>,
     /// Phase by phase; repeated ones first.
     pub phases: Vec<PhaseComparison>,
-    /// What changed, in words.
+    /// The change, in words.
     pub sentence: String,
     /// How far the words may be trusted.
     pub detail: String,
@@ -72,8 +73,8 @@ impl Comparison {
 const MAX_UNCHANGED_WIDTH: f64 = 1.5;
 
 impl PhaseComparison {
-    /// Whether the times are known to be about alike: no difference was found, and the interval leaves no room for a large
-    /// one. What a test alone found, and what does not stand when all tests are counted, is not.
+    /// Whether the times are known to be about alike: no difference was found, and the interval leaves no room for a
+    /// large one. A difference that a test alone found, and that does not stand when all tests are counted, is not.
     pub fn is_alike(&self) -> bool {
         let (Some(low), Some(high)) = (self.ratio.low, self.ratio.high) else { return false };
         self.verdict == Verdict::NoDifference

@@ -1,4 +1,5 @@
-//! What a branch asks for, told from its files without checking it out, and the commands that make it.
+//! The requirements of a branch, read from its files without checking it out, and the commands that install
+//! them.
 //!
 //! ```text
 //!  requirements*.txt, else one of requirements/ ─▶ files they include (-r, -c)   ┐
@@ -32,7 +33,7 @@ const OF_OTHERS: [&str; 9] = [
 ];
 /// Folder of requirements, for branches that have none at the top.
 const FOLDER: &str = "requirements";
-/// What is installed of that folder: the first of these that is there.
+/// The file of that folder that is installed: the first of these that is there.
 const IN_FOLDER: [&str; 4] = ["requirements.txt", "main.txt", "base.txt", "default.txt"];
 
 /// The files of a branch that say what it needs, with their texts.
@@ -40,7 +41,7 @@ const IN_FOLDER: [&str; 4] = ["requirements.txt", "main.txt", "base.txt", "defau
 pub(super) struct Requirements {
     /// Those that are read.
     files: Vec<(String, String)>,
-    /// What requirements include.
+    /// The files that requirements include.
     included: Vec<(String, String)>,
     /// Those that ask for something and that neither uv nor pip read.
     of_others: Vec<(String, String)>,
@@ -202,7 +203,7 @@ impl Requirements {
         (uv.reads_pylock && self.text("pylock.toml").is_some()).then_some("pylock.toml")
     }
 
-    /// What tells environments apart; `None` when nothing is asked for that could be installed.
+    /// The key that tells environments apart; `None` when nothing is asked for that could be installed.
     pub fn key(&self, tools: &Tools) -> Option<String> {
         let lock = self.lock(tools);
         if lock.is_none() && self.project.is_none() && self.requirements().is_empty() {
@@ -225,8 +226,8 @@ impl Requirements {
         self.files.iter().chain(&self.included).map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// What the branch has and nobody reads, with a part of each text's hash, and what to do: "poetry.lock (1a2b3c4d),
-    /// which is not read: …".
+    /// The files of the branch that nobody reads, with a part of each text's hash, and the advice: "poetry.lock
+    /// (1a2b3c4d), which is not read: …".
     pub fn unread(&self, tools: &Tools) -> Option<String> {
         if self.lock(tools).is_some() {
             return None;
@@ -259,7 +260,7 @@ impl Requirements {
         if self.text("requirements.txt").is_some() { vec!["requirements.txt"] } else { all.collect() }
     }
 
-    /// What makes the environment in `folder`, in order; to be run in the worktree.
+    /// The commands that make the environment in `folder`, in order; to be run in the worktree.
     pub fn commands(&self, tools: &Tools, folder: &Path, worktree: &Path) -> Vec<Command> {
         let python = interpreter(folder);
         let new = |program: &Path, args: &[&str]| {

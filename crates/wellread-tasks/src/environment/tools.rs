@@ -1,4 +1,4 @@
-//! What environments are made with on this machine: the Python that they are made of, and uv.
+//! The tools for environments on this machine: the Python that they are made of, and uv.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,14 +13,14 @@ print(' '.join(sys.version.split()))
 print(sysconfig.get_path('scripts'))
 print(sysconfig.get_path('scripts', os.name + '_user'))";
 
-/// What environments are made with on this machine.
+/// The tools for environments on this machine.
 #[derive(Clone, Debug)]
 pub(super) struct Tools {
     /// uv, where there is one; else venv and pip are used.
     pub uv: Option<Uv>,
     /// The Python that environments are made of unless the branch asks for another.
     pub base: PathBuf,
-    /// What it says of its version; empty where it cannot be asked.
+    /// Its version as it prints it; empty where it cannot be asked.
     pub version: String,
 }
 
@@ -67,7 +67,7 @@ fn reads_pylock(version: &str) -> bool {
     [next(), next(), next()] >= PYLOCK_SINCE
 }
 
-/// What a program says that succeeds.
+/// The output of a program that succeeds.
 fn stdout_of(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -1,7 +1,7 @@
 use super::*;
 use std::sync::Mutex;
 
-/// What is told to `stop` is of the whole process: one task at a time, as in the program.
+/// A call of `stop` stops the whole process: one task at a time, as in the program.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn run_shell(script: &str, timeout: Option<Duration>) -> (FinishedProcess, Vec<String>, tempfile::TempDir) {
@@ -138,7 +138,7 @@ fn the_watchdog_ends_a_task_whose_program_is_gone() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let mut watchdog = Watchdog::over(task.id(), &marked);
-    // What the kernel does when the program is killed.
+    // The kernel does the same when the program is killed.
     drop(watchdog.0.as_mut().unwrap().stdin.take());
     watchdog.0.as_mut().unwrap().wait().unwrap();
     task.wait().unwrap();

@@ -1,4 +1,4 @@
-//! A bare repository that borrows the objects of the user's: what is fetched, checked out and configured for a run is
+//! A bare repository that borrows the objects of the user's: fetched objects, worktrees and settings of a run are
 //! written there.
 
 use super::git::{git_output, git_output_with_stdin, try_git_output};

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What git has said of a commit; it never says anything else.
+/// The answers of git about a commit; they never change.
 pub(super) type GitAnswers = Arc<Mutex<HashMap<Vec<String>, Option<String>>>>;
 
 /// A commit under the name that the table has for it.
@@ -27,7 +27,7 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// What git says; `None` where it fails. Asked once.
+    /// The output of git; `None` where it fails. Asked once.
     fn try_git_output(&self, args: &[&str]) -> Result<Option<String>> {
         let key: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         if let Some(said) = self.said.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {

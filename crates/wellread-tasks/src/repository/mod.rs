@@ -8,7 +8,7 @@
 //!
 //! The worktrees belong to a bare repository of ours, which borrows the user's objects: so not even the administrative
 //! files of the user's repository change (decision 0019). A lock per repository keeps two runs from measuring each
-//! other; the kernel releases it however a run ends, and what a killed run has left is removed by the next.
+//! other. The kernel releases it when a run ends in any way, and the next run removes the leftovers of a killed one.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -56,7 +56,7 @@ impl Repository {
     /// Opens the repository that holds `folder`; `cache` is where worktrees are put.
     ///
     /// # Errors
-    /// No git repository; another run that is at it; a cache that cannot be written.
+    /// No git repository. Another run is at it. A cache cannot be written.
     pub fn open(folder: &Path, cache: &Path) -> Result<Self> {
         if !folder.is_dir() {
             bail!("there is no folder {}; --repo names the repository", folder.display());

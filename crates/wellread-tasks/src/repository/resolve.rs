@@ -10,7 +10,7 @@ use std::path::Path;
 /// Names that a message suggests.
 const SUGGESTED: usize = 5;
 
-/// Finds `name` in the user's repository, else at its remotes; what is fetched goes into `objects`.
+/// Finds `name` in the user's repository, else at its remotes; fetched objects go into `objects`.
 pub(super) fn branch(user: &Path, objects: &Path, name: &str) -> Result<Branch> {
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
         bail!("{name:?} is no name of a branch, tag or commit");
@@ -104,7 +104,7 @@ fn at_remote(objects: &Path, remote: &str, name: &str, known: &mut Vec<String>) 
     } else {
         return Ok(None);
     };
-    // Of a repository with a part of the history, only the commit.
+    // A repository with a part of the history fetches only the commit.
     let depth = if objects.join("shallow").is_file() { &["--depth=1"][..] } else { &[] };
     let fetch =
         [&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap="], depth, &[remote, &what]];

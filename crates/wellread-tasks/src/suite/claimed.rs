@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result, bail};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The output for this run alone, and proof that it can be written. What was made for that goes again when nothing is run.
+/// The output for this run alone, and proof that it can be written. Files made for that are removed again when nothing
+/// is run.
 #[derive(Default)]
 pub(super) struct OutputClaim {
     lock: Option<File>,
@@ -74,7 +75,7 @@ fn probe(folder: &Path) -> Result<()> {
 
 impl Drop for OutputClaim {
     fn drop(&mut self) {
-        // What is not empty is not ours alone; what cannot be removed is empty.
+        // A folder that is not empty is not ours alone; a folder that cannot be removed is empty.
         if let Some(file) = &self.file {
             let _ = std::fs::remove_file(file);
         }

@@ -23,7 +23,7 @@ pub(super) struct Record {
     pub fields: Vec<Field>,
 }
 
-/// What is wrong, and where.
+/// The error, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub line: usize,

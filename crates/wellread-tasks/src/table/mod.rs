@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Columns are found by their names, in any order; only `branch` and `experiment` must be there, and an empty field is
-//! what the experiment says. Lines that begin with `#` are comments. Overrides are `key=value`, separated by commas: the
-//! field is quoted when there are several, but fields beyond the last column count as further overrides too, so that
-//! `a=1,b=2` without quotes at the end of a row means the same. Commas within brackets or quotes of a value do not separate.
+//! what the experiment says. Lines that begin with `#` are comments. Overrides are `key=value`, separated by commas:
+//! the field is quoted when there are several. Fields beyond the last column count as further overrides too, so that
+//! `a=1,b=2` without quotes at the end of a row means the same. Commas within brackets or quotes of a value do not
+//! separate.
 
 mod fields;
 

@@ -109,7 +109,7 @@ fn equal_requirements_share_an_environment() {
     assert_eq!(again.of(&other, &tree, &Needs(&["tiny_extra"]), &|_| ()).unwrap(), theirs);
     let error = again.of(&same, &tree, &Needs(&["tiny_extra"]), &|_| ()).unwrap_err();
     assert!(format!("{error:#}").contains("lacks tiny_extra"), "{error:#}");
-    // What it lacks is said.
+    // The error names the missing module.
     let error = again.of(&same, &tree, &Needs(&["no_such_module"]), &|_| ()).unwrap_err();
     assert!(format!("{error:#}").contains("lacks no_such_module"), "{error:#}");
     // A Python that is given is used, and no environment is made.

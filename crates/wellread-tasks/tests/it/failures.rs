@@ -1,4 +1,4 @@
-//! What goes wrong: said before anything runs where it can be known, recorded where not.
+//! Failures: told before anything runs where they can be known, recorded where not.
 
 use crate::support::{Sandbox, alone, git, refused, run};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The adapters in Python, as far as no Python is needed: which rows are theirs, and what is said before anything runs.
-//! What they measure is tested in `tests/python/test_tasks_*.py`.
+//! The adapters in Python, as far as no Python is needed: the rows that are theirs, and the errors before anything
+//! runs. Their measurements are tested in `tests/python/test_tasks_*.py`.
 
 use crate::support::{Sandbox, alone, git, refused, run};
 use wellread_tasks::config::Config;

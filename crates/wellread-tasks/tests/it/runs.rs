@@ -218,7 +218,7 @@ fn an_interrupted_run_is_gone_on_with() {
     assert_ne!(fourth.entries[0].git_info, third.entries[0].git_info);
     let other = run(&wellread_tasks::config::Config { seed: 8, ..resumed }).unwrap();
     assert_eq!(other.resumed, 0);
-    // What the table no longer asks for is not lost.
+    // Results that the table no longer asks for are not lost.
     let kept = results::read(&config.output).unwrap().unwrap();
     assert_eq!(kept.iter().filter(|entry| entry.branch == "slow-model" && entry.success).count(), 2);
 }

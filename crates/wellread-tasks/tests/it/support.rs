@@ -9,7 +9,7 @@ use wellread_tasks::config::Config;
 use wellread_tasks::suite::{self, Event, Outcome};
 use wellread_tasks::task::Mode;
 
-/// What runs at a time is known to the whole process, as in the program: one run after the other.
+/// The whole process knows the present run, as in the program: one run after the other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -22,7 +22,7 @@ pub fn git(folder: &Path, args: &[&str]) -> String {
         .arg("-C")
         .arg(folder)
         .args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always"])
-        // Whoever runs the tests may sign what is theirs.
+        // The user who runs the tests may sign commits.
         .args(["-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false"])
         .args(args)
         .output()
@@ -134,7 +134,7 @@ impl Sandbox {
         }
     }
 
-    /// What is left in the cache of worktrees: nothing but locks.
+    /// The entries left in the cache of worktrees: nothing but locks.
     pub fn leftovers(&self) -> Vec<String> {
         let mut left = Vec::new();
         let repositories = std::fs::read_dir(self.path("cache/worktrees")).into_iter().flatten().flatten();
@@ -152,7 +152,7 @@ pub fn run(config: &Config) -> Result<Outcome> {
     suite::run(config, &|_: &Event<'_>| ())
 }
 
-/// What a run that must not begin says.
+/// The error of a run that must not begin.
 pub fn refused(config: &Config) -> String {
     match run(config) {
         Ok(_) => panic!("it ran"),

@@ -101,7 +101,7 @@ fn a_thread_with_an_open_span_shares_its_lane_with_nobody() {
         drop(open);
     });
     outer.join().unwrap();
-    // What is begun here ends in a thread that has no span of its own.
+    // This span ends in a thread that has no span of its own.
     let mark = crate::Mark::now();
     std::thread::spawn(move || mark.end(Kind::Step, || "elsewhere".into())).join().unwrap();
     let recorded = stop().unwrap();
@@ -173,7 +173,7 @@ fn a_recording_can_be_ended_while_threads_go_on() {
             }
             let recorded = stop().unwrap();
             assert!(!recorded.is_empty());
-            // What ends after the recording was none of its own.
+            // Spans that end after the recording were none of its own.
             assert_eq!(recorded.dropped(), 0);
             assert!(recorded.events.iter().all(|e| e.args == [7, 9] && e.start <= e.end));
         }

@@ -1,4 +1,4 @@
-//! What intensities are normalised by: one factor and summand per image.
+//! The normalisation of intensities: one factor and summand per image.
 
 use super::Pairs;
 use crate::config::Normalization;

@@ -1,7 +1,7 @@
 //! Random patches of images and targets, batch by batch.
 //!
 //! Two loaders with the same seed and rows: crops, flips and turns are functions of (seed, epoch, row, occurrence), so
-//! image and target get the same. What changes intensities is given to the images' loader alone.
+//! image and target get the same. Changes of intensities are given to the images' loader alone.
 
 use super::elastic::Field;
 use super::normal::{Normal, apply};

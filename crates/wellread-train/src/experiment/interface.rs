@@ -1,4 +1,4 @@
-//! What experiments differ in, [`Experiment`], and the settings that all of them start from.
+//! The differences between experiments, [`Experiment`], and the settings that all of them start from.
 
 use crate::config::{
     Augment, Config, Data, Inference, Matching, Model, Normalization, Optimizer, Schedule, Training,
@@ -29,7 +29,7 @@ pub struct Experiment {
     pub draw: fn(&Config, [&Tensor; 3]) -> Preview,
 }
 
-/// What all experiments start from.
+/// The settings that all experiments start from.
 pub(super) fn defaults(kind: &str, loss: Loss) -> Config {
     Config {
         kind: kind.to_owned(),

@@ -1,4 +1,4 @@
-//! What experiments differ in; all else they share.
+//! The differences between experiments; they share all else.
 //!
 //! One file per experiment with a `pub static EXPERIMENT: Experiment`, and a line in [`EXPERIMENTS`].
 

@@ -1,4 +1,4 @@
-//! Convolution, normalisation and ReLU as one: what a U-Net is made of.
+//! Convolution, normalisation and ReLU as one: the part that a U-Net is made of.
 
 use super::norm::{self, EPSILON, NormKind, Statistics};
 use super::{Param, Tensor};
@@ -30,15 +30,16 @@ pub struct BlockSpec {
 #[derive(Clone, Debug)]
 pub struct Block {
     spec: BlockSpec,
-    /// Convolution's weights and bias; with normalisation its scale and shift; running mean and variance.
+    /// Convolution's weights and bias. With normalisation, also its scale and shift; with that of batches, also running
+    /// mean and variance.
     params: Vec<Param>,
 }
 
-/// What the way back needs.
+/// The values that the backward pass needs.
 #[derive(Debug)]
 pub struct Tape {
     input: Arc<Tensor>,
-    /// What was normalised, and by what.
+    /// The normalised values, and their statistics.
     normalised: Option<(Tensor, Statistics)>,
     output: Arc<Tensor>,
 }
@@ -110,7 +111,7 @@ impl Block {
         Ok(y)
     }
 
-    /// The result for training, and what [`Self::backward`] needs. Running statistics follow.
+    /// The result for training, and the values that [`Self::backward`] needs. Running statistics follow.
     ///
     /// # Errors
     /// Another number of channels than the block's.

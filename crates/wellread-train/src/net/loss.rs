@@ -10,7 +10,7 @@ const SMOOTH: f64 = 1.0;
 /// Values that are summed in one go.
 const SPAN: usize = 1 << 15;
 
-/// What is made small.
+/// The loss to minimise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {

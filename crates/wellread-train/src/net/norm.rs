@@ -15,15 +15,15 @@ pub const EPSILON: f32 = 1e-5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NormKind {
-    /// Of the batch when training, running ones afterwards.
+    /// Statistics of the batch when training, running ones afterwards.
     Batch,
-    /// Of each image, always.
+    /// Statistics of each image, always.
     Instance,
     /// None: no normalisation.
     None,
 }
 
-/// What the way back needs: mean and one over the deviation, for each group and channel.
+/// The values that the backward pass needs: mean and one over the deviation, for each group and channel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// Means.

@@ -1,4 +1,4 @@
-//! Parameters: what is learnt, its gradient, and how PyTorch would lay it out.
+//! Parameters: the learnt values, their gradient, and their layout in PyTorch.
 
 use anyhow::{Result, ensure};
 use wellread_model::NamedArray;

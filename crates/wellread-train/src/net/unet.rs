@@ -20,7 +20,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a U-Net is made of.
+/// The parts of a U-Net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnetSpec {
     /// 2 or 3.
@@ -61,7 +61,8 @@ impl UnetSpec {
 
     /// Bytes of memory that a training step on `pixels` pixels takes (batch size times those of a patch), from above.
     pub fn training_bytes(&self, pixels: f64) -> f64 {
-        // Of each block the result and what was normalised; of each join the result; half as much again on the way back.
+        // Each block keeps its result and its normalised values, each join its result; the backward pass keeps half as
+        // much again.
         let kept = if self.norm == NormKind::None { 1.0 } else { 2.0 };
         let shrink = 2f64.powi(-(self.dimensions as i32));
         let floats: f64 = (0..=self.depth)
@@ -87,14 +88,14 @@ pub struct Unet {
     head: Block,
 }
 
-/// What [`Unet::backward`] needs of a forward pass.
+/// The values of a forward pass that [`Unet::backward`] needs.
 pub struct Pass {
     /// Result of the network, `N x D x H x W x c_out`, of the images' own size.
     pub logits: Tensor,
     /// Size with padding.
     padded: [usize; 3],
     encoder: Vec<[Tape; 2]>,
-    /// Of each level but the last, which pixels the pooling took.
+    /// The pixels that the pooling took, for each level but the last.
     pooled: Vec<Vec<u8>>,
     /// From the bottom up.
     decoder: Vec<[Tape; 2]>,
@@ -149,12 +150,13 @@ impl Unet {
         Ok(Self { spec, encoder, decoder, head: Block::new("head", head, [seed, 0]) })
     }
 
-    /// What it is made of.
+    /// Its parts.
     pub const fn spec(&self) -> &UnetSpec {
         &self.spec
     }
 
-    /// Pixels by which a result depends on its surroundings along each axis that is convolved: what tiles overlap by.
+    /// Pixels by which a result depends on its surroundings along each axis that is convolved: tiles overlap by as
+    /// many.
     pub const fn reach(&self) -> usize {
         // Two convolutions on the way down and two on the way up per level, each one pixel of that level.
         let mut reach = 0;
@@ -163,7 +165,7 @@ impl Unet {
             reach += 4 << level;
             level += 1;
         }
-        // The bottom, and what pooling and doubling shift.
+        // The bottom, and the shift by pooling and doubling.
         reach + (2 << self.spec.depth) + (1 << self.spec.depth)
     }
 

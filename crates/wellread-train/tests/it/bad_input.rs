@@ -1,4 +1,4 @@
-//! What is refused, and what is said about it.
+//! Refused inputs, and the error of each.
 
 use crate::support::World;
 use std::fs;
@@ -59,7 +59,8 @@ fn upstreams_name_is_the_same_experiment() {
     assert_eq!((upstreams.kind.as_str(), upstreams.data.target_channel), ("im2im/labelfree", 1));
 }
 
-/// What the branch does not hold is looked for in the folders that the task names, and every place is told.
+/// Data that the branch does not hold are looked for in the folders that the task names, and the error names
+/// every place.
 #[test]
 fn data_are_looked_for_beyond_the_branch() {
     let world = World::new(2, [1, 1, 1, 40, 40]);

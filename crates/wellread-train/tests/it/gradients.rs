@@ -1,4 +1,4 @@
-//! The network's gradients against finite differences, and what training must do.
+//! The network's gradients against finite differences, and the requirements of training.
 
 use wellread_model::init::Uniform;
 use wellread_train::net::{Adam, Loss, NormKind, Tensor, Unet, UnetSpec};

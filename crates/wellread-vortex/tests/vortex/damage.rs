@@ -1,4 +1,5 @@
-//! Files that are cut short, changed or from the future, and what is no Vortex file: errors that say so, and never a panic.
+//! Files that are cut short, changed or from the future, and files that are no Vortex file: errors that say so, and
+//! never a panic.
 
 use super::{image, open, options, small_file, write};
 use std::path::Path;
@@ -7,7 +8,7 @@ use wellread_store::{
     Block, Compression, PixelSink, Request, Result, Scratch, Tune, WriteOptions, read_image,
 };
 
-/// Opens a damaged file and reads all of it. Whatever comes of it, it must be a result.
+/// Opens a damaged file and reads all of it. The outcome must always be a result.
 fn try_all(path: &Path) -> Result<()> {
     let store = open(path)?;
     store.layout()?;
@@ -29,7 +30,7 @@ fn truncated_files_are_errors() {
         let error = try_all(&path).expect_err("a cut file cannot be whole").to_string();
         assert!(error.contains("cut.vortex") && error.contains("hint"), "cut at {cut}: {error}");
     }
-    // What is missing from the middle is missed as well.
+    // A block missing from the middle is found as well.
     for at in (0..20).map(|k| bytes.len() * k / 20 + 4) {
         let mut less = bytes.clone();
         less.drain(at..(at + 64).min(bytes.len() - 8));
@@ -162,7 +163,7 @@ fn a_file_that_is_cut_while_it_is_read_is_an_error_and_no_signal() {
                 std::fs::OpenOptions::new().write(true).open(self.path).unwrap().set_len(self.left).unwrap();
             }
             self.blocks += 1;
-            // Whatever is there is looked at.
+            // Every byte is looked at.
             std::hint::black_box(block.data.iter().map(|byte| u64::from(*byte)).sum::<u64>());
             Ok(())
         }

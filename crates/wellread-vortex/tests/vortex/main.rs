@@ -204,7 +204,7 @@ fn what_is_looked_at_of_the_mapped_file_is_counted() {
         (bytes_read() - before) as usize
     };
     counted(0);
-    // Noise of sixteen bits is stored as it is; what is kept of the first read does not count again.
+    // Noise of sixteen bits is stored as it is; bytes kept of the first read do not count again.
     let bytes = images[0].pixels.len();
     for row in [1, 17, 39] {
         let found = counted(row);

@@ -1,7 +1,7 @@
 """The frameworks, one line each; imported when they are asked for.
 
-A framework gives tensors of its own from readers (`image`, `batches`), waits for its device (`wait`), makes models
-(`model`), names its type of arrays (`array`) and lists its ways from a host array to a tensor (`conversions`). See
+A framework gives tensors of its own from readers (`image`, `batches`), waits for its device (`wait`) and makes models
+(`model`). It names its type of arrays (`array`) and lists its ways from a host array to a tensor (`conversions`). See
 `frameworks.base`.
 """
 
@@ -16,7 +16,7 @@ class Entry:
     where: str
     """`module:Class` in this package."""
     package: str
-    """What it imports."""
+    """The module that it imports."""
     hint: str
     """How to get it."""
 

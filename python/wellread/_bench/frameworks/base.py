@@ -1,4 +1,4 @@
-"""What every framework is to the tracks, and what they have in common."""
+"""The interface of a framework to the tracks, and the common parts of all frameworks."""
 
 import multiprocessing
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Conversion:
     stored: bool = False
     """Starts from the stored type instead of float32."""
     note: str = ""
-    """What the path does, in the framework's own calls."""
+    """The steps of the path, in the framework's own calls."""
     unavailable: str = None
     """Why it cannot be measured here."""
 

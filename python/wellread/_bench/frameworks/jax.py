@@ -52,11 +52,11 @@ class Jax:
         )
 
     def batch(self, delivered):
-        """What a loader delivered, as a JAX array that is ready."""
+        """A delivered batch as a JAX array that is ready."""
         return jnp.asarray(delivered).block_until_ready()
 
     def arrival(self):
-        """What makes a delivered batch a JAX array and waits until it is there."""
+        """A function that makes a delivered batch a JAX array and waits until it is there."""
         return self.batch
 
     def host(self, array):

@@ -61,11 +61,11 @@ class PyTorch:
         return torch_loader(dataset, order, batch_size, workers, keep=keep, fork=fork, drop_last=drop_last)
 
     def batch(self, delivered):
-        """What a loader delivered, as this framework's array."""
+        """A delivered batch as this framework's array."""
         return delivered
 
     def arrival(self):
-        """What waits until a delivered batch is there; `None` where it is when it is delivered."""
+        """A function that waits until a delivered batch is there; `None` if it is there at once."""
         if not self.has_device:
             return None
 
@@ -108,5 +108,5 @@ class PyTorch:
 
 
 def torch_tensor(image):
-    """What a dataset's `__getitem__` returns."""
+    """The result of a dataset's `__getitem__`."""
     return image if isinstance(image, torch.Tensor) else torch.from_numpy(image)

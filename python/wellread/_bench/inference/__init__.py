@@ -82,7 +82,7 @@ class Inference:
         return {}
 
     def step(self, _request):
-        """What a program that is fed does: images to the device, one pass, done."""
+        """The work of a program that is fed: images to the device, one pass, done."""
         with explained(self.session, self.images.shape), self.session.guard():
             begin = now()
             self.session.fetch(self.images.array)

@@ -1,4 +1,4 @@
-"""What a session is to `Inference`: a framework, a device, a model in it, and a batch."""
+"""The interface of a session to `Inference`: a framework, a device, a model in it, and a batch."""
 
 import contextlib
 from abc import ABC, abstractmethod
@@ -17,11 +17,11 @@ class Session(ABC):
         self.place = "?"
         """The device, such as `cuda:0`."""
         self.notes = []
-        """What a reader of the figures must know."""
+        """Facts that a reader of the figures must know."""
 
     @abstractmethod
     def facts(self):
-        """What it runs on: `backend`, `device`, `device_type`, `device_name`, `versions`, `layout`, `notes`."""
+        """Facts of the run: `backend`, `device`, `device_type`, `device_name`, `versions`, `layout`, `notes`."""
 
     @abstractmethod
     def fetch(self, images):

@@ -15,7 +15,7 @@ from . import base, weights
 
 NETWORKS = {"resnet50": "resnet", "vit_b_16": "vit"}
 PLATFORMS = {"cuda": "gpu", "tpu": "tpu", "mps": "METAL", "cpu": "cpu"}
-"""What JAX calls the devices."""
+"""Names of the devices in JAX."""
 
 
 class Jax(base.Session):

@@ -1,4 +1,4 @@
-"""What the models of the loop have in common, the same numbers as in Rust: initial weights, the target of training.
+"""Numbers that the models of the loop share with those in Rust: initial weights, the target of training.
 
 Weights are uniform in ±1/sqrt(fan in), drawn from SplitMix64 (Steele, Lea and Flood 2014), a stream per parameter.
 The target is the mean of each channel times a fixed matrix of uniform numbers in ±1.

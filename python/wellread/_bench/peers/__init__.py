@@ -1,4 +1,4 @@
-"""Who reads the images: one entry per reader, its class imported when it is used.
+"""The readers of images: one entry per reader, its class imported when it is used.
 
 A reader is made from a path and a `Finish`, has a length, and gives `reader[i]` as float32. It may have
 `native(i)`, the stored TCZYX pixels, `take(rows)`, many images by one call to its library, and `fork_safe = False`
@@ -20,7 +20,7 @@ class Reader:
     where: str
     """`module:Class` in this package."""
     packages: tuple
-    """What it imports, as (module, how to get it)."""
+    """Modules that it imports, as (module, how to get it)."""
     about: str
     """One line."""
 

@@ -1,8 +1,7 @@
 """Table engines, asked for the rows of a batch: pylance, vortex-data, duckdb.
 
-What they open does not survive a fork or a pickle, so each process opens for itself (`fork_safe = False` asks for
-workers that are not forked: threads of an engine that were running before are missing in a forked process, and it
-waits for them for ever).
+Open files of an engine do not survive a fork or a pickle, so each process opens for itself. `fork_safe = False` asks
+for workers that are not forked: a forked process lacks the engine's threads and waits for them for ever.
 """
 
 import os
@@ -11,7 +10,9 @@ from ..images import ArrowImages, image_column
 
 
 class Engine:
-    """What the engines share. A subclass has `open()`, `count()` and `column(rows)`: Arrow structs in that order."""
+    """The common part of the engines. A subclass has `open()`, `count()` and `column(rows)`: Arrow structs in that
+    order.
+    """
 
     fork_safe = False
 

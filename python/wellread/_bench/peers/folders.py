@@ -8,7 +8,7 @@ from ..images import as_tczyx
 
 
 class Folder:
-    """What the folders share. A subclass has `pattern` and `native(i)`."""
+    """The common part of the folders. A subclass has `pattern` and `native(i)`."""
 
     def __init__(self, path, finish):
         self.files = sorted(Path(path).glob(self.pattern))

@@ -1,4 +1,4 @@
-"""What is timed: one file per benchmark, each with `turn(worker, request)`.
+"""The timed work: one file per benchmark, each with `turn(worker, request)`.
 
 A turn opens, warms up where the request says so, reads the clock around what a user would call, and answers with
 raw nanoseconds, less what the clock itself cost. It computes no statistics: the program does that for every framework

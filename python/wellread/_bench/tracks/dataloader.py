@@ -20,7 +20,7 @@ from . import open_reader
 def turn(worker, request):
     """Epochs for `turn_s` seconds; one where every pixel is compared.
 
-    Of a loader that is kept one more, as it is opened: its first one, that is timed and not compared in full.
+    A loader that is kept runs one more epoch as it is opened: its first one, which is timed and not compared in full.
     """
     first = None
     if request["keep"] and request["key"] not in worker.kept:
@@ -108,7 +108,7 @@ class Batches:
         return self.rows_later(k)()
 
     def rows_later(self, k):
-        """What tells the rows of batch `k` of this epoch when it is called."""
+        """A function that gives the rows of batch `k` of this epoch."""
         order, size = self.order, self.size
         return lambda: order()[k * size : (k + 1) * size]
 

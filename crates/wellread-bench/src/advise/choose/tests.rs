@@ -1,4 +1,4 @@
-//! What is chosen of which figures.
+//! The choice for given figures.
 
 use super::*;
 
@@ -101,7 +101,7 @@ fn of_few_rounds_more_workers_need_to_be_clearly_faster() {
     assert_eq!(chosen(&[100.0, 98.0, 95.0], &[185.0, 176.0, 184.0]), 2);
     // A single round tells large differences only.
     assert_eq!((chosen(&[100.0], &[108.0]), chosen(&[100.0], &[150.0])), (1, 2));
-    // What there was no time for is not chosen, nor compared with.
+    // An alternative that was not measured for want of time is not chosen, nor compared with.
     assert_eq!((chosen(&[], &[100.0]), chosen(&[100.0], &[])), (2, 1));
 }
 
@@ -156,7 +156,7 @@ fn one_round_of_never_is_outweighed_by_nine_that_are_faster() {
     let choice = chosen(speeds(800.0, 0), speeds(3500.0, 1));
     assert_eq!(choice.index, 1);
     assert_eq!(choice.reasons, ["4 workers", "unclear with 4 workers (every step waited in 1 of 10 rounds)"]);
-    // Of four that are, the others do not tell.
+    // The others do not decide among four that are.
     let choice = chosen(speeds(800.0, 0), speeds(3500.0, 4));
     assert_eq!(choice.index, 0);
     assert_eq!(choice.reasons[1], "more are not clearly faster (best median: 4)");

@@ -8,8 +8,8 @@ use wellread_loader::{Cache, Transform};
 use wellread_measure::rng::Rng;
 use wellread_store::Store;
 
-/// A pipeline in simulated time: workers and the one that waits claim batches in order, `ahead` of the one delivered last at
-/// most, and read each in `read` seconds of one thread, more or less.
+/// A pipeline in simulated time. Workers and the waiting thread claim batches in order, `ahead` of the one delivered
+/// last at most, and read each in `read` seconds of one thread, more or less.
 struct Pipeline<'r> {
     read: f64,
     ahead: usize,
@@ -118,7 +118,7 @@ fn the_equation_holds_in_a_simulated_pipeline() {
 
 #[test]
 fn simpler_equations_would_be_found_out() {
-    // What the tests here accept is narrower than what these get wrong.
+    // The tests here accept less than the errors of these.
     let mut rng = Rng::seed(12);
     let (read, step) = (0.010, 0.010);
     let found = simulated(1, read, step, 4, &mut rng);
@@ -168,7 +168,7 @@ fn feed_of(workers: usize) -> Feed<'static> {
     Feed::new(Box::new(slow), (0..24).collect(), how)
 }
 
-/// A batch takes 8 ms of one thread. Threads sleep, so that how busy the machine is matters little; what remains is in the
+/// A batch takes 8 ms of one thread. Threads sleep, so that the load of the machine matters little. The rest is in the
 /// interval of the ratio, and a machine that stalls is tried again.
 #[test]
 fn predictions_hold_in_a_real_loop() {

@@ -60,7 +60,7 @@ impl<'s> Files<'s> {
             PlateLayout::ImageXpress | PlateLayout::LoadData => IMAGES.to_owned(),
             PlateLayout::HcsZarr => format!("{IMAGES}/{name}.zarr"),
         });
-        // What a channel is does not depend on the size of images.
+        // The metadata of a channel do not depend on the size of images.
         let small = synthetic::Spec { shape: Shape([1, spec.channels, 1, 1, 1]), ..spec.image() };
         let about = synthetic::image(&small, 0)?.metadata;
         let mut options = WriteOptions { jobs: 1, overwrite: false, ..given.clone() };
@@ -199,7 +199,7 @@ impl<'s> Files<'s> {
         std::fs::write(&path, text).map_err(|e| self.cannot("write a file", &e).into())
     }
 
-    /// What a channel is called in names of files and columns.
+    /// The name of a channel in names of files and columns.
     fn channel(&self, channel: usize) -> String {
         self.about.channels.get(channel).map_or_else(|| format!("C{channel}"), |c| c.name.replace(' ', ""))
     }

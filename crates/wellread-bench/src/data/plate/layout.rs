@@ -1,11 +1,11 @@
-//! The layouts of generated plates, and what their files are called. How they are read: `wellread_store::sites`.
+//! The layouts of generated plates, and the names of their files. How they are read: `wellread_store::sites`.
 
 use super::wells::Site;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
-/// Whose files a generated plate has.
+/// The software whose files a generated plate has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlateLayout {
@@ -51,7 +51,7 @@ impl PlateLayout {
         }
     }
 
-    /// What the name of a site's files begins with; of OME-Zarr its place in the plate.
+    /// The beginning of the names of a site's files; for OME-Zarr its place in the plate.
     pub(super) fn stem(self, plate: &str, site: Site) -> String {
         let Site { well, field } = site;
         let number = self.site_number(field);

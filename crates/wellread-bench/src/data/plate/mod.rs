@@ -6,7 +6,7 @@
 //!                                     └ nuclei      ─▶ cells.parquet, cells.csv
 //! ```
 //!
-//! What is known of every cell is true: positions are those of the nuclei that were drawn, and cells look different where
+//! The facts of every cell are true: positions are those of the nuclei that were drawn, and cells look different where
 //! their well was given a compound. A plate depends on its [`PlateSpec`] alone.
 //!
 //! | module | what it holds |
@@ -59,7 +59,8 @@ pub struct PlateSet {
 /// Writes a plate into the new folder `out`, whole or not at all; `done` is called after each site.
 ///
 /// # Errors
-/// Something is at `out`; more fields or channels than the layout has names for; `out` cannot be written.
+/// A file or folder is at `out`. There are more fields or channels than the layout has names for. `out`
+/// cannot be written.
 pub fn generate_plate(
     out: &Path,
     spec: &PlateSpec,

@@ -1,4 +1,4 @@
-//! What a generated plate is.
+//! The definition of a generated plate.
 
 use super::layout::PlateLayout;
 use super::wells::{PlateSize, Site};
@@ -10,7 +10,7 @@ use wellread_image::{PixelType, Shape};
 /// Fields of a well at most: numbers of two digits.
 const MOST_FIELDS: usize = 99;
 
-/// What a generated plate is.
+/// A generated plate.
 #[derive(Clone, Debug)]
 pub struct PlateSpec {
     /// Its name, in names of files and as `Metadata_Plate`.
@@ -27,7 +27,7 @@ pub struct PlateSpec {
     pub dtype: PixelType,
     /// Seed of the images.
     pub seed: u64,
-    /// Whose files are written.
+    /// The layout whose files are written.
     pub layout: PlateLayout,
     /// Whether to write the table of nuclei.
     pub table: bool,
@@ -36,7 +36,7 @@ pub struct PlateSpec {
 }
 
 impl PlateSpec {
-    /// A name for the plate in `folder`: what of the folder's name can stand in names of files.
+    /// A name for the plate in `folder`: the part of the folder's name that can stand in names of files.
     pub fn name_of(folder: &Path) -> String {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let kept: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -60,7 +60,7 @@ impl PlateSpec {
         Site { well: self.size.well(index / self.fields.max(1)), field: index % self.fields.max(1) }
     }
 
-    /// What the images of its sites are.
+    /// The images of its sites.
     pub(super) fn image(&self) -> synthetic::Spec {
         synthetic::Spec { kind: Kind::Cells, shape: self.shape(), dtype: self.dtype, seed: self.seed }
     }

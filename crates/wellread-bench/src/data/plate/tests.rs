@@ -86,7 +86,7 @@ fn files_are_as_a_microscope_writes_them() {
         let bytes = std::fs::read(&file).unwrap();
         assert!(!bytes.windows(8).any(|part| part == b"{\"shape\""), "{layout}");
     }
-    // What is asked for is written.
+    // The requested variant is written.
     let options = WriteOptions { variant: Some("plain".to_owned()), ..WriteOptions::default() };
     let out = dir.path().join("plain");
     let set = generate_plate(&out, &spec(PlateLayout::Harmony), &options, &|| ()).unwrap();

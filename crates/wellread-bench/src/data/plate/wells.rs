@@ -86,7 +86,7 @@ pub(super) struct Well {
     pub column: usize,
 }
 
-/// What the cells of a well were given.
+/// The compound that the cells of a well were given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Treatment {
     pub compound: &'static str,
@@ -117,7 +117,7 @@ impl Well {
         format!("{}{:02}", self.letters(), self.column + 1)
     }
 
-    /// What its cells were given.
+    /// The compound that its cells were given.
     pub fn treatment(self) -> Treatment {
         let diagonal = self.row + self.column;
         if diagonal.is_multiple_of(2) { CONTROL } else { DOSES[diagonal / 2 % DOSES.len()] }

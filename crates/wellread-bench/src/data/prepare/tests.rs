@@ -1,4 +1,4 @@
-//! What is made again, and what is left alone.
+//! The sets that are made again, and the files that are left alone.
 
 use super::*;
 use wellread_image::{PixelType, Shape};
@@ -72,7 +72,7 @@ fn a_new_folder_that_no_set_comes_into_does_not_stay() {
     std::fs::create_dir(&folder).unwrap();
     prepare_in(&folder, &source(), &[on_a_full_disk("parquet")]).unwrap();
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
-    // What an earlier run has made is known to be a benchmark's.
+    // Sets that an earlier run has made are known to be a benchmark's.
     let tiff = format_named("tiff").unwrap();
     prepare_in(&folder, &source(), &[tiff]).unwrap();
     prepare_in(&folder, &source(), &[tiff, on_a_full_disk("parquet")]).unwrap();

@@ -1,4 +1,4 @@
-//! What a layout touches, and what is said of it.
+//! The parts that a layout touches, and its findings.
 
 use super::*;
 use wellread_image::{ImageMetadata, PixelType};

@@ -1,4 +1,4 @@
-//! What `wellread bench` can be asked for: its options, those that do not go together, and the [`Config`] that they make.
+//! The options of `wellread bench`, those that do not go together, and the [`Config`] that they make.
 
 use crate::commands::cells::CellArgs;
 use crate::commands::command_line::{command_line, current, working_folder};
@@ -39,22 +39,22 @@ Examples:
 pub struct Args {
     #[arg(required_unless_present = "recipe", value_name = "WHAT", value_delimiter = ',', value_parser = parse_what, help = what_there_is())]
     what: Vec<String>,
-    /// Run a whole study: every [[run]] of this TOML file, with its options, into a folder each below --out.
+    /// Run every [[run]] of this TOML file with its options, each into a folder of its own below --out.
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = recipe::REPLACED)]
     pub(super) recipe: Option<PathBuf>,
     /// Measure these images (a file or folder in any format) instead of generated ones.
     #[arg(long, visible_alias = "data")]
     input: Option<PathBuf>,
-    /// Measure the input as it lies there instead of converting it to every format.
+    /// Measure the input where it is, instead of converting it to every format.
     #[arg(long, requires = "input")]
     in_place: bool,
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// Compression of the sets that are written: none, lz4, zstd[:LEVEL], deflate[:LEVEL] …; by default each
-    /// format's own choice. Formats that lack it are shown as unavailable.
+    /// Codec of the sets that are written: none, lz4, zstd[:LEVEL], deflate[:LEVEL] …; by default each format's own
+    /// choice. Formats that lack the codec are shown as unavailable.
     #[arg(long, default_value = "default", conflicts_with = "in_place")]
     compression: Compression,
-    /// Take every plane as an image of its own; by default done when shapes differ.
+    /// Take every plane as an image of its own; by default done if shapes differ.
     #[arg(long, requires = "input", conflicts_with = "cells")]
     planes: bool,
     #[command(flatten)]
@@ -69,27 +69,27 @@ pub struct Args {
     /// Measured rounds; every round runs every variant once, in random order.
     #[arg(long, default_value_t = Config::default().repeats, value_parser = parse_positive)]
     repeats: usize,
-    /// Then measure on until the median of every configuration is known to this share, such as 2%, or the time budget is
+    /// Continue until the median of every configuration is known to this share, such as 2%, or the time budget is
     /// spent.
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub(super) precision: Option<f64>,
-    /// Measure all of it in so many fresh processes, one after the other, and take the median of each as one value: what
-    /// differs from process to process, such as the layout of memory, is in the intervals then.
+    /// Measure in this many new processes, one after the other, and take the median of each as one value. The intervals
+    /// then hold the differences between processes, such as the layout of memory.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_positive)]
     pub(super) processes: usize,
-    /// Results folder; what an earlier run wrote there is replaced.
+    /// Results folder; the results of an earlier run there are replaced.
     #[arg(long, visible_alias = "output", default_value_os_t = Config::default().out)]
     pub(super) out: PathBuf,
     /// Folder of the prepared images: new, empty, or prepared before; by default `data` in the results folder.
     #[arg(long)]
     data_dir: Option<PathBuf>,
-    /// Seconds that all benchmarks together may take, about, when the images are prepared: steps, rounds and then whole
-    /// configurations are cut so that they do, and what was cut is said. By default 120 for each benchmark. What is
-    /// finished is in the results folder at once, and `wellread report` shows it after an interruption.
+    /// Seconds for all benchmarks together, about, after the images are prepared; by default 120 for each benchmark.
+    /// Steps, rounds and then whole configurations are cut to fit, and the report names the cuts. Finished results are
+    /// in the results folder at once; `wellread report` shows them after an interruption.
     #[arg(long, value_parser = parse_seconds)]
     time_budget: Option<f64>,
-    /// Orders of access: sequential, random, grouped (blocks of neighbours, blocks in random order), block (and the
-    /// images of several blocks shuffled among each other).
+    /// Orders of access: sequential, random, grouped (blocks of neighbours, in random order), block (also shuffles the
+    /// images of several blocks among each other).
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().access))]
     access: Vec<Access>,
     /// Images of a block, for grouped and block access.
@@ -98,11 +98,11 @@ pub struct Args {
     /// Blocks whose images are shuffled among each other, for block access.
     #[arg(help_heading = "Dataset: single images", long, default_value_t = Config::default().block_window, value_parser = parse_positive)]
     block_window: usize,
-    /// Transforms: none, normalize, augment; with a framework also python:package.module:Class, one of your own, which is
+    /// Transforms: none, normalize, augment. With a framework also python:package.module:Class, your own, which is
     /// called with each image.
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().transforms))]
     transform: Vec<SampleTransform>,
-    /// Caches.
+    /// Caches to compare.
     #[arg(help_heading = "Dataset: single images", long, value_delimiter = ',', default_value = listed(&Config::default().caches))]
     cache: Vec<Cache>,
     /// Images per run. (dataset, conversion)
@@ -114,26 +114,26 @@ pub struct Args {
     /// Worker threads.
     #[arg(help_heading = "Data loader: batches", long, value_delimiter = ',', default_value = listed(&Config::default().workers), value_parser = parse_threads)]
     workers: Vec<usize>,
-    /// Later epochs of one loader instead of opening anew in every round.
+    /// Measure later epochs of one loader instead of opening anew in every round.
     #[arg(help_heading = "Data loader: batches", long)]
     keep_open: bool,
-    /// With --keep-open, what is kept of images from epoch to epoch: none, memory[:SIZE] or SIZE, lru:SIZE,
-    /// compressed[:SIZE], compressed-lru:SIZE, file[:SIZE], disk:FOLDER:SIZE (of sets in a bucket), preload[:SIZE],
-    /// chunked:ROWS[:SIZE]; several are compared.
+    /// With --keep-open, caches of images between epochs: none, memory[:SIZE] or SIZE, lru:SIZE, compressed[:SIZE],
+    /// compressed-lru:SIZE, file[:SIZE], disk:FOLDER:SIZE (of sets in a bucket), preload[:SIZE], chunked:ROWS[:SIZE].
+    /// Several are compared.
     #[arg(help_heading = "Data loader: batches", long, value_name = "POLICY", value_delimiter = ',', default_value = listed(&Config::default().loader_caches))]
     loader_cache: Vec<Cache>,
-    /// Random crops of this size instead of whole images, others in each epoch; what is read for the bytes used is in
-    /// bytes_read_per_used.
+    /// Read random crops of this size instead of whole images, others in each epoch. The column bytes_read_per_used has
+    /// the bytes read for each byte used.
     #[arg(help_heading = "Data loader: batches", long, value_name = "HxW", value_parser = parse_size, conflicts_with = "crop")]
     random_crop: Option<(usize, usize)>,
-    /// With --random-crop, crops of each image from one read; batch sizes are multiples of it.
+    /// With --random-crop, crops from each read of an image; batch sizes are multiples of it.
     #[arg(help_heading = "Data loader: batches", long, default_value_t = Config::default().crops, value_parser = parse_positive, requires = "random_crop")]
     crops: usize,
-    /// Model: linear-probe (light, so that waiting for data shows), small-cnn; with a framework also
+    /// Model: linear-probe (little work, so that waiting for data shows), small-cnn. With a framework also
     /// python:package.module:Class, a torch.nn.Module or Flax module, and FILE.onnx.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().model, value_parser = parse_model)]
     model: String,
-    /// Train, inference.
+    /// Modes: train, inference.
     #[arg(help_heading = "Model loop", long, value_delimiter = ',', default_value = listed(&Config::default().modes))]
     mode: Vec<Mode>,
     /// Steps per run.
@@ -145,32 +145,31 @@ pub struct Args {
     /// Worker threads of the loader.
     #[arg(help_heading = "Model loop", long, default_value_t = Config::default().loop_workers, value_parser = parse_threads)]
     loop_workers: usize,
-    /// Most memory that a loader holds at once: batches ahead, what is being decoded, caches. Fewer batches are read ahead
-    /// until that fits. (dataloader, loop)
+    /// Most memory of a loader: batches ahead, images that it decodes, caches. It reads fewer batches ahead until that
+    /// fits. (dataloader, loop)
     #[arg(long, value_name = "SIZE", value_parser = wellread_loader::cache::parse_bytes)]
     memory: Option<u64>,
-    /// Batches that a loader with workers reads ahead of the one delivered last; by default twice its workers, and 4 at
-    /// least. (dataloader, loop)
+    /// Batches that a loader with workers reads ahead; by default twice its workers, and 4 at least. (dataloader, loop)
     #[arg(long, value_name = "BATCHES", value_parser = parse_positive)]
     prefetch: Option<usize>,
-    /// Take the centre of every image first.
+    /// Take the centre of every image first, of this size.
     #[arg(long, value_name = "HxW", value_parser = parse_size)]
     crop: Option<(usize, usize)>,
-    /// Multiply pixels by this instead of scaling them to [0, 1] by the range of their type.
+    /// Factor that pixels are multiplied by; by default the range of their type is scaled to [0, 1].
     #[arg(long, value_name = "FACTOR", value_parser = parse_factor)]
     scale: Option<f32>,
-    /// Who runs the loops: rust (this program), pytorch, jax; several are measured side by side. All but storage. By
-    /// default rust; conversion has NumPy and torch beside it where the Python has torch.
+    /// Frameworks that run the loops: rust (this program), pytorch, jax. Several are measured side by side, in all
+    /// benchmarks but storage. By default rust; conversion adds NumPy and torch if the Python has torch.
     #[arg(help_heading = "Frameworks in Python", long, value_delimiter = ',')]
     framework: Vec<Framework>,
-    /// Python >= 3.10 that has the frameworks and the peers; else that of WELLREAD_PYTHON, of the environment that wellread
-    /// lies in, or python3. wellread need not be installed there.
+    /// Python >= 3.10 that has the frameworks and the peers; by default that of WELLREAD_PYTHON, of wellread's own
+    /// environment, or python3. wellread need not be installed there.
     #[arg(help_heading = "Frameworks in Python", long)]
     python: Option<PathBuf>,
     /// Readers measured in Python: all, or names such as wellread,upstream-cache,tifffile,zarr.
     #[arg(help_heading = "Frameworks in Python", long, value_delimiter = ',', default_value = "all")]
     loaders: Vec<String>,
-    /// Seconds after which a Python worker that does not answer is ended, and what it measured is unavailable.
+    /// Seconds after which a Python worker that does not answer is ended; what it measured is then unavailable.
     #[arg(help_heading = "Frameworks in Python", long, default_value_t = Config::default().turn_limit.as_secs_f64(), value_parser = parse_seconds)]
     turn_limit: f64,
     /// Leave out cold-cache runs.
@@ -179,9 +178,9 @@ pub struct Args {
     /// Images of a random read; reads of a run of --sweep layout.
     #[arg(help_heading = "Storage", long, default_value_t = Config::default().random_images, value_parser = parse_positive)]
     random_images: usize,
-    /// Then write the images in several ways and compare them, in tables of their own: compression (none, lz4,
-    /// zstd:1, zstd:3, zstd:6 in every format, by chunk, container or file), layout (volumes in chunks of a plane,
-    /// a block or all of it: reading a volume, a plane, a box). Both when none is named. Takes its time.
+    /// Also write the images in several ways and compare these, in tables of their own. compression: none, lz4, zstd:1,
+    /// zstd:3, zstd:6 in every format, by chunk, container or file. layout: volumes in chunks of a plane, a block or
+    /// all of it; reads a volume, a plane, a box. --sweep without a name takes both.
     #[arg(
         help_heading = "Storage",
         long,
@@ -204,7 +203,7 @@ fn benchmarks_of(what: &[String], sweeps: usize) -> u32 {
 }
 
 impl Args {
-    /// What is to be measured.
+    /// The configuration to measure.
     ///
     /// # Errors
     /// Choices that do not go together.
@@ -359,7 +358,7 @@ impl Args {
 /// The benchmarks of this build, for the help text.
 fn what_there_is() -> String {
     let list: Vec<_> = suite::BENCHMARKS.iter().map(|b| format!("{} ({})", b.name, b.about)).collect();
-    format!("What to measure: all, or some of {}", list.join("; "))
+    format!("Benchmarks to run: all, or some of {}", list.join("; "))
 }
 
 fn parse_what(name: &str) -> Result<String, String> {

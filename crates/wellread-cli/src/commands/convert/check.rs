@@ -12,15 +12,16 @@ use wellread_store::convert::Converted;
 use wellread_store::words::counted_with;
 use wellread_store::{Error, Format, OpenOptions, Store};
 
-/// What was found.
+/// A result of the check.
 pub(super) enum Checked {
     /// It is as the source; the seconds that looking took.
     Same(Converted, f64),
-    /// An image that an interrupted run has left was damaged since: it is struck out, and all after it. What is said of that.
+    /// An image that an interrupted run has left was damaged since: it is struck out, and all after it. The text tells
+    /// of that.
     Struck(String),
 }
 
-/// What is compared.
+/// The two sides of the comparison.
 pub(super) struct Check<'a> {
     pub source: &'a dyn Store,
     /// Where the output will be.
@@ -72,7 +73,7 @@ impl Check<'_> {
         if let Some(row) = error.row_index().filter(|row| *row < resumed) {
             return self.of_interrupted_run(converted, row, &said);
         }
-        let what = format!("what was written does not read back as the source: {said}");
+        let what = format!("the written set does not read back as the source: {said}");
         converted.output.discard();
         let advice = error.hint_text().map_or(String::new(), |hint| format!("{hint}; "));
         let advice = format!(
@@ -82,21 +83,21 @@ impl Check<'_> {
         Err(Failure::Failed(Error::new(target, what).hint(advice).to_string()))
     }
 
-    /// What is wrong with image `row`, which an interrupted run has left, and what is done. What can be gone on with is kept.
+    /// The fault of image `row`, which an interrupted run has left, and the remedy. The part before it is kept.
     fn of_interrupted_run(&self, converted: Converted, row: usize, said: &str) -> Outcome<Checked> {
         let Self { target, format, .. } = *self;
         let open = OpenOptions { format: Some(format.name.to_owned()), ..OpenOptions::default() };
         let read = |store: Box<dyn Store>| wellread_store::read_image(&*store, row);
         let can_be_read = wellread_store::open(converted.output.path(), &open).and_then(read).is_ok();
         let failure = |what: &str, advice: &str| {
-            let what = format!("what an interrupted run has left {what}: {said}");
+            let what = format!("the part that an interrupted run left {what}: {said}");
             Err(Failure::Failed(Error::new(target, what).hint(advice).to_string()))
         };
         if can_be_read {
             converted.output.discard();
             let advice =
                 "the source has changed since; nothing was left behind: the same command converts all images";
-            return failure("is not what the source has now", advice);
+            return failure("differs from the source", advice);
         }
         // What cannot be read at all is no other image: it was damaged since.
         if converted.output.keep_before(row) {
@@ -104,7 +105,8 @@ impl Check<'_> {
             drop(converted);
             let before = counted_with(row, "image", ["before it is", "before it are"]);
             return Ok(Checked::Struck(format!(
-                "note: what an interrupted run has left is damaged: {said}; {before} kept, and the others are written again"
+                "note: the part that an interrupted run left is damaged: {said}; {before} kept, and the others \
+                 are written again"
             )));
         }
         converted.output.discard();

@@ -140,12 +140,12 @@ fn beyond<'a>(names: &'a [String], others: &[String]) -> Vec<&'a str> {
     names.iter().map(String::as_str).filter(is_lone).collect()
 }
 
-/// What an image is in the target and in the source, where shape or type differ or cannot be read.
+/// Shape and type of an image in the target and in the source, if they differ or cannot be read.
 fn other_info(source: &dyn Store, target: &dyn Store, row: usize) -> Option<String> {
     let of = |store: &dyn Store| store.row_info(row).map_err(|error| error.cause().to_owned());
     let words = |info: Result<RowInfo, String>| match info {
         Ok(RowInfo { shape, dtype }) => format!("{shape} {dtype}"),
-        Err(cause) => format!("not to be read ({cause})"),
+        Err(cause) => format!("unreadable ({cause})"),
     };
     let (ours, theirs) = (of(source), of(target));
     let differs = ours.is_err() || ours != theirs;
@@ -157,12 +157,14 @@ pub(super) fn size(info: RowInfo) -> u64 {
     (info.shape.pixels() * info.dtype.size()) as u64
 }
 
-/// What is otherwise of the columns beside the images; those that only the target has count where columns would be kept.
+/// Differences in the columns beside the images. Columns that only the target has count if the format keeps columns.
 fn columns(target: &dyn Store, are_kept: bool, options: &WriteOptions) -> Result<Vec<String>, Error> {
     let has = target.hints().feature_names();
     let Some(wanted) = &options.features else {
         let others = has.iter().filter(|_| are_kept);
-        return Ok(others.map(|name| format!("it has a column {name:?}, which is none now")).collect());
+        return Ok(others
+            .map(|name| format!("it has a column {name:?} that the command does not write"))
+            .collect());
     };
     let names: Vec<String> = wanted.schema().fields().iter().map(|field| field.name().clone()).collect();
     let (there, absent): (Vec<String>, Vec<String>) =
@@ -170,7 +172,8 @@ fn columns(target: &dyn Store, are_kept: bool, options: &WriteOptions) -> Result
     let mut differences: Vec<String> =
         absent.iter().map(|name| format!("it has no column {name:?}")).collect();
     let others = has.iter().filter(|name| are_kept && !names.contains(name));
-    differences.extend(others.map(|name| format!("it has a column {name:?}, which is none now")));
+    differences
+        .extend(others.map(|name| format!("it has a column {name:?} that the command does not write")));
     if let Some(found) = target.hints().features(&there)? {
         let other = features::differing(wanted, &found);
         differences.extend(other.iter().map(|name| format!("its column {name:?} has other values")));
@@ -178,7 +181,7 @@ fn columns(target: &dyn Store, are_kept: bool, options: &WriteOptions) -> Result
     Ok(differences)
 }
 
-/// What is otherwise of how pixels lie, of what was asked for.
+/// Differences between the layout of the pixels and the one that was asked for.
 fn layout(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<String> {
     let Ok(layout) = target.layout() else { return vec![] };
     let mut differences = vec![];
@@ -201,7 +204,7 @@ fn layout(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<St
     differences
 }
 
-/// What was asked for and cannot be seen in a set.
+/// Options that were given and cannot be seen in a set.
 fn untold(target: &dyn Store, format: &Format, options: &WriteOptions) -> Vec<String> {
     let mut untold = vec![];
     if options.tune != Tune::default() && (format.uses_tune)(options) {
@@ -237,8 +240,8 @@ fn has_other_codec(asked: Compression, has: &str, format: &Format) -> bool {
     }
 }
 
-/// The pieces of a set and those that were asked for, where they are others; what reaches beyond the image is none. Of tables nobody can
-/// tell.
+/// The pieces of a set and those that were asked for, where they are others; what reaches beyond the image is none. A
+/// table does not show its pieces.
 fn other_chunk(
     asked: [usize; 5],
     layout: &StoreLayout,

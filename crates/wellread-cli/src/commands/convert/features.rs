@@ -6,24 +6,24 @@ use wellread_store::features::{self, FeatureColumns};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Format, Renamed, Store, profiles, registry};
 
-/// What goes along beside the images.
+/// The columns that are written beside the images.
 pub(super) struct Features {
     /// Feature columns, a row per image.
     pub columns: Option<FeatureColumns>,
-    /// What came of --join.
+    /// The result of --join.
     pub joined: Option<profiles::Joined>,
     /// Names of columns that are of no kind that is taken along.
     pub left_out: Vec<String>,
     /// Columns that go along under another name than they have.
     pub renamed: Vec<Renamed>,
-    /// What is to be said of them, once it is known that they are written.
+    /// Notes about them, to print once they are written.
     pub notes: Vec<Note>,
 }
 
 /// A line about columns.
 pub(super) enum Note {
     Say(String),
-    /// What is lost or changed.
+    /// A loss or change.
     Warn(String),
 }
 
@@ -37,14 +37,46 @@ impl Note {
     }
 }
 
-/// The profiles that are to be joined: --join, --on, --columns.
+/// What is done with images that no profile is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum JoinUnmatched {
+    /// Their columns are empty, which is told.
+    #[default]
+    Null,
+    /// They are an error.
+    Error,
+}
+
+pub(super) fn parse_join_unmatched(text: &str) -> Result<JoinUnmatched, String> {
+    match text {
+        "null" => Ok(JoinUnmatched::Null),
+        "error" => Ok(JoinUnmatched::Error),
+        _ => Err(format!("{text:?} is none of null and error")),
+    }
+}
+
+/// The profiles that are to be joined: --join, --on, --columns, --join-unmatched.
 pub(super) struct Joining<'a> {
     /// The table.
     pub profiles: &'a Path,
     /// Its columns of image names, separated by commas.
     pub on: &'a str,
-    /// Of its columns these alone, where some are named.
+    /// The columns to take, if some are named.
     pub columns: &'a [String],
+    /// What is done with images that it has no row for.
+    pub unmatched: JoinUnmatched,
+}
+
+impl Joining<'_> {
+    /// As text, for another process.
+    pub fn document(&self) -> Outcome<serde_json::Value> {
+        let profiles = self.profiles.to_str().ok_or_else(|| {
+            let profiles = self.profiles.display();
+            let cause = "is no text, which a path must be that goes to a cluster (hint: rename it)";
+            Failure::Failed(format!("{profiles}: {cause}"))
+        })?;
+        Ok(serde_json::json!({ "profiles": profiles, "on": self.on, "columns": self.columns }))
+    }
 }
 
 /// Feature columns of the source and of the profiles joined to them, as far as a target of a format keeps them.
@@ -59,11 +91,18 @@ pub(super) fn features_of(
     let mut notes = vec![];
     let mut left_out = source.hints().columns_left_out();
     let mut renamed = source.hints().columns_renamed();
-    if let Some(&Joining { profiles, on, columns }) = joining {
+    if let Some(&Joining { profiles, on, columns, unmatched }) = joining {
         if !is_kept {
             return Err(Failure::Usage(cannot_join(format, target, source.len())));
         }
         let (batch, found) = profiles::join(source, profiles, on, columns)?;
+        let alone = found.images_alone.count;
+        if alone > 0 && unmatched == JoinUnmatched::Error {
+            let (of, names) = (counted(found.images, "image"), found.images_alone.named());
+            let cause = format!("has no row for {alone} of {of}: {names}");
+            let hint = "--join-unmatched null leaves its columns empty there";
+            return Err(Error::new(profiles, cause).hint(hint).choice().into());
+        }
         let (both, others) = features::beside(profiles, own.as_ref(), &batch)?;
         own = Some(both);
         renamed.extend(found.renamed.iter().cloned().chain(others));
@@ -73,6 +112,19 @@ pub(super) fn features_of(
             counted_with(found.images, "image", ["has", "have"]),
             counted_with(found.columns, "column", ["is", "are"])
         )));
+        if alone > 0 {
+            let images = counted_with(alone, "image", ["has", "have"]);
+            let names = found.images_alone.named();
+            notes.push(Note::Warn(format!(
+                "warning: {images} no row in {}, and nulls in its columns: {names} (--join-unmatched error refuses that)",
+                profiles.display()
+            )));
+        }
+        if found.profiles_alone.count > 0 {
+            let rows = counted_with(found.profiles_alone.count, "row", ["is", "are"]);
+            let (names, table) = (found.profiles_alone.named(), profiles.display());
+            notes.push(Note::Warn(format!("warning: of {table} {rows} of no image of this set: {names}")));
+        }
         if let Some([one, other]) = &found.shared {
             notes.push(Note::Say(format!(
                 "note: one profile is put beside images of different folders, such as {one} and {other}, since its name \
@@ -81,8 +133,8 @@ pub(super) fn features_of(
         }
         if let Some(name) = &found.elsewhere {
             notes.push(Note::Say(format!(
-                "note: profiles name folders that {} does not lie in, such as {name}: they were taken by what follows. Where these \
-                 are other images of the same names, the columns are wrong",
+                "note: profiles name folders that {} does not lie in, such as {name}: the rest of the names \
+                 matched. If these are other images of the same names, the columns are wrong",
                 source.path().display()
             )));
         }
@@ -92,7 +144,7 @@ pub(super) fn features_of(
         let lost = lost(source, columns, format);
         if let Some(first) = lost.first() {
             notes.push(Note::Warn(format!(
-                "note: {} has no place for what is beside the images, {} ({first} …), and leaves it out",
+                "note: {} has no place for columns beside the images and leaves out {} ({first} …)",
                 format.name,
                 counted(lost.len(), "column"),
             )));

@@ -1,5 +1,5 @@
-//! The option `--layout` of `convert`, which has two meanings: how the source's files make images, and, with the two names that no
-//! layout of a source has, how the target is laid out.
+//! The option `--layout` of `convert` has two meanings. Two of its names, which no layout of a source has, choose the
+//! layout of the target. The others say how the source's files make images.
 
 use crate::commands::OpenArgs;
 

@@ -9,18 +9,56 @@ use wellread_measure::path_text::text;
 use wellread_store::Format;
 use wellread_store::words::counted;
 
-/// The cluster that `--on` names where no profiles are joined, whose columns it names else.
-pub(super) fn of(on: Option<&str>, is_joining: bool) -> Outcome<Option<On>> {
-    let on = on.filter(|_| !is_joining).map(on::parse_on).transpose();
-    on.map_err(|why| Failure::Usage(format!("--on: {why}; columns are those of a table that --join names")))
+/// What `--on` names.
+pub(super) struct Places<'a> {
+    /// A cluster.
+    pub on: Option<On>,
+    /// Columns of the profiles that are joined.
+    pub keys: Option<&'a str>,
 }
 
-/// Has the nodes of a cluster convert all images of a set. `write` are the choices of the writer, `how` those of the conversion.
+/// What the values of `--on` name: columns where profiles are joined, else a cluster; both where there are two of them.
+pub(super) fn of(values: &[String], is_joining: bool) -> Outcome<Places<'_>> {
+    let wrong = |why: &str| Failure::Usage(format!("--on: {why}"));
+    let cluster = |text: &String| {
+        on::parse_on(text)
+            .map_err(|why| wrong(&format!("{why}; columns are those of a table that --join names")))
+    };
+    match (values, is_joining) {
+        ([], _) => Ok(Places { on: None, keys: None }),
+        ([one], false) => Ok(Places { on: Some(cluster(one)?), keys: None }),
+        ([one], true) if one.starts_with("ray:") => {
+            Err(wrong("the columns of the profiles are missing (hint: --join FILE --on COLUMN --on ray)"))
+        }
+        ([one], true) => Ok(Places { on: None, keys: Some(one) }),
+        // A column may be called as a cluster is: the last one is the cluster then.
+        ([one, other], true) => match (on::parse_on(other), on::parse_on(one)) {
+            (Ok(on), _) => Ok(Places { on: Some(on), keys: Some(one) }),
+            (Err(_), Ok(on)) => Ok(Places { on: Some(on), keys: Some(other) }),
+            (Err(_), Err(_)) => {
+                Err(wrong("of two values one is ray or ray:ADDRESS; several columns are separated by commas"))
+            }
+        },
+        _ => Err(wrong("names one cluster, and with --join the columns of the profiles")),
+    }
+}
+
+/// A document with the fields of another one.
+pub(super) fn with_fields(mut document: Value, others: &Value) -> Value {
+    if let (Some(fields), Some(others)) = (document.as_object_mut(), others.as_object()) {
+        fields.extend(others.clone());
+    }
+    document
+}
+
+/// Has the nodes of a cluster convert all images of a set. `write` are the choices of the writer, `how` those of the conversion, `join`
+/// the profiles that are joined; `beside` is said of what is beside the images.
 pub(super) fn run(
     on: &On,
     (open, source): (&OpenArgs, &Path),
     (target, format): (&Path, &Format),
-    [write, how]: [Value; 2],
+    [write, how, join]: [Value; 3],
+    beside: &Value,
     ui: Ui,
 ) -> Outcome {
     let Some(place) = target.to_str() else {
@@ -28,7 +66,13 @@ pub(super) fn run(
         return Err(Failure::Failed(format!("{}: {cause}", target.display())));
     };
     let mut more = Map::new();
-    let fields = [("target", json!(place)), ("format", json!(format.name)), ("write", write), ("how", how)];
+    let fields = [
+        ("target", json!(place)),
+        ("format", json!(format.name)),
+        ("write", write),
+        ("how", how),
+        ("join", join),
+    ];
     more.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     let Found { mut result, cluster } = on.ask("convert", (open, source), more, "converting", ui)?;
     result["source"] = text(source).into();
@@ -57,7 +101,7 @@ pub(super) fn run(
         }
     }
     on::say(&cluster, ui);
-    ui.document(&result)
+    ui.document(&with_fields(result, beside))
 }
 
 #[cfg(test)]
@@ -66,11 +110,35 @@ mod tests {
 
     #[test]
     fn columns_and_clusters_are_told_apart() {
-        let named = |on, is_joining| of(on, is_joining).ok().map(|on| on.is_some());
-        assert_eq!(named(None, false), Some(false));
-        assert_eq!(named(Some("FileName"), true), Some(false));
-        assert_eq!(named(Some("ray"), false), Some(true));
-        let Err(Failure::Usage(why)) = of(Some("FileName"), false) else { panic!("no cluster is called so") };
+        let named = |values: &[&str], is_joining| {
+            let values: Vec<String> = values.iter().map(|text| (*text).to_owned()).collect();
+            let found = of(&values, is_joining);
+            found.map(|Places { on, keys }| (on.is_some(), keys.map(str::to_owned))).map_err(|failure| {
+                match failure {
+                    Failure::Usage(why) => why,
+                    _ => "another failure".to_owned(),
+                }
+            })
+        };
+        let columns = |text: &str| Some(text.to_owned());
+        assert_eq!(named(&[], false), Ok((false, None)));
+        assert_eq!(named(&["FileName"], true), Ok((false, columns("FileName"))));
+        assert_eq!(named(&["ray"], true), Ok((false, columns("ray"))));
+        assert_eq!(named(&["ray"], false), Ok((true, None)));
+        assert_eq!(named(&["FileName", "ray"], true), Ok((true, columns("FileName"))));
+        assert_eq!(named(&["ray:auto", "a,b"], true), Ok((true, columns("a,b"))));
+        assert_eq!(named(&["ray", "ray"], true), Ok((true, columns("ray"))));
+        let refused = |values: &[&str], is_joining| named(values, is_joining).unwrap_err();
+        let why = refused(&["FileName"], false);
         assert!(why.contains("neither ray nor ray:ADDRESS") && why.contains("--join"), "{why}");
+        assert!(refused(&["ray:auto"], true).contains("--on COLUMN --on ray"));
+        assert!(refused(&["a", "b"], true).contains("one is ray or ray:ADDRESS"));
+        assert!(refused(&["ray", "ray"], false).contains("names one cluster"));
+    }
+
+    #[test]
+    fn fields_of_both_documents_are_said() {
+        let both = with_fields(json!({ "images": 3 }), &json!({ "feature_columns": 2 }));
+        assert_eq!(both, json!({ "images": 3, "feature_columns": 2 }));
     }
 }

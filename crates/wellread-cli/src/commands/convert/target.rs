@@ -1,4 +1,4 @@
-//! What `convert` writes and where: the format of the target, and that nothing is replaced that is read.
+//! The target of `convert`: its format and its place, which must not be one that is read.
 
 use super::super::write_options::WriteArgs;
 use super::super::{known_format, place_of};
@@ -87,8 +87,9 @@ pub(super) fn check_places(source: &Path, target: &Path) -> Outcome {
     Err(Failure::Usage(format!("{problem}; choose a target elsewhere")))
 }
 
-/// Refuses to replace what is read: `others`, such as a table of profiles, of cells or their label images, and files of the source that
-/// lie elsewhere, as links in its folder and OME-TIFF images of several files have them.
+/// Refuses to replace files that are read. These are `others`, such as a table of profiles, of cells or their label
+/// images, and files of the source in other folders. Links in its folder and OME-TIFF images of several files have such
+/// files.
 pub(super) fn check_files(source: &dyn Store, others: &[&Path], target: &Path) -> Outcome {
     let Ok(place) = whole(target) else { return Ok(()) };
     // A set that cannot tell has no such files.

@@ -1,4 +1,4 @@
-//! What `convert` refuses and keeps.
+//! Tests of `convert`: refusals, and the state of its target.
 
 use super::super::known_format;
 use super::*;
@@ -72,7 +72,7 @@ fn output_that_differs_from_its_source_never_gets_its_name() {
     assert_eq!(wellread_store::open(&target, &OpenOptions::default()).unwrap().len(), 1);
 }
 
-/// Of all others it would be asked in vain how they keep pixels: of a large DuckDB table that takes seconds.
+/// `convert` does not ask other formats how they keep pixels: a large DuckDB table takes seconds to answer.
 #[test]
 fn only_tiff_is_asked_for_looks() {
     let asked = registry::formats().iter().filter(|f| f.has_looks).map(|f| f.name);
@@ -97,7 +97,7 @@ fn what_was_written_is_kept_where_the_source_cannot_be_read_again() {
     let format = known_format("tiff").unwrap();
     let checked = verify(&*store, converted, &command.args, format, &options);
     let Err(Failure::Failed(error)) = checked else { panic!("it cannot be read") };
-    assert!(error.contains("what is complete is kept in") && error.contains("goes on with it"), "{error}");
+    assert!(error.contains("the complete part is kept in") && error.contains("continues from it"), "{error}");
     assert!(!error.contains("does not read back"), "{error}");
     assert!(staged::part(&target).is_some());
 }

@@ -6,30 +6,30 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use wellread_infer::source::{DEVIATION, MEAN};
 use wellread_loader::{Normalize, Scale, Transform};
-use wellread_store::Store;
+use wellread_store::{Store, masks};
 
-/// What is done to images first, in this order.
+/// Steps that prepare images for the model, in this order.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct InputArgs {
-    /// Take the maximum over depth: images of one plane per channel.
+    /// Take the maximum over depth, so that images have one plane per channel.
     #[arg(help_heading = "Images", long)]
     max_projection: bool,
-    /// Channels to take, by number or by name, such as 0,1,1 or DNA,ER; by default all. Images of a folder of pictures have red,
-    /// green and blue.
+    /// Channels to take, by number or by name, such as 0,1,1 or DNA,ER; by default all. Pictures have red, green and
+    /// blue.
     #[arg(help_heading = "Images", long, value_name = "CHANNEL[,CHANNEL…]", value_delimiter = ',')]
     channels: Option<Vec<String>>,
-    /// Take the centre.
+    /// Take the centre, of this size.
     #[arg(help_heading = "Images", long, value_name = "HxW", value_parser = parse_size)]
     crop: Option<(usize, usize)>,
-    /// Resize, averaging where it shrinks.
+    /// Resize to this size; shrinking takes averages.
     #[arg(help_heading = "Images", long, value_name = "HxW", value_parser = parse_size)]
     resize: Option<(usize, usize)>,
-    /// unit scales to [0, 1] by the range of the pixel type; percentiles:LOW:HIGH, such as percentiles:1:99, by those of each
-    /// channel of each image; none takes values as they are; a number multiplies them.
+    /// Scaling: unit maps the range of the pixel type to [0, 1], none keeps values, a number multiplies them.
+    /// percentiles:LOW:HIGH, such as percentiles:1:99, maps these percentiles of each channel of each image to [0, 1].
     #[arg(help_heading = "Images", long, value_name = "SCALE", default_value = "unit")]
     scale: ScaleArg,
-    /// Then normalise: imagenet by the means and deviations of ImageNet (three channels); FILE by those of a file of `wellread stats
-    /// --out`, which are of values as stored, so that --scale is left out.
+    /// Then normalise: imagenet takes the means and deviations of ImageNet (three channels), FILE those of `wellread
+    /// stats --out`. Leave --scale out with FILE: its statistics are of stored values.
     #[arg(help_heading = "Images", long, value_name = "imagenet|FILE.json")]
     normalize: Option<PathBuf>,
 }
@@ -74,9 +74,25 @@ impl FromStr for ScaleArg {
 impl InputArgs {
     /// Whether channels are taken by number: those that are asked for by name, or normalised by a file, go by their names.
     pub fn takes_by_number(&self) -> bool {
-        let is_number = |text: &String| text.trim().parse::<usize>().is_ok();
-        let are_numbers = self.channels.as_ref().is_none_or(|channels| channels.iter().all(is_number));
-        are_numbers && self.normalize.as_ref().is_none_or(|by| by.as_os_str() == "imagenet")
+        (self.channels.is_none() || self.numbers().is_some())
+            && self.normalize.as_ref().is_none_or(|by| by.as_os_str() == "imagenet")
+    }
+
+    /// The channels that are asked for, where all are asked for by number.
+    pub fn numbers(&self) -> Option<Vec<usize>> {
+        self.channels.as_ref()?.iter().map(|text| text.trim().parse().ok()).collect()
+    }
+
+    /// The channels that are taken and scaled or normalised like stains, and are masks by their names.
+    pub fn scaled_masks(&self, store: &dyn Store) -> Vec<String> {
+        if self.scale == ScaleArg::None && self.normalize.is_none() {
+            return vec![];
+        }
+        let is_taken = |(number, name): &(usize, String)| {
+            let is_it = |text: &String| text.trim() == name || text.trim().parse::<usize>() == Ok(*number);
+            self.channels.as_ref().is_none_or(|channels| channels.iter().any(is_it))
+        };
+        masks::channels(store).into_iter().filter(is_taken).map(|(_, name)| name).collect()
     }
 
     /// As the loader's transform, for the images of this set.
@@ -111,9 +127,9 @@ impl InputArgs {
         match &self.normalize {
             None => Ok(transform),
             Some(name) if name.as_os_str() == "imagenet" => Ok(transform.normalize(MEAN, DEVIATION)),
-            Some(_) if self.scale != ScaleArg::Unit => Err(Failure::Usage(
-                "--normalize FILE is of values as they are stored; leave --scale out".to_owned(),
-            )),
+            Some(_) if self.scale != ScaleArg::Unit => {
+                Err(Failure::Usage("--normalize FILE is for stored values; leave --scale out".to_owned()))
+            }
             Some(file) => Ok(transform.normalize_with(Normalize::from_stats(file)?)),
         }
     }

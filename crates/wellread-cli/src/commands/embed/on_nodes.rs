@@ -21,26 +21,28 @@ use std::sync::mpsc::{Receiver, channel};
 use wellread_infer::embed::{Described, EmbedOptions, Event, Gatherer, Left, PartWorker, Summary};
 use wellread_store::Store;
 
-/// What makes this command one of a node; behind the command's name.
+/// The option that makes this command one of a node; behind the command's name.
 const PART_WORKER: &str = "--part-worker";
 
 /// Where features are computed.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct NodeArgs {
-    /// Have the nodes of a Ray cluster compute the features: ray for the one that RAY_ADDRESS names, or else one on this machine;
-    /// ray:ADDRESS, such as ray:10.0.0.1:6379, names it. All nodes must see the paths. Needs a Python with wellread[ray].
+    /// Compute on the nodes of a Ray cluster. ray takes the cluster of RAY_ADDRESS, or else one on this machine;
+    /// ray:ADDRESS names one, such as ray:10.0.0.1:6379. All nodes must see the paths. Needs a Python with
+    /// wellread[ray].
     #[arg(help_heading = "Cluster", long, value_name = "ray[:ADDRESS]", value_parser = parse_on, conflicts_with = "trace")]
     on: Option<On>,
-    /// Models that are open at once, each in an actor of Ray; by default as many as the cluster has room for.
+    /// Models that are open at once, each in an actor of Ray; by default as many as fit on the cluster.
     #[arg(help_heading = "Cluster", long, value_name = "N", requires = "on", value_parser = parse_positive)]
     actors: Option<usize>,
-    /// Processors of an actor, by default 1. Unless --threads and --workers say otherwise, it has as many threads for the model, and for reading.
+    /// Processors of an actor; by default 1. Both the model and reading take as many threads, unless --threads and
+    /// --workers are given.
     #[arg(help_heading = "Cluster", long, value_name = "N", requires = "on", value_parser = parse_positive)]
     cpus_per_actor: Option<usize>,
     /// GPUs of an actor: a share such as 0.5, or a whole number; by default none, and the model runs on processors.
     #[arg(help_heading = "Cluster", long, value_name = "SHARE", requires = "on", value_parser = parse_share)]
     gpus_per_actor: Option<f64>,
-    /// Compute parts that are asked for on stdin: how a node is given its work.
+    /// Compute the parts that stdin asks for; a node runs this.
     #[arg(long, hide = true)]
     part_worker: bool,
 }
@@ -82,7 +84,7 @@ struct Asked {
     folder: PathBuf,
 }
 
-/// What is asked for on stdin, a line each. Nobody needs what is computed once stdin ends: this process ends, too.
+/// Parts that stdin asks for, a line each. Nobody needs the results once stdin ends: this process ends, too.
 fn asked() -> Receiver<Asked> {
     let (send, receive) = channel();
     std::thread::spawn(move || {
@@ -114,8 +116,7 @@ fn refusal(error: &anyhow::Error) -> Value {
 
 /// Opens the model, then computes the parts that are asked for on stdin, until it ends.
 ///
-/// # Errors
-/// Stdout is gone. What fails else is an answer.
+/// # Errors Stdout is gone. Other failures are answers.
 pub fn work(store: Box<dyn Store>, options: EmbedOptions) -> Outcome {
     let parts = asked();
     let mut worker = match PartWorker::open(store, options) {
@@ -168,8 +169,7 @@ pub fn said(error: &anyhow::Error) -> Failure {
 
 /// Has a cluster compute the parts, and puts them together; what came of it, and what the nodes did.
 ///
-/// # Errors
-/// No cluster; what a node says; a table that is there. Parts that are whole are kept.
+/// # Errors No cluster, an error of a node, or a table that is there. Parts that are whole are kept.
 pub fn run(
     on: &On,
     (nodes, program): (&NodeArgs, &[OsString]),

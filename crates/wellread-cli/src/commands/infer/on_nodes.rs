@@ -65,7 +65,7 @@ pub fn run(cluster: &Cluster, config: &Config, program: &[OsString], ui: Ui) -> 
     if is_whole {
         let _ = std::fs::remove_dir_all(&folder);
     } else {
-        ui.hint(format!("What the parts said: {}", folder.display()));
+        ui.hint(format!("Output of the parts: {}", folder.display()));
     }
     Ok(run)
 }

@@ -1,4 +1,4 @@
-//! What is printed while frameworks are measured, as upstream does.
+//! Lines that are printed while frameworks are measured, as upstream does.
 
 use crate::output::{Ui, shown_on};
 use indicatif::ProgressBar;
@@ -13,7 +13,7 @@ use wellread_store::words::counted;
 /// A line across, as upstream prints it.
 pub(super) const RULE_LINE: &str = "============================================================";
 
-/// What every framework had alike.
+/// The conditions that all frameworks shared.
 pub(super) fn shared_conditions(config: &Config) -> String {
     let processors = wellread_measure::process::first_processors(config.threads);
     let kept = processors.map_or("on all processors", |_| "kept to as many processors");
@@ -51,7 +51,7 @@ pub(super) fn tell(event: &Event<'_>, missing: &Missing, bar: &ProgressBar, ui: 
     }
 }
 
-/// What is said of a framework that is not there: one line, whatever its error is.
+/// The message about a missing framework: one line, however long its error is.
 fn missing_text(name: &str, model: &str, reason: &str) -> String {
     let reason: Vec<&str> = reason.split_whitespace().collect();
     format!("{name} Benchmark: {model}: not available: {}", reason.join(" "))

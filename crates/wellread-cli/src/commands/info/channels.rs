@@ -4,9 +4,29 @@ use wellread_image::Channel;
 use wellread_store::Store;
 use wellread_store::words::counted;
 
-/// Of the first rows, so many, how many have the channels of the first in another order, and how many have others.
-pub(super) fn others(store: &dyn Store, rows: usize, own: &[Channel]) -> [usize; 2] {
-    let (mut moved, mut unlike) = (0, 0);
+/// Images whose channels are not called as those of the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Others {
+    /// How many have the same channels in another order.
+    pub moved: usize,
+    /// How many have others.
+    pub unlike: usize,
+    /// The first of each, if there is one.
+    pub first: [Option<OtherChannels>; 2],
+}
+
+/// An image whose channels are not called as those of the first.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub(super) struct OtherChannels {
+    /// The image.
+    pub image: String,
+    /// What its channels are called.
+    pub channels: Vec<String>,
+}
+
+/// Of the first rows, so many, those whose channels are not called as `own`, which are the first's.
+pub(super) fn others(store: &dyn Store, rows: usize, own: &[Channel]) -> Others {
+    let mut others = Others::default();
     let own: Vec<&str> = own.iter().map(|channel| channel.name.as_str()).collect();
     let rows = if own.iter().all(|name| name.is_empty()) { 0 } else { rows };
     let sorted = |names: &[&str]| {
@@ -15,26 +35,32 @@ pub(super) fn others(store: &dyn Store, rows: usize, own: &[Channel]) -> [usize;
         names.join("\n")
     };
     // What cannot be read is for `verify`.
-    for metadata in (1..rows).filter_map(|row| store.metadata(row).ok()) {
+    for (row, metadata) in (1..rows).filter_map(|row| Some((row, store.metadata(row).ok()?))) {
         let there: Vec<&str> = metadata.channels.iter().map(|channel| channel.name.as_str()).collect();
         if there == own {
             continue;
         }
-        if sorted(&there) == sorted(&own) {
-            moved += 1;
-        } else {
-            unlike += 1;
-        }
+        let is_moved = sorted(&there) == sorted(&own);
+        *(if is_moved { &mut others.moved } else { &mut others.unlike }) += 1;
+        others.first[usize::from(!is_moved)].get_or_insert_with(|| OtherChannels {
+            image: store.name(row).unwrap_or_else(|_| format!("row {row}")),
+            channels: there.iter().map(|&name| name.to_owned()).collect(),
+        });
     }
-    [moved, unlike]
+    others
 }
 
-/// What to say of these numbers of images, where there are any.
-pub(super) fn say_others([moved, unlike]: [usize; 2]) -> Vec<String> {
-    let say = |count: usize, how: &str| (count > 0).then(|| format!("{} {how}", counted(count, "image")));
+/// What to say of them, where there are any; the first image is called `first`.
+pub(super) fn say_others(others: &Others, first: &str) -> Vec<String> {
+    let say = |count: usize, one: Option<&OtherChannels>, how: &str| {
+        let OtherChannels { image, channels } = one?;
+        let images = counted(count, "image");
+        Some(format!("{images} {how} ({image} has {}; {first} has those above)", channels.join(", ")))
+    };
+    let [moved, unlike] = others.first.each_ref().map(Option::as_ref);
     let all = [
-        say(moved, "with these channels in another order: take them by name"),
-        say(unlike, "with channels of other names"),
+        say(others.moved, moved, "with these channels in another order: take them by name"),
+        say(others.unlike, unlike, "with channels of other names"),
     ];
     all.into_iter().flatten().collect()
 }

@@ -9,7 +9,7 @@ use crate::output::{Failure, Outcome};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// What a part says, on its node.
+/// The file with the output of a part, on its node.
 pub const LOG: &str = "log.txt";
 /// Lines of it that are shown when a part fails.
 const LOG_LINES: usize = 12;

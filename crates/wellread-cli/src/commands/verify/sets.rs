@@ -11,14 +11,25 @@ use crate::output::{Failure, Outcome};
 use std::path::Path;
 use wellread_store::Store;
 
-/// A set.
-type Set = Box<dyn Store>;
+/// A set, and the options that it was opened with: the nodes of a cluster open it in the same way.
+pub(super) struct Opened {
+    pub set: Box<dyn Store>,
+    pub options: OpenArgs,
+}
+
+/// Opens a set.
+///
+/// # Errors
+/// It cannot be opened as it is asked for.
+pub(super) fn opened(options: OpenArgs, path: &Path) -> Outcome<Opened> {
+    Ok(Opened { set: options.open(path)?, options })
+}
 
 /// Opens a set and the one that it is compared with.
 ///
 /// # Errors
 /// The first one cannot be opened, as it is asked for or by itself; the other one neither.
-pub(super) fn open_both(options: &OpenArgs, first: &Path, other: &Path) -> Outcome<[Set; 2]> {
+pub(super) fn open_both(options: &OpenArgs, first: &Path, other: &Path) -> Outcome<[Opened; 2]> {
     // How pixels are read is asked of the first set alone, which has levels, or several columns.
     let of_other = OpenArgs {
         sites: options.sites.clone(),
@@ -34,7 +45,7 @@ pub(super) fn open_both(options: &OpenArgs, first: &Path, other: &Path) -> Outco
         return Err(refusal);
     }
     // What the first set cannot take is of the other one.
-    let Ok(set) = without_sites(&without_cells(options)).open(first) else { return Err(refusal) };
+    let Ok(set) = opened(without_sites(&without_cells(options)), first) else { return Err(refusal) };
     match open_fitting(&of_other, other) {
         Ok(other) => Ok([set, other]),
         Err(of_other) => Err(both(refusal, of_other)),
@@ -42,13 +53,14 @@ pub(super) fn open_both(options: &OpenArgs, first: &Path, other: &Path) -> Outco
 }
 
 /// Opens a set with as many of the options as fit it.
-fn open_as_far_as_fits(options: &OpenArgs, path: &Path) -> Outcome<Set> {
+fn open_as_far_as_fits(options: &OpenArgs, path: &Path) -> Outcome<Opened> {
     let images = without_cells(options);
-    open_fitting(options, path).or_else(|_| images.open(path)).or_else(|_| without_sites(&images).open(path))
+    let bare = without_sites(&images);
+    open_fitting(options, path).or_else(|_| opened(images, path)).or_else(|_| opened(bare, path))
 }
 
 /// Opens a set, cells of images that are no cells already.
-fn open_fitting(options: &OpenArgs, path: &Path) -> Outcome<Set> {
+fn open_fitting(options: &OpenArgs, path: &Path) -> Outcome<Opened> {
     if options.cells.cells.is_some()
         && without_cells(options).open_again(path).is_ok_and(|images| are_cells(&*images))
     {
@@ -57,7 +69,7 @@ fn open_fitting(options: &OpenArgs, path: &Path) -> Outcome<Set> {
             "{cause} (hint: --cells is for the images that cells are cut out of)"
         )));
     }
-    options.open(path)
+    opened(options.clone(), path)
 }
 
 /// Whether images are cells that were cut out before, by the name of the first one.

@@ -21,8 +21,8 @@ impl Random {
     }
 }
 
-/// All that is in an array, as numbers: lengths of lists, bits of values, and marks of nulls. Of structs the fields
-/// that `like` has.
+/// All that is in an array, as numbers: lengths of lists, bits of values, and marks of nulls. Structs give the
+/// fields that `like` has.
 pub(super) fn numbers(array: &dyn Array, like: &DataType, out: &mut Vec<u64>) {
     macro_rules! primitive {
         ($type:ty, $to:expr) => {

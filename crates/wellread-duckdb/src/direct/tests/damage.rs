@@ -6,8 +6,8 @@ use crate::direct::{HEADERS, checksum};
 use wellread_store::FormatContext;
 use wellread_store::table::Rows;
 
-/// The file is changed under an open plan, so that DuckDB is asked nothing: whatever the bytes, reading ends with rows
-/// or a stop.
+/// The file is changed under an open plan, so that DuckDB is asked nothing. For any bytes, reading ends with rows or a
+/// stop.
 #[test]
 fn damaged_blocks_stop_reading() {
     let dir = tempfile::tempdir().unwrap();

@@ -122,7 +122,7 @@ fn rows_that_are_null_have_a_definition_level() {
     assert_eq!(of(&[RepdefAllValidItem, RepdefAllValidList, RepdefNullableItem], 1), Some(1));
     assert_eq!(of(&[RepdefAllValidItem, RepdefNullableList, RepdefNullableItem], 1), Some(2));
     assert_eq!(of(&[RepdefNullableItem, RepdefAllValidList, RepdefAllValidItem], 1), None);
-    // Of another depth, and a layer that is not known.
+    // Levels of another depth, and a layer that is not known.
     assert_eq!(of(&[RepdefAllValidItem, RepdefAllValidList], 2), None);
     assert_eq!(null_level(&[99], 0), None);
 }

@@ -4,8 +4,8 @@
 //! block of 64 channels ▸ image ▸ row ▸ pixel ▸ its 64 channels        (float32, images with a border of zeros)
 //! ```
 //!
-//! One block of a result is one contiguous piece of memory, so threads write disjoint pieces; a row of a kernel
-//! sees contiguous memory, so nothing is unfolded; a head of an attention layer of 64 is one block. Channels
+//! One block of a result is one contiguous piece of memory, so threads write disjoint pieces. A row of a kernel
+//! sees contiguous memory, so nothing is unfolded. A head of an attention layer of 64 is one block. Channels
 //! beyond the last are zeros. Images of fewer than 64 channels have one block of just these.
 
 /// Channels of a block.

@@ -1,8 +1,8 @@
 //! From a network and its weights to steps over a few reused arrays.
 //!
 //! Batch norm is folded into the convolutions and all weights are packed here, once. Each node's result gets a
-//! layout whose border is as wide as the widest that reads it wants, and an array that it may share with nodes of
-//! the same layout which nobody reads any more. Borders stay zero, since results are written inside only.
+//! layout whose border is as wide as its widest reader needs. Its array may be shared with nodes of the same
+//! layout which nobody reads any more. Borders stay zero, since results are written inside only.
 
 use super::layout::{BLOCK, Layout};
 use super::product::{Activation, Product, Window};
@@ -10,7 +10,7 @@ use crate::infer::Weights;
 use crate::infer::network::{Conv, Network, Node, Op};
 use crate::{Error, Result};
 
-/// What one step does.
+/// The kernel of one step.
 #[derive(Debug)]
 pub(super) enum Kernel {
     Product(Product),
@@ -22,7 +22,7 @@ pub(super) enum Kernel {
     FirstToken,
 }
 
-/// One step: what it does, the arrays it reads, the one it writes.
+/// One step: its work, the arrays it reads, the one it writes.
 #[derive(Debug)]
 pub(super) struct Step {
     pub kernel: Kernel,

@@ -59,7 +59,7 @@ fn exp(x: f32) -> f32 {
 }
 
 /// Softmax of `scale * row` for each of `rows` rows of `count` numbers, which lie in blocks as a [`Layout`] has
-/// them; what is beyond `count` becomes zero.
+/// them; numbers beyond `count` become zero.
 pub(super) fn softmax(arch: Arch, values: &mut [f32], (rows, count): (usize, usize), scale: f32) {
     let blocks = values.len() / (rows * BLOCK);
     arch.dispatch(

@@ -42,7 +42,7 @@ impl Window {
     pub const POINT: Self = Self { kernel: 1, stride: 1, pad: 0 };
 }
 
-/// What follows the product and the residual.
+/// The function after the product and the residual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activation {
     None,
@@ -154,7 +154,7 @@ pub(super) struct Task<'a> {
     pub window: Window,
     /// One panel, `rows x BLOCK`.
     pub weights: &'a [f32],
-    /// What the sums begin with, `BLOCK` floats.
+    /// The first values of the sums, `BLOCK` floats.
     pub bias: &'a [f32],
     pub input: &'a [f32],
     /// See [`runs`].

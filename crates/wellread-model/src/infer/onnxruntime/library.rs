@@ -97,7 +97,7 @@ pub(super) fn load_library(library: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Version of the library at `path`, once it is sure that `ort` can use it: where that fails, `ort` waits for itself
+/// Version of the library at `path`, once it is sure that `ort` can use it. Where that fails, `ort` waits for itself
 /// forever, since its error type asks the library that is just being loaded.
 fn version_of(path: &Path) -> Result<String, String> {
     type GetApiBase = unsafe extern "C" fn() -> *const ort::sys::OrtApiBase;

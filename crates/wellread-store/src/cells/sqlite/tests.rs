@@ -170,7 +170,7 @@ fn damaged_files_are_errors() {
         }
         std::fs::write(&path, &whole[..at]).unwrap();
         let read = Database::open(&path, None, &[]).and_then(|(database, _)| database.read(&asked));
-        // What is missing of the last page may be room that nothing is in.
+        // The bytes cut from the last page may be room that holds nothing.
         assert!(read.is_err() || at > whole.len() - PAGE, "cut at {at}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept, what goes, and who waits for whom.
+//! Pages that are kept, pages that go, and threads that wait for each other.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn memory_of_what_went_is_used_again_unless_somebody_holds_it() {
         seen.insert(pixels.as_ptr());
         assert!(cache.bytes() <= 3 * 1064);
     }
-    // Those kept, the one held, and what was decoded before any went.
+    // Those kept, the one held, and those decoded before any went.
     assert!(seen.len() <= 5, "{} buffers", seen.len());
     assert!(matches!(&*held, Entry::Pixels(pixels) if pixels.iter().all(|&p| p == 200)));
 }

@@ -40,7 +40,7 @@ impl ByteColumn<'_> {
     /// page is decompressed once.
     ///
     /// # Errors
-    /// Pages that cannot be decoded, a null among the rows, or what `each` returns.
+    /// Pages that cannot be decoded, a null among the rows, or the error of `each`.
     pub fn read(
         &self,
         rows: &[usize],

@@ -15,6 +15,7 @@ pub static FORMAT: Format = Format {
     about: "ome-arrow's dataset folder: images, chunks and index as Parquet; layouts image, tile, volume, z-plane, block",
     endings: &[".ome-arrow-dataset"],
     set_ending: ".ome-arrow-dataset",
+    is_folder: true,
     holds_images: |_| true,
     parts: &PARTS,
     foreign_entry: |folder| {

@@ -1,4 +1,4 @@
-//! What the tables say of one image, and of its chunks.
+//! The facts of one image in the tables, and of its chunks.
 
 use crate::RowInfo;
 use serde_json::Value;
@@ -68,7 +68,7 @@ pub(super) fn check_tiling(shape: Shape, chunks: &[Chunk]) -> Result<(), String>
 }
 
 impl Image {
-    /// What is known beside the pixels.
+    /// The metadata beside the pixels.
     pub fn metadata(&self) -> ImageMetadata {
         let size = |a: usize| self.physical[a].map(|value| PhysicalSize { value, unit: "µm".to_owned() });
         ImageMetadata {
@@ -84,8 +84,8 @@ impl Image {
     }
 }
 
-/// Channels from their JSON; what is not understood is left out. As in the OME-Arrow struct, a wavelength of zero and
-/// an illumination "Unknown" are what nobody stated.
+/// Channels from their JSON; values that cannot be parsed are left out. As in the OME-Arrow struct, a wavelength of
+/// zero and an illumination "Unknown" are what nobody stated.
 fn channels_of(json: &str) -> Vec<Channel> {
     let Ok(Value::Array(list)) = serde_json::from_str(json) else { return vec![] };
     let text = |v: &Value, key: &str| v[key].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! What the format, its files and their columns are called.
+//! The names of the format, its files and their columns.
 
 /// The name of the format.
 pub(super) const NAME: &str = "ome-arrow-dataset";

@@ -41,7 +41,7 @@ pub(super) struct DatasetStore {
     clamped: bool,
 }
 
-/// What is known of a row group of chunks once one of them was read.
+/// The facts of a row group of chunks once one of them was read.
 struct Group {
     /// `chunk_id` of each row.
     ids: Vec<i64>,
@@ -56,7 +56,7 @@ struct Needed {
     request: usize,
 }
 
-/// What a thread keeps from read to read.
+/// The state that a thread keeps from read to read.
 #[derive(Default)]
 struct Kept {
     needed: Vec<Needed>,

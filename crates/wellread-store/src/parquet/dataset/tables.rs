@@ -159,8 +159,8 @@ impl Tables {
     /// Reads the tables of the dataset at `folder`.
     ///
     /// # Errors
-    /// A table that is missing, unreadable or lacks a column; chunks of images that are not listed. What is wrong
-    /// with one image is kept with it.
+    /// A table that is missing, unreadable or lacks a column; chunks of images that are not listed. An error of
+    /// one image is kept with it.
     pub fn read(folder: &Path) -> Result<Self> {
         let ImageTable { mut images, features, left_out, renamed } = read_images(&folder.join(IMAGES))?;
         let index = folder.join(INDEX);
@@ -196,7 +196,7 @@ pub(super) fn is_own(name: &str) -> bool {
     axis || named.contains(&name) || PHYSICAL.contains(&name)
 }
 
-/// What `images.parquet` has: images, and columns beside them, as [`Tables`] does.
+/// The content of `images.parquet`: images, and columns beside them, as in [`Tables`].
 struct ImageTable {
     images: Vec<Image>,
     features: Vec<String>,

@@ -90,7 +90,7 @@ proptest! {
         }
     }
 
-    /// A page cut off anywhere gives an error, or what the whole one gives.
+    /// A page cut off anywhere gives an error, or the values of the whole one.
     #[test]
     fn pages_cut_off_are_errors(values in prop::collection::vec(0i64..70_000, 2..600), cut in any::<prop::sample::Index>()) {
         let page = encode(&values, true, 128, 4);

@@ -81,7 +81,7 @@ fn an_offset_index_is_parsed() {
 }
 
 proptest! {
-    /// Whatever the bytes, parsing ends and makes no more than they can hold.
+    /// For any bytes, parsing ends and makes no more than they can hold.
     #[test]
     fn any_offset_index_is_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         if let Ok(pages) = page_locations(&bytes) {
@@ -98,7 +98,7 @@ proptest! {
         }
     }
 
-    /// Whatever the bytes, parsing ends, within the slice.
+    /// For any bytes, parsing ends within the slice.
     #[test]
     fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(header) = PageHeader::parse(&bytes) {

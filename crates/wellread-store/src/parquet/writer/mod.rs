@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The column is the published struct, with `chunks` and without `planes` (an empty list: the same pixels
-//! twice serve nobody). `pixels` is a list of `uint16` for 8- and 16-bit unsigned images, as published, so
-//! that `ome-arrow` reads it, and of the image's own type otherwise; `pixels_meta.type` names the image's
+//! twice serve nobody). For 8- and 16-bit unsigned images, `pixels` is a list of `uint16`, as published, so
+//! that `ome-arrow` reads it. For others it has the image's own type; `pixels_meta.type` names the image's
 //! type in every case. The file carries [`ome_arrow::FILE_WRITER_KEY`], by which readers know that it does.
 //!
 //! | tune | row group | pixel pages | encoding of pixels | compression |
@@ -20,8 +20,8 @@
 //! carry checksums (`pages`) unless [`WriteOptions::checksums`] says otherwise.
 //!
 //! `BYTE_STREAM_SPLIT` stores the lowest bytes of all pixels, then the next lowest, and so on. The bytes that
-//! an 8- or 16-bit pixel does not have become runs of zeros that cost nothing, and the others compress better
-//! than dictionary indices, which scramble the order of values; reading them back is a copy.
+//! an 8- or 16-bit pixel does not have become runs of zeros that cost nothing. The others compress better
+//! than dictionary indices, which scramble the order of values. Reading them back is a copy.
 
 pub(super) mod pages;
 mod streams;
@@ -196,7 +196,7 @@ impl ParquetWriter {
             (self.group_rows, self.group_bytes) = (0, 0);
         }
         result.map_err(|e| {
-            // What is half written must not be continued.
+            // A half-written file must not be continued.
             self.writer = None;
             self.error(&e)
         })
@@ -211,7 +211,7 @@ fn pixels_column() -> ColumnPath {
         .into()
 }
 
-/// What the library says of a write that failed; an error of the disk keeps its hint.
+/// The library's error of a write that failed; an error of the disk keeps its hint.
 pub(super) fn write_error(target: &Path, error: &ParquetError) -> Error {
     if let ParquetError::External(source) = error
         && let Some(io) = source.downcast_ref::<std::io::Error>()

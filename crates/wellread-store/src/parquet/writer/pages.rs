@@ -7,8 +7,8 @@
 //!  last row group ─▶ footer ─▶ its own CRC-32 into its metadata: [`super::super::seal`]
 //! ```
 //!
-//! The crate hands pages over as they are made ([`PageStore`]), each as its header and its bytes, and takes a column chunk
-//! that is already encoded together with what is to be said of it. In between is where checksums are put in.
+//! The crate passes on each page as it is made ([`PageStore`]), as its header and its bytes. It takes a column chunk
+//! that is already encoded, together with its description. In between is where checksums are put in.
 //!
 //! A page's CRC is of its bytes behind the header, as the format says.
 
@@ -37,7 +37,7 @@ pub(in crate::parquet) struct PageWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
-    /// Of the row group that is being written.
+    /// The columns of the row group that is being written.
     columns: Vec<ArrowColumnWriter>,
     chunks: Arc<Chunks>,
     checksums: bool,
@@ -86,7 +86,7 @@ impl<W: Write + Send> PageWriter<W> {
     /// Adds rows to the row group that is being written.
     ///
     /// # Errors
-    /// A batch of another schema, or what the library says.
+    /// A batch of another schema, or the library's error.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         if self.columns.is_empty() {
             self.chunks.lock().clear();
@@ -107,7 +107,7 @@ impl<W: Write + Send> PageWriter<W> {
     /// Closes the row group that is being written, if there is one.
     ///
     /// # Errors
-    /// What the library or the disk says.
+    /// The error of the library or the disk.
     pub fn flush(&mut self) -> Result<()> {
         let columns = std::mem::take(&mut self.columns);
         if columns.is_empty() {
@@ -128,7 +128,7 @@ impl<W: Write + Send> PageWriter<W> {
     /// Closes the last row group and writes the footer.
     ///
     /// # Errors
-    /// What the library or the disk says.
+    /// The error of the library or the disk.
     pub fn finish(&mut self) -> Result<()> {
         self.flush()?;
         self.file.finish().map(drop)
@@ -216,7 +216,8 @@ impl Read for Pieces {
     }
 }
 
-/// Puts the dictionary in front and, if asked for, compresses and puts checksums into headers; what is said of the chunk follows.
+/// Puts the dictionary in front and, if asked for, compresses and puts checksums into headers; the description of the
+/// chunk follows.
 fn finished(
     pieces: Vec<Bytes>,
     mut closed: ColumnCloseResult,

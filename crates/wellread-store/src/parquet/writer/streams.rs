@@ -5,10 +5,10 @@
 //! blocks    │ as they compress                    │            │ a zero, so often      │   128 KiB each, at most
 //! ```
 //!
-//! The bytes that a pixel of 8 or 16 bits does not have are zeros: half or three quarters of a page. In a block with others they are
-//! copied from the zeros before them, eight bytes at a time, which took a third of the time in which a small image was read first; a
-//! block of nothing else is one byte that is repeated (RFC 8878, 3.1.1.2.2). Any reader of Zstandard reads either. The other streams
-//! have tables of frequencies of their own.
+//! The bytes that a pixel of 8 or 16 bits does not have are zeros: half or three quarters of a page. A block with
+//! others copies them from the zeros before them, eight bytes at a time; that took a third of the time of a small
+//! image's first read. A block of zeros alone is one byte that is repeated (RFC 8878, 3.1.1.2.2). Any reader of
+//! Zstandard reads either. The other streams have tables of frequencies of their own.
 
 use super::super::levels::split_stream;
 use parquet::errors::{ParquetError, Result};
@@ -40,7 +40,7 @@ impl StreamCompressor {
     /// A frame of `page`, of which `levels` bytes are levels and the others `streams` streams of one length.
     ///
     /// # Errors
-    /// What the library says.
+    /// The library's error.
     pub fn compress(&mut self, page: &[u8], levels: usize, streams: usize) -> Result<Vec<u8>> {
         let Self(encoder) = self;
         encoder.reinit().map_err(failed)?;

@@ -1,8 +1,8 @@
 //! Where a strip can be entered that was not decoded so far, found without decoding it.
 //!
-//! How long a string is follows from how long the one before was: with lengths alone, and no bytes, codes are followed from clear
-//! code to clear code in less time than decoding takes (`docs/decisions/0006-own-tiff-decoder.md`), and what lies before the wanted
-//! rows needs no room. So the first read of a few rows decodes little more than these.
+//! The length of a string follows from the length of the one before. So lengths alone, without bytes, follow the codes
+//! from clear code to clear code in less time than decoding takes (`docs/decisions/0006-own-tiff-decoder.md`), and the
+//! part before the wanted rows needs no room. So the first read of a few rows decodes little more than these.
 //!
 //! ```text
 //!  strip  | clear code ■ lengths ■ lengths ■ lengths ■ decoded, with the wanted rows |
@@ -27,9 +27,10 @@ struct Followed {
 }
 
 impl Decoder {
-    /// Follows the codes of `input` from bit number `bit` on, as [`Decoder::decode_from`] would, and gives the last place at or before
-    /// decoded byte `wanted` at which that could start: numbers of the bit and of the byte. Calls `cleared` with each place that it
-    /// comes by. Where codes cannot be followed it ends: decoding from there tells why.
+    /// Follows the codes of `input` from bit number `bit` on, as [`Decoder::decode_from`] would. It gives the last
+    /// place at or before decoded byte `wanted` at which that could start: numbers of the bit and of the byte. Calls
+    /// `cleared` with each place that it comes by. Where codes cannot be followed it ends: decoding from there tells
+    /// why.
     pub(in super::super) fn skim(
         &mut self,
         input: &[u8],

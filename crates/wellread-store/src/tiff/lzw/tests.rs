@@ -85,7 +85,7 @@ fn codes_are_packed_from_the_most_significant_bit_on() {
     assert_eq!(codes.packed, [0b1000_0000, 0b0100_0000, 0b0100_0000, 0]);
 }
 
-/// What an encoder writes that goes on with a full table, never to clear it.
+/// The output of an encoder that goes on with a full table, never to clear it.
 fn encode_without_clearing(data: &[u8]) -> Vec<u8> {
     let mut stored = Codes::default();
     let (mut width, mut next, mut codes) = (9u32, FIRST_FREE, 0usize);

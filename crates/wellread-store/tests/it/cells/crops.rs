@@ -124,7 +124,7 @@ fn pieces_are_read_once_for_all_cells() {
             requests.iter().map(|one| read(&store, &[*one], scratch).unwrap().remove(0)).collect();
         (crops, bytes_read() - before)
     };
-    // What is looked up once is known by then.
+    // Facts that are looked up once are known by then.
     one_by_one(&mut scratch);
     let (apart, bytes_apart) = one_by_one(&mut scratch);
     let before = bytes_read();
@@ -137,7 +137,7 @@ fn pieces_are_read_once_for_all_cells() {
     assert!(bytes_apart >= 20 * of_piece, "{bytes_apart}");
 }
 
-/// Of pixels that are stored as they are, the rows between two cells of an image are not read.
+/// Uncompressed rows between two cells of an image are not read.
 #[test]
 fn rows_between_cells_are_not_read() {
     let mut random = ChaCha8Rng::seed_from_u64(8);
@@ -153,7 +153,7 @@ fn rows_between_cells_are_not_read() {
     let shape = store.row_info(0).unwrap().shape;
     let requests = [0, 1].map(|row| Request { row, region: shape.full() });
     let mut scratch = Scratch::default();
-    // What is looked up once is known by then.
+    // Facts that are looked up once are known by then.
     let apart: Vec<_> =
         requests.iter().map(|one| read(&store, &[*one], &mut scratch).unwrap().remove(0)).collect();
     let before = bytes_read();

@@ -102,7 +102,7 @@ fn label_images_are_cells_and_masks() {
     std::fs::write(&table, "ImageName,x,y\nf1,12.5,14.5\n").unwrap();
     let error = CellsStore::open(images_again(), &table, &options).err().unwrap().to_string();
     assert!(error.contains("needs the number of each cell"), "{error}");
-    // Of another size.
+    // Labels of another size.
     let other = [Image::labels("f1", Shape::plane(20, 40), label)];
     let others = dir.path().join("others.parquet");
     drop(write(&others, "parquet", &WriteOptions::default(), &other));
@@ -217,7 +217,7 @@ fn pieces_of_binary_masks_are_cells_where_that_is_asked_for() {
             assert!(found[0].iter().any(|&byte| byte != 0));
         }
     }
-    // Of a table of cells the masks are numbered; without masks there is nothing to number.
+    // Masks beside a table of cells are numbered; without masks there is nothing to number.
     let table = dir.path().join("cells.csv");
     std::fs::write(&table, "ImageName,x,y,ObjectNumber\nf1,12,2,2\nf2,32,32,16\n").unwrap();
     let images = || open(dir.path().join("set"), &OpenOptions::default()).unwrap();

@@ -1,4 +1,5 @@
-//! Cells cut out of images: every format and edge against slices of whole images; pieces decoded once; masks; bad tables.
+//! Cells cut out of images: every format and edge against slices of whole images, pieces decoded once, masks, bad
+//! tables.
 
 mod crops;
 mod labels;

@@ -1,4 +1,4 @@
-//! Tables of cells: what is wrong with them, which image a cell is of, units.
+//! Tables of cells: their errors, the image of a cell, units.
 
 use super::{Image, sliced, table, write};
 use rand_chacha::ChaCha8Rng;
@@ -9,7 +9,7 @@ use wellread_image::{PhysicalSize, PixelType, Shape};
 use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched};
 use wellread_store::{OpenOptions, Store, WriteOptions, open, read_image};
 
-/// What a table is refused for names the file, and the row where it is one.
+/// The error of a table names the file, and the row where it is one.
 #[test]
 fn bad_tables_say_what_is_wrong() {
     let mut random = ChaCha8Rng::seed_from_u64(1);
@@ -63,7 +63,7 @@ fn bad_tables_say_what_is_wrong() {
     assert_eq!(cells("image,x,y\na,1,2\n", &padded).unwrap().len(), 1);
     let dropped = CellOptions { edge: Edge::Drop, ..small.clone() };
     assert!(refusal("image,x,y\na,1,2\n", &dropped).contains("no cell is left"));
-    assert!(refusal("x,y\n1,2\n", &small).contains("which image a cell is of"));
+    assert!(refusal("x,y\n1,2\n", &small).contains("do not tell the image of a cell"));
     assert!(refusal("image,left,top\na,1,2\n", &small).contains("name both, x and y"));
     assert!(refusal("image,x,y\na,one,2\n", &small).contains("\"x\" holds no numbers"));
     assert!(refusal("image,x,y\na,1\n", &small).contains("line 2: 2 fields"));
@@ -166,7 +166,7 @@ fn cells_are_joined_by_columns_and_have_them() {
     let refused = CellsStore::open(images, &path_of_long, &CellOptions { by, ..options.clone() });
     let error = refused.err().unwrap().to_string();
     assert!(error.contains("row 4000: could be of either of two images, p and q"), "{error}");
-    // Of the well alone there are two images.
+    // The well alone has two images.
     let images = open(&set, &OpenOptions::default()).unwrap();
     let by = vec!["Well".to_owned()];
     let error = CellsStore::open(images, &path, &CellOptions { by, ..options }).err().unwrap().to_string();

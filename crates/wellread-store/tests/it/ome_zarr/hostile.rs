@@ -374,7 +374,7 @@ fn lz4_of_numcodecs() {
     }
 }
 
-/// What is not supported is not called corrupt.
+/// A file that is not supported is not called corrupt.
 #[test]
 fn unsupported_codecs_say_how_to_convert() {
     let dir = tempfile::tempdir().unwrap();

@@ -136,7 +136,7 @@ fn a_series_with_a_gap_is_read_whole_and_lacks_a_group() {
         write_small(&dir.path().join("x.zarr"), &WriteOptions::default());
         std::fs::rename(dir.path().join("x.zarr"), series.join(name)).unwrap();
     }
-    // What is called by a number and is none, and what is no image.
+    // A folder with a number for a name that is none, and one that is no image.
     group(&series.join("7"), json!({"other": 1}));
     std::fs::create_dir(series.join("07")).unwrap();
     let store = open_at(&series);

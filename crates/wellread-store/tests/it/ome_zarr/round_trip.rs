@@ -1,4 +1,4 @@
-//! What the writer writes is read back: pixels, metadata, order of rows.
+//! Written sets are read back: pixels, metadata, order of rows.
 
 use super::{assert_reads, cuts, dtypes, open_at, pattern, region_of};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn compressions() -> impl Strategy<Value = Compression> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What the writer writes is read back, in both versions, with every compression, chunked and sharded.
+    /// Written sets are read back, in both versions, with every compression, chunked and sharded.
     #[test]
     fn written_images_read_back(
         dtype in dtypes(),
@@ -179,7 +179,7 @@ fn a_chunk_that_was_lost_is_an_error() {
         };
         let mut writer = create(&set, "ome-zarr", &options).unwrap();
         let metadata = ImageMetadata::named("a");
-        // Of zeros too: nothing stands for them.
+        // An image of zeros too: it has no chunks.
         writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &[0; 600] }).unwrap();
         writer.finish().unwrap();
         let image = std::fs::read_dir(&set).unwrap().next().unwrap().unwrap().path();

@@ -19,8 +19,8 @@ use wellread_store::{
     Compression, ImageView, OpenOptions, Scratch, Store, Tune, WriteOptions, create, read_image, read_region,
 };
 
-/// Opens a damaged file and reads everything that can be read; what matters is that it ends without a panic
-/// and that no more is delivered than the file can justify.
+/// Opens a damaged file and reads everything that can be read. It must end without a panic, and deliver no
+/// more than the file can justify.
 fn survive(path: &Path) {
     let Ok(store) = ParquetStore::open(path, &OpenOptions::default()) else { return };
     let _ = store.layout();
@@ -184,7 +184,7 @@ fn checksums_of_gzip_are_checked() {
     assert!(refused > 100, "{refused}");
 }
 
-/// Of what is written here no flipped bit gives other pixels or features, by whichever path they are read.
+/// No flipped bit in a file written here gives other pixels or features, by whichever path they are read.
 #[test]
 fn flipped_bits_are_found_by_every_path() {
     let dir = tempfile::tempdir().unwrap();
@@ -275,13 +275,14 @@ fn a_flipped_encoding_is_an_error() {
         let store = if fast { store } else { store.without_fast_path() };
         let error = wellread_store::features::all(&store).unwrap_err().to_string();
         assert!(error.contains("column dose: a page has an encoding that its column has not"), "{error}");
-        // Who asks for one column reads no other.
+        // A read of one column reads no other.
         let well = store.hints().features(&["well".to_owned()]).unwrap().unwrap();
         assert_eq!((well.num_columns(), well.column(0).len()), (1, 3));
     }
 }
 
-/// Who writes a table anew may take its metadata along: the footer's checksum is then of another file.
+/// A program that writes a table anew may take its metadata along: the footer's checksum is then of another
+/// file.
 #[test]
 fn checksums_of_footers_are_ours_alone() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Names of any kind and number: what is written is read, by this crate and from files of the Parquet library.
+//! Names of any kind and number: written names are read, by this crate and from files of the Parquet library.
 
 use super::open;
 use proptest::prelude::*;
@@ -95,7 +95,7 @@ fn names() -> impl Strategy<Value = Vec<String>> {
     (kinds, rows, any::<bool>()).prop_map(rows_of)
 }
 
-/// What [`rows_of`] makes sets of 20,000 to 100,000 rows of, which are too long to be printed.
+/// The input from which [`rows_of`] makes sets of 20,000 to 100,000 rows, which are too long to be printed.
 fn many_names() -> impl Strategy<Value = (Vec<String>, usize, bool)> {
     (prop::collection::vec(name(), 1..40), 20_000usize..=100_000, any::<bool>())
 }

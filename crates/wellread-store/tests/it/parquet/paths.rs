@@ -118,7 +118,7 @@ fn images(dtype: PixelType) -> impl Strategy<Value = Vec<Image>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever the writer's settings: both paths give what was stored.
+    /// Both paths give the stored values, for any settings of the writer.
     #[test]
     fn both_paths_read_what_was_stored(
         (layout, images) in layouts().prop_flat_map(|l| { let d = l.dtype; (Just(l), images(d)) }),
@@ -145,8 +145,8 @@ proptest! {
     }
 }
 
-/// Of one read every page is read and decoded once, however little is kept and in whatever order rows are asked for; from
-/// read to read only what the cache keeps is shared (docs/architecture.md, Sharing).
+/// One read reads and decodes every page once, however little is kept and in any order of rows. Reads share only the
+/// cache's pages (docs/architecture.md, Sharing).
 #[test]
 fn one_read_takes_each_page_once() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What is written: read back, bounded, and gone when it fails.
+//! Written sets: read back, bounded, and gone when they fail.
 
 use super::made::to_bytes;
 use super::open;

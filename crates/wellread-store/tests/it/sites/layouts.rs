@@ -319,7 +319,7 @@ fn two_measurements_of_a_plate_are_kept_apart() {
     assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[2, 3])));
     assert_eq!(text(&*store, "Metadata_Plate"), ["P", "P"]);
     assert_eq!(text(&*store, "Metadata_Measurement"), ["2020-M1", "2020-M2"]);
-    // Of one measurement of each plate there is nothing to tell apart.
+    // One measurement of each plate leaves nothing to tell apart.
     let other = dir.path().join("two");
     write(
         &other,

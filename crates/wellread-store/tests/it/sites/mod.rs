@@ -1,4 +1,4 @@
-//! Images made of several files each: layouts, patterns, tables of files; what is missing; every error.
+//! Images made of several files each: layouts, patterns, tables of files, missing files, every error.
 
 mod layouts;
 mod missing;

@@ -41,7 +41,7 @@ fn a_table_says_which_file_is_which_channel() {
         (summary.unnamed, summary.unnamed_in_words())
     };
     assert_eq!(unnamed(), (0, None));
-    // What other columns name is named; what no column names is said.
+    // The error names what other columns name, or says that no column names it.
     write(dir.path(), &["illum.tif"]);
     let whole = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, whole.replace("illum.npy", "illum.tif")).unwrap();
@@ -60,13 +60,13 @@ fn a_table_says_which_file_is_which_channel() {
     std::fs::remove_file(dir.path().join("images/c-ch1.tif")).unwrap();
     std::fs::remove_file(dir.path().join("illum.tif")).unwrap();
     assert_eq!(open(dir.path(), &layout("files")).unwrap().len(), 4);
-    // Of another machine.
+    // Another machine's.
     table(dir.path(), r"C:\data\plate");
     let error = failure(&path, &options());
     assert!(error.contains(": path_map FROM=TO"), "{error}");
     let relative = vec![(r"C:\data\plate".to_owned(), "elsewhere/images".to_owned())];
     let error = failure(&path, &OpenOptions { path_map: relative, ..options() });
-    let why = "what path_map leads to begins at the folder of the table unless it is absolute";
+    let why = "the TO of path_map begins at the folder of the table unless it is absolute";
     assert!(error.contains("elsewhere/images") && error.contains(why), "{error}");
     let map = vec![(r"C:\data\plate".to_owned(), dir.path().join("images").display().to_string())];
     let store = open(&path, &OpenOptions { path_map: map, ..options() }).unwrap();
@@ -176,7 +176,7 @@ fn companion_of_times(folder: &Path) -> std::path::PathBuf {
             r#"<TiffData FirstT="{t}" IFD="0" PlaneCount="1"><UUID FileName="t{t}.tif">urn:uuid:00000000-0000-0000-0000-00000000000{t}</UUID></TiffData>"#
         )
     };
-    // The second time comes first: what places planes is the XML, not the names.
+    // The second time comes first: the XML places planes, not the names.
     let blocks = [1, 0, 2].map(block).concat();
     let xml = format!(
         r#"<?xml version="1.0" encoding="UTF-8"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0" Name="A"><Pixels ID="Pixels:0" DimensionOrder="XYZCT" Type="uint16" SizeX="3" SizeY="2" SizeZ="1" SizeC="1" SizeT="3"><Channel ID="Channel:0:0" Name="DNA" SamplesPerPixel="1"/>{blocks}</Pixels></Image></OME>"#
@@ -198,7 +198,7 @@ fn a_companion_describes_files_that_do_not_say_whose_they_are() {
         assert_eq!((store.len(), channels(&*store)), (1, vec!["DNA".to_owned()]), "{}", opened.display());
         assert_eq!(image(&*store, 0), ([3, 1, 1], pixels(&[0, 1, 2])));
     }
-    // What it does not name is an image of its own; a file by itself is what it holds.
+    // A file that it does not name is an image of its own; a file by itself is its content.
     std::fs::write(dir.path().join("u.tif"), tiff(300, super::SIZE, "")).unwrap();
     let store = open(dir.path(), &options()).unwrap();
     assert_eq!((image(&*store, 0).0, image(&*store, 1)), ([3, 1, 1], ([1, 1, 1], pixels(&[3]))));

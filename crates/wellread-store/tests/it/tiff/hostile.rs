@@ -36,7 +36,7 @@ fn survives(dir: &Path, bytes: &[u8]) -> bool {
         // Zstandard has the highest ratio that a header can claim and be believed.
         let most = (bytes.len() as u64) * (1 << 15) * 8 + (128 << 20);
         assert!(info.shape.checked_bytes(info.dtype).unwrap() as u64 <= most, "{info:?}");
-        // What a flipped bit makes huge would only be slow.
+        // A size that a flipped bit makes huge would only be slow.
         if info.shape.pixels() < 1 << 20 {
             match read_image(&*store, row) {
                 Ok((info, pixels)) => assert_eq!(pixels.len(), info.shape.pixels() * info.dtype.size()),
@@ -328,7 +328,7 @@ fn damage_behind_the_visible_part_of_a_tile() {
         let error = failure(dir.path(), &bytes);
         let what = if compression == Compression::Lzw { "LZW" } else { "decodes to" };
         assert!(error.contains(what) && error.contains("row 16"), "{compression:?}: {error}");
-        // What lies above it does not need it.
+        // The rows above it do not need it.
         let store = open_bytes(dir.path(), &bytes).unwrap();
         let mut region = store.row_info(0).unwrap().shape.full();
         region.size[3] = 17;

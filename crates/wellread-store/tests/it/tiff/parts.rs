@@ -65,7 +65,7 @@ fn bare_files_are_planes_and_nothing_else() {
     assert!(got == pixels());
     let bytes = std::fs::read(&path).unwrap();
     assert!(!bytes.windows(8).any(|part| part == b"{\"shape\"" || part == b"<OME xml"));
-    // What they cannot tell is not written.
+    // Facts that they cannot tell are not written.
     let metadata = ImageMetadata::named("b");
     let stack = Shape([1, 1, 2, 3, 4]);
     let view = ImageView { metadata: &metadata, shape: stack, dtype: PixelType::U8, pixels: &[5; 24] };

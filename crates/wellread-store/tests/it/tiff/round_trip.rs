@@ -1,4 +1,4 @@
-//! What wellread writes, wellread reads: every pixel type, compression, layout and kind of target.
+//! Reads of sets that wellread writes: every pixel type, compression, layout and kind of target.
 
 use super::{check_regions, folder, open};
 use proptest::prelude::*;

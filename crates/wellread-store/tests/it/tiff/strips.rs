@@ -84,7 +84,7 @@ fn file(pixels: &[u8], clear_after: usize, little: bool, predictor: bool) -> Vec
     tiff(little, &[page.with(317, &[if predictor { 2 } else { 1 }])])
 }
 
-/// Some rows of the only image, or what is wrong with them.
+/// Some rows of the only image, or their error.
 fn rows(store: &dyn Store, from: usize, count: usize) -> Result<Vec<u8>, String> {
     let region = Region { start: [0, 0, 0, from, 0], size: [1, 1, 1, count, WIDTH] };
     let mut out = vec![];
@@ -125,7 +125,7 @@ fn some_rows_are_those_of_the_whole() {
     }
 }
 
-/// Only what its rows need is read: what lies before may be lost.
+/// Only the bytes that its rows need are read: those before may be lost.
 #[test]
 fn a_strip_is_entered_where_it_was_before() {
     let dir = folder();

@@ -5,13 +5,11 @@ import os
 import sys
 import textwrap
 import threading
-from types import SimpleNamespace
 
 import pytest
 import ray_cluster
 
 ray = pytest.importorskip("ray")
-pq = pytest.importorskip("pyarrow.parquet")
 
 PARTS = list(range(10))
 
@@ -70,13 +68,6 @@ MODELS = """
     def means(batch):
         return batch.mean((2, 3), dtype=np.float64)
 """
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """A head and two nodes, to which this process is connected."""
-    with ray_cluster.connected() as cluster:
-        yield SimpleNamespace(address=cluster.address, it=cluster, node=ray_cluster.NODE)
 
 
 @pytest.fixture
@@ -168,20 +159,20 @@ def embed(cluster, wellread, tmp_path, monkeypatch):
     return run
 
 
-def same(one, other):
-    """Whether two tables are the same: rows, columns, and all that they say of themselves but the command."""
-    words = [dict(pq.read_metadata(path).metadata) for path in (one, other)]
-    for said in words:
-        assert said.pop(b"wellread.command")
-    return words[0] == words[1] and pq.read_table(one).equals(pq.read_table(other))
+def taken(table):
+    """The bytes of a table, which goes: the next one of its name tells of the same command."""
+    found = table.read_bytes()
+    table.unlink()
+    return found
 
 
 def test_the_table_is_that_of_one_machine(embed, labelled, tmp_path):
-    embed(labelled, "here.parquet", on=False)
-    said = embed(labelled, "there.parquet")
+    embed(labelled, "there.parquet", on=False)
+    here = taken(tmp_path / "there.parquet")
+    said = embed(labelled, "there.parquet", "--actors", 2)
     assert (said["images"], said["images_resumed"], said["complete_before"]) == (40, 0, False)
     assert sum(node["images"] for node in said["cluster"]["nodes"].values()) == 40
-    assert same(tmp_path / "here.parquet", tmp_path / "there.parquet")
+    assert (tmp_path / "there.parquet").read_bytes() == here
     assert not list(tmp_path.glob(".wellread-*"))
     said = embed(labelled, "there.parquet", "--resume")
     assert said["complete_before"] and said["images_resumed"] == 40
@@ -198,10 +189,11 @@ def test_images_that_cannot_be_read_are_as_on_one_machine_and_parts_are_gone_on_
     damaged = sorted(folder.glob("*.tiff"))[21]
     whole = damaged.read_bytes()
     damaged.write_bytes(bytes(len(whole)))
-    here = embed(folder, "here.parquet", "--on-error", "skip", on=False)
+    here = embed(folder, "there.parquet", "--on-error", "skip", on=False)
+    of_one = taken(tmp_path / "there.parquet")
     there = embed(folder, "there.parquet", "--on-error", "skip")
     assert [one["row"] for one in there["skipped"]] == [21] and there["skipped"] == here["skipped"]
-    assert same(tmp_path / "here.parquet", tmp_path / "there.parquet")
+    assert (tmp_path / "there.parquet").read_bytes() == of_one
     said = embed(folder, "raised.parquet", code=1)
     assert damaged.name in said and "--on-error skip" in said and "--resume" in said
     assert not (tmp_path / "raised.parquet").exists()
@@ -211,13 +203,14 @@ def test_images_that_cannot_be_read_are_as_on_one_machine_and_parts_are_gone_on_
     damaged.write_bytes(whole)
     said = embed(folder, "raised.parquet", "--resume")
     assert (said["images"], said["images_resumed"]) == (40, 4 * len(kept))
-    embed(folder, "mended.parquet", on=False)
-    assert same(tmp_path / "mended.parquet", tmp_path / "raised.parquet")
+    mended = taken(tmp_path / "raised.parquet")
+    embed(folder, "raised.parquet", on=False)
+    assert (tmp_path / "raised.parquet").read_bytes() == mended
 
 
 def test_a_node_that_is_killed_costs_its_part_alone(embed, cluster, labelled, tmp_path):
-    node = cluster.it.add_node(**cluster.node)
-    cluster.it.wait_for_nodes()
+    node = cluster.add_node(**ray_cluster.NODE)
+    cluster.wait_for_nodes()
     parts = tmp_path / ".wellread-resume-there.parquet"
     killed = threading.Event()
 
@@ -225,7 +218,7 @@ def test_a_node_that_is_killed_costs_its_part_alone(embed, cluster, labelled, tm
         while not list(parts.glob("part-*.parquet")):
             if killed.wait(0.01):
                 return
-        cluster.it.remove_node(node, allow_graceful=False)
+        cluster.remove_node(node, allow_graceful=False)
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -235,5 +228,14 @@ def test_a_node_that_is_killed_costs_its_part_alone(embed, cluster, labelled, tm
         killed.set()
         killer.join()
     assert said["images"] == 40
-    embed(labelled, "here.parquet", on=False)
-    assert same(tmp_path / "here.parquet", tmp_path / "there.parquet")
+    there = taken(tmp_path / "there.parquet")
+    embed(labelled, "there.parquet", on=False)
+    assert (tmp_path / "there.parquet").read_bytes() == there
+
+
+def test_cells_are_embedded_as_on_one_machine(embed, labelled, tmp_path):
+    words = ["--cells", ray_cluster.cells_table(tmp_path, labelled), "--cells-size", "16x16"]
+    embed(labelled, "there.parquet", *words, on=False)
+    here = taken(tmp_path / "there.parquet")
+    said = embed(labelled, "there.parquet", *words)
+    assert said["images"] == 30 and (tmp_path / "there.parquet").read_bytes() == here

@@ -1,0 +1,47 @@
+"""What the processes of nodes are told of the environment of the process that asks: how sets in buckets are asked
+for, and where buckets are. Credentials are told to nobody: each node has its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+# Choices of the link, as `wellread.link` and --in-flight, --link-bytes and --anonymous make them.
+CHOICES = (
+    *("WELLREAD_IN_FLIGHT", "WELLREAD_LINK_BYTES", "WELLREAD_ANONYMOUS"),
+    *("WELLREAD_TIMEOUT", "WELLREAD_ATTEMPTS"),
+)
+# Where buckets are, and how their servers are spoken to. A node that has a value of its own keeps it.
+PLACES = (
+    *("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_REGION", "AWS_DEFAULT_REGION"),
+    *("AWS_ALLOW_HTTP", "AWS_SKIP_SIGNATURE", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "AWS_EC2_METADATA_DISABLED"),
+    *("AZURE_ALLOW_HTTP", "AZURE_SKIP_SIGNATURE", "AZURE_STORAGE_USE_EMULATOR"),
+    *("GOOGLE_SKIP_SIGNATURE", "STORAGE_EMULATOR_HOST"),
+)
+
+# What this process was told, by names.
+_told: set[str] = set()
+
+
+def told() -> dict[str, str]:
+    """What nodes are told of this process."""
+    return {name: os.environ[name] for name in (*CHOICES, *PLACES) if name in os.environ}
+
+
+def beside(own: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a program on a node: its own, and what is told, which does not replace its places."""
+    return {**own, **{name: value for name, value in others.items() if name not in PLACES or name not in own}}
+
+
+def take(others: Mapping[str, str]) -> None:
+    """Has this process, which is on a node, do as it is told; what an earlier job has told it counts no more."""
+    for name in (*CHOICES, *PLACES):
+        value = others.get(name)
+        if value is None:
+            if name in _told:
+                os.environ.pop(name, None)
+                _told.discard(name)
+        elif os.environ.get(name) != value and (name in CHOICES or name in _told or name not in os.environ):
+            os.environ[name] = value
+            _told.add(name)

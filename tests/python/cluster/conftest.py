@@ -1,0 +1,12 @@
+"""The cluster of the tests in this folder: one for each process that runs tests."""
+
+import pytest
+import ray_cluster
+
+
+@pytest.fixture(scope="package")
+def cluster():
+    """A head and two nodes of one processor each, to which this process is connected."""
+    pytest.importorskip("ray")
+    with ray_cluster.connected() as cluster:
+        yield cluster

@@ -1,0 +1,226 @@
+"""Commands with `--on ray`, on a real cluster of three nodes."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import ray_cluster
+import wellread as wr
+
+ray = pytest.importorskip("ray")
+
+
+def on_ray(monkeypatch, cluster):
+    """The command finds this Python, and the cluster."""
+    monkeypatch.setenv("WELLREAD_PYTHON", sys.executable)
+    return f"ray:{cluster.address}"
+
+
+def test_the_command_says_on_a_cluster_what_it_says_here(cluster, wellread, labelled, cells, monkeypatch, tmp_path):
+    on = on_ray(monkeypatch, cluster)
+    assert wellread("checksum", labelled, "--on", on) == wellread("checksum", labelled)
+    assert wellread("verify", cells["tiff"], "--against", cells["parquet"], "--on", on) == wellread(
+        "verify", cells["tiff"], "--against", cells["parquet"]
+    )
+    for name, place in [("here", []), ("there", ["--on", on])]:
+        wellread("stats", labelled, "--by", "well", "--out", tmp_path / name, *place)
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+    done = wellread("convert", labelled, tmp_path / "images", "--format", "tiff", "--on", on)
+    wellread("convert", labelled, tmp_path / "one", "--format", "tiff")
+    assert done["images"] == 40 and done["cluster"]["slowest_node"] in done["cluster"]["nodes"]
+    assert ray_cluster.files(tmp_path / "images") == ray_cluster.files(tmp_path / "one")
+    said = wellread("convert", labelled, tmp_path / "images", "--format", "tiff", "--on", on, code=1)
+    assert "already exists" in said
+
+
+def test_cells_are_those_of_one_machine(cluster, wellread, labelled, monkeypatch, tmp_path):
+    on = ["--on", on_ray(monkeypatch, cluster)]
+    words = ["--cells", ray_cluster.cells_table(tmp_path, labelled), "--cells-size", "16x16"]
+    here = wellread("checksum", labelled, *words)
+    assert len(here) == 30 and here[0]["name"].endswith("/cell-0") and here[0]["shape_tczyx"][-2:] == [16, 16]
+    assert wellread("checksum", labelled, *words, *on) == here
+    for name, place in [("here", []), ("there", on)]:
+        wellread("stats", labelled, *words, "--out", tmp_path / f"{name}.json", *place)
+        wellread("convert", labelled, tmp_path / name, "--format", "tiff", *words, *place)
+    assert (tmp_path / "here.json").read_bytes() == (tmp_path / "there.json").read_bytes()
+    assert ray_cluster.files(tmp_path / "here") == ray_cluster.files(tmp_path / "there")
+    # The images of one side are cells already, and those of the other are cut out.
+    compare = ["verify", tmp_path / "there", "--against", labelled, *words]
+    found = wellread(*compare, *on)
+    assert found["passed"] and found["images"] == 30 and found == wellread(*compare)
+
+
+def test_profiles_are_joined_as_by_one_machine(cluster, wellread, labelled, monkeypatch, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    on = on_ray(monkeypatch, cluster)
+    source = wr.Dataset(labelled)
+    # In another order, without some images, and with a column that the images have with other values.
+    rows = [row for row in reversed(range(40)) if row % 9]
+    table = {
+        "image": [source.name(row) for row in rows],
+        "well": [f"other-{row}" for row in rows],
+        "dose": pa.array([row / 4 for row in rows], pa.float32()),
+        "batch": rows,
+    }
+    profiles = tmp_path / "profiles.parquet"
+    pq.write_table(pa.table(table), profiles)
+    words = ["--join", profiles, "--on", "image", "--columns", "well,dose"]
+    here = wellread("convert", labelled, tmp_path / "here.parquet", *words)
+    there = wellread("convert", labelled, tmp_path / "there.parquet", *words, "--on", on)
+    told = ("feature_columns", "images_with_profile", "columns_left_out", "columns_renamed")
+    assert {name: there[name] for name in told} == {name: here[name] for name in told}
+    assert there["images_with_profile"] == len(rows)
+    one, other = wr.Dataset(tmp_path / "here.parquet"), wr.Dataset(tmp_path / "there.parquet")
+    assert list(one.columns) == list(other.columns) and "dose" in one.columns and "batch" not in one.columns
+    for name in one.columns:
+        np.testing.assert_array_equal(one.column(name), other.column(name), err_msg=name)
+    assert ray_cluster.images_of(one) == ray_cluster.images_of(other)
+
+
+def test_options_of_opening_are_of_the_set_that_takes_them(cluster, wellread, cells, monkeypatch):
+    compare = ["verify", cells["tiff"], "--against", cells["parquet"], "--layout", "files"]
+    found = wellread(*compare, "--on", on_ray(monkeypatch, cluster))
+    assert found["passed"] and found == wellread(*compare)
+
+
+def test_an_image_that_cannot_be_read_is_named_as_on_one_machine(cluster, cells, monkeypatch, tmp_path):
+    on = on_ray(monkeypatch, cluster)
+    shutil.copytree(cells["tiff"], tmp_path / "plate")
+    damaged = sorted((tmp_path / "plate").glob("*.tif*"))[21]
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    binary = os.environ.get("WELLREAD") or shutil.which("wellread")
+    for command in ("checksum", "verify"):
+        said = [
+            subprocess.run(
+                [binary, "--quiet", command, "plate", *place],
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                timeout=600,
+            )
+            for place in ([], ["--on", on])
+        ]
+        assert [one.returncode for one in said] == [1, 1]
+        assert said[0].stderr == said[1].stderr and damaged.name in said[0].stderr
+        assert said[0].stdout == said[1].stdout
+
+
+def test_an_address_at_which_nobody_answers_is_an_error_at_once(wellread, parquet, monkeypatch):
+    monkeypatch.setenv("WELLREAD_PYTHON", sys.executable)
+    with socket.socket() as taken:
+        # Bound, and nobody listens.
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for on in (f"ray:{address}", f"ray://{address}"):
+            said = wellread("checksum", parquet, "--on", on, code=1)
+            assert f"no Ray cluster answers at {on.removeprefix('ray:') if '//' not in on else on}" in said
+            assert "ray start --head" in said and "Traceback" not in said
+
+
+def test_models_are_measured_on_nodes_of_a_cluster(cluster, wellread, monkeypatch, tmp_path):
+    on = on_ray(monkeypatch, cluster)
+    broken = tmp_path / "broken.onnx"
+    broken.write_text("no model")
+    said = wellread(
+        "infer", "--framework", "candle", "--model", f"resnet50,{broken}", "--input-shape", "3,32,32",
+        "--batch-sizes", 1, "--iterations", 2, "--warmup", 0, "--threads", 1, "--output-dir", tmp_path / "raw",
+        "--model-dir", tmp_path / "models", "--on", on,
+    )  # fmt: skip
+    rows = said["results"]
+    assert [(row["model"], row["status"]) for row in rows] == [("resnet50", "ok"), (str(broken), "failed")]
+    host = socket.gethostname()
+    assert all(row["node"] == host and row["node_cores"] >= 1 and row["node_memory_mb"] > 64 for row in rows)
+    assert not list((tmp_path / "raw").glob("*.nodes"))
+
+
+def test_the_command_refuses_what_nodes_cannot_do(wellread, parquet, tmp_path):
+    said = wellread("checksum", parquet, "--on", "slurm", code=2)
+    assert "neither ray nor ray:ADDRESS" in said
+    said = wellread("convert", parquet, tmp_path / "x.parquet", "--on", "slurm", code=2)
+    assert "neither ray nor ray:ADDRESS" in said and "--join" in said
+    join = ["--join", parquet, "--on", "ray:10.0.0.1:6379"]
+    said = wellread("convert", parquet, tmp_path / "x.parquet", *join, code=2)
+    assert "the columns of the profiles are missing" in said and "--on COLUMN --on ray" in said
+
+
+def test_without_ray_an_error_says_how_to_get_it(wellread, parquet, monkeypatch, tmp_path):
+    code = """
+        import sys
+        sys.modules["ray"] = None
+        import wellread.ray
+        for call in (wellread.ray.read, wellread.ray.checksum, wellread.ray.verify, wellread.ray.stats):
+            try:
+                call(sys.argv[1])
+            except ImportError as error:
+                print(error)
+        for call in (wellread.ray.convert, wellread.ray.write):
+            try:
+                call(sys.argv[1], "x.parquet")
+            except ImportError as error:
+                print(error)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), parquet], capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["wellread.ray needs Ray: pip install 'wellread[ray]'"] * 6
+    # A Python that has nothing.
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\necho no\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("WELLREAD_PYTHON", str(python))
+    said = wellread("checksum", parquet, "--on", "ray", code=1)
+    assert "has no ray" in said and "pip install 'wellread[ray]'" in said
+
+
+def test_commands_that_measure_are_alone_on_their_nodes(cluster, tmp_path):
+    from wellread.ray import _commands
+
+    # An earlier test may have killed one.
+    ray_cluster.wait_for(3)
+    book = tmp_path / "book"
+    script = "echo + >> {0}; sleep 0.2; echo - >> {0}; echo $WELLREAD_OF_TEST; pwd; exit {1}"
+    commands = [
+        {"line": ["sh", "-c", script.format(book, 3 if n == 4 else 0)], "log": str(tmp_path / f"{n}.log")}
+        for n in range(7)
+    ]
+    commands.append({"line": [str(tmp_path / "nowhere")], "log": str(tmp_path / "7.log")})
+    told = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WELLREAD_OF_TEST", "passed on")
+        ends = _commands.run(ray, commands, str(tmp_path), told.append)
+    assert ends[:4] == [None] * 4 and ends[4] == "exit code 3" and ends[5:7] == [None] * 2
+    assert "nowhere" in ends[7] and told == [1] * 8
+    assert (tmp_path / "2.log").read_text().splitlines() == ["passed on", str(tmp_path)]
+    at_once = most = 0
+    for line in book.read_text().split():
+        at_once += 1 if line == "+" else -1
+        most = max(most, at_once)
+    assert at_once == 0 and most <= len(_commands.whole_nodes(ray)) == 3
+
+
+def test_what_ray_raises_is_an_error_in_a_line(cluster):
+    from wellread.ray import _cluster
+
+    # In the test, since nodes do not find its module.
+    def divided(job):
+        return 1 / job, 1
+
+    @ray.remote(max_retries=0)
+    def fails():
+        raise ValueError("no such thing")
+
+    with pytest.raises(ray.exceptions.RayError) as raised:
+        ray.get(fails.remote())
+    # It is a ValueError as well, with a traceback for a text.
+    assert isinstance(raised.value, ValueError) and "Traceback" not in _cluster.words(raised.value)
+    assert _cluster.words(raised.value) == "ValueError: no such thing"
+    with pytest.raises(wr.Error, match="^a task failed on the cluster: ZeroDivisionError: "):
+        list(_cluster.run(ray, divided, [0], summary=_cluster.Summary()))

@@ -1,0 +1,204 @@
+"""`wellread.ray.read` and `wellread.ray.write`: sets into Ray Data and out of it, on a real cluster of nodes."""
+
+import dataclasses
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import ray_cluster
+import wellread as wr
+from wellread import ray as wray
+
+ray = pytest.importorskip("ray")
+
+ROWS = list(range(40))
+
+
+@pytest.fixture
+def in_order(cluster):
+    """Ray Data hands out blocks in order, and shows no progress."""
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.enable_progress_bars = False
+    return cluster
+
+
+@pytest.mark.parametrize("format", ["parquet", "tiff", "ome-zarr"])
+def test_blocks_are_what_a_loader_delivers_in_order(in_order, cells, format):
+    read = wray.read(cells[format], override_num_blocks=3, rows_per_block=5)
+    rows = read.take_all()
+    assert [row["row"] for row in rows] == ROWS
+    dataset = wr.Dataset(cells[format])
+    assert [row["name"] for row in rows] == [dataset.name(row) for row in ROWS]
+    [expected] = list(wr.DataLoader(dataset, batch_size=40, shard=False))
+    np.testing.assert_array_equal(np.stack([row["image"] for row in rows]), expected)
+
+
+def test_what_a_loader_makes_of_images_is_chosen_as_of_a_loader(in_order, labelled):
+    choices = {"dtype": "stored", "channels": [1], "crop": (32, 24)}
+    read = wray.read(labelled, columns=["class", "well", "score", "day"], override_num_blocks=2, **choices)
+    rows = read.take_all()
+    [expected] = list(wr.DataLoader(labelled, batch_size=40, shard=False, **choices))
+    found = np.stack([row["image"] for row in rows])
+    assert found.dtype == np.uint16 and found.shape == (40, 1, 32, 24)
+    np.testing.assert_array_equal(found, expected)
+    assert [row["class"] for row in rows] == [i % 3 for i in ROWS]
+    assert [row["well"] for row in rows] == [f"A{i // 10:02}" for i in ROWS]
+    assert [row["score"] for row in rows] == [None if i == 5 else i / 8 for i in ROWS]
+    assert str(rows[3]["day"])[:10] == "2026-01-04"
+
+
+def test_sizes_are_what_blocks_take(in_order, parquet):
+    from wellread.ray import _read, _sets
+    from wellread.ray._datasource import WellreadDatasource
+
+    dataset = wr.Dataset(parquet)
+    plan = _read.Plan(_sets.recipe(dataset), {"dtype": "stored", "num_workers": 1}, [], 40)
+    image_bytes, schema = _read._first(plan, dataset)
+    assert image_bytes == 2 * 48 * 56 * 2
+    source = WellreadDatasource(plan, dataset.path, 40, 16, image_bytes + _read.BESIDE_BYTES, schema)
+    tasks = source.get_read_tasks(3)
+    blocks = [block for task in tasks for block in task()]
+    assert [task.metadata.num_rows for task in tasks] == [14, 14, 12]
+    assert sum(task.metadata.num_rows for task in tasks) == sum(len(block) for block in blocks) == 40
+    told, taken = source.estimate_inmemory_data_size(), sum(block.nbytes for block in blocks)
+    assert 0.9 < told / taken < 1.1
+    assert all(block.schema == schema for block in blocks)
+
+
+def test_a_process_opens_a_set_once(parquet):
+    from wellread.ray import _sets
+
+    how = _sets.recipe(wr.Dataset(parquet))
+    assert _sets.opened(how) is _sets.opened(how)
+    assert _sets.opened(dataclasses.replace(how, stamp="another")) is not _sets.opened(how)
+
+
+def test_a_later_job_sees_what_was_written_since(wellread, parquet, tmp_path):
+    from wellread.ray import _sets
+
+    folder = tmp_path / "images"
+    wellread("convert", parquet, folder, "--format", "tiff")
+    before = _sets.opened(_sets.recipe(wr.Dataset(folder)))
+    first, second, *_ = sorted(folder.glob("*.tiff"))
+    assert not np.array_equal(before[0], before[1])
+    # In place: the folder, by which a set is told from others, does not change.
+    stamp = os.stat(folder).st_mtime_ns
+    first.write_bytes(second.read_bytes())
+    assert os.stat(folder).st_mtime_ns == stamp
+    since = _sets.opened(_sets.recipe(wr.Dataset(folder)))
+    assert since is not before
+    np.testing.assert_array_equal(since[0], since[1])
+    # A node that sees fewer files, as those of another time: what it reads would be rows of other images.
+    how = _sets.recipe(wr.Dataset(folder))
+    second.unlink()
+    other = dataclasses.replace(how, job="another", version="0.0.0")
+    with pytest.raises(
+        wr.Error, match="has wellread .*, and the job began with 0.0.0 .*the same version of wellread"
+    ):
+        _sets.opened(other)
+    with pytest.raises(wr.Error, match="has 39 images on .*, and 40 where the job began"):
+        _sets.opened(how)
+
+
+def test_choices_without_sense_are_refused(in_order, parquet):
+    with pytest.raises(TypeError, match="shuffle is no choice"):
+        wray.read(parquet, shuffle=True)
+    with pytest.raises(KeyError, match="no column 'well' stands beside the images"):
+        wray.read(parquet, columns="well")
+    with pytest.raises(ValueError, match="'row', which every block has"):
+        wray.read(parquet, columns=["row"])
+    with pytest.raises(ValueError, match="no tensors of bfloat16"):
+        wray.read(parquet, dtype="bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("format", "target"),
+    [
+        ("parquet", "set.parquet"),
+        ("vortex", "set.vortex"),
+        ("lance", "set.lance"),
+        ("tiff", "set"),
+        ("ome-zarr", "set"),
+    ],
+)
+def test_a_set_that_is_written_reads_back(in_order, labelled, tmp_path, format, target):
+    source = wr.Dataset(labelled)
+    read = wray.read(labelled, columns=["class", "well"], dtype="stored", override_num_blocks=3, rows_per_block=6)
+    path = tmp_path / target
+    wray.write(read, path, format=format)
+    written = wr.Dataset(path)
+    assert written.format == format
+    assert ray_cluster.images_of(written) == ray_cluster.images_of(source)
+    if format != "tiff":
+        assert list(written.column("well")) == list(source.column("well"))
+        assert list(written.column("class")) == list(source.column("class"))
+    assert ray_cluster.hidden(tmp_path) == []
+    with pytest.raises(wr.Error, match="already exists"):
+        wray.write(read, path, format=format)
+    assert ray_cluster.images_of(wr.Dataset(path)) == ray_cluster.images_of(source)
+    wray.write(read.limit(7), path, format=format, overwrite=True)
+    assert ray_cluster.images_of(wr.Dataset(path)) == ray_cluster.images_of(source)[:7]
+
+
+def test_a_task_that_dies_and_is_run_again_writes_each_image_once(in_order, parquet, tmp_path):
+    died = tmp_path / "died"
+
+    def die_once(table):
+        if 17 in table.column("row").to_pylist() and not died.exists():
+            died.touch()
+            os._exit(1)
+        return table
+
+    read = wray.read(parquet, dtype="stored", override_num_blocks=3, rows_per_block=4)
+    mapped = read.map_batches(die_once, batch_size=4, batch_format="pyarrow")
+    wray.write(mapped, tmp_path / "set.parquet")
+    assert died.exists()
+    assert ray_cluster.images_of(wr.Dataset(tmp_path / "set.parquet")) == ray_cluster.images_of(wr.Dataset(parquet))
+
+
+def test_parts_of_attempts_that_failed_are_no_part_of_the_set(in_order, parquet, tmp_path):
+    from wellread.ray import _write
+    from wellread.ray._datasink import WellreadDatasink
+
+    blocks = list(wray.read(parquet, dtype="stored", rows_per_block=10).iter_batches(
+        batch_size=10, batch_format="pyarrow"
+    ))  # fmt: skip
+    target = tmp_path / "set.parquet"
+    how = {"image": "image", "name": "name", "channels": [], "verify": True}
+    sink = WellreadDatasink(str(target), "parquet", _write.options(), **how)
+    _write.begin(sink, False)
+
+    def breaks_off():
+        yield blocks[0]
+        raise RuntimeError("lost")
+
+    with pytest.raises(RuntimeError, match="lost"):
+        sink.write(breaks_off(), SimpleNamespace(task_idx=0))
+    again = sink.write(iter(blocks[:2]), SimpleNamespace(task_idx=0))
+    others = sink.write(iter(blocks[2:]), SimpleNamespace(task_idx=1))
+    assert not target.exists()
+    # Tasks end in any order.
+    sink.on_write_complete(SimpleNamespace(write_returns=[others, again]))
+    assert ray_cluster.images_of(wr.Dataset(target)) == ray_cluster.images_of(wr.Dataset(parquet))
+    assert sorted(os.listdir(target)) == [*(f"part-0000{i}.parquet" for i in range(4)), "wellread-parts.json"]
+    assert ray_cluster.hidden(tmp_path) == []
+
+
+def test_what_cannot_be_written_leaves_nothing(in_order, parquet, tmp_path):
+    read = wray.read(parquet, dtype="float16", override_num_blocks=2)
+    with pytest.raises(Exception, match="images of float16 cannot be stored"):
+        wray.write(read, tmp_path / "set.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+    def unnamed(table):
+        at = table.column_names.index("name")
+        return table.set_column(at, "name", [[None if row == 7 else "a" for row in table["row"].to_pylist()]])
+
+    read = wray.read(parquet, dtype="stored").map_batches(unnamed, batch_format="pyarrow")
+    with pytest.raises(Exception, match="'name' has no name for some images"):
+        wray.write(read, tmp_path / "set.parquet")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(wr.Error, match="cannot tell the format"):
+        wray.write(read, tmp_path / "set")
