@@ -1,5 +1,6 @@
 """Fixtures: the wellread binary under test, and sets that it generates."""
 
+import gc
 import json
 import os
 import re
@@ -9,12 +10,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from generated_sets import KINDS, generate, kind_name
 
 # What a launcher of jobs, a hook of git, a terminal or a task that these tests run in has set for its own programs.
 NOT_OURS = re.compile(
     "SLURM_.*|TORCHELASTIC_.*|(LOCAL_|GROUP_|NODE_)?RANK|(LOCAL_|GROUP_)?WORLD_SIZE|MASTER_(ADDR|PORT)"
     "|GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX)|CLICOLOR_FORCE|FORCE_COLOR|WELLREAD_(PHASES|TASK|PYTHON)"
 )
+
+
+def pytest_collection_finish():
+    """Tell Python's collector that torch, JAX and Ray stay: it would go through their objects many times."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -55,26 +63,10 @@ def shared():
     return root
 
 
-@pytest.fixture(
-    scope="session",
-    params=[
-        ("uint8", 1, 1, 1),
-        ("uint16", 3, 1, 1),
-        ("uint16", 2, 4, 2),
-        ("float32", 1, 3, 1),
-    ],
-    ids=lambda p: f"{p[0]}-c{p[1]}z{p[2]}t{p[3]}",
-)
+@pytest.fixture(scope="session", params=KINDS, ids=kind_name)
 def generated(request, wellread, tmp_path_factory):
     """A set of cell images in all formats that can hold it, with its expected checksums by name."""
-    dtype, channels, depth, time = request.param
-    folder = tmp_path_factory.mktemp("set")
-    document = wellread(
-        "generate", folder, "--images", 5, "--size", "61x83", "--dtype", dtype,
-        "--channels", channels, "--depth", depth, "--time", time,
-    )  # fmt: skip
-    expected = json.loads((folder / "expected.json").read_text())["images"]
-    return folder, {e["name"]: e for e in expected}, {w["format"]: w for w in document["written"]}
+    return generate(wellread, tmp_path_factory.mktemp("set"), request.param)
 
 
 @pytest.fixture(scope="session")

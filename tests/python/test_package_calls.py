@@ -214,8 +214,8 @@ ALSO = {
     "wellread.bench.run_benchmark_suite": (wellread.bench.BenchmarkError,),
     "wellread.bench.compare_models": (wellread.bench.BenchmarkError,),
 }
-# These start a process each time.
-SLOW = {name for name in ALSO if ALSO[name] == (wellread.bench.BenchmarkError,)}
+# These start a process each time, or go through all objects of this one.
+SLOW = {name for name in ALSO if ALSO[name] == (wellread.bench.BenchmarkError,)} | {"wellread.bench.reset_memory_stats"}
 
 
 @pytest.mark.parametrize("name", sorted(public()))

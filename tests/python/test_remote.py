@@ -19,12 +19,20 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import wellread as wr
+from generated_sets import KINDS, generate, kind_name
 
 boto3 = pytest.importorskip("boto3")
 pytest.importorskip("moto.server")
 
 BUCKET = "plates"
 SECRET = "a-secret-that-nobody-prints"
+
+
+# Planes of one channel, and several channels, depths and times: a place knows no pixel types, and requests take a while.
+@pytest.fixture(scope="module", params=[KINDS[0], KINDS[2]], ids=kind_name)
+def generated(request, wellread, tmp_path_factory):
+    """A set in all formats, as the other files of tests have it, of two kinds."""
+    return generate(wellread, tmp_path_factory.mktemp("set"), request.param)
 
 
 @pytest.fixture(scope="module")

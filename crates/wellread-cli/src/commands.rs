@@ -186,8 +186,8 @@ impl OpenArgs {
     }
 }
 
-/// Says where most names of files are a layout's and some are not, since images are single files then, where a folder has images
-/// that its table does not name, and where a field of a pattern is nearly called like a known one.
+/// Notes three things that are likely mistakes. Most names of files are a layout's and some are not: images are single files then. A
+/// folder has images that its table does not name. A field of a pattern is nearly called like a known one.
 pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
     let path = store.path().display();
     for (field, meant) in options.pattern.as_deref().map_or_else(Vec::new, misspelt_fields) {

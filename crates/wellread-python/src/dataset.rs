@@ -34,10 +34,10 @@ impl Dataset {
     }
 }
 
-/// What a set or an image is called, and what its channels are.
+/// The name of a set or an image, and the names of its channels.
 type NamedChannels = (String, Vec<String>);
 
-/// What is opened: a path, or several as one set.
+/// The path to open, or several as one set.
 #[derive(FromPyObject)]
 enum Paths {
     One(PathBuf),
@@ -282,8 +282,8 @@ impl Dataset {
             .with(py, Activity::Choosing, |dataset| Ok(wellread::store::masks::channels(dataset.store())))
     }
 
-    /// Two sets that this one is put together from, or two of its images, that have other channels at the same numbers: what each is
-    /// called, and its channels. Of `rows` and of the channels `channels` alone where they are given; about `most` images are looked at.
+    /// Two sets that this one is put together from, or two of its images, that have other channels at the same numbers: their names and
+    /// channels. `rows` and `channels` narrow the search. About `most` images are looked at.
     #[pyo3(signature = (rows, channels, most))]
     fn mixed_channels(
         &self,

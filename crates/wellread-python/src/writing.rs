@@ -93,8 +93,8 @@ pub(crate) fn from_images(
     Ok(Dataset::new(wellread::Dataset::from_store(Box::new(store))))
 }
 
-/// A set with the columns of a table of profiles beside its images, as `wellread convert --join` puts them there: `on` are the columns that
-/// tell the image, separated by commas, and of the others `columns` alone where some are named.
+/// A set with the columns of a table of profiles beside its images, as `wellread convert --join` puts them there. `on` names the columns
+/// that tell the image, separated by commas. `columns` narrows the others to those that it names.
 #[pyfunction]
 pub(crate) fn with_profiles(
     py: Python<'_>,

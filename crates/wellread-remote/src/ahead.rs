@@ -108,7 +108,7 @@ impl Session {
         let bucket = object.bucket(self.link)?;
         let name: Arc<str> = object.address.to_string().into();
         let head = self.link.heads.get(&name);
-        // Who opens it is told so without a request.
+        // A reader that opens it learns so without a request.
         if object.is_absent(self.link) {
             return Ok(());
         }

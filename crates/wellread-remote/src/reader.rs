@@ -66,7 +66,7 @@ impl Reader {
         if let Some(bytes) = link.heads.window(&self.name, version, start) {
             return Ok(bytes);
         }
-        // What was asked for by its number is kept once it is here.
+        // The end that was asked for by its number is kept once it is here.
         if start > 0
             && let Some(Ok(_)) = link.pieces.answer(&self.name, &TAIL)
             && let Some(bytes) = link.heads.window(&self.name, version, start)

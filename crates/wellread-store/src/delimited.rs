@@ -42,10 +42,10 @@ pub(crate) struct Delimited<'t> {
     before: usize,
 }
 
-/// What fields are separated by, and what that is called; of equally many in the first line the last.
+/// Delimiters and their names. The last one wins where the first line has equally many of several.
 const DELIMITERS: [(u8, &str); 3] = [(b';', "semicolons"), (b'\t', "tabs"), (b',', "commas")];
 
-/// What the first line of a file begins with that names its delimiter, as Excel takes it.
+/// The beginning of a first line that names the delimiter, as Excel takes it.
 const NAMED: &[u8] = b"sep=";
 
 impl<'t> Delimited<'t> {
@@ -79,7 +79,7 @@ impl<'t> Delimited<'t> {
             return Self { path, text: rest, delimiter: *delimiter, before: 1 };
         }
         let (second, _) = line_of(rest);
-        // Of equally many the one that the next line has as often: names of columns may have commas in them.
+        // A delimiter that the next line has as often wins among equals: names of columns may have commas in them.
         let told = |delimiter: u8| {
             let count = outside_quotes(first, delimiter);
             (count, count > 0 && count == outside_quotes(second, delimiter))
@@ -88,7 +88,7 @@ impl<'t> Delimited<'t> {
         Self { path, text, delimiter: delimiter.unwrap_or(b','), before: 0 }
     }
 
-    /// What its fields are separated by, in words.
+    /// The name of its delimiter.
     pub fn delimiter_in_words(&self) -> &'static str {
         DELIMITERS
             .iter()

@@ -1,4 +1,4 @@
-//! What was left out, or found nothing on the other side: counted, with the first few named.
+//! Counts things that were left out, or found nothing on the other side, and names the first few.
 
 use crate::words::counted;
 use serde::Serialize;

@@ -23,7 +23,7 @@ const MAX_FAR: usize = 8;
 /// Two sets, or two images of one, that have other channels at the same numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MixedChannels {
-    /// What each is called, and what its channels are called: those that are taken.
+    /// The name of each, and the names of those channels that are taken.
     pub two: [(String, Vec<String>); 2],
 }
 
@@ -37,11 +37,11 @@ impl fmt::Display for MixedChannels {
     }
 }
 
-/// Which two of the sets that `store` is put together from, or of its images, have other channels at the same numbers; `None` where
-/// all that were looked at agree, or have no names. Of the rows `rows` alone where some are given, and of the channels of these numbers.
+/// Finds two sets in `store`, or two of its images, that have other channels at the same numbers. `None` where all that were looked at
+/// agree, or have no names. `rows` and `channels` narrow the search to these rows and to the channels of these numbers.
 ///
 /// Beside the first image of each set, `most` images are looked at, all over the rows, and fewer where they lie behind a network.
-/// What cannot be read is passed over: it is told when its turn comes.
+/// An image that cannot be read is passed over: the loader tells of it when its turn comes.
 pub fn find(
     store: &dyn Store,
     rows: Option<&[usize]>,
@@ -94,7 +94,7 @@ fn looked_at(store: &dyn Store, parts: &[SetPart], rows: Option<&[usize]>, most:
     found
 }
 
-/// What two rows are called: as their sets where these are two, else by their own names, by which one can be found.
+/// Names of two rows: those of their sets where these are two, else their own, by which one can be found.
 fn called(store: &dyn Store, parts: &[SetPart], rows: [usize; 2]) -> [String; 2] {
     if let [Some(one), Some(other)] = rows.map(|row| parts.iter().find(|part| part.contains(row)))
         && one.name != other.name

@@ -139,7 +139,7 @@ pub fn join(
     Ok((rows, joined))
 }
 
-/// Of the rows that were `found` for images: the images that have none, and the rows of the table that are of no image.
+/// The images without a row in `found`, and the rows of the table without an image.
 fn alone(
     source: &dyn Store,
     found: &[Option<u64>],

@@ -69,7 +69,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<RecordBatch> {
         return Err(Error::new(path, "the table has no rows"));
     }
     if types.iter().any(|kinds| kinds.number && kinds.has_point) {
-        // What has points in numbers has commas for something else.
+        // A table that has points in numbers has commas for something else.
         for kinds in &mut types {
             kinds.with_comma = false;
         }
@@ -135,7 +135,7 @@ fn number_with_comma(text: &str) -> Option<f64> {
     if is_one { text.replace(',', ".").parse().ok() } else { None }
 }
 
-/// What all values of a column are, as far as they were seen.
+/// Types that fit every value of a column seen so far.
 #[derive(Clone, Copy)]
 struct Kinds {
     whole: bool,

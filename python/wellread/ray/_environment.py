@@ -1,5 +1,5 @@
-"""What the processes of nodes are told of the environment of the process that asks: how sets in buckets are asked
-for, and where buckets are. Credentials are told to nobody: each node has its own.
+"""Hands parts of the asking process's environment to the processes of nodes: how to ask for sets in buckets, and where
+buckets are. Credentials stay where they are: each node has its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _told: set[str] = set()
 
 
 def told() -> dict[str, str]:
-    """What nodes are told of this process."""
+    """The variables of this process that nodes are told."""
     return {name: os.environ[name] for name in (*CHOICES, *PLACES) if name in os.environ}
 
 

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use wellread_loader::cache::parse_bytes;
 
-/// What was chosen, for processes that this one starts.
+/// The choices, for processes that this one starts.
 static CHOSEN: OnceLock<LinkArgs> = OnceLock::new();
 
 /// The link to sets in buckets and on web servers.
@@ -43,7 +43,7 @@ impl LinkArgs {
     }
 }
 
-/// What was chosen for the link of this process, as variables of the environment of another one.
+/// The choices for the link of this process, as variables of the environment of another one.
 pub fn environment() -> Vec<(&'static str, String)> {
     CHOSEN.get().map_or_else(Vec::new, |chosen| chosen.variables())
 }

@@ -307,7 +307,6 @@ pub fn say(cluster: &Value, ui: Ui) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::CellArgs;
     use super::*;
     use indicatif::ProgressDrawTarget;
 
@@ -363,8 +362,8 @@ mod tests {
     fn cells_are_those_of_python() {
         let said = |open: &OpenArgs| cells(open).map_err(|_| "refused");
         assert_eq!(said(&OpenArgs::default()), Ok(Value::Null));
-        let of_table = CellArgs { cells: Some("cells.csv".into()), ..CellArgs::default() };
-        let open = OpenArgs { cells: of_table, ..OpenArgs::default() };
+        let mut open = OpenArgs::default();
+        open.cells.cells = Some("cells.csv".into());
         let wanted = json!({
             "table": "cells.csv", "x": null, "y": null, "size": [96, 96], "by": [], "edge": "shift", "unit": "pixel",
             "unmatched": "error", "mask": "none", "masks": null, "label_masks": false, "label": null,

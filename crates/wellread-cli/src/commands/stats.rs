@@ -154,7 +154,7 @@ fn say_mixed<'s>(store: &dyn Store, all: impl IntoIterator<Item = &'s Stats>, ui
     }
 }
 
-/// Has the nodes of a cluster compute them. What they come to is text, which is written and printed as it is.
+/// Has the nodes of a cluster compute them. The answer is text, which is written and printed as it is.
 fn run_on(args: &Args, on: &On, store: &dyn Store, ui: Ui) -> Outcome {
     let mut more = serde_json::Map::new();
     let by = if args.by.is_empty() { None } else { Some(args.by.clone()) };

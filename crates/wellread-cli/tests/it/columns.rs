@@ -236,10 +236,8 @@ fn a_join_names_the_images_and_rows_that_found_nothing() {
     assert_eq!(document["images_without_profile"], alone);
     assert_eq!(document["profiles_without_image"]["count"], 4);
     // All rows and images have found each other: nothing is said.
-    std::fs::write(&profiles, names.iter().map(|name| format!("{name}.tiff,1\n")).collect::<String>())
-        .unwrap();
-    let table = std::fs::read_to_string(&profiles).unwrap();
-    std::fs::write(&profiles, format!("file,dose\n{table}")).unwrap();
+    let rows: Vec<String> = names.iter().map(|name| format!("{name}.tiff,1\n")).collect();
+    std::fs::write(&profiles, format!("file,dose\n{}", rows.concat())).unwrap();
     let done = wellread(&[&join[..], &["--overwrite", "--join-unmatched", "error"]].concat());
     assert!(done.code == 0 && !done.stderr.contains("warning"), "{}", done.stderr);
     // None at all, and why.

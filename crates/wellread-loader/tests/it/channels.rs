@@ -138,7 +138,7 @@ fn two_images_with_other_channels_at_the_same_number_are_named() {
         Some([called("0", &["DNA"]), called("2", &["RNA"])]),
         "of the rows and channels that are taken"
     );
-    // The same ones at these numbers; one of fewer channels; no names.
+    // The same ones at these numbers, then one of fewer channels, then no names.
     assert_eq!(find(&set, Some(&[0, 2]), Some(&[1])), None);
     assert_eq!(find(&set, Some(&[0, 3]), None), None);
     assert_eq!(find(&images("set", &[&["", ""], &["DNA", "ER"]]), None, None), None);

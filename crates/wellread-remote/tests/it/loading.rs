@@ -215,7 +215,7 @@ fn a_set_here_and_one_in_a_bucket_are_one_set_of_which_the_far_images_alone_are_
     assert_eq!(epoch(&mixed), epoch(&here));
     assert_eq!(asked() - before, IMAGES, "each far image once");
     assert!(gate::most_at_once("mixed-second") >= IMAGES);
-    // Of the process, in which other tests ask as well.
+    // These count requests of the process, in which other tests ask as well.
     assert!(mixed.stats().link.is_some_and(|link| link.requests >= IMAGES as u64));
     assert!(
         server::all_requests("mixed-first").iter().all(|one| one.starts_with("PUT")),

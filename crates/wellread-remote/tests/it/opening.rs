@@ -176,7 +176,7 @@ fn a_folder_of_ome_zarr_is_told_by_its_first_image_whose_metadata_come_at_once()
     assert!(gate::most_at_once("open-zarr") >= 5);
     let (info, asked) = Asked::by("open-zarr", || store.row_info(0).unwrap());
     assert_eq!((info.shape, asked), (SMALL, Asked { heads: 0, pages: 0, gets: 0 }));
-    // Of each image its group, its array and its chunk, once.
+    // The group, the array and the chunk of each image, once.
     let loader = one_batch(&other);
     let (batch, asked) = Asked::by("open-zarr", || first_batch(&loader));
     assert!(asked.gets >= names.len() && asked.gets <= 3 * names.len(), "{asked:?}");

@@ -199,7 +199,7 @@ fn what_this_process_has_replaced_is_read_anew_and_a_set_that_was_open_has_no_im
         let after = recognised(&other);
         for row in 0..new.len() {
             assert!(read_image(&*after, row).unwrap() == read_image(&*new, row).unwrap(), "{name} row {row}");
-            // What was kept of a small file may be all of it.
+            // A small file may have been kept whole.
             match read_image(&*before, row) {
                 Ok(image) => assert!(image == read_image(&*old, row).unwrap(), "{name} row {row}"),
                 Err(error) => assert!(error.to_string().contains("was replaced"), "{error}"),

@@ -53,8 +53,8 @@ fn whole(loader: LoaderBuilder) -> LoaderBuilder {
     loader
 }
 
-/// Opens a set in a bucket and takes the batch of the rows that `choose` tells, with what `with` adds: in these rounds of requests, of
-/// opening and of the batch, and by no other request.
+/// Opens a set in a bucket and takes the batch of the rows that `choose` tells, with what `with` adds. Checks that opening and the batch
+/// take these rounds of requests, and no other request.
 #[track_caller]
 fn check(
     bucket: &str,
@@ -97,8 +97,8 @@ fn a_folder_of_tiff_files() {
     let dir = tempfile::tempdir().unwrap();
     let plain = WriteOptions::default();
     let paths = set(dir.path(), ["rounds-tiff", "set"], "tiff", (LARGE, 100), &plain);
-    // The listing; some files, whose beginnings and ends are near enough to come together; those that were not looked into; the pixels
-    // of the one that was.
+    // Opening asks for the listing, then for some files, whose beginnings and ends are near enough to come together. The batch asks for
+    // the files that were not looked into, then for the pixels of the one that was.
     check("rounds-tiff", &paths, not_looked_into, whole, [&[2, 32], &[15, 1]]);
     // The names of all are known after one round trip more.
     let (store, local) = (opened(&paths[1]), opened(&paths[0]));
@@ -114,7 +114,7 @@ fn a_folder_of_long_tiff_files() {
     let dir = tempfile::tempdir().unwrap();
     let plain = WriteOptions::default();
     let paths = set(dir.path(), ["rounds-strips", "set"], "tiff", (LONG, 70), &plain);
-    // Of each file its beginning and its end; then a strip.
+    // The beginning and the end of each file, then a strip.
     let crop = |loader: LoaderBuilder| loader.crop(64, 48);
     check("rounds-strips", &paths, not_looked_into, crop, [&[2, 64], &[30, 16]]);
 }
@@ -140,8 +140,8 @@ fn a_long_file_in_a_folder_is_looked_into() {
 
 #[test]
 fn a_folder_of_ome_zarr_without_consolidated_metadata() {
-    // Zarr v3 has a file of metadata for each group and array; of v2 it is known after the first image that there are three, and who reads
-    // looks for that of v3 as well.
+    // Zarr v3 has a file of metadata for each group and array. Zarr v2 has three, which the first image tells, and the reader looks for
+    // that of v3 as well.
     for (variant, metadata) in [("0.5", 2), ("0.4", 4)] {
         let dir = tempfile::tempdir().unwrap();
         let bucket = format!("rounds-zarr-{}", variant.replace('.', "-"));

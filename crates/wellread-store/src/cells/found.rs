@@ -1,9 +1,9 @@
-//! What a table of cells came to: what was left out, counted, with the first few named.
+//! The outcome of a table of cells: how many rows were left out, and the names of the first few.
 
 pub use crate::found::Found;
 use serde::Serialize;
 
-/// What a table of cells came to.
+/// The outcome of a table of cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CellsReport {
     /// Rows of the table.

@@ -4,6 +4,7 @@ use super::glob::{self, Match};
 use super::parts::{self, Found};
 use super::store::{Concat, Part};
 use super::tables::{self, Tables};
+use crate::ahead::Fetching;
 use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Format, OpenOptions, format_named};
 use crate::part_list::PartList;
@@ -138,8 +139,8 @@ fn in_folder(path: &Path, options: &OpenOptions) -> Result<Inside> {
         return Ok(Inside::Set(None));
     }
     match &options.format {
-        // By its list before its content: an image that somebody has put beside the parts is none of the set. What lies in the folder is
-        // known once it was looked at, so that the list, where there is none, takes no request of its own.
+        // By its list before its content: an image that somebody has put beside the parts is none of the set. The first look tells what
+        // lies in the folder, so that a list that is not there takes no request of its own.
         None => match (registry::recognise(path), PartList::read(path)?) {
             (_, Some(list)) => Ok(Inside::Listed(list)),
             (Ok(format), None) => Ok(plates(path, format)
@@ -260,7 +261,7 @@ fn images(
         return Ok(None);
     }
     let _held = ask_for(paths.iter().filter(|path| !files.contains(*path)));
-    // Who opens one that was asked for waits for that answer.
+    // Opening one that was asked for waits for that answer.
     let is_there = |path: &PathBuf| !place::is_registered(path) || place::open(path).is_ok();
     let is_file = |path: &PathBuf| files.contains(path) || is_there(path) && place::is_file(path);
     if !paths.iter().all(is_file) {

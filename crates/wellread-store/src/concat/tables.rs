@@ -6,8 +6,8 @@
 //!    BR2.parquet                    plate=BR2/part-0.parquet
 //! ```
 //!
-//! Names that begin with `.` or `_` are none of a set's, as for Spark and Arrow. Links to folders are not followed. Of a set that was written
-//! in parts its list says what they are: a part that is gone is missed, and what lies beside them is none.
+//! Names that begin with `.` or `_` are none of a set's, as for Spark and Arrow. Links to folders are not followed. The list of a set
+//! that was written in parts names them. A part that is gone is missed, and a file beside them is no part.
 
 use crate::entries::{self, Entry};
 use crate::format::{Format, Naming, absent_format_of, formats, mixed_folder};

@@ -1,11 +1,11 @@
-//! What opening a set far away reads first, asked for at once: each file by itself would be a round trip.
+//! Asks at once for the files that opening a set far away reads first: each file by itself would be a round trip.
 //!
 //! ```text
 //!  image  ─▶ zarr.json, .zgroup, .zattrs of its group, zarr.json, .zarray of its array: which there are is not known
 //!  group  ─▶ the file of consolidated metadata, names and columns of a series
 //! ```
 //!
-//! Who reads them does so as ever. Of sets on this machine nothing is asked.
+//! Readers of these files need not know of it. Sets on this machine are not asked for anything.
 
 use super::consolidated::{LONGEST, ZMETADATA};
 use super::series;
@@ -34,7 +34,7 @@ pub(super) fn fetch_image(dir: &Path, level: usize) -> Vec<Ticket> {
     let held = ask_for_image(dir, level);
     if !held.is_empty() {
         for file in of_image(dir, level) {
-            // What cannot be opened says so where it is read.
+            // The reader tells of a file that cannot be opened.
             let _ = place::open(&file);
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn ask_for_group(path: &Path) -> Vec<Ticket> {
     let Some(mut fetching) = Fetching::of(path, None) else { return vec![] };
     let (mut wanted, mut folder) = (Wanted::default(), path.to_owned());
     let of_series = path.join(series::FOLDER);
-    // Of an image the file is read and kept by who looks what it is.
+    // An image has its file read and kept already, by the look at what it is.
     if place::is_folder(&of_series) {
         for name in ["zarr.json", ZMETADATA] {
             wanted.push(&path.join(name), 0, LONGEST);
@@ -60,7 +60,7 @@ pub(super) fn ask_for_group(path: &Path) -> Vec<Ticket> {
     let columns = folder.join(series::COLUMNS);
     wanted.head(&columns);
     let held = fetching.fetch(&wanted);
-    // Who looks whether there are columns does not wait for what was asked for.
+    // The look for columns does not wait for what was asked for.
     let _ = place::open(&columns);
     held
 }
@@ -69,7 +69,7 @@ pub(super) fn ask_for_group(path: &Path) -> Vec<Ticket> {
 pub(super) fn ask_for_groups(path: &Path, zarr: u8, folders: impl Iterator<Item = PathBuf>) -> Vec<Ticket> {
     let Some(mut fetching) = Fetching::of(path, None) else { return vec![] };
     let folders: Vec<PathBuf> = folders.collect();
-    // Who reads looks for the newer one first, which listings tell to be missing, where there are such.
+    // The reader looks for the newer one first. A listing tells that it is missing, where there is a listing.
     let is_told = place::of(path).tells_names();
     let names: &[&str] = match zarr {
         3 => &["zarr.json"],

@@ -173,7 +173,7 @@ pub(crate) fn plates_in(folder: &Path) -> Option<Vec<PathBuf>> {
             return None;
         }
         if path.extension().is_some_and(|ending| ending == "zarr") {
-            // The first image ends it: large folders of images are not looked through. Who opens it reads the same metadata next.
+            // The first image ends it: large folders of images are not looked through. Opening it reads the same metadata next.
             let _held = first_look::fetch_image(&path, 0);
             Group::load(&path).ok()?.ome.plate.as_ref()?;
             plates.push(path);

@@ -135,7 +135,7 @@ impl File {
     /// Fetches the file's beginning and its end at once, where each would be a round trip: for who is about to look at both.
     ///
     /// # Errors
-    /// Whatever reading says.
+    /// Those of reading.
     pub fn fetch_ends(&self) -> io::Result<()> {
         match self {
             Self::Local(_) => Ok(()),

@@ -23,9 +23,9 @@ struct Forms {
     stem: String,
     /// In small letters.
     lower: String,
-    /// Of that no ending, whatever it is.
+    /// `lower` without its ending, whatever that is.
     bare: String,
-    /// Of that letters and digits alone.
+    /// Letters and digits of `bare` alone.
     letters: String,
 }
 

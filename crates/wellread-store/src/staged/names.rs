@@ -25,8 +25,8 @@ pub(super) fn resume_folder(target: &Path) -> PathBuf {
 /// Counts the names of this process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// A name beside `target` that no other writer has, and none had: where the system does not say which machine or container this is, a
-/// process of another one may have the same number, and one that was killed may have had it before.
+/// A name beside `target` that no other writer has, and none had. A number of a process is not enough: another machine or container may
+/// have a process of the same number, and so may a killed process of the past.
 pub(super) fn partial_name(target: &Path) -> PathBuf {
     let n = COUNTER.fetch_add(1, Ordering::Relaxed);
     let name = target.file_name().unwrap_or_default().to_string_lossy();

@@ -1,10 +1,9 @@
 //! The store over a TIFF file or a folder of them.
 //!
-//! Opening lists the folder. Which files hold several images, or planes of each other, cannot be told from
-//! names: of folders of up to [`SCAN`] files all directories are read at once, of larger ones a sample, and
-//! the rest only when the sample holds anything but single images. Behind a network that holds of folders of more than
-//! [`FAR_SCAN`] files. The index of a file is kept once read, up
-//! to [`CACHE`] bytes for the store.
+//! Opening lists the folder. Names do not tell which files hold several images, or planes of each other. Folders of
+//! up to [`SCAN`] files have all their directories read at once. Larger ones have a sample read, and the rest only
+//! when the sample holds anything but single images. Behind a network the bound is [`FAR_SCAN`] files. The index of a
+//! file is kept once read, up to [`CACHE`] bytes for the store.
 //!
 //! Long because all of it is one type: which files are looked into when, what is kept of them, and the answers of a store.
 
@@ -45,7 +44,7 @@ const SCAN: usize = 256;
 const SAMPLE: usize = 32;
 /// As [`SCAN`], of folders behind a network: as many as come in one round trip, with the usual bound on requests.
 const FAR_SCAN: usize = 64;
-/// Of the sample of such a folder, those files that are the longest.
+/// Files of the sample of such a folder that are its longest.
 const LONGEST: usize = 8;
 /// Files that are worth a thread.
 const FILES_PER_THREAD: usize = 16;
@@ -182,7 +181,7 @@ impl TiffStore {
         let mut fetching = self.far().and_then(|far| Fetching::of(far, None));
         let scan = if fetching.is_some() { FAR_SCAN } else { SCAN };
         let sample = self.sample(scan, is_listed);
-        // Of few files all are looked into, most likely: their heads are on their way together.
+        // All of few files are looked into, most likely: their heads are on their way together.
         let first = if n > scan { sample.clone() } else { (0..n).collect() };
         let tickets = self.ask(fetching.as_mut(), first.into_iter());
         let looked_into = threads::in_runs(sample.len(), FILES_PER_THREAD, |run| {
@@ -225,9 +224,9 @@ impl TiffStore {
         self.rows = own.flat_map(|(rows, _)| rows).collect();
     }
 
-    /// The files that are looked into first, in order: some from all over the folder. Of a folder far away that is larger than `scan`
-    /// and would be looked into as a whole here, those that are the longest are among them, where a listing has told so: several images
-    /// take more bytes than one.
+    /// The files that are looked into first, in order: some from all over the folder. A folder far away may be larger than `scan` and small
+    /// enough to be looked into as a whole here. Its longest files are among them, where a listing tells lengths: several images take more
+    /// bytes than one.
     fn sample(&self, scan: usize, is_listed: bool) -> Vec<usize> {
         let n = self.files.len();
         let spread = |count: usize| (0..count.min(n)).map(move |i| i * (n - 1) / (count.min(n) - 1).max(1));
@@ -272,8 +271,8 @@ impl TiffStore {
         }
     }
 
-    /// Looks into all files that opening has left out of a folder far away that is not large: who asks for one name wants them all, and
-    /// each would be a round trip.
+    /// Looks into all files that opening has left out of a folder far away that is not large. A caller that asks for one name wants them
+    /// all, and each would be a round trip.
     fn look_into_rest(&self) {
         if self.sampled
             && self.files.len() <= SCAN
@@ -576,7 +575,7 @@ impl Store for TiffStore {
         Ok(RowHints::new(self, row))
     }
 
-    /// Of a file that was not looked into, its header and directories; all of it where its one image is going to be read whole.
+    /// Asks for header and directories of a file that was not looked into, or for all of it where its one image is going to be read whole.
     fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
         for &row in rows {
             let Ok((place, path)) = self.row(row) else { continue };

@@ -305,7 +305,7 @@ fn sets_in_parts_are_opened_from_the_folder_above() {
     assert!(error.contains("part-00001.parquet: has 10 images, 13 were written"), "{error}");
 }
 
-/// Who reads a set in parts may have had other images before them.
+/// A reader of a set in parts may have had other images before them.
 #[test]
 fn rows_that_nobody_has_read_are_no_success() {
     let dir = tempfile::tempdir().unwrap();

@@ -37,7 +37,7 @@ impl Note {
     }
 }
 
-/// What is done with images that no profile is of.
+/// Treatment of images without a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum JoinUnmatched {
     /// Their columns are empty, which is told.
@@ -63,7 +63,7 @@ pub(super) struct Joining<'a> {
     pub on: &'a str,
     /// The columns to take, if some are named.
     pub columns: &'a [String],
-    /// What is done with images that it has no row for.
+    /// Treatment of images that it has no row for.
     pub unmatched: JoinUnmatched,
 }
 

@@ -9,7 +9,7 @@ use wellread_measure::path_text::text;
 use wellread_store::Format;
 use wellread_store::words::counted;
 
-/// What `--on` names.
+/// The values of `--on`, told apart.
 pub(super) struct Places<'a> {
     /// A cluster.
     pub on: Option<On>,
@@ -17,7 +17,7 @@ pub(super) struct Places<'a> {
     pub keys: Option<&'a str>,
 }
 
-/// What the values of `--on` name: columns where profiles are joined, else a cluster; both where there are two of them.
+/// Tells the values of `--on` apart: one names columns where profiles are joined, else a cluster. Two name both.
 pub(super) fn of(values: &[String], is_joining: bool) -> Outcome<Places<'_>> {
     let wrong = |why: &str| Failure::Usage(format!("--on: {why}"));
     let cluster = |text: &String| {

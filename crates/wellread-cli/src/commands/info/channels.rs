@@ -20,11 +20,11 @@ pub(super) struct Others {
 pub(super) struct OtherChannels {
     /// The image.
     pub image: String,
-    /// What its channels are called.
+    /// Names of its channels.
     pub channels: Vec<String>,
 }
 
-/// Of the first rows, so many, those whose channels are not called as `own`, which are the first's.
+/// Those of the first `rows` images whose channels have other names than `own`, the names of the first image.
 pub(super) fn others(store: &dyn Store, rows: usize, own: &[Channel]) -> Others {
     let mut others = Others::default();
     let own: Vec<&str> = own.iter().map(|channel| channel.name.as_str()).collect();
@@ -50,7 +50,7 @@ pub(super) fn others(store: &dyn Store, rows: usize, own: &[Channel]) -> Others 
     others
 }
 
-/// What to say of them, where there are any; the first image is called `first`.
+/// Sentences about them, none where there are none. `first` is the name of the first image.
 pub(super) fn say_others(others: &Others, first: &str) -> Vec<String> {
     let say = |count: usize, one: Option<&OtherChannels>, how: &str| {
         let OtherChannels { image, channels } = one?;
