@@ -43,6 +43,8 @@ pub(super) fn limit(session: &Session<'_>, set: &FormatSet) -> Result<Option<f64
     for batch in &loader {
         batch?;
     }
+    // A later epoch would find the pages of a small set, and ask for nothing.
+    dataset.store().hints().forget_pages();
     let recording = Recording::start();
     let mut delivered = 0;
     for batch in &loader {
