@@ -18,8 +18,8 @@ import pytest
 from docs_pages import FILES, OTHERS, ROOT, RUN, blocks, pages
 
 DOCS = ROOT / "docs"
-# Words of which one stands in a reason for not running a block: hardware, the user's own files, a build or hours.
-REASONS = re.compile(r"GPU|own|builds|minutes|hours|needs|installs|measured")
+# A reason for not running a block has one of these words: hardware, the user's own files, a build, hours, another test.
+REASONS = re.compile(r"GPU|own|builds|minutes|hours|needs|installs|measured|test_gallery")
 
 
 def name_of(page):

@@ -215,7 +215,9 @@ ALSO = {
     "wellread.bench.compare_models": (wellread.bench.BenchmarkError,),
 }
 # These start a process each time, or go through all objects of this one.
-SLOW = {name for name in ALSO if ALSO[name] == (wellread.bench.BenchmarkError,)} | {"wellread.bench.reset_memory_stats"}
+SLOW = {name for name in ALSO if ALSO[name] == (wellread.bench.BenchmarkError,)} | {
+    "wellread.bench.reset_memory_stats"
+}
 
 
 @pytest.mark.parametrize("name", sorted(public()))
