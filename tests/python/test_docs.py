@@ -18,7 +18,7 @@ import pytest
 from docs_pages import FILES, OTHERS, ROOT, RUN, blocks, pages
 
 DOCS = ROOT / "docs"
-# A reason for not running a block has one of these words: hardware, the user's own files, a build, hours, another test.
+# A reason for not running a block has one of these words: hardware, own files, a build, hours, another test.
 REASONS = re.compile(r"GPU|own|builds|minutes|hours|needs|installs|measured|test_gallery")
 
 

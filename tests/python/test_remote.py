@@ -28,7 +28,7 @@ BUCKET = "plates"
 SECRET = "a-secret-that-nobody-prints"
 
 
-# Planes of one channel, and several channels, depths and times: a place knows no pixel types, and requests take a while.
+# Planes of one channel, and several channels, depths and times: a place knows no pixel types, and requests take time.
 @pytest.fixture(scope="module", params=[KINDS[0], KINDS[2]], ids=kind_name)
 def generated(request, wellread, tmp_path_factory):
     """A set in all formats, as the other files of tests have it, of two kinds."""
