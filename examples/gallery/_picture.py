@@ -29,7 +29,8 @@ class Sheet:
     def words(self, x: float, y: float, text: str, size: int = 12, fill: str = INK, anchor: str = "la") -> None:
         """Writes a text; `anchor` is Pillow's."""
         font = ImageFont.load_default(ZOOM * size)
-        self.draw.text((ZOOM * x, ZOOM * y), text, fill=fill, font=font, anchor=anchor)
+        # Pillow's own font has no µ.
+        self.draw.text((ZOOM * x, ZOOM * y), text.replace("µ", "u"), fill=fill, font=font, anchor=anchor)
 
     def image(self, box: tuple[float, float, float, float], pixels: np.ndarray, frame: str | None = None) -> None:
         """Draws (Y, X, 3) or (Y, X) uint8 into (left, top, right, bottom), its middle where the shape differs."""
@@ -57,7 +58,7 @@ class Sheet:
 
 
 class Chart:
-    """Two axes in a box of a sheet; what is drawn has the units of the axes."""
+    """Two axes in a box of a sheet; places have the units of the axes. `ticks` names the axes with numbers."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class Chart:
         title: str = "",
         x_title: str = "",
         y_title: str = "",
-        ticks: bool = True,
+        ticks: str = "xy",
         logarithmic: bool = False,
     ) -> None:
         self.sheet, self.box, self.logarithmic = sheet, box, logarithmic
@@ -76,12 +77,13 @@ class Chart:
         left, top, right, bottom = box
         sheet.draw.rectangle([ZOOM * at for at in box], outline=PALE, width=ZOOM)
         sheet.words(left, top - 20, title, size=13)
-        sheet.words((left + right) / 2, bottom + (20 if ticks else 6), x_title, 11, GREY, "ma")
+        sheet.words((left + right) / 2, bottom + (20 if "x" in ticks else 6), x_title, 11, GREY, "ma")
         # Along the axis it would need a rotated text; above it everybody reads it.
         sheet.words(left, top - 5 if not title else top + 4, y_title, 11, GREY, "ld" if not title else "la")
-        if ticks:
+        if "x" in ticks:
             for at in _ticks(x, logarithmic):
                 sheet.words(self.place(at, y[0])[0], bottom + 5, _number(at), 10, GREY, "ma")
+        if "y" in ticks:
             for at in _ticks(y, logarithmic):
                 sheet.words(left - 4, self.place(x[0], at)[1], _number(at), 10, GREY, "rm")
 
@@ -114,7 +116,7 @@ def scatter(sheet: Sheet, box, points: np.ndarray, groups, colours: dict, title:
     low, high = points.min(0), points.max(0)
     margin = 0.04 * (high - low) + 1e-9
     (x0, y0), (x1, y1) = low - margin, high + margin
-    chart = Chart(sheet, box, (x0, x1), (y0, y1), title, ticks=False)
+    chart = Chart(sheet, box, (x0, x1), (y0, y1), title, ticks="")
     # Groups in turns, so that none hides another.
     for i in np.random.default_rng(0).permutation(len(points)):
         chart.point(*points[i], colours[groups[i]], radius)

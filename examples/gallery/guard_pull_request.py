@@ -70,7 +70,7 @@ def draw(path: Path, result: dict) -> None:
     sheet = Sheet(900, 250, title)
     ends = [request[end] or request["ratio"] or 1 for request in requests for end in ("low", "high")]
     right = max(1.35, 1.1 * max(ends))
-    chart = Chart(sheet, (250, 50, 690, 190), (min(0.8, 0.95 * min(ends)), right), (0, len(requests)))
+    chart = Chart(sheet, (250, 50, 690, 190), (min(0.8, 0.95 * min(ends)), right), (0, len(requests)), ticks="x")
     chart.line((1, 1), (0, len(requests)), GREY, 1)
     limit = 1 + result["threshold"]
     chart.line((limit, limit), (0, len(requests)), RED, 1)

@@ -247,7 +247,7 @@ mod tests {
         let much = next(&[steps(0.6), loader(KERNEL)]);
         assert!(much.text.contains("pixels as they are stored, scaled on the device"), "{}", much.text);
         assert!(
-            much.detail.contains("60.") && much.detail.contains("widening and scaling, at 75.0 %"),
+            much.detail.contains("60.") && much.detail.contains("widening and scaling: it runs at 75.0 %"),
             "{}",
             much.detail
         );

@@ -112,6 +112,10 @@ def test_the_command_tells_nodes_its_options_of_the_link(s3, cluster, wellread, 
     done = wellread("--in-flight", 2, "convert", parquet, there, *on)
     assert done["images"] == 40
     sums = wellread("checksum", parquet)
+    # Nobody is known by name then: anybody may list the bucket and read these objects.
+    s3.put_bucket_acl(Bucket=BUCKET, ACL="public-read")
+    for key in keys(s3):
+        s3.put_object_acl(Bucket=BUCKET, Key=key, ACL="public-read")
     assert wellread("--anonymous", "checksum", there, *on) == sums
     # The option takes the place of a value that is none.
     monkeypatch.setenv("WELLREAD_LINK_BYTES", "many")

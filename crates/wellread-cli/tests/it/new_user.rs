@@ -125,13 +125,13 @@ fn an_interrupted_run_says_where_its_results_are() {
         "{said}"
     );
     let said = interrupted(until_the_first_phase_ends(&out));
-    assert!(said.contains(&format!("`wellread report {}` shows it", out.display())), "{said}");
+    assert!(said.contains(&format!("`wellread report {}` shows them", out.display())), "{said}");
     assert_eq!(leftovers(&out), Vec::<String>::new());
     json(&["report", arg(&out)]);
     // The results have the finished ones of several processes, and nothing of the one that is measured.
     let several = dir.path().join("several");
     let said = interrupted(until("process 1 of 9", &["dataset", "--processes", "9"], &several));
-    assert!(said.contains(&format!("`wellread report {}` shows it", several.display())), "{said}");
+    assert!(said.contains(&format!("`wellread report {}` shows them", several.display())), "{said}");
     assert_eq!(leftovers(&several), Vec::<String>::new());
     json(&["report", arg(&several)]);
 }

@@ -60,7 +60,8 @@ fn output_that_differs_from_its_source_never_gets_its_name() {
     };
     let Err(Failure::Failed(error)) = check(&*changed) else { panic!("it differs") };
     assert!(
-        error.contains("b.parquet: what was written") && error.contains("row 0: has other pixels"),
+        error.contains("b.parquet: the written set does not read back")
+            && error.contains("row 0: has other pixels"),
         "{error}"
     );
     assert!(!error.contains(".wellread"), "{error}");
