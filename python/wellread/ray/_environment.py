@@ -1,4 +1,4 @@
-"""Hands parts of the asking process's environment to the processes of nodes: how to ask for sets in buckets, where
+"""Hands parts of the asking process's environment to processes of nodes: how to ask for sets in buckets, and where
 buckets are. Credentials stay where they are: each node has its own.
 """
 
