@@ -45,16 +45,16 @@ def main(arguments=None) -> dict:
     out.mkdir(parents=True, exist_ok=True)
     shape = ("--size", "256x256", "--channels", "3", "--formats", "parquet")
     source = choices.data or generated("--images", str(choices.images), *shape) / "images.parquet"
-    lz4 = written(source, out / "baseline.parquet", "lz4")
-    zstd = written(source, out / "smaller.parquet", "zstd:9")
-    before = measure(lz4, out / "before", choices.processes, choices.seconds)
+    zstd = written(source, out / "baseline.parquet", "zstd")
+    deflate = written(source, out / "smaller.parquet", "deflate:9")
+    before = measure(zstd, out / "before", choices.processes, choices.seconds)
     requests = []
-    for name, images in (("changes no data", lz4), ("lz4 becomes zstd:9", zstd)):
+    for name, images in (("changes no data", zstd), ("zstd becomes deflate:9", deflate)):
         after = measure(images, out / f"after-{len(requests)}", choices.processes, choices.seconds)
         code, found = compare(before, after, out / f"comparison-{len(requests)}")
         row = found["rows"][0]
         kept = {key: row[key] for key in ("quantity", "ratio", "low", "high", "verdict", "reason")}
-        size = images.stat().st_size / lz4.stat().st_size
+        size = images.stat().st_size / zstd.stat().st_size
         requests.append({"name": name, "code": code, "comparable": found["comparable"], "size": size, **kept})
         print(f"pull request {len(requests)}, {name}: {row['verdict']}, exit code {code}")
     result = {"processes": choices.processes, "threshold": THRESHOLD, "requests": requests}

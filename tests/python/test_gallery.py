@@ -69,7 +69,7 @@ def test_a_page_shows_lines_of_its_script(name):
 
 
 def test_nuclei_are_segmented(tmp_path):
-    _, result = run("segment_nuclei", tmp_path, "--steps", 50, "--size", 128)
+    _, result = run("segment_nuclei", tmp_path, "--steps", 25, "--size", 96)
     assert result["sites"] == 24
     assert math.isfinite(result["last_loss"]) and result["last_loss"] < result["first_loss"] / 2
     assert result["iou_model"] > 0.5, result
