@@ -87,19 +87,6 @@ def run_job(job):
     return {"passes_s": passes, "images": job["images"]}
 
 
-def in_process(job):
-    """What a process says that does a job."""
-    command = [sys.executable, __file__, "--job", json.dumps(job)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S)
-    except subprocess.TimeoutExpired:
-        return {"error": f"not done after {LONGEST_S} s"}
-    answer = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not answer:
-        return {"error": (done.stderr.strip() or "no answer").splitlines()[-1][:300]}
-    return json.loads(answer[-1])
-
-
 def rounds(a, variants, once):
     """Runs each variant unmeasured and then once a round, in turned orders; what each round said. One that fails is
     left out from then on."""
@@ -120,6 +107,7 @@ def rounds(a, variants, once):
 
 def readers(a, address, kind, folder):
     """All rounds of reading a set."""
+    import job_process
     from ray_loaders import LOADERS
 
     job = {"address": address, "folder": str(folder), "images": kind.images, "height": kind.height,
@@ -128,7 +116,7 @@ def readers(a, address, kind, folder):
     variants = {name: name for name in LOADERS} | {f"{TWIN}, again": TWIN}
 
     def once(name, round_):
-        return in_process({**job, "loader": variants[name], "checked": round_ == 0})
+        return job_process.run(__file__, {**job, "loader": variants[name], "checked": round_ == 0}, LONGEST_S)
 
     return rounds(a, variants, once)
 
@@ -182,15 +170,16 @@ def commands(a, address, source, folder):
     return found
 
 
-def values(runs, which):
-    """Seconds of a pass by rounds."""
-    return {run["round"]: run["passes_s"][which] for run in runs if "error" not in run}
+def seconds(runs, which):
+    """Seconds of a pass, in the order of the rounds."""
+    return [run["passes_s"][which] for run in runs if "error" not in run]
 
 
-def paired(one, other):
-    """Seconds of both sides in the rounds that both have."""
-    both = sorted(one.keys() & other.keys())
-    return [one[round_] for round_ in both], [other[round_] for round_ in both]
+def paired(one, other, which):
+    """Seconds of a pass of both sides, in the rounds that both have."""
+    from page import paired
+
+    return [seconds(runs, which) for runs in paired(one, other)]
 
 
 def in_words(verdict, other):
@@ -209,18 +198,18 @@ def read_table(found, cpus):
         "| reader | images/s per core, first | later | wellread is, of later ones | goal |",
         "|---|---|---|---|---|",
     ]
-    twins = [values(runs[name], 1) for name in (TWIN, f"{TWIN}, again")]
-    floor = judge.noise_floor([one / other for one, other in zip(*paired(*twins), strict=True)])
+    twins = paired(runs[TWIN], runs[f"{TWIN}, again"], 1)
+    floor = judge.noise_floor([one / other for one, other in zip(*twins, strict=True)])
     for name, of in runs.items():
         if not of or "error" in of[0]:
             lines.append(f"| {name} | {of[0]['error'] if of else 'not run'} | | | |")
             continue
-        rates = [[kind["images"] / s / cpus for s in values(of, which).values()] for which in range(PASSES)]
+        rates = [[kind["images"] / s / cpus for s in seconds(of, which)] for which in range(PASSES)]
         first, later = (f"{statistics.median(rate):.0f} ({min(rate):.0f}–{max(rate):.0f})" for rate in rates)
         times, goal = "", ""
-        ours = values(runs.get(COMPARED.get(name), []), 1)
-        if ours:
-            peer, own = paired(values(of, 1), ours)
+        ours = runs.get(COMPARED.get(name), [])
+        if seconds(ours, 1):
+            peer, own = paired(of, ours, 1)
             times, goal = in_words(judge.judge(peer, own, floor), COMPARED[name]), kind["goal"]
         lines.append(f"| {name} | {first} | {later} | {times} | {goal} |")
     return lines
@@ -237,13 +226,13 @@ def command_table(runs):
         if failed or not all(sides):
             lines.append(f"| {command} | {'; '.join(failed) or 'not run'} | | | |")
             continue
-        one, on_ray = paired(*(values(of, 0) for of in sides))
+        one, on_ray = paired(*sides, 0)
         ratios = [b / a for a, b in zip(one, on_ray, strict=True)]
         ends = judge.interval(ratios)
         spread = f" ({ends[0] - 1:.0%} to {ends[1] - 1:.0%})" if ends else ""
-        seconds = [f"{statistics.median(of):.2f} ({min(of):.2f}–{max(of):.2f})" for of in (one, on_ray)]
+        medians = [f"{statistics.median(of):.2f} ({min(of):.2f}–{max(of):.2f})" for of in (one, on_ray)]
         more = statistics.median(ratios) - 1
-        lines.append(f"| {command} | {seconds[0]} | {seconds[1]} | {more:.0%}{spread} | at most {OVERHEAD:.0%} |")
+        lines.append(f"| {command} | {medians[0]} | {medians[1]} | {more:.0%}{spread} | at most {OVERHEAD:.0%} |")
     return lines
 
 

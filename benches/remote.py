@@ -89,18 +89,6 @@ def run_job(job):
     }  # fmt: skip
 
 
-def in_process(job, environment):
-    command = [sys.executable, __file__, "--job", json.dumps(job)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, env=environment)
-    except subprocess.TimeoutExpired:
-        return {"error": f"not done after {LONGEST_S} s"}
-    answer = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not answer:
-        return {"error": (done.stderr.strip() or "no answer").splitlines()[-1][:300]}
-    return json.loads(answer[-1])
-
-
 def limit_of_link(a, job, environment):
     """Images per second of bare requests of the ranges that wellread asks for, and what binds it."""
     import pyarrow.parquet as pq
@@ -137,13 +125,15 @@ def variants_of(a, part, kind, folder, server):
 
 def measured(a, variants, environment):
     """All rounds at one latency: runs by variant, what ran twice, and the link's limits by variant."""
+    import job_process
+
     runs, limits, alive, twins = {name: [] for name in variants}, {}, list(variants), []
 
     def once(name, **more):
         job = {**variants[name], **more}
         with tempfile.TemporaryDirectory() as cache:
             job["cache"] = cache if job["cache"] else None
-            done = in_process(job, environment)
+            done = job_process.run(__file__, job, LONGEST_S, environment)
         said = done.get("error") or f"{done['epochs'][0]['images'] / done['epochs'][0]['s']:.0f} images/s"
         print(f"  round {job['seed']}/{a.rounds} {name}: {said}", file=sys.stderr, flush=True)
         return done

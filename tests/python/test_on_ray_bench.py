@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 BENCHES = Path(__file__).resolve().parents[2] / "benches"
-NAMES = ("judge", "ray_loaders", "ray_sets")
+NAMES = ("judge", "job_process", "page", "ray_loaders", "ray_sets")
 
 
 @pytest.fixture(scope="module")
