@@ -224,12 +224,13 @@ def main():
     with Loopback(program(data), "serve", data, mbit=a.mbit) as server:
         environment = {**os.environ, **server.environment()}
         for part, kind in kinds.items():
-            found = result["links"][part] = {"about": kind.about, "latencies": {}}
-            for latency in a.latency:
-                server.set(latency_ms=latency)
+            result["links"][part] = {"about": kind.about, "latencies": {}}
+        for latency in a.latency:
+            server.set(latency_ms=latency)
+            for part, kind in kinds.items():
                 print(f"{part}: {kind.about}, {latency:g} ms", file=sys.stderr, flush=True)
                 variants = variants_of(a, part, kind, data / BUCKET, server)
-                found["latencies"][f"{latency:g}"] = measured(a, variants, environment)
+                result["links"][part]["latencies"][f"{latency:g}"] = measured(a, variants, environment)
                 # What is finished is there, whatever comes.
                 a.out.write_text(json.dumps(result, indent=1))
     return print(remote_page.section(result))

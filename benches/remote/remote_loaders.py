@@ -40,6 +40,9 @@ class Wellread:
         return np.sort(self.kept)[rows] if self.some else np.asarray(rows)
 
     def epoch(self, e):
+        if e > 0:
+            # A later epoch is to go over the link again, and not to find the pages of a small set in memory.
+            self.loader._built.forget_pages()
         rows, at = self.rows_of(self.loader.rows(e)), 0
         for batch in self.loader:
             pixels = np.asarray(batch)
