@@ -94,6 +94,12 @@ impl Place for Cloud {
         look::list_all(link, objects.collect());
     }
 
+    fn list_all_ahead(&self, folder: &Path) {
+        let (Ok(link), Ok(object)) = (link(), self.object(folder)) else { return };
+        // A failed listing fails again when its folders are looked into.
+        let _ = look::list_below(link, &object);
+    }
+
     fn open(&self, path: &Path) -> io::Result<(File, u64)> {
         let (link, object) = (link()?, self.object(path)?);
         if object.address.is_bucket() {

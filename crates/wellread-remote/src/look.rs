@@ -6,6 +6,7 @@
 //!         └ another one ───────────────▶ HEAD, then LIST          most are objects
 //!  names  listed not long ago? ── yes ─▶ no request; else LIST
 //!  list_all                     LIST of many folders at once
+//!  list_below                   LIST of a folder and all below it, a thousand objects a request
 //! ```
 //!
 //! A listing tells lengths and versions of objects too, so that opening them takes no request.
@@ -13,12 +14,15 @@
 use crate::attempts::attempts;
 use crate::bucket::Bucket;
 use crate::failure::Fault;
-use crate::heads::{Head, Version};
+use crate::heads::{Head, KNOWN, Version};
 use crate::link::Link;
 use crate::listings::{Asked, Names};
 use crate::object::Object;
 use futures_util::future::{Either, join_all, select};
-use object_store::ListResult;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use object_store::path::Path as Key;
+use object_store::{ListResult, ObjectMeta};
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -147,6 +151,62 @@ pub(crate) fn list_all(link: &'static Link, objects: Vec<Object>) {
     }
 }
 
+/// Lists a folder and all below it, and keeps the names in each of its folders.
+pub(crate) fn list_below(link: &'static Link, object: &Object) -> io::Result<()> {
+    let bucket = object.bucket(link)?;
+    let asked = object.asked("LIST", &bucket);
+    let key = (!object.address.is_bucket()).then(|| object.address.key.clone());
+    let when = link.listings.ask(&object.address.bucket_name());
+    let metas: Vec<ObjectMeta> = link.wait(async move {
+        attempts(link, asked, || {
+            let (bucket, key) = (bucket.clone(), key.clone());
+            async move {
+                let few = bucket.store.list(key.as_ref()).take(KNOWN + 1);
+                few.try_collect().await.map_err(|e| Fault::of(&e))
+            }
+        })
+        .await
+    })?;
+    // No more would be kept.
+    if metas.len() > KNOWN {
+        return Ok(());
+    }
+    for (folder, inside) in folders_of(&object.address.key, metas) {
+        keep(link, &object.with_key(folder), &inside, false, when);
+    }
+    Ok(())
+}
+
+/// What lies directly in each folder from `top` on, of all objects below that.
+fn folders_of(top: &Key, metas: Vec<ObjectMeta>) -> HashMap<Key, ListResult> {
+    let none = || ListResult { common_prefixes: vec![], objects: vec![], extensions: Default::default() };
+    let mut folders: HashMap<Key, ListResult> = HashMap::new();
+    for meta in metas {
+        let mut inside = parent(&meta.location);
+        let mut is_new = !folders.contains_key(&inside);
+        folders.entry(inside.clone()).or_insert_with(none).objects.push(meta);
+        // The folders above it that were not met yet.
+        while is_new && inside != *top && !inside.as_ref().is_empty() {
+            let above = parent(&inside);
+            is_new = !folders.contains_key(&above);
+            folders.entry(above.clone()).or_insert_with(none).common_prefixes.push(inside);
+            inside = above;
+        }
+    }
+    // Markers of folders, as some consoles make, are no objects in the folder above.
+    let known: HashSet<Key> = folders.keys().cloned().collect();
+    for inside in folders.values_mut() {
+        inside.objects.retain(|meta| meta.size > 0 || !known.contains(&meta.location));
+    }
+    folders
+}
+
+/// The folder that a key lies in.
+fn parent(key: &Key) -> Key {
+    let parts: Vec<_> = key.parts().collect();
+    parts.into_iter().rev().skip(1).collect::<Vec<_>>().into_iter().rev().collect()
+}
+
 /// The request for what lies directly in a folder, of the whole bucket where no key is given.
 fn list_request(
     object: &Object,
@@ -193,4 +253,40 @@ fn keep(
     let (bucket, name) = (object.address.bucket_name(), object.address.to_string());
     link.listings.keep(&bucket, &name, Arc::clone(&names), is_alone, asked);
     Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_a_list_of_all_below_have_what_lies_directly_in_them() {
+        let meta = |key: &str, size| ObjectMeta {
+            location: Key::from(key),
+            last_modified: Default::default(),
+            size,
+            e_tag: None,
+            version: None,
+        };
+        let metas = vec![
+            meta("k/a.zarr", 0),
+            meta("k/a.zarr/0/c/0/0", 7),
+            meta("k/a.zarr/zarr.json", 5),
+            meta("k/b", 0),
+        ];
+        let found = folders_of(&Key::from("k"), metas);
+        let names = |folder: &str| {
+            let inside = &found[&Key::from(folder)];
+            let objects: Vec<_> = inside.objects.iter().map(|meta| meta.location.to_string()).collect();
+            let folders: Vec<_> = inside.common_prefixes.iter().map(ToString::to_string).collect();
+            (objects, folders)
+        };
+        let of = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
+        // The marker of a folder is no object.
+        assert_eq!(names("k"), (of(&["k/b"]), of(&["k/a.zarr"])));
+        assert_eq!(names("k/a.zarr"), (of(&["k/a.zarr/zarr.json"]), of(&["k/a.zarr/0"])));
+        assert_eq!(names("k/a.zarr/0"), (of(&[]), of(&["k/a.zarr/0/c"])));
+        assert_eq!(names("k/a.zarr/0/c/0"), (of(&["k/a.zarr/0/c/0/0"]), of(&[])));
+        assert_eq!(found.len(), 5);
+    }
 }

@@ -6,6 +6,7 @@
 
 use crate::finished::Finished;
 use crate::read_back::{self, Digests};
+use crate::store::row_infos;
 use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, room, threads};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -98,7 +99,7 @@ impl Budget {
 /// out; reading them gives their errors.
 pub fn pixel_types(source: &dyn Store) -> Vec<PixelType> {
     let found: BTreeSet<_> =
-        (0..source.len()).filter_map(|row| Some(source.row_info(row).ok()?.dtype)).collect();
+        row_infos(source, source.len()).filter_map(|info| Some(info.ok()?.dtype)).collect();
     found.into_iter().collect()
 }
 

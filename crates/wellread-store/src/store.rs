@@ -310,7 +310,22 @@ pub struct RowsAhead<'a, S: ?Sized> {
 impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
     /// Rows up to `end`, heads and pixels.
     pub(crate) fn new(store: &'a S, end: usize) -> Self {
-        Self { are_heads: false, ..Self::of_heads(store, fetching_of(store), end, Some) }
+        Self::of_rows(store, end, Some)
+    }
+
+    /// Of `count` rows, `row(i)` each, heads and pixels.
+    pub fn of_rows(store: &'a S, count: usize, row: impl Fn(usize) -> Option<usize> + 'a) -> Self {
+        Self { are_heads: false, ..Self::of_heads(store, fetching_of(store), count, row) }
+    }
+
+    /// The heads alone of these rows.
+    pub fn of_heads_of(store: &'a S, rows: &'a [usize]) -> Self {
+        Self::of_heads(store, fetching_of(store), rows.len(), |i| rows.get(i).copied())
+    }
+
+    /// The heads alone of the first `count` rows.
+    pub fn of_first_heads(store: &'a S, count: usize) -> Self {
+        Self::of_heads(store, fetching_of(store), count, Some)
     }
 
     /// The heads alone of `count` rows, `row(i)` each: of those whose shape is looked at. `fetching` is what asks; `None` asks nothing.
@@ -351,6 +366,15 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
             }
         }
     }
+}
+
+/// The infos of the first `count` rows, whose heads are asked for before they are looked at where they lie far away.
+pub fn row_infos<S: Store + ?Sized>(store: &S, count: usize) -> impl Iterator<Item = Result<RowInfo>> {
+    let mut ahead = RowsAhead::of_first_heads(store, count);
+    (0..count).map(move |row| {
+        ahead.before(row);
+        store.row_info(row)
+    })
 }
 
 /// The reader that asks for bytes of a set ahead, where some of it lies far away.

@@ -1,19 +1,27 @@
 //! `wellread info PATH`
 
 mod channels;
+mod pieces;
 
 use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
 use channels::Others;
+use pieces::{bytes_in_chunks, bytes_of_pieces};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use wellread_image::{Region, ome_xml};
 use wellread_store::labels::{self, Labels};
+use wellread_store::store::RowsAhead;
 use wellread_store::words::counted;
 use wellread_store::{
     Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout, features, read_region,
     registry,
 };
+
+/// Rows that are looked at unless a number is given: of a set on this machine, and of one behind a network, where looking at
+/// one may take requests of its own.
+const ROWS: usize = 100_000;
+const ROWS_FAR: usize = 1000;
 
 /// Arguments.
 #[derive(clap::Args)]
@@ -26,9 +34,9 @@ Examples:
 pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
-    /// Most rows to look at for shapes; a larger set is marked as sampled.
-    #[arg(long, default_value_t = 100_000)]
-    rows: usize,
+    /// Most rows to look at for shapes; a larger set is marked as sampled [default: 100000, or 1000 in a bucket].
+    #[arg(long)]
+    rows: Option<usize>,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -102,7 +110,8 @@ struct ShapeCount {
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let store = args.open.open_to_describe(&args.path)?;
-    let Described { info, pieces, labels, others } = describe(&*store, args.rows)?;
+    let Described { info, pieces, labels, others } =
+        describe(&*store, args.rows.unwrap_or(if store.far().is_some() { ROWS_FAR } else { ROWS }))?;
     if ui.json {
         return ui.document(&info);
     }
@@ -260,29 +269,6 @@ fn wide_pixels(info: &Info) -> Option<String> {
     })
 }
 
-/// Names of files of metadata beside chunks.
-const ZARR_METADATA: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
-
-/// Bytes of those of `files` that hold pixels.
-fn bytes_of_pieces(files: &[PathBuf]) -> Outcome<u64> {
-    let is_metadata = |file: &Path| {
-        file.file_name().is_some_and(|name| ZARR_METADATA.iter().any(|metadata| name == *metadata))
-    };
-    let mut sum = 0;
-    for file in files.iter().filter(|file| !is_metadata(file)) {
-        sum +=
-            wellread_store::place::metadata(file).map_err(|e| Error::io(file, "cannot look at", &e))?.length;
-    }
-    Ok(sum)
-}
-
-/// Bytes of an image of this shape in whole chunks, where `layout` has some; of a pixel of so many bytes.
-fn bytes_in_chunks(shape: [usize; 5], pixel: usize, layout: &StoreLayout) -> u128 {
-    let chunk = layout.chunk.unwrap_or([1; 5]);
-    let sizes = shape.iter().zip(chunk).map(|(&n, chunk)| n.next_multiple_of(chunk.max(1)) as u128);
-    sizes.product::<u128>() * pixel as u128
-}
-
 /// Why pixels of the first image cannot be read, where they are of a kind that is not. Damage is for `verify`.
 fn unsupported(store: &dyn Store) -> Option<String> {
     if store.is_empty() {
@@ -322,8 +308,18 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     let mut counts: BTreeMap<([usize; 5], wellread_image::PixelType), usize> = BTreeMap::new();
     let rows = store.len().min(max_rows.max(1));
     let (mut pixels, mut bytes_of_pixels) = (0u128, 0u128);
+    let metadata = if store.is_empty() {
+        wellread_image::ImageMetadata::default()
+    } else {
+        store.row_info(0)?;
+        store.metadata(0)?
+    };
+    let mut others = Others::beside(&metadata.channels);
+    let mut ahead = RowsAhead::of_first_heads(store, rows);
     for row in 0..rows {
+        ahead.before(row);
         let info = store.row_info(row)?;
+        others.look_at(store, row);
         *counts.entry((info.shape.0, info.dtype)).or_default() += 1;
         pixels += info.shape.pixels() as u128;
         bytes_of_pixels += (info.shape.pixels() * info.dtype.size()) as u128;
@@ -342,8 +338,6 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     let plain = if rows == 0 { 0 } else { in_chunks * store.len() as u128 / rows as u128 };
     let pieces = Pieces { plain: plain as u64, stored: bytes_of_pieces(&files)? };
     let labels = labels::beside(store);
-    let metadata =
-        if store.is_empty() { wellread_image::ImageMetadata::default() } else { store.metadata(0)? };
     let sizes = [&metadata.physical_size_z, &metadata.physical_size_y, &metadata.physical_size_x];
     let physical = sizes.map(|size| size.as_ref().and_then(|s| ome_xml::micrometres(s.value, &s.unit)));
     let single = (counts.len() == 1).then(|| counts.keys().next().copied()).flatten();
@@ -351,7 +345,6 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     dtypes.sort_unstable();
     dtypes.dedup();
     let looks = layout.lost_looks();
-    let others = channels::others(store, rows, &metadata.channels);
     let info = Info {
         path: store.path().to_owned(),
         format: store.format(),

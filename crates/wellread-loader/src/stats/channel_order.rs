@@ -7,6 +7,7 @@
 use crate::transform::ChannelNames;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use wellread_store::store::RowsAhead;
 use wellread_store::{Result, RowHints, Store};
 
 /// The names of the channels of a row.
@@ -37,7 +38,9 @@ impl RowNames {
         rows.sort_by_cached_key(|&row| store.row_hints(row).map_or(u64::MAX, RowHints::position));
         let mut found = Self::default();
         let mut numbers: HashMap<Vec<String>, usize> = HashMap::new();
-        for row in rows {
+        let mut ahead = RowsAhead::of_heads_of(store, &rows);
+        for (i, &row) in rows.iter().enumerate() {
+            ahead.before(i);
             let names = names_of(store, row)?;
             let number = numbers.get(&names).copied().unwrap_or_else(|| {
                 let number = found.lists.len();

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use wellread_image::PixelType;
 use wellread_store::convert::other_type;
+use wellread_store::store::RowsAhead;
 use wellread_store::{Error, Result, RowInfo, Scratch, Store};
 use wellread_trace::{Kind, span};
 
@@ -158,7 +159,9 @@ impl ThreadStats<'_> {
             }
             return Ok(());
         }
-        for &row in rows {
+        let mut ahead = RowsAhead::of_rows(store, rows.len(), |i| rows.get(i).copied());
+        for (i, &row) in rows.iter().enumerate() {
+            ahead.before(i);
             let info = store.row_info(row)?;
             wellread_store::read_region(store, row, &info.shape.full(), scratch, pixels)?;
             self.image(row, info, pixels)?;

@@ -40,6 +40,33 @@ pub(super) struct ColumnPages {
     pub codec: Compression,
 }
 
+/// Bytes that are read to parse a header, at first.
+pub(super) const HEADER: u64 = 256;
+
+/// Where the first page of a column lies, a dictionary or a page of values.
+pub(super) fn start(chunk: &ColumnChunkMetaData) -> Option<u64> {
+    // Writers without a dictionary may put zero instead of nothing.
+    let dictionary = chunk.dictionary_page_offset().filter(|&offset| offset != 0);
+    u64::try_from(dictionary.unwrap_or_else(|| chunk.data_page_offset())).ok()
+}
+
+/// The header of the first page of a column.
+///
+/// # Errors
+/// One that is damaged, or encrypted.
+pub(super) fn first(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<PageHeader> {
+    let at = start(chunk).unwrap_or(u64::MAX);
+    let size = u64::try_from(chunk.compressed_size()).unwrap_or(0);
+    let end = at.saturating_add(size).min(file.length());
+    let header = header_at(file, at, end, &mut vec![]).and_then(|header| {
+        header.map_err(|why| {
+            Error::new(file.path(), format_args!("column {}: {why}", chunk.column_path().string()))
+                .hint("the file is corrupt; copy or write it again")
+        })
+    });
+    header.map_err(|error| file.encrypted_or(error))
+}
+
 /// Finds the pages of a column chunk by walking from header to header, checking each against what the
 /// footer says of the whole.
 ///
@@ -146,7 +173,7 @@ fn header_at(
     end: u64,
     buffer: &mut Vec<u8>,
 ) -> Result<std::result::Result<PageHeader, &'static str>> {
-    for window in [256, 16 << 10, 1 << 20] {
+    for window in [HEADER, 16 << 10, 1 << 20] {
         let n = end.saturating_sub(at).min(window) as usize;
         file.read(at, n, buffer)?;
         match PageHeader::parse(buffer) {

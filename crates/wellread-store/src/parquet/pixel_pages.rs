@@ -12,6 +12,7 @@
 
 use super::file::PositionalFile;
 use super::pages::{self, Page};
+use super::pages_ahead;
 use super::pieces::PieceTable;
 use super::thrift::page_locations;
 use crate::Result;
@@ -54,6 +55,7 @@ impl PixelPages {
 
     /// By the pages' headers.
     fn walked(file: &PositionalFile, chunk: &ColumnChunkMetaData, table: &PieceTable) -> Result<Self> {
+        let _held = pages_ahead::headers(file, chunk);
         let found = pages::scan(file, chunk)?;
         let places = found.data.iter().map(|page| {
             let header = page.header.length as u64;

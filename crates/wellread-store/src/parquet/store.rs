@@ -8,6 +8,7 @@ use super::footer::{footer, is_own};
 use super::layout::{self, GroupLayout};
 use super::metadata;
 use super::pages;
+use super::pages_ahead;
 use super::pieces::PieceTable;
 use super::pixel_pages::PixelPages;
 use super::recognise::NAME;
@@ -16,12 +17,11 @@ use super::sums::have_sums;
 use crate::features::RowId;
 use crate::lazy::Lazy;
 use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
-use crate::place::Wanted;
+use crate::place::{Ticket, Wanted};
 use crate::surface::option_as;
 use crate::words::counted;
 use crate::{
-    Error, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store,
-    StoreLayout,
+    Error, Hints, OpenOptions, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -193,13 +193,18 @@ impl ParquetStore {
     }
 
     /// Checks columns that the library is about to read: see [`check`].
-    fn check_pages<'a>(&self, group: usize, leaves: impl Iterator<Item = &'a usize>) -> Result<()> {
+    fn check_pages<'a>(&self, group: usize, leaves: impl Iterator<Item = &'a usize> + Clone) -> Result<()> {
+        let _held = self.columns_ahead(group, leaves.clone());
         for &leaf in leaves {
             let chunk = self.chunk(group, leaf);
             let pages = pages::scan(&self.file, chunk)?;
             check::column(&self.file, chunk, &pages, self.groups[group].rows.len())?;
         }
         Ok(())
+    }
+
+    fn columns_ahead<'a>(&self, group: usize, leaves: impl Iterator<Item = &'a usize>) -> Vec<Ticket> {
+        pages_ahead::columns(&self.file, leaves.map(|&leaf| self.chunk(group, leaf)))
     }
 
     fn chunk(&self, group: usize, leaf: usize) -> &ColumnChunkMetaData {
@@ -235,6 +240,7 @@ impl ParquetStore {
         {
             return Ok(Arc::clone(metadata));
         }
+        let _held = self.columns_ahead(group, self.column.metadata.iter());
         self.check_pages(group, self.column.metadata.iter())?;
         let metadata = Arc::new(metadata::read(&self.file, &self.metadata, &self.column, group)?);
         *latest = Some((group, Arc::clone(&metadata)));
@@ -245,7 +251,10 @@ impl ParquetStore {
     pub(super) fn check_pixels(&self, group: usize, source: usize) -> Result<()> {
         let state = &self.groups[group];
         let chunk = self.pixel_chunk(group, source);
-        let check = || check::column(&self.file, chunk, &pages::scan(&self.file, chunk)?, state.rows.len());
+        let check = || {
+            let _held = pages_ahead::headers(&self.file, chunk);
+            check::column(&self.file, chunk, &pages::scan(&self.file, chunk)?, state.rows.len())
+        };
         state.checked[source].get(check).copied()
     }
 
@@ -302,11 +311,10 @@ impl Store for ParquetStore {
             return Ok(StoreLayout { variant, ..StoreLayout::default() });
         };
         let source = if self.column.pieces[CHUNKS].is_some() { CHUNKS } else { PLANES };
-        let pages = pages::scan(&self.file, self.pixel_chunk(group, source))?;
-        let bytes: usize = pages.data.iter().map(|p| p.header.uncompressed).sum();
-        let average = bytes / pages.data.len().max(1);
+        let chunk = self.pixel_chunk(group, source);
+        let average = pages_ahead::average_page(&self.file, chunk)?;
         Ok(StoreLayout {
-            codec: codec_name(pages.codec).to_owned(),
+            codec: codec_name(chunk.compression()).to_owned(),
             pieces: format!(
                 "{} of up to {}, pages of {} KiB",
                 counted(self.groups.len(), "row group"),
@@ -371,30 +379,5 @@ impl Store for ParquetStore {
 
     fn scan(&self, rows: Range<usize>, each: &mut crate::EachImage<'_>) -> Result<()> {
         self.scan_rows(rows, each)
-    }
-}
-
-impl RowFacts for ParquetStore {
-    fn position(&self, row: usize) -> u64 {
-        let Some(group) = self.groups.get(self.group_of(row)) else { return u64::MAX };
-        let Some(pieces) = self.column.pieces.iter().flatten().next() else { return row as u64 };
-        let chunk = self.chunk(self.group_of(row), pieces.pixels.leaf);
-        // Images of one row group share its bytes about evenly; it is enough that the number grows.
-        let size = chunk.compressed_size().max(0) as u128;
-        let within = size * (row - group.rows.start) as u128 / group.rows.len().max(1) as u128;
-        (chunk.data_page_offset().max(0) as u64).saturating_add(within as u64)
-    }
-
-    fn metadata_rows(&self, row: usize) -> usize {
-        self.groups.get(self.group_of(row)).map_or(1, |group| group.rows.len())
-    }
-
-    fn working_bytes(&self, row: usize) -> Result<usize> {
-        let (group, found, info) = self.row(row)?;
-        let image = info.shape.checked_bytes(info.dtype).unwrap_or(usize::MAX / 3);
-        // A page as it is read, decompressed and decoded; images that cross pages have two of them.
-        let table = &self.layout_of(group)?.tables[found.source];
-        let pages = table.as_ref().map(|table| self.pages_of(group, found.source, table)).transpose()?;
-        Ok(pages.map_or(0, PixelPages::largest).saturating_add(image.saturating_mul(2)))
     }
 }

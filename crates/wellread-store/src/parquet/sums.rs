@@ -1,7 +1,7 @@
 //! Checksums of the pages of whole columns, for what the library reads: it does not look at them itself.
 
 use super::file::PositionalFile;
-use super::pages;
+use super::{pages, pages_ahead};
 use crate::Result;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
@@ -17,8 +17,11 @@ pub(super) fn check_sums(
     leaves: impl Iterator<Item = usize>,
 ) -> Result<()> {
     let mut raw = vec![];
+    let leaves: Vec<usize> = leaves.collect();
+    let row_group = metadata.metadata().row_group(group);
+    let _held = pages_ahead::columns(file, leaves.iter().map(|&leaf| row_group.column(leaf)));
     for leaf in leaves {
-        let found = match pages::scan(file, metadata.metadata().row_group(group).column(leaf)) {
+        let found = match pages::scan(file, row_group.column(leaf)) {
             Err(error) if file.is_sealed() => return Err(error),
             Err(_) => continue,
             Ok(found) => found,
@@ -33,13 +36,11 @@ pub(super) fn check_sums(
     Ok(())
 }
 
-/// Whether each page of these columns has a checksum. Columns whose pages cannot be found have none that was compared.
+/// Whether the first page of each of these columns, in each row group, has a checksum: writers give them to all pages or to
+/// none. A walk over all headers would be a request each, of a file in a bucket.
 pub(super) fn have_sums(file: &PositionalFile, metadata: &ArrowReaderMetadata, leaves: &[usize]) -> bool {
-    metadata.metadata().row_groups().iter().all(|group| {
-        leaves.iter().all(|&leaf| {
-            pages::scan(file, group.column(leaf)).is_ok_and(|found| {
-                found.dictionary.iter().chain(&found.data).all(|page| page.header.crc.is_some())
-            })
-        })
-    })
+    let groups = metadata.metadata().row_groups().iter().filter(|group| group.num_rows() > 0);
+    let columns: Vec<_> = groups.flat_map(|group| leaves.iter().map(|&leaf| group.column(leaf))).collect();
+    let _held = pages_ahead::first_headers(file, columns.iter().copied());
+    columns.iter().all(|column| pages::first(file, column).is_ok_and(|header| header.crc.is_some()))
 }

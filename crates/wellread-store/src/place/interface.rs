@@ -131,6 +131,12 @@ pub trait Place: Send + Sync + Debug {
         let _ = folders;
     }
 
+    /// Lists a folder and all below it, where that takes fewer requests than listing each of its folders: for those who are going to
+    /// look into all of them. A failed listing fails again when they do.
+    fn list_all_ahead(&self, folder: &Path) {
+        let _ = folder;
+    }
+
     /// Opens a regular file for reading, without waiting; also its length in bytes. Anything but a file is an
     /// error.
     fn open(&self, path: &Path) -> io::Result<(File, u64)>;

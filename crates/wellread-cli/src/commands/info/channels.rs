@@ -7,6 +7,8 @@ use wellread_store::words::counted;
 /// Images whose channels are not called as those of the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Others {
+    /// Names of the channels of the first image.
+    own: Vec<String>,
     /// How many have the same channels in another order.
     pub moved: usize,
     /// How many have others.
@@ -24,30 +26,34 @@ pub(super) struct OtherChannels {
     pub channels: Vec<String>,
 }
 
-/// Those of the first `rows` images whose channels have other names than `own`, the names of the first image.
-pub(super) fn others(store: &dyn Store, rows: usize, own: &[Channel]) -> Others {
-    let mut others = Others::default();
-    let own: Vec<&str> = own.iter().map(|channel| channel.name.as_str()).collect();
-    let rows = if own.iter().all(|name| name.is_empty()) { 0 } else { rows };
-    let sorted = |names: &[&str]| {
-        let mut names = names.to_vec();
-        names.sort_unstable();
-        names.join("\n")
-    };
-    // What cannot be read is for `verify`.
-    for (row, metadata) in (1..rows).filter_map(|row| Some((row, store.metadata(row).ok()?))) {
-        let there: Vec<&str> = metadata.channels.iter().map(|channel| channel.name.as_str()).collect();
-        if there == own {
-            continue;
+impl Others {
+    /// None yet, beside the channels of the first image.
+    pub(super) fn beside(own: &[Channel]) -> Self {
+        Self { own: own.iter().map(|channel| channel.name.clone()).collect(), ..Self::default() }
+    }
+
+    /// Looks at an image. What cannot be read is for `verify`.
+    pub(super) fn look_at(&mut self, store: &dyn Store, row: usize) {
+        if row == 0 || self.own.iter().all(String::is_empty) {
+            return;
         }
-        let is_moved = sorted(&there) == sorted(&own);
-        *(if is_moved { &mut others.moved } else { &mut others.unlike }) += 1;
-        others.first[usize::from(!is_moved)].get_or_insert_with(|| OtherChannels {
+        let Ok(metadata) = store.metadata(row) else { return };
+        let there: Vec<String> = metadata.channels.into_iter().map(|channel| channel.name).collect();
+        if there == self.own {
+            return;
+        }
+        let sorted = |names: &[String]| {
+            let mut names = names.to_vec();
+            names.sort_unstable();
+            names
+        };
+        let is_moved = sorted(&there) == sorted(&self.own);
+        *(if is_moved { &mut self.moved } else { &mut self.unlike }) += 1;
+        self.first[usize::from(!is_moved)].get_or_insert_with(|| OtherChannels {
             image: store.name(row).unwrap_or_else(|_| format!("row {row}")),
-            channels: there.iter().map(|&name| name.to_owned()).collect(),
+            channels: there,
         });
     }
-    others
 }
 
 /// Sentences about them, none where there are none. `first` is the name of the first image.

@@ -4,6 +4,7 @@ use super::super::codec_name::codec_name;
 use super::super::file::{PositionalFile, guarded};
 use super::super::footer::{footer, is_own};
 use super::super::pages::{self, ColumnPages};
+use super::super::pages_ahead;
 use super::super::plain;
 use super::super::sums::have_sums;
 use super::bytes::{Buffers, ByteColumn};
@@ -115,6 +116,7 @@ impl DatasetStore {
             return Ok(known);
         }
         let meta = self.metadata.metadata().row_group(group);
+        let _held = pages_ahead::headers(&self.file, meta.column(self.leaves[1]));
         let pages = pages::scan(&self.file, meta.column(self.leaves[1]))?;
         // A group of one row, as ome-arrow writes, has its id in the footer.
         let only = match meta.column(self.leaves[0]).statistics() {

@@ -1,0 +1,91 @@
+//! Asks for the headers of pages, or for small columns, before they are walked: of a file in a bucket each header would be a
+//! request of its own, one after the other.
+//!
+//! ```text
+//!  offset index ─▶ places of all headers ─┐
+//!  no index: the whole column, if small ──┴─▶ asked for at once ─▶ pages::scan finds them there
+//! ```
+//!
+//! Of files on this machine nothing is asked for. What cannot be asked for is read as ever.
+
+use super::file::PositionalFile;
+use super::pages::{self, HEADER};
+use super::thrift::page_locations;
+use crate::Result;
+use crate::ahead::Fetching;
+use crate::place::{Ticket, Wanted};
+use parquet::file::metadata::ColumnChunkMetaData;
+
+/// Bytes of columns that are asked for whole, at most.
+const SMALL: u64 = 16 << 20;
+
+/// Asks for whole columns that are going to be read, as many of them as are small together. Keep the result until they are.
+pub(super) fn columns<'c>(
+    file: &PositionalFile,
+    chunks: impl Iterator<Item = &'c ColumnChunkMetaData>,
+) -> Vec<Ticket> {
+    let Some(mut fetching) = Fetching::of(file.path(), None) else { return vec![] };
+    let (mut wanted, mut sum) = (Wanted::default(), 0u64);
+    for chunk in chunks {
+        let Some((start, size)) = pages::start(chunk).zip(u64::try_from(chunk.compressed_size()).ok()) else {
+            continue;
+        };
+        sum = sum.saturating_add(size);
+        if sum > SMALL {
+            break;
+        }
+        wanted.push(file.path(), start, size);
+    }
+    fetching.fetch(&wanted)
+}
+
+/// Asks for the headers of all pages of a column, or for all of it. Keep the result until they are walked.
+pub(super) fn headers(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Vec<Ticket> {
+    let Some(mut fetching) = Fetching::of(file.path(), None) else { return vec![] };
+    let Some(places) = indexed(file, chunk) else { return columns(file, std::iter::once(chunk)) };
+    let mut wanted = Wanted::default();
+    for at in pages::start(chunk).into_iter().chain(places) {
+        wanted.push(file.path(), at, HEADER.min(file.length().saturating_sub(at)));
+    }
+    fetching.fetch(&wanted)
+}
+
+/// Asks for the first header of each of these columns. Keep the result until they are read.
+pub(super) fn first_headers<'c>(
+    file: &PositionalFile,
+    chunks: impl Iterator<Item = &'c ColumnChunkMetaData>,
+) -> Vec<Ticket> {
+    let Some(mut fetching) = Fetching::of(file.path(), None) else { return vec![] };
+    let mut wanted = Wanted::default();
+    for at in chunks.filter_map(pages::start) {
+        wanted.push(file.path(), at, HEADER.min(file.length().saturating_sub(at)));
+    }
+    fetching.fetch(&wanted)
+}
+
+/// Bytes of a page of a column without its codec, on average.
+///
+/// # Errors
+/// Headers that are damaged, or encrypted.
+pub(super) fn average_page(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<usize> {
+    let has_dictionary = chunk.dictionary_page_offset().is_some_and(|offset| offset != 0);
+    // By its index where it has one: a walk reads as many headers as there are pages.
+    if let Some(pages) = indexed(file, chunk).filter(|_| !has_dictionary) {
+        let headers = pages.len().saturating_mul(pages::first(file, chunk)?.length);
+        let all = usize::try_from(chunk.uncompressed_size()).unwrap_or(0);
+        return Ok(all.saturating_sub(headers) / pages.len());
+    }
+    let _held = headers(file, chunk);
+    let pages = pages::scan(file, chunk)?;
+    let bytes: usize = pages.data.iter().map(|page| page.header.uncompressed).sum();
+    Ok(bytes / pages.data.len().max(1))
+}
+
+/// Offsets of the pages of a column, by its offset index; `None` where it has none that can be read.
+fn indexed(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Option<Vec<u64>> {
+    let (at, length) = (chunk.offset_index_offset()?, chunk.offset_index_length()?);
+    let mut bytes = vec![];
+    file.read(u64::try_from(at).ok()?, usize::try_from(length).ok()?, &mut bytes).ok()?;
+    let pages = page_locations(&bytes).ok().filter(|pages| !pages.is_empty())?;
+    Some(pages.into_iter().map(|page| page.offset).collect())
+}
