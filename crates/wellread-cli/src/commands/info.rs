@@ -8,7 +8,7 @@ use crate::output::{Outcome, Ui, bytes};
 use channels::Others;
 use pieces::{bytes_in_chunks, bytes_of_pieces};
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use wellread_image::{Region, ome_xml};
 use wellread_store::labels::{self, Labels};
 use wellread_store::store::RowsAhead;

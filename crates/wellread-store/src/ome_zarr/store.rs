@@ -457,7 +457,7 @@ impl Store for OmeZarrStore {
     /// Metadata and chunk files of the level that was opened, and the groups' metadata.
     fn files(&self) -> Result<Vec<PathBuf>> {
         let mut files = vec![];
-        place::list_all_ahead(&self.path);
+        place::list_all_ahead(self.path());
         for (row, entry) in self.rows.iter().enumerate() {
             self.add_files(row, entry, &mut files)?;
         }

@@ -207,7 +207,7 @@ impl ParquetStore {
         pages_ahead::columns(&self.file, leaves.map(|&leaf| self.chunk(group, leaf)))
     }
 
-    fn chunk(&self, group: usize, leaf: usize) -> &ColumnChunkMetaData {
+    pub(super) fn chunk(&self, group: usize, leaf: usize) -> &ColumnChunkMetaData {
         self.metadata.metadata().row_group(group).column(leaf)
     }
 
