@@ -21,7 +21,7 @@ use crate::object::Object;
 use futures_util::future::{Either, join_all, select};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path as Key;
-use object_store::{ListResult, ObjectMeta};
+use object_store::{Extensions, ListResult, ObjectMeta};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::pin::pin;
@@ -179,7 +179,7 @@ pub(crate) fn list_below(link: &'static Link, object: &Object) -> io::Result<()>
 
 /// What lies directly in each folder from `top` on, of all objects below that.
 fn folders_of(top: &Key, metas: Vec<ObjectMeta>) -> HashMap<Key, ListResult> {
-    let none = || ListResult { common_prefixes: vec![], objects: vec![], extensions: Default::default() };
+    let none = || ListResult { common_prefixes: vec![], objects: vec![], extensions: Extensions::default() };
     let mut folders: HashMap<Key, ListResult> = HashMap::new();
     for meta in metas {
         let mut inside = parent(&meta.location);
@@ -263,7 +263,7 @@ mod tests {
     fn folders_of_a_list_of_all_below_have_what_lies_directly_in_them() {
         let meta = |key: &str, size| ObjectMeta {
             location: Key::from(key),
-            last_modified: Default::default(),
+            last_modified: std::time::UNIX_EPOCH.into(),
             size,
             e_tag: None,
             version: None,
