@@ -14,8 +14,7 @@ use wellread_store::labels::{self, Labels};
 use wellread_store::store::RowsAhead;
 use wellread_store::words::counted;
 use wellread_store::{
-    Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, StoreLayout, features, read_region,
-    registry,
+    Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, features, read_region, registry,
 };
 
 /// Rows that are looked at unless a number is given: of a set on this machine, and of one behind a network, where looking at
