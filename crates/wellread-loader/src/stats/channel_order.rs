@@ -33,9 +33,15 @@ impl RowNames {
     /// # Errors
     /// Metadata that cannot be read.
     pub fn of(store: &dyn Store, rows: &[usize]) -> Result<Self> {
-        // Metadata of rows that lie together may be read together.
-        let mut rows = rows.to_vec();
-        rows.sort_by_cached_key(|&row| store.row_hints(row).map_or(u64::MAX, RowHints::position));
+        // Metadata of rows that lie together may be read together. To tell where they lie, some have to be looked at.
+        let mut ahead = RowsAhead::of_heads_of(store, rows);
+        let position = |(i, &row): (usize, &usize)| {
+            ahead.before(i);
+            (store.row_hints(row).map_or(u64::MAX, RowHints::position), row)
+        };
+        let mut placed: Vec<(u64, usize)> = rows.iter().enumerate().map(position).collect();
+        placed.sort_by_key(|(position, _)| *position);
+        let rows: Vec<usize> = placed.into_iter().map(|(_, row)| row).collect();
         let mut found = Self::default();
         let mut numbers: HashMap<Vec<String>, usize> = HashMap::new();
         let mut ahead = RowsAhead::of_heads_of(store, &rows);

@@ -11,7 +11,7 @@ use crate::{Error, Result, guard, room};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,10 +114,11 @@ impl Length for PositionalFile {
 }
 
 impl ChunkReader for PositionalFile {
-    type T = Cursor;
+    type T = BufReader<Cursor>;
 
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Cursor> {
-        Ok(Cursor { file: self.clone(), offset: start })
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        // The library parses headers of pages byte by byte: of a file in a bucket each would be a request.
+        Ok(BufReader::with_capacity(HEADERS, Cursor { file: self.clone(), offset: start }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
@@ -127,7 +128,10 @@ impl ChunkReader for PositionalFile {
     }
 }
 
-/// A sequential reader over a [`PositionalFile`], buffered by whoever needs that.
+/// Bytes that the library is given at once where it parses headers.
+const HEADERS: usize = 1024;
+
+/// A sequential reader over a [`PositionalFile`].
 #[derive(Debug)]
 pub(super) struct Cursor {
     file: PositionalFile,

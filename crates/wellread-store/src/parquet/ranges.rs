@@ -1,25 +1,39 @@
 //! Where the pages lie that rows are read from: for those who ask for their bytes before they are read.
 //!
 //! ```text
-//!  rows ─▶ row groups ─▶ offset indices (read once) ─▶ pages of the wanted values, without those that are kept decoded
+//!  rows ─▶ row groups ─▶ small columns and offset indices (read once) ─▶ pages of the wanted values, without those that are kept decoded
 //! ```
 
 use super::cache::Key;
 use super::fast::contiguous_part;
+use super::pages;
 use super::store::ParquetStore;
 use crate::ome_arrow::{CHUNKS, PLANES};
 use crate::place::Wanted;
 use crate::{Request, Result, Store};
 use std::sync::atomic::Ordering;
 
+/// Most bytes of a column beside the pixels that is asked for before it is read.
+const SMALL: u64 = 1 << 20;
+
 impl ParquetStore {
-    /// Adds the offset indices of the row groups of some rows, where they were not read yet.
+    /// Adds the small columns that tell shapes, and the offset indices, of the row groups of some rows, where they were not
+    /// read yet.
     pub(super) fn index_ranges(&self, rows: &[usize], wanted: &mut Wanted) {
         let mut groups: Vec<_> = rows.iter().map(|&row| self.group_of(row)).collect();
         groups.sort_unstable();
         groups.dedup();
         for group in groups {
             let Some(state) = self.groups.get(group) else { continue };
+            if !self.knows_layout(group) {
+                self.layout_leaves().for_each(|&leaf| {
+                    let chunk = self.chunk(group, leaf);
+                    let size = u64::try_from(chunk.compressed_size()).unwrap_or(u64::MAX);
+                    if let Some(start) = pages::start(chunk).filter(|_| size <= SMALL) {
+                        wanted.push(self.path(), start, size);
+                    }
+                });
+            }
             for source in [CHUNKS, PLANES] {
                 if self.column.pieces[source].is_none() || state.pages[source].known().is_some() {
                     continue;

@@ -176,20 +176,42 @@ impl ParquetStore {
 
     pub(super) fn layout_of(&self, group: usize) -> Result<&GroupLayout> {
         self.groups[group].layout.get(|| {
-            let rows = self.groups[group].rows.len();
-            let footer = self.metadata.metadata().row_group(group);
-            // Rows beyond measure have to be in the file to be believed.
-            if rows as u64 <= self.file.length()
-                && let Some(layout) = layout::from_statistics(footer, &self.column, rows, self.clamped)
-            {
+            if let Some(layout) = self.layout_by_statistics(group) {
                 return Ok(layout);
             }
+            let rows = self.groups[group].rows.len();
+            let _held = self.columns_ahead(group, self.layout_leaves());
             self.check_pages(group, self.column.sizes.iter())?;
             for pieces in self.column.pieces.iter().flatten() {
                 self.check_pages(group, pieces.positions.iter())?;
             }
             layout::read(&self.file, &self.metadata, &self.column, group, rows, self.clamped)
         })
+    }
+
+    fn layout_by_statistics(&self, group: usize) -> Option<GroupLayout> {
+        let rows = self.groups[group].rows.len();
+        let footer = self.metadata.metadata().row_group(group);
+        // Rows beyond measure have to be in the file to be believed.
+        let is_likely = rows as u64 <= self.file.length();
+        if is_likely { layout::from_statistics(footer, &self.column, rows, self.clamped) } else { None }
+    }
+
+    /// Whether the layout of a row group is known, or the footer tells it.
+    pub(super) fn knows_layout(&self, group: usize) -> bool {
+        let known = &self.groups[group].layout;
+        if known.known().is_none()
+            && let Some(layout) = self.layout_by_statistics(group)
+        {
+            let _ = known.get(|| Ok(layout));
+        }
+        known.known().is_some()
+    }
+
+    /// The columns that tell a layout where the footer does not.
+    pub(super) fn layout_leaves(&self) -> impl Iterator<Item = &usize> {
+        let positions = self.column.pieces.iter().flatten().flat_map(|pieces| pieces.positions.iter());
+        self.column.sizes.iter().chain(positions)
     }
 
     /// Checks columns that the library is about to read: see [`check`].
