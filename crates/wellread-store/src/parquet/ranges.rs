@@ -17,6 +17,23 @@ use std::sync::atomic::Ordering;
 const SMALL: u64 = 1 << 20;
 
 impl ParquetStore {
+    /// Whether the layout of a row group is known, or the footer tells it.
+    fn knows_layout(&self, group: usize) -> bool {
+        let known = &self.groups[group].layout;
+        if known.known().is_none()
+            && let Some(layout) = self.layout_by_statistics(group)
+        {
+            let _ = known.get(|| Ok(layout));
+        }
+        known.known().is_some()
+    }
+
+    /// The columns that tell a layout where the footer does not.
+    pub(super) fn layout_leaves(&self) -> impl Iterator<Item = &usize> {
+        let positions = self.column.pieces.iter().flatten().flat_map(|pieces| pieces.positions.iter());
+        self.column.sizes.iter().chain(positions)
+    }
+
     /// Adds the small columns that tell shapes, and the offset indices, of the row groups of some rows, where they were not
     /// read yet.
     pub(super) fn index_ranges(&self, rows: &[usize], wanted: &mut Wanted) {

@@ -189,29 +189,12 @@ impl ParquetStore {
         })
     }
 
-    fn layout_by_statistics(&self, group: usize) -> Option<GroupLayout> {
+    pub(super) fn layout_by_statistics(&self, group: usize) -> Option<GroupLayout> {
         let rows = self.groups[group].rows.len();
         let footer = self.metadata.metadata().row_group(group);
         // Rows beyond measure have to be in the file to be believed.
         let is_likely = rows as u64 <= self.file.length();
         if is_likely { layout::from_statistics(footer, &self.column, rows, self.clamped) } else { None }
-    }
-
-    /// Whether the layout of a row group is known, or the footer tells it.
-    pub(super) fn knows_layout(&self, group: usize) -> bool {
-        let known = &self.groups[group].layout;
-        if known.known().is_none()
-            && let Some(layout) = self.layout_by_statistics(group)
-        {
-            let _ = known.get(|| Ok(layout));
-        }
-        known.known().is_some()
-    }
-
-    /// The columns that tell a layout where the footer does not.
-    pub(super) fn layout_leaves(&self) -> impl Iterator<Item = &usize> {
-        let positions = self.column.pieces.iter().flatten().flat_map(|pieces| pieces.positions.iter());
-        self.column.sizes.iter().chain(positions)
     }
 
     /// Checks columns that the library is about to read: see [`check`].
