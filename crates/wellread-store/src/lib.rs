@@ -136,6 +136,7 @@ pub mod python;
 pub mod read_back;
 mod refusal;
 pub mod registry;
+mod request;
 mod room;
 mod set_names;
 mod sinks;

@@ -9,6 +9,7 @@
 use crate::ahead::Fetching;
 use crate::hints::{Hints, RowHints};
 use crate::place::{Ticket, Wanted};
+pub use crate::request::{Request, RowInfo};
 use crate::{Error, Result, StoreLayout};
 use std::any::Any;
 use std::path::Path;
@@ -19,31 +20,6 @@ const ROWS_AHEAD: usize = 64;
 const ROWS_TOGETHER: usize = 16;
 /// The same of rows of which only heads are asked for.
 const HEADS_TOGETHER: usize = 64;
-
-/// Shape and pixel type of one row (image), known without reading its pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowInfo {
-    /// Size along T, C, Z, Y, X.
-    pub shape: Shape,
-    /// Pixel type as delivered in [`Block`]s.
-    pub dtype: PixelType,
-}
-
-impl RowInfo {
-    /// [`RowHints::working_bytes`] where a format does not know better: three times the image.
-    pub fn working_bytes(self) -> usize {
-        self.shape.checked_bytes(self.dtype).map_or(usize::MAX, |bytes| bytes.saturating_mul(3))
-    }
-}
-
-/// One row, or a region of it, to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Image index, `0..store.len()`.
-    pub row: usize,
-    /// The box to read; must fit the row's shape.
-    pub region: Region,
-}
 
 /// A decoded piece of one image: a box of pixels in C order, contiguous, little-endian.
 ///
@@ -313,7 +289,7 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
         Self::of_rows(store, end, Some)
     }
 
-    /// Of `count` rows, `row(i)` each, heads and pixels.
+    /// For heads and pixels of `count` rows, `row(i)` each.
     pub fn of_rows(store: &'a S, count: usize, row: impl Fn(usize) -> Option<usize> + 'a) -> Self {
         Self { are_heads: false, ..Self::of_heads(store, fetching_of(store), count, row) }
     }

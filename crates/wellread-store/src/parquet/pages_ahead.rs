@@ -6,7 +6,7 @@
 //!  no index: the whole column, if small ──┴─▶ asked for at once ─▶ pages::scan finds them there
 //! ```
 //!
-//! Of files on this machine nothing is asked for. What cannot be asked for is read as ever.
+//! Of files on this machine nothing is asked for. Reading goes on as ever where nothing could be asked for.
 
 use super::file::PositionalFile;
 use super::pages::{self, HEADER};

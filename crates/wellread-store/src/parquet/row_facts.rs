@@ -1,4 +1,4 @@
-//! What is known of a row: where it lies, how many rows have their metadata read together, the memory that reading it takes.
+//! Facts of a row: where it lies, how many rows have their metadata read together, and the memory that reading it takes.
 
 use super::pixel_pages::PixelPages;
 use super::store::ParquetStore;

@@ -51,7 +51,7 @@ pub struct ParquetStore {
 
 pub(super) struct Group {
     pub rows: Range<usize>,
-    layout: Lazy<GroupLayout>,
+    pub(super) layout: Lazy<GroupLayout>,
     pub pages: [Lazy<PixelPages>; 2],
     /// Whether the pages of pixels have been checked for the general reader.
     pub checked: [Lazy<()>; 2],
