@@ -177,7 +177,7 @@ pub(crate) fn list_below(link: &'static Link, object: &Object) -> io::Result<()>
     Ok(())
 }
 
-/// What lies directly in each folder from `top` on, of all objects below that.
+/// The entries of each folder from `top` on, of all objects below that.
 fn folders_of(top: &Key, metas: Vec<ObjectMeta>) -> HashMap<Key, ListResult> {
     let none = || ListResult { common_prefixes: vec![], objects: vec![], extensions: Extensions::default() };
     let mut folders: HashMap<Key, ListResult> = HashMap::new();

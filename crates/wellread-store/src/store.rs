@@ -13,7 +13,7 @@ pub use crate::request::{Request, RowInfo};
 use crate::{Error, Result, StoreLayout};
 use std::any::Any;
 use std::path::Path;
-use wellread_image::{ImageMetadata, PixelType, Region, Shape, clip_runs};
+use wellread_image::{ImageMetadata, PixelType, Region, clip_runs};
 
 /// Rows of a scan that are asked for before they are read, and how many of them together.
 const ROWS_AHEAD: usize = 64;

@@ -1,12 +1,12 @@
-//! Asks for the headers of pages, or for small columns, before they are walked: of a file in a bucket each header would be a
-//! request of its own, one after the other.
+//! Asks for the headers of pages, or for small columns, before they are walked. In a bucket each header would be a request of
+//! its own, one after the other.
 //!
 //! ```text
 //!  offset index ─▶ places of all headers ─┐
 //!  no index: the whole column, if small ──┴─▶ asked for at once ─▶ pages::scan finds them there
 //! ```
 //!
-//! Of files on this machine nothing is asked for. Reading goes on as ever where nothing could be asked for.
+//! Reading goes on as ever where nothing is asked for, as on this machine.
 
 use super::file::PositionalFile;
 use super::pages::{self, HEADER};
