@@ -32,7 +32,7 @@ impl Others {
         Self { own: own.iter().map(|channel| channel.name.clone()).collect(), ..Self::default() }
     }
 
-    /// Looks at an image. What cannot be read is for `verify`.
+    /// Looks at an image, and passes over one that cannot be read: `verify` tells of it.
     pub(super) fn look_at(&mut self, store: &dyn Store, row: usize) {
         if row == 0 || self.own.iter().all(String::is_empty) {
             return;
