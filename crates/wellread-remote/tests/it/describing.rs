@@ -1,0 +1,85 @@
+//! Describing a set in a bucket, as `info`, `verify` and `stats` do: requests go out together, and few of them. No clock tells.
+
+use crate::gate;
+use crate::opening::{SMALL, copies, opened};
+use crate::server;
+use wellread_image::Shape;
+use wellread_loader::stats::Stats;
+use wellread_store::WriteOptions;
+use wellread_store::store::row_infos;
+
+/// Five channels, whose layout no statistics of a footer tell.
+const FIVE: Shape = Shape([1, 5, 1, 300, 400]);
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|i| format!("image-{i:03}")).collect()
+}
+
+/// Requests for a bucket while `work` ran.
+fn requests(bucket: &str, work: impl FnOnce()) -> usize {
+    let before = server::all_requests(bucket).len();
+    work();
+    server::all_requests(bucket).len() - before
+}
+
+#[test]
+fn parquet_of_several_channels_and_row_groups_takes_few_requests() {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = "describe-parquet";
+    let [local, other] =
+        copies(dir.path(), [bucket, "set.parquet"], "parquet", (FIVE, &names(40)), &WriteOptions::default());
+    let (store, local) = (opened(&other), opened(&local));
+    let groups: usize = local.layout().unwrap().pieces.split(' ').next().unwrap().parse().unwrap();
+    assert!(groups > 2);
+    // The index and the first header: not the header of each page.
+    let layout = requests(bucket, || assert_eq!(store.layout().unwrap(), local.layout().unwrap()));
+    assert!(layout <= 8, "{layout}");
+    // The first header of each row group, together.
+    let sums = requests(bucket, || assert!(store.has_checksums() && local.has_checksums()));
+    assert!(sums <= groups, "{sums}");
+    // Small columns of each row group: not byte by byte.
+    let rows = requests(bucket, || {
+        for row in 0..store.len() {
+            assert_eq!(store.row_info(row).unwrap(), local.row_info(row).unwrap());
+            assert_eq!(store.metadata(row).unwrap(), local.metadata(row).unwrap());
+        }
+    });
+    assert!(rows <= 12 * groups, "{rows} requests for {groups} row groups");
+}
+
+#[test]
+fn the_files_of_ome_zarr_are_listed_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = "describe-zarr";
+    let [local, other] =
+        copies(dir.path(), [bucket, "set"], "ome-zarr", (SMALL, &names(60)), &WriteOptions::default());
+    server::lengthen_pages(bucket);
+    let (store, local) = (opened(&other), opened(&local));
+    for row in row_infos(&*store, store.len()) {
+        row.unwrap();
+    }
+    let (mut count, mut bytes) = (0, 0);
+    let asked = requests(bucket, || {
+        count = store.files().unwrap().len();
+        bytes = store.bytes_on_disk().unwrap();
+    });
+    assert_eq!((count, bytes), (local.files().unwrap().len(), local.bytes_on_disk().unwrap()));
+    assert!(count >= 3 * 60 && asked <= 4, "{asked} requests for {count} files");
+}
+
+#[test]
+fn headers_of_tiff_files_are_asked_for_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = "describe-tiff";
+    let [local, other] =
+        copies(dir.path(), [bucket, "set"], "tiff", (SMALL, &names(300)), &WriteOptions::default());
+    let (store, local) = (opened(&other), opened(&local));
+    // More than opening asks for together.
+    gate::hold(bucket, 48);
+    for (row, info) in row_infos(&*store, store.len()).enumerate() {
+        assert_eq!(info.unwrap(), local.row_info(row).unwrap());
+    }
+    assert!(gate::most_at_once(bucket) >= 48);
+    let stats = |store| Stats::of(store, &[50.0], 2, &|| ()).unwrap();
+    assert_eq!(stats(&*store), stats(&*local));
+}
