@@ -4,9 +4,9 @@
 //! [`ConvertOptions::memory`] bytes of pixels. The target appears only when complete (see [`crate::staged`]); before that,
 //! what was written can be compared with what a reader finds there ([`Converted::check`]).
 
+use crate::each_row;
 use crate::finished::Finished;
 use crate::read_back::{self, Digests};
-use crate::store::row_infos;
 use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, room, threads};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -99,7 +99,7 @@ impl Budget {
 /// out; reading them gives their errors.
 pub fn pixel_types(source: &dyn Store) -> Vec<PixelType> {
     let found: BTreeSet<_> =
-        row_infos(source, source.len()).filter_map(|info| Some(info.ok()?.dtype)).collect();
+        each_row::infos(source, source.len()).filter_map(|info| Some(info.ok()?.dtype)).collect();
     found.into_iter().collect()
 }
 
@@ -114,8 +114,8 @@ pub fn other_type(path: &Path, row: usize, found: PixelType, first: PixelType) -
 /// The first row of another type than row 0; rows that are no images are left out, as in [`pixel_types`].
 pub fn one_pixel_type(source: &dyn Store) -> Result<()> {
     let mut first = None;
-    for row in 0..source.len() {
-        let Ok(info) = source.row_info(row) else { continue };
+    for (row, info) in each_row::infos(source, source.len()).enumerate() {
+        let Ok(info) = info else { continue };
         let first = *first.get_or_insert(info.dtype);
         if info.dtype != first {
             return Err(other_type(source.path(), row, info.dtype, first));

@@ -92,6 +92,7 @@ mod delegate;
 mod delimited;
 pub mod direct;
 pub mod disk_cache;
+pub mod each_row;
 pub mod entries;
 pub mod error;
 pub mod fd_table;

@@ -5,6 +5,7 @@
 //!
 //! So do masks that are a channel of their image ([`channels`]): loaders scale them like stains.
 
+use crate::each_row;
 use crate::features::stem;
 use crate::file_names;
 use crate::{Error, Result, Store, place};
@@ -21,7 +22,7 @@ const FOLDERS: [&str; 8] =
 /// Half of the rows that are called masks, by a folder or the last word of a name, or more, are called like another row: the first
 /// of these is named.
 pub fn none_beside_images(source: &dyn Store) -> Result<()> {
-    let names: Vec<String> = (0..source.len()).filter_map(|row| source.name(row).ok()).collect();
+    let names: Vec<String> = each_row::names(source).flatten().collect();
     let Some((mask, image)) = find(&names) else { return Ok(()) };
     Err(Error::new(source.path(), format_args!("{mask} is a mask of {image} by its name")))
 }

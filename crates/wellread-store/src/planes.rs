@@ -3,6 +3,7 @@
 //! Single planes of stacks: they feed 2D models, and make batches of sets whose images differ in T, C or Z.
 //! Only each image's shape is read when the view is made.
 
+use crate::each_row;
 use crate::place::Wanted;
 use crate::{
     Block, EachImage, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
@@ -27,8 +28,8 @@ impl PlaneStore {
         let mut first = Vec::with_capacity(inner.len() + 1);
         let mut shapes = Vec::with_capacity(inner.len());
         let mut total = 0;
-        for row in 0..inner.len() {
-            let info = inner.row_info(row)?;
+        for info in each_row::infos(&*inner, inner.len()) {
+            let info = info?;
             first.push(total);
             shapes.push(info);
             total += info.shape.planes();

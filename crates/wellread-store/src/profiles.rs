@@ -15,6 +15,7 @@ mod names;
 mod near;
 mod spread;
 
+use crate::each_row;
 use crate::features::{joint_key, key_at, key_in_words, taken};
 use crate::found::Found;
 use crate::parquet::{PlainColumns, read_plain_columns};
@@ -178,7 +179,7 @@ fn near_names(
     key_columns: &[ArrayRef],
 ) -> Option<String> {
     let keys = wanted.into_iter().flatten().flatten().map(|key| key_in_words(key));
-    let names = (0..source.len()).filter_map(|row| source.name(row).ok());
+    let names = each_row::names(source).flatten();
     let rows = key_columns.first().map_or(0, Array::len);
     let values = |row: usize| -> Vec<String> {
         if wanted.is_some() {

@@ -344,15 +344,6 @@ impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
     }
 }
 
-/// The infos of the first `count` rows, whose heads are asked for before they are looked at where they lie far away.
-pub fn row_infos<S: Store + ?Sized>(store: &S, count: usize) -> impl Iterator<Item = Result<RowInfo>> {
-    let mut ahead = RowsAhead::of_first_heads(store, count);
-    (0..count).map(move |row| {
-        ahead.before(row);
-        store.row_info(row)
-    })
-}
-
 /// The reader that asks for bytes of a set ahead, where some of it lies far away.
 fn fetching_of<S: Store + ?Sized>(store: &S) -> Option<Fetching> {
     Fetching::of(store.far()?, None)

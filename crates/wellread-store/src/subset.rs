@@ -1,5 +1,6 @@
 //! Some rows of a set, as a set: for tables with null images, and for sets that are brought into another's order.
 
+use crate::each_row;
 use crate::place::Wanted;
 use crate::{
     EachImage, FeatureTable, Hints, PartTable, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
@@ -39,8 +40,8 @@ impl Subset {
     /// As [`Self::without_nulls`].
     pub fn not_null(store: &dyn Store) -> Result<Vec<usize>> {
         let mut rows = Vec::with_capacity(store.len());
-        for row in 0..store.len() {
-            match store.row_info(row) {
+        for (row, info) in each_row::infos(store, store.len()).enumerate() {
+            match info {
                 Ok(_) => rows.push(row),
                 Err(error) if error.is_null_image() => {}
                 Err(error) => return Err(error),

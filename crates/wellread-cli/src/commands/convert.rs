@@ -22,7 +22,7 @@ use wellread_image::PixelType;
 use wellread_loader::cache::parse_bytes;
 use wellread_measure::path_text::text;
 use wellread_store::convert::{ConvertOptions, convert, one_pixel_type, pixel_types};
-use wellread_store::store::row_infos;
+use wellread_store::each_row;
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
     Error, Format, Store, WriteOptions, labels, masks, mixed_channels, place, registry, staged, unkept,
@@ -314,7 +314,7 @@ fn looks_of(source: &dyn Store) -> Vec<String> {
 
 /// Bytes of the pixels of so many images, from the first on.
 fn bytes_of_pixels(source: &dyn Store, images: usize) -> wellread_store::Result<u64> {
-    row_infos(source, images).map(|info| info.map(size)).sum()
+    each_row::infos(source, images).map(|info| info.map(size)).sum()
 }
 
 /// The message of a failed conversion: the reason, and the files that it left.

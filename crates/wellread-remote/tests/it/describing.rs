@@ -6,7 +6,7 @@ use crate::server;
 use wellread_image::Shape;
 use wellread_loader::stats::Stats;
 use wellread_store::WriteOptions;
-use wellread_store::store::row_infos;
+use wellread_store::each_row;
 
 /// Five channels, whose layout no statistics of a footer tell.
 const FIVE: Shape = Shape([1, 5, 1, 300, 400]);
@@ -55,7 +55,7 @@ fn the_files_of_ome_zarr_are_listed_together() {
         copies(dir.path(), [bucket, "set"], "ome-zarr", (SMALL, &names(60)), &WriteOptions::default());
     server::lengthen_pages(bucket);
     let (store, local) = (opened(&other), opened(&local));
-    for row in row_infos(&*store, store.len()) {
+    for row in each_row::infos(&*store, store.len()) {
         row.unwrap();
     }
     let (mut count, mut bytes) = (0, 0);
@@ -76,7 +76,7 @@ fn headers_of_tiff_files_are_asked_for_together() {
     let (store, local) = (opened(&other), opened(&local));
     // More than opening asks for together.
     gate::hold(bucket, 48);
-    for (row, info) in row_infos(&*store, store.len()).enumerate() {
+    for (row, info) in each_row::infos(&*store, store.len()).enumerate() {
         assert_eq!(info.unwrap(), local.row_info(row).unwrap());
     }
     assert!(gate::most_at_once(bucket) >= 48);

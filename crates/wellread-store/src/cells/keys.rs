@@ -8,6 +8,7 @@
 
 use super::options::CellOptions;
 use super::table::CellTable;
+use crate::each_row;
 use crate::features::{Index, as_written, joint_key, key_at};
 use crate::profiles::{Profiles, files_of_sites, folders_of, parts};
 use crate::surface::option;
@@ -266,7 +267,7 @@ fn by_name(
         };
         name_of_row.push(number);
     }
-    let names: Vec<String> = (0..images.len()).map(|image| images.name(image)).collect::<Result<_>>()?;
+    let names: Vec<String> = each_row::names(images).collect::<Result<_>>()?;
     // An image of several files may be called as any of them.
     let files = files_of_sites(images).unwrap_or_default();
     let mut index = Profiles::of_images(names.iter().chain(files.iter().flatten()).map(|name| parts(name)));

@@ -9,6 +9,7 @@
 //! Order tells nothing there: `img_10` comes before `img_2`, and `010` after `002`.
 
 use super::pairs::stem_of;
+use crate::each_row;
 use crate::{Result, Store};
 use std::collections::HashMap;
 
@@ -77,7 +78,7 @@ impl<'a> Numbers<'a> {
 /// # Errors
 /// Names that cannot be read.
 pub fn by_numbers(images: &dyn Store, labels: &dyn Store) -> Result<ByNumbers> {
-    let names = |store: &dyn Store| (0..store.len()).map(|row| store.name(row)).collect::<Result<Vec<_>>>();
+    let names = |store: &dyn Store| each_row::names(store).collect::<Result<Vec<_>>>();
     Ok(of_names(&names(images)?, &names(labels)?))
 }
 

@@ -7,6 +7,7 @@
 //!  r01c01f01               r01c01f01p01-ch1_cp_masks    a file of the image, r01c01f01p01-ch1.tiff, and words after it
 //! ```
 
+use crate::each_row;
 use crate::features::{Index, joint_key};
 use crate::masks::beginnings;
 use crate::profiles::{self, files_of_sites};
@@ -62,7 +63,7 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         put(0, 0)?;
         return Ok(found);
     }
-    let names: Vec<String> = (0..images.len()).map(|row| images.name(row)).collect::<Result<_>>()?;
+    let names: Vec<String> = each_row::names(images).collect::<Result<_>>()?;
     let index = NameIndex::of(&names);
     // A label image of an image of several files may be called as any of them: programs segment files.
     let (files, images_of_files) = files_by_image(images);

@@ -129,7 +129,7 @@ impl ChunkReader for PositionalFile {
 }
 
 /// Bytes that the library is given at once where it parses headers.
-const HEADERS: usize = 1024;
+pub(super) const HEADERS: usize = 1024;
 
 /// A sequential reader over a [`PositionalFile`].
 #[derive(Debug)]

@@ -8,7 +8,7 @@
 //!
 //! Reading goes on as ever where nothing is asked for, as on this machine.
 
-use super::file::PositionalFile;
+use super::file::{HEADERS, PositionalFile};
 use super::pages::{self, HEADER};
 use super::thrift::page_locations;
 use crate::Result;
@@ -34,7 +34,9 @@ pub(super) fn columns<'c>(
         if sum > SMALL {
             break;
         }
-        wanted.push(file.path(), start, size);
+        // The library reads on behind the last header.
+        let end = start.saturating_add(size).saturating_add(HEADERS as u64).min(file.length());
+        wanted.push(file.path(), start, end.saturating_sub(start));
     }
     fetching.fetch(&wanted)
 }

@@ -6,6 +6,7 @@
 
 use super::cache::Key;
 use super::fast::contiguous_part;
+use super::file::HEADERS;
 use super::pages;
 use super::store::ParquetStore;
 use crate::ome_arrow::{CHUNKS, PLANES};
@@ -47,7 +48,8 @@ impl ParquetStore {
                     let chunk = self.chunk(group, leaf);
                     let size = u64::try_from(chunk.compressed_size()).unwrap_or(u64::MAX);
                     if let Some(start) = pages::start(chunk).filter(|_| size <= SMALL) {
-                        wanted.push(self.path(), start, size);
+                        let end = (start + size + HEADERS as u64).min(self.file.length());
+                        wanted.push(self.path(), start, end.saturating_sub(start));
                     }
                 });
             }

@@ -10,6 +10,7 @@
 use super::name_rows::{ProfileMatch, Profiles};
 use super::names::{Namesakes, files_of_sites, folders_of, full_name, full_parts, parts};
 use super::spread::Spread;
+use crate::each_row;
 use crate::features::{FeatureColumns, Index, joint_key, key_at, key_in_words};
 use crate::surface::option;
 use crate::{Error, Result, Store};
@@ -100,7 +101,7 @@ pub(crate) fn rows_of_names(
     columns: &[ArrayRef],
     is_wanted: &dyn Fn(usize) -> bool,
 ) -> Result<ByNames> {
-    let images: Vec<String> = (0..source.len()).map(|row| source.name(row)).collect::<Result<_>>()?;
+    let images: Vec<String> = each_row::names(source).collect::<Result<_>>()?;
     let namesakes = Namesakes::of(source, &images)?;
     // The table may name any file of an image of several.
     let sites = files_of_sites(source);

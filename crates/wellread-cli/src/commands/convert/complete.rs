@@ -10,8 +10,8 @@
 use crate::output::Outcome;
 use std::collections::HashMap;
 use std::path::Path;
+use wellread_store::each_row;
 use wellread_store::read_back::{self, Digests};
-use wellread_store::store::row_infos;
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{
     Compression, Error, Format, OpenOptions, RowHints, RowInfo, Store, StoreLayout, Tune, WriteOptions,
@@ -64,7 +64,8 @@ pub(super) fn of(
     if let Some(difference) = other_images(source, target) {
         return Ok(Some(Finding::Others(difference)));
     }
-    let bytes = row_infos(source, source.len()).map(|info| info.map(size)).sum::<Result<u64, Error>>()?;
+    let bytes =
+        each_row::infos(source, source.len()).map(|info| info.map(size)).sum::<Result<u64, Error>>()?;
     let mut differences = columns(target, format.keeps_features_in(path, target.len()), options)?;
     differences.extend(layout(target, format, options));
     // A table of cells may be another one since, of the same names: what was cut out tells.
