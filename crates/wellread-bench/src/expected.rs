@@ -16,6 +16,7 @@ use wellread_loader::{Cache, Dataset, ItemContext, Transform};
 use wellread_measure::checksum::row_hash;
 use wellread_store::Store;
 use wellread_store::checksum::{ImageChecksum, sha256_hex};
+use wellread_store::store::RowsAhead;
 use wellread_store::words::there_are;
 
 /// Values of each image that a timed run compares.
@@ -86,7 +87,9 @@ impl ExpectedPixels {
         context.set_seed(seed, 0);
         let mut this = Self::default();
         let mut out = Vec::new();
+        let mut asked = RowsAhead::of_rows(dataset.store(), dataset.len(), Some);
         for (row, expected) in expected.iter().enumerate() {
+            asked.before(row);
             if ahead > 1 && row % ahead == 0 {
                 dataset.warm(row..(row + ahead).min(dataset.len()))?;
             }

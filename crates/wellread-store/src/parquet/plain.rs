@@ -2,6 +2,7 @@
 
 use super::file::{PositionalFile, guarded};
 use super::footer::footer;
+use super::pages_ahead;
 use super::sums::check_sums;
 use crate::features::{self, other_columns, plain_columns, unique_names, unique_schema};
 use crate::{Error, Renamed, Result, threads};
@@ -117,6 +118,8 @@ pub(super) fn read_columns(
         )
         .hint("leave columns out, or aggregate the table to one row per image"));
     }
+    let all = groups.iter().flat_map(|group| leaves.iter().map(|&leaf| group.column(leaf)));
+    let _held = pages_ahead::columns(file, all);
     for group in 0..groups.len() {
         check_sums(file, metadata, group, leaves.iter().copied())?;
     }
