@@ -19,7 +19,7 @@ WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python python-env profiles-env python-package wheel bench-peers bench-plates bench-remote bench-ray docs reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-remote bench-ray docs reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -93,6 +93,11 @@ test-python: build-all python-env profiles-env python-package browser ## files c
 	"$(PYTHON_ENV)/bin/ruff" format --check python tests examples scripts benches fuzz
 	WELLREAD="$(WELLREAD)" WELLREAD_PROFILES_PYTHON="$(PROFILES_ENV)/bin/python" PYTHONPATH="$(PYTHON_PACKAGE)" \
 	  "$(PYTHON_ENV)/bin/python" -m pytest -q tests/python -n 2 --dist loadfile --durations 30
+
+# No part of `make test`: a machine without a GPU collects no test here, which is an error. JAX would take most of the card.
+test-gpu: build-all python-package ## what needs a CUDA GPU, with a Python that has torch for it: PYTHON=python3
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" XLA_PYTHON_CLIENT_PREALLOCATE=false \
+	  "$(or $(PYTHON),$(PYTHON_ENV)/bin/python)" -m pytest -q tests/python/gpu --durations 10
 
 # Of each kind of set the same share; the small one is a test (tests/python/test_campaign.py, crates/wellread-cli/tests/mutations.rs).
 campaign: build-all python-env python-package ## damage to sets of every format, kills, forks, links and nodes that fail: N=27000 SEED=1 SECONDS_MOST=0 KILLS=20 FAULTS=10000 RAY_SEEDS=20

@@ -155,14 +155,15 @@ def scaler(as_: str, factor: float, summand: float) -> Callable[[Any], Any]:
     return lambda batch: convert(batch) * factor + summand
 
 
-def mover(as_: str, device: Any, iterator: Any, is_part: bool) -> Callable[[], Any]:
-    """A function that returns the iterator's next batch on a device (:func:`usable`). Tensors of torch that come with
-    the pixels are moved as well. `is_part` says that other processes have other images.
+def mover(as_: str, device: Any, is_part: bool) -> Callable[[Any], Any]:
+    """A function that returns an iterator's next batch on a device (:func:`usable`). Tensors of torch that come with
+    the pixels are moved as well. `is_part` says that other processes have other images. It holds no iterator: one that
+    is left ends where its last name does, not when Python looks for circles.
     """
     if as_ == "jax":
         put = _targets.each(_put(device, is_part))
 
-        def move():
+        def move(iterator):
             batch = iterator.fetch()
             if isinstance(batch, tuple):
                 return put(batch[0]), *batch[1:]
@@ -170,11 +171,11 @@ def mover(as_: str, device: Any, iterator: Any, is_part: bool) -> Callable[[], A
 
         return move
     if device.type == "cuda":
-        return _Ahead(device, iterator)
+        return _Ahead(device)
 
     put_tensors = _targets.each(lambda tensor: tensor.to(device))
 
-    def move_tensors():
+    def move_tensors(iterator):
         batch = iterator.fetch()
         if isinstance(batch, tuple):
             return put_tensors(batch[0]), *(_to(part, device) for part in batch[1:])
@@ -207,16 +208,16 @@ def _to(labels: Any, device: Any) -> Any:
 class _Ahead:
     """Copies each batch on a stream of its own while the one before it is computed with."""
 
-    def __init__(self, device: Any, iterator: Any):
+    def __init__(self, device: Any):
         import torch
 
-        self._torch, self._device, self._iterator = torch, device, iterator
+        self._torch, self._device = torch, device
         self._stream = torch.cuda.Stream(device)
         self._next: tuple | BaseException | None = None
 
-    def _begin(self) -> tuple | BaseException:
+    def _begin(self, iterator: Any) -> tuple | BaseException:
         try:
-            batch = self._iterator.fetch()
+            batch = iterator.fetch()
         except Exception as error:
             # Raised when its turn comes.
             return error
@@ -227,17 +228,16 @@ class _Ahead:
             event = self._torch.cuda.Event()
             event.record(self._stream)
         # The host's memory is kept until the copy is done.
-        return moved, labels, event, batch, self._iterator.core.place()
+        return moved, labels, event, batch, iterator.core.place()
 
-    def __call__(self) -> Any:
-        current = self._next if self._next is not None else self._begin()
+    def __call__(self, iterator: Any) -> Any:
+        current = self._next if self._next is not None else self._begin(iterator)
         self._next = None
         if isinstance(current, BaseException):
             raise current
         moved, labels, event, _, progress = current
-        core = self._iterator.core
-        core.delivered = progress
-        self._next = self._begin()
+        iterator.core.delivered = progress
+        self._next = self._begin(iterator)
         stream = self._torch.cuda.current_stream(self._device)
         stream.wait_event(event)
         for tensor in _tensors([moved, *labels]):

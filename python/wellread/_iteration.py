@@ -97,11 +97,11 @@ class Iterator(Generic[B_co]):
             if self.core.lending is not None:
                 lending = self.core.lending
                 self._convert = lambda batch: _targets.Arrays(lending.tensors(batch))
-        self._mover: Callable[[], Any] | None = None
+        self._mover: Callable[[Any], Any] | None = None
         if loader._device is not None:
             from . import _device
 
-            self._mover = _device.mover(loader._as, loader._device, self, loader._found().ranks[1] > 1)
+            self._mover = _device.mover(loader._as, loader._device, loader._found().ranks[1] > 1)
         # Where a batch is an array and nothing else, the native iteration makes it.
         self._take: Callable[[], Any] | None = None
         taker = _arrays.of_capsule(loader._as)
@@ -120,7 +120,7 @@ class Iterator(Generic[B_co]):
                 self.core.close(ended=True)
                 raise StopIteration
             return batch
-        batch = self.fetch() if self._mover is None else self._mover()
+        batch = self.fetch() if self._mover is None else self._mover(self)
         if self._compose is None and self._finish is None:
             return batch
         pixels, *beside = batch if isinstance(batch, tuple) else (batch,)
@@ -156,7 +156,7 @@ class Iterator(Generic[B_co]):
         # What keeps the files open.
         self.core.loader = None
 
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, _: Any = None) -> NoReturn:
         raise ChoiceError("the loader of this iteration was closed: make a new one")
 
     def __length_hint__(self) -> int:

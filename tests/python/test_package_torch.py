@@ -4,6 +4,7 @@ import gc
 import pickle
 import time
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -387,6 +388,22 @@ def test_devices_are_asked_for_when_a_loader_is_made(parquet):
         wr.DataLoader(parquet, 8, as_="torch", device="vulkan")
     loader = wr.DataLoader(parquet, 8, as_="torch", device="meta", transform=lambda image: image[:, :9])
     assert next(iter(loader)).device.type == "meta"
+
+
+@pytest.mark.parametrize("as_", ["torch", "jax"])
+def test_an_iteration_to_a_device_that_is_left_ends_with_its_last_name(parquet, as_):
+    """Its threads and the memory of its batches: they do not wait until Python looks for circles."""
+    device = "cpu" if as_ == "torch" else pytest.importorskip("jax").devices("cpu")[0]
+    loader = wr.DataLoader(parquet, 4, as_=as_, device=device, num_workers=2)
+    gc.disable()
+    try:
+        iterator = iter(loader)
+        next(iterator)
+        left = weakref.ref(iterator)
+        del iterator
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 def test_tensors_are_labels_without_a_warning(parquet):

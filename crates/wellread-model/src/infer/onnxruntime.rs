@@ -8,6 +8,7 @@
 //! Nothing of ONNX Runtime is linked. The library is found in this order: where the caller says, where
 //! `ORT_DYLIB_PATH` says, in the `onnxruntime` package of a Python environment.
 
+mod cuda;
 mod library;
 
 pub use library::find_library;
@@ -197,6 +198,8 @@ pub fn open(
     };
     if provider == Provider::Cpu {
         options.dtype.check("ONNX Runtime on the CPU", &[Dtype::Float32])?;
+    } else if let Some(loaded) = &*LOADED.lock().unwrap_or_else(PoisonError::into_inner) {
+        cuda::preload(&loaded.path);
     }
     let session = build(file, provider, device, options, GraphOptimizationLevel::Level3)?;
     let model = ModelFile::of(file, &session, options.output.as_deref())?;
@@ -265,9 +268,20 @@ fn build(
             .with_optimization_level(level)?
             .with_execution_providers(providers)?)
     };
-    let mut builder = configured().map_err(|e| failure(file, &e))?;
+    let mut builder = configured().map_err(|e| {
+        let failed = failure(file, &e);
+        if e.to_string().contains("cannot open shared object file") {
+            failed.hint(WITHOUT_CUDA)
+        } else {
+            failed
+        }
+    })?;
     builder.commit_from_file(file).map_err(|e| failure(file, &e))
 }
+
+/// The hint where a provider's own libraries are not found.
+const WITHOUT_CUDA: &str =
+    "pip install 'onnxruntime-gpu[cuda,cudnn]' for that Python, or choose --provider cpu";
 
 /// A model that ONNX Runtime runs.
 struct OrtSession {

@@ -17,6 +17,8 @@ class Jax:
     def __init__(self, threads, seed):
         self.threads, self.seed = threads, seed
         self.device = jax.devices()[0]
+        # float32 means float32, as in the other frameworks: accelerators would multiply in TF32 or bfloat16.
+        jax.config.update("jax_default_matmul_precision", "highest")
 
     def versions(self):
         return {"jax": jax.__version__, "numpy": np.__version__}

@@ -19,6 +19,8 @@ class PyTorch:
         self.threads = threads
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.has_device = self.device.type == "cuda"
+        # float32 means float32, as in the other frameworks: no products in TF32.
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
 
     def versions(self):
         return {"torch": torch.__version__, "numpy": np.__version__}

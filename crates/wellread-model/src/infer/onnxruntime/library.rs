@@ -53,7 +53,7 @@ pub fn find_library(python: Option<&Path>) -> Result<PathBuf> {
 /// A library that was loaded.
 pub(super) struct Library {
     /// Where it is, links resolved.
-    path: PathBuf,
+    pub(super) path: PathBuf,
     pub(super) version: String,
 }
 
