@@ -157,8 +157,8 @@ def scaler(as_: str, factor: float, summand: float) -> Callable[[Any], Any]:
 
 def mover(as_: str, device: Any, is_part: bool) -> Callable[[Any], Any]:
     """A function that returns an iterator's next batch on a device (:func:`usable`). Tensors of torch that come with
-    the pixels are moved as well. `is_part` says that other processes have other images. It holds no iterator: one that
-    is left ends where its last name does, not when Python looks for circles.
+    the pixels are moved as well. `is_part` says that other processes have other images. It holds no iterator, so
+    that one which is left ends with its last name, not when Python looks for circles.
     """
     if as_ == "jax":
         put = _targets.each(_put(device, is_part))
