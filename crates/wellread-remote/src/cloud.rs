@@ -4,8 +4,7 @@
 //! further out, so that nobody takes a part for the whole. The list of a set's parts goes first, for the same reason.
 
 use crate::ahead::Session;
-use crate::attempts::attempts;
-use crate::failure::{Fault, advice_on_name};
+use crate::failure::advice_on_name;
 use crate::heads::Head;
 use crate::link::{Link, link};
 use crate::look::{self, Found};
@@ -15,7 +14,6 @@ use crate::reader::Reader;
 use crate::rewrite::{copy, remove, rewrite};
 use crate::uploads;
 use crate::writer::Upload;
-use futures_util::TryStreamExt as _;
 use object_store::path::Path as Key;
 use std::fmt;
 use std::io;
@@ -267,17 +265,6 @@ fn not_found(link: &'static Link, object: &Object) -> io::Error {
 
 /// All keys below a folder, with their bytes.
 fn below(link: &'static Link, object: &Object) -> io::Result<Vec<(Key, u64)>> {
-    let bucket = object.bucket(link)?;
-    let asked = object.asked("LIST", &bucket);
-    let key = (!object.address.is_bucket()).then(|| object.address.key.clone());
-    link.wait(async move {
-        attempts(link, asked, || {
-            let (bucket, key) = (bucket.clone(), key.clone());
-            async move {
-                let listing = bucket.store.list(key.as_ref()).map_ok(|meta| (meta.location, meta.size));
-                listing.try_collect().await.map_err(|e| Fault::of(&e))
-            }
-        })
-        .await
-    })
+    let metas = look::below(link, object, usize::MAX)?;
+    Ok(metas.into_iter().map(|meta| (meta.location, meta.size)).collect())
 }

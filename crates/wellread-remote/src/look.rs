@@ -153,20 +153,8 @@ pub(crate) fn list_all(link: &'static Link, objects: Vec<Object>) {
 
 /// Lists a folder and all below it, and keeps the names in each of its folders.
 pub(crate) fn list_below(link: &'static Link, object: &Object) -> io::Result<()> {
-    let bucket = object.bucket(link)?;
-    let asked = object.asked("LIST", &bucket);
-    let key = (!object.address.is_bucket()).then(|| object.address.key.clone());
     let when = link.listings.ask(&object.address.bucket_name());
-    let metas: Vec<ObjectMeta> = link.wait(async move {
-        attempts(link, asked, || {
-            let (bucket, key) = (bucket.clone(), key.clone());
-            async move {
-                let few = bucket.store.list(key.as_ref()).take(KNOWN + 1);
-                few.try_collect().await.map_err(|e| Fault::of(&e))
-            }
-        })
-        .await
-    })?;
+    let metas = below(link, object, KNOWN + 1)?;
     // No more would be kept.
     if metas.len() > KNOWN {
         return Ok(());
@@ -175,6 +163,23 @@ pub(crate) fn list_below(link: &'static Link, object: &Object) -> io::Result<()>
         keep(link, &object.with_key(folder), &inside, false, when);
     }
     Ok(())
+}
+
+/// The objects below a folder, `most` of them at most.
+pub(crate) fn below(link: &'static Link, object: &Object, most: usize) -> io::Result<Vec<ObjectMeta>> {
+    let bucket = object.bucket(link)?;
+    let asked = object.asked("LIST", &bucket);
+    let key = (!object.address.is_bucket()).then(|| object.address.key.clone());
+    link.wait(async move {
+        attempts(link, asked, || {
+            let (bucket, key) = (bucket.clone(), key.clone());
+            async move {
+                let listing = bucket.store.list(key.as_ref()).take(most);
+                listing.try_collect().await.map_err(|e| Fault::of(&e))
+            }
+        })
+        .await
+    })
 }
 
 /// The entries of each folder from `top` on, of all objects below that.

@@ -2,17 +2,23 @@
 
 use crate::gate;
 use crate::opening::{SMALL, copies, opened};
+use crate::rounds::names;
 use crate::server;
+use std::path::Path;
 use wellread_image::Shape;
 use wellread_loader::stats::Stats;
-use wellread_store::WriteOptions;
 use wellread_store::each_row;
+use wellread_store::{Store, WriteOptions};
 
 /// Five channels, whose layout no statistics of a footer tell.
 const FIVE: Shape = Shape([1, 5, 1, 300, 400]);
 
-fn names(count: usize) -> Vec<String> {
-    (0..count).map(|i| format!("image-{i:03}")).collect()
+/// The same images, opened in a bucket and in a folder.
+fn both(folder: &Path, bucket: &str, format: &str, shape: Shape, images: usize) -> [Box<dyn Store>; 2] {
+    let plain = WriteOptions::default();
+    let [local, other] = copies(folder, [bucket, "set"], format, (shape, &names(images)), &plain);
+    server::lengthen_pages(bucket);
+    [other, local].map(|path| opened(&path))
 }
 
 /// Requests for a bucket while `work` ran.
@@ -26,9 +32,7 @@ fn requests(bucket: &str, work: impl FnOnce()) -> usize {
 fn parquet_of_several_channels_and_row_groups_takes_few_requests() {
     let dir = tempfile::tempdir().unwrap();
     let bucket = "describe-parquet";
-    let [local, other] =
-        copies(dir.path(), [bucket, "set.parquet"], "parquet", (FIVE, &names(40)), &WriteOptions::default());
-    let (store, local) = (opened(&other), opened(&local));
+    let [store, local] = both(dir.path(), bucket, "parquet", FIVE, 40);
     let groups: usize = local.layout().unwrap().pieces.split(' ').next().unwrap().parse().unwrap();
     assert!(groups > 2);
     // The index and the first header: not the header of each page.
@@ -51,10 +55,7 @@ fn parquet_of_several_channels_and_row_groups_takes_few_requests() {
 fn the_files_of_ome_zarr_are_listed_together() {
     let dir = tempfile::tempdir().unwrap();
     let bucket = "describe-zarr";
-    let [local, other] =
-        copies(dir.path(), [bucket, "set"], "ome-zarr", (SMALL, &names(60)), &WriteOptions::default());
-    server::lengthen_pages(bucket);
-    let (store, local) = (opened(&other), opened(&local));
+    let [store, local] = both(dir.path(), bucket, "ome-zarr", SMALL, 60);
     for row in each_row::infos(&*store, store.len()) {
         row.unwrap();
     }
@@ -71,9 +72,7 @@ fn the_files_of_ome_zarr_are_listed_together() {
 fn headers_of_tiff_files_are_asked_for_together() {
     let dir = tempfile::tempdir().unwrap();
     let bucket = "describe-tiff";
-    let [local, other] =
-        copies(dir.path(), [bucket, "set"], "tiff", (SMALL, &names(300)), &WriteOptions::default());
-    let (store, local) = (opened(&other), opened(&local));
+    let [store, local] = both(dir.path(), bucket, "tiff", SMALL, 300);
     // More than opening asks for together.
     gate::hold(bucket, 48);
     for (row, info) in each_row::infos(&*store, store.len()).enumerate() {

@@ -21,7 +21,7 @@ const BATCH: usize = 16;
 /// Images whose beginning and end are too far from each other to be fetched together.
 const LONG: Shape = Shape([1, 1, 1, 600, 600]);
 
-fn names(count: usize) -> Vec<String> {
+pub(crate) fn names(count: usize) -> Vec<String> {
     (0..count).map(|i| format!("image-{i:03}")).collect()
 }
 

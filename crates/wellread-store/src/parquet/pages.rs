@@ -58,13 +58,15 @@ pub(super) fn first(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Resul
     let at = start(chunk).unwrap_or(u64::MAX);
     let size = u64::try_from(chunk.compressed_size()).unwrap_or(0);
     let end = at.saturating_add(size).min(file.length());
-    let header = header_at(file, at, end, &mut vec![]).and_then(|header| {
-        header.map_err(|why| {
-            Error::new(file.path(), format_args!("column {}: {why}", chunk.column_path().string()))
-                .hint("the file is corrupt; copy or write it again")
-        })
-    });
-    header.map_err(|error| file.encrypted_or(error))
+    let header = header_at(file, at, end, &mut vec![]);
+    header
+        .and_then(|header| header.map_err(|why| corrupt_column(file, chunk, why)))
+        .map_err(|error| file.encrypted_or(error))
+}
+
+fn corrupt_column(file: &PositionalFile, chunk: &ColumnChunkMetaData, why: &str) -> Error {
+    Error::new(file.path(), format_args!("column {}: {why}", chunk.column_path().string()))
+        .hint("the file is corrupt; copy or write it again")
 }
 
 /// Finds the pages of a column chunk by walking from header to header, checking each against what the
@@ -77,11 +79,7 @@ pub(super) fn scan(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result
 }
 
 fn walk(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<ColumnPages> {
-    let name = chunk.column_path().string();
-    let corrupt = |why: &str| {
-        Error::new(file.path(), format_args!("column {name}: {why}"))
-            .hint("the file is corrupt; copy or write it again")
-    };
+    let corrupt = |why: &str| corrupt_column(file, chunk, why);
     let number = |n: i64, what: &str| u64::try_from(n).map_err(|_| corrupt(&format!("{what} is {n}")));
     let data = number(chunk.data_page_offset(), "the offset of its pages")?;
     let size = number(chunk.compressed_size(), "its size")?;

@@ -10,7 +10,7 @@
 
 use super::file::{HEADERS, PositionalFile};
 use super::pages::{self, HEADER};
-use super::thrift::page_locations;
+use super::thrift::{PageLocation, page_locations};
 use crate::Result;
 use crate::ahead::Fetching;
 use crate::place::{Ticket, Wanted};
@@ -27,27 +27,35 @@ pub(super) fn columns<'c>(
     let Some(mut fetching) = Fetching::of(file.path(), None) else { return vec![] };
     let (mut wanted, mut sum) = (Wanted::default(), 0u64);
     for chunk in chunks {
-        let Some((start, size)) = pages::start(chunk).zip(u64::try_from(chunk.compressed_size()).ok()) else {
-            continue;
-        };
-        sum = sum.saturating_add(size);
+        sum = sum.saturating_add(u64::try_from(chunk.compressed_size()).unwrap_or(0));
         if sum > SMALL {
             break;
         }
-        // The library reads on behind the last header.
-        let end = start.saturating_add(size).saturating_add(HEADERS as u64).min(file.length());
-        wanted.push(file.path(), start, end.saturating_sub(start));
+        push_column(file, chunk, &mut wanted);
     }
     fetching.fetch(&wanted)
+}
+
+/// Adds a whole column to what is wanted.
+pub(super) fn push_column(file: &PositionalFile, chunk: &ColumnChunkMetaData, wanted: &mut Wanted) {
+    if let Some((start, size)) = pages::start(chunk).zip(u64::try_from(chunk.compressed_size()).ok()) {
+        // The library reads on behind the last header.
+        push_up_to(file, start, size.saturating_add(HEADERS as u64), wanted);
+    }
+}
+
+/// Adds so many bytes, or those that the file has.
+fn push_up_to(file: &PositionalFile, at: u64, length: u64, wanted: &mut Wanted) {
+    wanted.push(file.path(), at, length.min(file.length().saturating_sub(at)));
 }
 
 /// Asks for the headers of all pages of a column, or for all of it. Keep the result until they are walked.
 pub(super) fn headers(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Vec<Ticket> {
     let Some(mut fetching) = Fetching::of(file.path(), None) else { return vec![] };
-    let Some(places) = indexed(file, chunk) else { return columns(file, std::iter::once(chunk)) };
+    let Some(pages) = offset_index(file, chunk) else { return columns(file, std::iter::once(chunk)) };
     let mut wanted = Wanted::default();
-    for at in pages::start(chunk).into_iter().chain(places) {
-        wanted.push(file.path(), at, HEADER.min(file.length().saturating_sub(at)));
+    for at in pages::start(chunk).into_iter().chain(pages.iter().map(|page| page.offset)) {
+        push_up_to(file, at, HEADER, &mut wanted);
     }
     fetching.fetch(&wanted)
 }
@@ -60,7 +68,7 @@ pub(super) fn first_headers<'c>(
     let Some(mut fetching) = Fetching::of(file.path(), None) else { return vec![] };
     let mut wanted = Wanted::default();
     for at in chunks.filter_map(pages::start) {
-        wanted.push(file.path(), at, HEADER.min(file.length().saturating_sub(at)));
+        push_up_to(file, at, HEADER, &mut wanted);
     }
     fetching.fetch(&wanted)
 }
@@ -72,7 +80,7 @@ pub(super) fn first_headers<'c>(
 pub(super) fn average_page(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Result<usize> {
     let has_dictionary = chunk.dictionary_page_offset().is_some_and(|offset| offset != 0);
     // By its index where it has one: a walk reads as many headers as there are pages.
-    if let Some(pages) = indexed(file, chunk).filter(|_| !has_dictionary) {
+    if let Some(pages) = offset_index(file, chunk).filter(|_| !has_dictionary) {
         let headers = pages.len().saturating_mul(pages::first(file, chunk)?.length);
         let all = usize::try_from(chunk.uncompressed_size()).unwrap_or(0);
         return Ok(all.saturating_sub(headers) / pages.len());
@@ -83,11 +91,10 @@ pub(super) fn average_page(file: &PositionalFile, chunk: &ColumnChunkMetaData) -
     Ok(bytes / pages.data.len().max(1))
 }
 
-/// Offsets of the pages of a column, by its offset index; `None` where it has none that can be read.
-fn indexed(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Option<Vec<u64>> {
+/// Where the pages of a column lie, by its offset index; `None` where it has none that can be read.
+pub(super) fn offset_index(file: &PositionalFile, chunk: &ColumnChunkMetaData) -> Option<Vec<PageLocation>> {
     let (at, length) = (chunk.offset_index_offset()?, chunk.offset_index_length()?);
     let mut bytes = vec![];
     file.read(u64::try_from(at).ok()?, usize::try_from(length).ok()?, &mut bytes).ok()?;
-    let pages = page_locations(&bytes).ok().filter(|pages| !pages.is_empty())?;
-    Some(pages.into_iter().map(|page| page.offset).collect())
+    page_locations(&bytes).ok().filter(|pages| !pages.is_empty())
 }

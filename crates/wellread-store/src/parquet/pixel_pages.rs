@@ -14,7 +14,6 @@ use super::file::PositionalFile;
 use super::pages::{self, Page};
 use super::pages_ahead;
 use super::pieces::PieceTable;
-use super::thrift::page_locations;
 use crate::Result;
 use parquet::basic::Compression;
 use parquet::file::metadata::ColumnChunkMetaData;
@@ -72,10 +71,7 @@ impl PixelPages {
         table: &PieceTable,
         rows: usize,
     ) -> Option<Self> {
-        let (at, length) = (chunk.offset_index_offset()?, chunk.offset_index_length()?);
-        let mut bytes = vec![];
-        file.read(u64::try_from(at).ok()?, usize::try_from(length).ok()?, &mut bytes).ok()?;
-        let pages = page_locations(&bytes).ok()?;
+        let pages = pages_ahead::offset_index(file, chunk)?;
         let first = u64::try_from(chunk.data_page_offset()).ok()?;
         let dictionary = chunk.dictionary_page_offset().filter(|&at| at != 0);
         let start = dictionary.map_or(Some(first), |at| u64::try_from(at).ok())?;

@@ -6,8 +6,7 @@
 
 use super::cache::Key;
 use super::fast::contiguous_part;
-use super::file::HEADERS;
-use super::pages;
+use super::pages_ahead;
 use super::store::ParquetStore;
 use crate::ome_arrow::{CHUNKS, PLANES};
 use crate::place::Wanted;
@@ -15,7 +14,7 @@ use crate::{Request, Result, Store};
 use std::sync::atomic::Ordering;
 
 /// Most bytes of a column beside the pixels that is asked for before it is read.
-const SMALL: u64 = 1 << 20;
+const SMALL: i64 = 1 << 20;
 
 impl ParquetStore {
     /// Whether the layout of a row group is known, or the footer tells it.
@@ -44,14 +43,10 @@ impl ParquetStore {
         for group in groups {
             let Some(state) = self.groups.get(group) else { continue };
             if !self.knows_layout(group) {
-                self.layout_leaves().for_each(|&leaf| {
-                    let chunk = self.chunk(group, leaf);
-                    let size = u64::try_from(chunk.compressed_size()).unwrap_or(u64::MAX);
-                    if let Some(start) = pages::start(chunk).filter(|_| size <= SMALL) {
-                        let end = (start + size + HEADERS as u64).min(self.file.length());
-                        wanted.push(self.path(), start, end.saturating_sub(start));
-                    }
-                });
+                let columns = self.layout_leaves().map(|&leaf| self.chunk(group, leaf));
+                columns
+                    .filter(|chunk| chunk.compressed_size() <= SMALL)
+                    .for_each(|chunk| pages_ahead::push_column(&self.file, chunk, wanted));
             }
             for source in [CHUNKS, PLANES] {
                 if self.column.pieces[source].is_none() || state.pages[source].known().is_some() {

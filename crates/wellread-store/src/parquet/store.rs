@@ -198,8 +198,7 @@ impl ParquetStore {
     }
 
     /// Checks columns that the library is about to read: see [`check`].
-    fn check_pages<'a>(&self, group: usize, leaves: impl Iterator<Item = &'a usize> + Clone) -> Result<()> {
-        let _held = self.columns_ahead(group, leaves.clone());
+    fn check_pages<'a>(&self, group: usize, leaves: impl Iterator<Item = &'a usize>) -> Result<()> {
         for &leaf in leaves {
             let chunk = self.chunk(group, leaf);
             let pages = pages::scan(&self.file, chunk)?;
