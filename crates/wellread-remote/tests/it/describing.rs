@@ -8,6 +8,7 @@ use std::path::Path;
 use wellread_image::Shape;
 use wellread_loader::stats::Stats;
 use wellread_store::each_row;
+use wellread_store::subset::Subset;
 use wellread_store::{Store, WriteOptions};
 
 /// Five channels, whose layout no statistics of a footer tell.
@@ -66,6 +67,11 @@ fn the_files_of_ome_zarr_are_listed_together() {
     });
     assert_eq!((count, bytes), (local.files().unwrap().len(), local.bytes_on_disk().unwrap()));
     assert!(count >= 3 * 60 && asked <= 4, "{asked} requests for {count} files");
+    // Of images that nobody has looked at, the metadata is asked for together.
+    let [store, _] = both(&dir.path().join("more"), "describe-more-zarr", "ome-zarr", SMALL, 200);
+    gate::hold("describe-more-zarr", 48);
+    assert!(store.files().unwrap().len() >= 3 * 200);
+    assert!(gate::most_at_once("describe-more-zarr") >= 48);
 }
 
 #[test]
@@ -81,4 +87,26 @@ fn headers_of_tiff_files_are_asked_for_together() {
     assert!(gate::most_at_once(bucket) >= 48);
     let stats = |store| Stats::of(store, &[50.0], 2, &|| ()).unwrap();
     assert_eq!(stats(&*store), stats(&*local));
+}
+
+#[test]
+fn rows_here_and_there_are_asked_for_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = "describe-some";
+    let scattered: Vec<usize> = (0..300).step_by(3).collect();
+    let [some, others] =
+        both(dir.path(), bucket, "tiff", SMALL, 300).map(|store| Subset::of(store, scattered.clone()));
+    gate::hold(bucket, 24);
+    let images = |store: &Subset| {
+        let mut seen = vec![];
+        let each = &mut |row, info, pixels: &[u8]| {
+            seen.push((row, info, pixels.to_vec()));
+            Ok(())
+        };
+        store.scan(0..store.len(), each).unwrap();
+        seen
+    };
+    let seen = images(&some);
+    assert!(seen == images(&others) && seen.len() == 100);
+    assert!(gate::most_at_once(bucket) >= 24);
 }

@@ -24,6 +24,7 @@ use crate::format::Missing;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::place::{self, Ticket, Wanted};
 use crate::room;
+use crate::store::RowsAhead;
 use crate::surface::option_as;
 use crate::{
     Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
@@ -458,7 +459,9 @@ impl Store for OmeZarrStore {
     fn files(&self) -> Result<Vec<PathBuf>> {
         let mut files = vec![];
         place::list_all_ahead(self.path());
+        let mut ahead = RowsAhead::of_first_heads(self, self.rows.len());
         for (row, entry) in self.rows.iter().enumerate() {
+            ahead.before(row);
             self.add_files(row, entry, &mut files)?;
         }
         files.extend(self.series.as_ref().map(|series| series.file().to_owned()));
