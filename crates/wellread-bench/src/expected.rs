@@ -87,7 +87,7 @@ impl ExpectedPixels {
         context.set_seed(seed, 0);
         let mut this = Self::default();
         let mut out = Vec::new();
-        let mut asked = RowsAhead::of_rows(dataset.store(), dataset.len(), Some);
+        let mut asked = RowsAhead::new(dataset.store(), dataset.len());
         for (row, expected) in expected.iter().enumerate() {
             asked.before(row);
             if ahead > 1 && row % ahead == 0 {

@@ -4,7 +4,8 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use wellread_image::Shape;
 use wellread_loader::order::Permutation;
-use wellread_store::Store;
+use wellread_store::store::RowsAhead;
+use wellread_store::{Store, each_row};
 
 /// How much of a set is taken at most.
 #[derive(Clone, Copy, Debug)]
@@ -90,10 +91,12 @@ fn first_that_differ(
     if last >= MAX_LOOKED_AT {
         return None;
     }
-    let shape = |row| store.row_info(row).ok().map(|info| info.shape);
-    let first = shape(0)?;
-    for row in 1..=last {
-        let other = shape(row)?;
+    let mut shapes =
+        each_row::infos(store, last + 1).map(|info| info.ok().map(|info| info.shape)).enumerate();
+    let (_, first) = shapes.next()?;
+    let first = first?;
+    for (row, other) in shapes {
+        let other = other?;
         if differ(first, other, crop) {
             return Some([(0, first), (row, other)]);
         }
@@ -121,7 +124,9 @@ impl Sample {
         let first_row = order.at(0);
         let first = store.row_info(first_row)?;
         let (mut rows, mut bytes) = (Vec::new(), 0u64);
+        let mut ahead = RowsAhead::of_heads(store, store.len(), |i| Some(order.at(i)));
         for i in 0..store.len() {
+            ahead.before(i);
             let row = order.at(i);
             let info = store.row_info(row)?;
             let size = (info.shape.pixels() * info.dtype.size()) as u64;

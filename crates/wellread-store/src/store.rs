@@ -284,28 +284,28 @@ pub struct RowsAhead<'a, S: ?Sized> {
 }
 
 impl<'a, S: Store + ?Sized> RowsAhead<'a, S> {
-    /// Rows up to `end`, heads and pixels.
-    pub(crate) fn new(store: &'a S, end: usize) -> Self {
-        Self::of_rows(store, end, Some)
+    /// Heads and pixels of the first `count` rows.
+    pub fn new(store: &'a S, count: usize) -> Self {
+        Self::of_rows(store, count, Some)
     }
 
-    /// For heads and pixels of `count` rows, `row(i)` each.
+    /// Heads and pixels of `count` rows, `row(i)` each.
     pub fn of_rows(store: &'a S, count: usize, row: impl Fn(usize) -> Option<usize> + 'a) -> Self {
-        Self { are_heads: false, ..Self::of_heads(store, fetching_of(store), count, row) }
+        Self { are_heads: false, ..Self::of_heads(store, count, row) }
     }
 
-    /// The heads alone of these rows.
-    pub fn of_heads_of(store: &'a S, rows: &'a [usize]) -> Self {
-        Self::of_heads(store, fetching_of(store), rows.len(), |i| rows.get(i).copied())
-    }
-
-    /// The heads alone of the first `count` rows.
+    /// The heads alone of the first `count` rows: of those whose shape is looked at.
     pub fn of_first_heads(store: &'a S, count: usize) -> Self {
-        Self::of_heads(store, fetching_of(store), count, Some)
+        Self::of_heads(store, count, Some)
     }
 
-    /// The heads alone of `count` rows, `row(i)` each: of those whose shape is looked at. `fetching` is what asks; `None` asks nothing.
-    pub fn of_heads(
+    /// The heads alone of `count` rows, `row(i)` each.
+    pub fn of_heads(store: &'a S, count: usize, row: impl Fn(usize) -> Option<usize> + 'a) -> Self {
+        Self::heads_by(store, fetching_of(store), count, row)
+    }
+
+    /// As [`Self::of_heads`], asked for by `fetching`; `None` asks for nothing.
+    pub fn heads_by(
         store: &'a S,
         fetching: Option<Fetching>,
         count: usize,

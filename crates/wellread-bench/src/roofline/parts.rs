@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use wellread_measure::clock::Stopwatch;
 use wellread_measure::page_cache;
-use wellread_store::Store;
 use wellread_store::bare_codec::BareCodec;
+use wellread_store::{Store, each_row};
 
 /// Bytes of pixels that are compressed for the limit of the codec.
 const CODEC_BYTES: usize = 32 << 20;
@@ -15,10 +15,13 @@ const CODEC_BYTES: usize = 32 << 20;
 /// Images per second of a codec alone, one thread: whole images, one after the other.
 pub(super) fn bare(mut codec: BareCodec, store: &dyn Store) -> Result<Option<f64>> {
     let (mut packed, mut longest, mut bytes, mut last) = (vec![], 0, 0, 0);
-    while last < store.len() && bytes < CODEC_BYTES {
-        let info = store.row_info(last)?;
+    for info in each_row::infos(store, store.len()) {
+        let info = info?;
         bytes += info.shape.pixels() * info.dtype.size();
         last += 1;
+        if bytes >= CODEC_BYTES {
+            break;
+        }
     }
     store.scan(0..last, &mut |_, _, pixels| {
         longest = longest.max(pixels.len());

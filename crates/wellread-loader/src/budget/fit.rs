@@ -256,7 +256,7 @@ fn sizes(request: &FitRequest<'_>, estimate: &MemoryEstimate<'_>, pairs: Option<
     let sampled = |i: usize| paired(rows.get((i as u128 * rows.len() as u128 / n as u128) as usize));
     let mut found = Vec::with_capacity(n);
     let (mut bytes, mut error) = (0u128, None);
-    let mut ahead = RowsAhead::of_heads(dataset.store(), fetching, n, |i| sampled(i).ok());
+    let mut ahead = RowsAhead::heads_by(dataset.store(), fetching, n, |i| sampled(i).ok());
     for i in 0..n {
         ahead.before(i);
         let like = sampled(i).and_then(|row| {

@@ -34,7 +34,7 @@ impl RowNames {
     /// Metadata that cannot be read.
     pub fn of(store: &dyn Store, rows: &[usize]) -> Result<Self> {
         // Metadata of rows that lie together may be read together. To tell where they lie, some have to be looked at.
-        let mut ahead = RowsAhead::of_heads_of(store, rows);
+        let mut ahead = RowsAhead::of_heads(store, rows.len(), |i| rows.get(i).copied());
         let position = |(i, &row): (usize, &usize)| {
             ahead.before(i);
             (store.row_hints(row).map_or(u64::MAX, RowHints::position), row)
@@ -44,7 +44,7 @@ impl RowNames {
         let rows: Vec<usize> = placed.into_iter().map(|(_, row)| row).collect();
         let mut found = Self::default();
         let mut numbers: HashMap<Vec<String>, usize> = HashMap::new();
-        let mut ahead = RowsAhead::of_heads_of(store, &rows);
+        let mut ahead = RowsAhead::of_heads(store, rows.len(), |i| rows.get(i).copied());
         for (i, &row) in rows.iter().enumerate() {
             ahead.before(i);
             let names = names_of(store, row)?;
