@@ -268,22 +268,11 @@ fn build(
             .with_optimization_level(level)?
             .with_execution_providers(providers)?)
     };
-    let mut builder = configured().map_err(|e| match lacking(&e.to_string()) {
+    let mut builder = configured().map_err(|e| match cuda::lacking(&e.to_string()) {
         Some(hint) => failure(file, &e).hint(hint),
         None => failure(file, &e),
     })?;
     builder.commit_from_file(file).map_err(|e| failure(file, &e))
-}
-
-/// The hint where a provider does not find the libraries that it needs.
-fn lacking(said: &str) -> Option<&'static str> {
-    if !said.contains("cannot open shared object file") {
-        None
-    } else if said.contains("libcuda.so") {
-        Some("this machine has no NVIDIA driver; choose --provider cpu")
-    } else {
-        Some("pip install 'onnxruntime-gpu[cuda,cudnn]' for that Python, or choose --provider cpu")
-    }
 }
 
 /// A model that ONNX Runtime runs.

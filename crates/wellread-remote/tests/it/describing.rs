@@ -67,7 +67,7 @@ fn the_files_of_ome_zarr_are_listed_together() {
     });
     assert_eq!((count, bytes), (local.files().unwrap().len(), local.bytes_on_disk().unwrap()));
     assert!(count >= 3 * 60 && asked <= 4, "{asked} requests for {count} files");
-    // Of images that nobody has looked at, the metadata is asked for together.
+    // Nobody has looked at these images: their metadata is asked for together.
     let [store, _] = both(&dir.path().join("more"), "describe-more-zarr", "ome-zarr", SMALL, 200);
     gate::hold("describe-more-zarr", 48);
     assert!(store.files().unwrap().len() >= 3 * 200);

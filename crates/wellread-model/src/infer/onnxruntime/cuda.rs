@@ -41,6 +41,17 @@ pub(super) fn preload(library: &Path) {
     let _ = library;
 }
 
+/// The hint where a provider does not find the libraries that it needs.
+pub(super) fn lacking(said: &str) -> Option<&'static str> {
+    if !said.contains("cannot open shared object file") {
+        None
+    } else if said.contains("libcuda.so") {
+        Some("this machine has no NVIDIA driver; choose --provider cpu")
+    } else {
+        Some("pip install 'onnxruntime-gpu[cuda,cudnn]' for that Python, or choose --provider cpu")
+    }
+}
+
 /// Paths of the libraries in the environment of `library`, in the order in which they are to be loaded.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 fn beside(library: &Path) -> Vec<PathBuf> {
@@ -107,5 +118,13 @@ mod tests {
         // None of them is a library: nothing is loaded, and nothing fails.
         preload(&packages.join("onnxruntime/capi/libonnxruntime.so.1.30.0"));
         assert!(beside(Path::new("libonnxruntime.so")).is_empty());
+    }
+    #[test]
+    fn a_library_that_is_missing_is_told_with_what_helps() {
+        let failed =
+            |name| format!("Failed to load library x.so with error: {name}: cannot open shared object file");
+        assert!(lacking(&failed("libcublasLt.so.13")).unwrap().contains("onnxruntime-gpu[cuda,cudnn]"));
+        assert!(lacking(&failed("libcuda.so.1")).unwrap().contains("no NVIDIA driver"));
+        assert_eq!(lacking("CUDA failure 100: no CUDA-capable device is detected"), None);
     }
 }
