@@ -16,7 +16,7 @@ use std::path::Path;
 use wellread_image::{ImageMetadata, PixelType, Region, clip_runs};
 
 /// Rows of a scan that are asked for before they are read, and how many of them together.
-const ROWS_AHEAD: usize = 64;
+pub(crate) const ROWS_AHEAD: usize = 64;
 const ROWS_TOGETHER: usize = 16;
 /// The same of rows of which only heads are asked for.
 const HEADS_TOGETHER: usize = 64;
@@ -200,22 +200,30 @@ pub trait Store: Send + Sync {
     /// Reads rows `rows` in storage order, calling `each(row, info, pixels)` with the whole image in C order.
     /// The default reads row by row; formats that stream better override it.
     fn scan(&self, rows: std::ops::Range<usize>, each: &mut EachImage<'_>) -> Result<()> {
-        let mut scratch = Scratch::default();
-        let mut pixels = Vec::new();
-        let mut ahead = RowsAhead::new(self, rows.end);
-        for row in rows {
-            ahead.before(row);
-            let info = self.row_info(row)?;
-            read_region(self, row, &info.shape.full(), &mut scratch, &mut pixels)?;
-            each(row, info, &pixels)?;
-        }
-        Ok(())
+        scan_ahead(self, rows, each)
     }
 
     /// Checks a request against the row's shape; for implementations of [`Self::read`].
     fn check(&self, request: &Request) -> Result<RowInfo> {
         checked(self, request)
     }
+}
+
+/// [`Store::scan`] of one image after the other, asked for ahead where they are far away.
+pub(crate) fn scan_ahead<S: Store + ?Sized>(
+    store: &S,
+    rows: std::ops::Range<usize>,
+    each: &mut EachImage<'_>,
+) -> Result<()> {
+    let (mut scratch, mut pixels) = (Scratch::default(), Vec::new());
+    let mut ahead = RowsAhead::new(store, rows.end);
+    for row in rows {
+        ahead.before(row);
+        let info = store.row_info(row)?;
+        read_region(store, row, &info.shape.full(), &mut scratch, &mut pixels)?;
+        each(row, info, &pixels)?;
+    }
+    Ok(())
 }
 
 /// A request against the row's shape: [`Store::check`] where a store has no more to look at.

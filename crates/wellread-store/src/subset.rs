@@ -2,7 +2,7 @@
 
 use crate::each_row;
 use crate::place::Wanted;
-use crate::store::RowsAhead;
+use crate::store::{ROWS_AHEAD, scan_ahead};
 use crate::{
     EachImage, FeatureTable, Hints, PartTable, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
     Scratch, SetPart, SiteSummary, SiteTable, Store, delegate_store,
@@ -104,11 +104,13 @@ impl Store for Subset {
         self.row(rows.end - 1)?;
         let chosen = self.rows.get(rows.clone()).unwrap_or_default();
         let mut at = rows.start;
-        // The inner store looks ahead in the rows of one scan.
-        let mut ahead = RowsAhead::of_rows(&*self.inner, chosen.len(), |i| chosen.get(i).copied());
+        let runs = || chosen.chunk_by(|a, b| a + 1 == *b);
+        // A scan of few rows ends before it has looked ahead.
+        if self.far().is_some() && runs().count() > 1 && chosen.len() < ROWS_AHEAD * runs().count() {
+            return scan_ahead(self, rows, each);
+        }
         // Rows that follow one another in the inner store are one scan there.
-        for run in chosen.chunk_by(|a, b| a + 1 == *b) {
-            ahead.before(at - rows.start);
+        for run in runs() {
             self.inner.scan(run[0]..run[0] + run.len(), &mut |_, info, pixels| {
                 at += 1;
                 each(at - 1, info, pixels)

@@ -149,12 +149,8 @@ impl ThreadStats<'_> {
         done: &(dyn Fn() + Sync),
     ) -> Result<()> {
         let store = self.store;
-        let mut ahead = RowsAhead::of_rows(store, rows.len(), |i| rows.get(i).copied());
         if store.hints().rows_per_read > 1 {
-            let mut at = 0;
             for run in rows.chunk_by(|a, b| a + 1 == *b) {
-                ahead.before(at);
-                at += run.len();
                 store.scan(run[0]..run[0] + run.len(), &mut |row, info, pixels| {
                     self.image(row, info, pixels)?;
                     done();
@@ -163,6 +159,7 @@ impl ThreadStats<'_> {
             }
             return Ok(());
         }
+        let mut ahead = RowsAhead::of_rows(store, rows.len(), |i| rows.get(i).copied());
         for (i, &row) in rows.iter().enumerate() {
             ahead.before(i);
             let info = store.row_info(row)?;
