@@ -47,6 +47,12 @@ def cpu_seconds():
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, (SELF, CHILDREN)))
 
 
+def peak_mb():
+    """The most memory that this process held. `ru_maxrss` has that of the process it was forked from in it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+
+
 def run_job(job):
     """One process: epochs of a loader, their seconds from opening on; raises where pixels are wrong."""
     import numpy as np
@@ -83,7 +89,7 @@ def run_job(job):
         raise ValueError(f"{seen} images were delivered")
     stats = source.stats() if hasattr(source, "stats") else {}
     return {
-        "first_batch_s": first_batch_s, "epochs": epochs, "memory_mb": resource.getrusage(SELF).ru_maxrss / 1024,
+        "first_batch_s": first_batch_s, "epochs": epochs, "memory_mb": peak_mb(),
         **{f"loader_{name}": stats[name] for name in ("requests", "bytes_fetched", "bytes_read_per_used")
            if stats.get(name) is not None},
     }  # fmt: skip
