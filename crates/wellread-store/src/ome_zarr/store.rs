@@ -459,7 +459,9 @@ impl Store for OmeZarrStore {
     fn files(&self) -> Result<Vec<PathBuf>> {
         let mut files = vec![];
         place::list_all_ahead(self.path());
-        let mut ahead = RowsAhead::of_first_heads(self, self.rows.len());
+        let unknown = |row| self.rows.row(row).is_ok_and(|entry| entry.loaded.get().is_none());
+        let mut ahead =
+            RowsAhead::of_heads(self, self.rows.len(), |row| Some(row).filter(|&row| unknown(row)));
         for (row, entry) in self.rows.iter().enumerate() {
             ahead.before(row);
             self.add_files(row, entry, &mut files)?;
