@@ -32,6 +32,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / name) for name in ("peers", "plates", "remote", "../tests/python")]
+# Last, as modules there are named like torch and jax.
+sys.path.append(str(HERE.parent / "python" / "wellread"))
+from _tasks.memory import resident_mb  # noqa: E402
 
 BATCH = 16
 # What a process may take at most: a peer that takes longer is said to hang.
@@ -45,12 +48,6 @@ SELF, CHILDREN = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
 def cpu_seconds():
     """Of this process and of workers that have ended."""
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, (SELF, CHILDREN)))
-
-
-def peak_mb():
-    """The most memory that this process held. `ru_maxrss` has that of the process it was forked from in it."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def run_job(job):
@@ -89,7 +86,7 @@ def run_job(job):
         raise ValueError(f"{seen} images were delivered")
     stats = source.stats() if hasattr(source, "stats") else {}
     return {
-        "first_batch_s": first_batch_s, "epochs": epochs, "memory_mb": peak_mb(),
+        "first_batch_s": first_batch_s, "epochs": epochs, "memory_mb": resident_mb(peak=True),
         **{f"loader_{name}": stats[name] for name in ("requests", "bytes_fetched", "bytes_read_per_used")
            if stats.get(name) is not None},
     }  # fmt: skip

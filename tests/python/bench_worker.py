@@ -14,6 +14,19 @@ sys.modules.setdefault("_wellread_bench", importlib.util.module_from_spec(SPEC))
 SMALL = ["--images", 6, "--size", "24x20", "--repeats", 1]
 DATASET = ["--access", "random", "--transform", "none", "--cache", "none"]
 
+# The beginning of a module that stands before torchvision and becomes it: what follows changes `real`, whose models
+# `make` makes.
+REAL_TORCHVISION = """
+import importlib, os, signal, sys, time
+
+here = os.path.dirname(__file__)
+sys.path.remove(here)
+del sys.modules["torchvision"]
+real = importlib.import_module("torchvision")
+sys.modules["torchvision"] = real
+make = real.models.get_model
+"""
+
 
 def of(rows, **wanted):
     """The rows that have these values."""

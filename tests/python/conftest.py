@@ -1,5 +1,6 @@
 """Fixtures: the wellread binary under test, and sets that it generates."""
 
+import csv
 import gc
 import json
 import os
@@ -134,6 +135,30 @@ def bench(wellread, tmp_path):
             return said
         tables = {name: pq.read_table(out / f"{name}.parquet").to_pylist() for name in what}
         return tables, json.loads((out / "summary.json").read_text()), out
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    """Weights and ONNX files, made once."""
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture
+def infer(wellread, tmp_path, models):
+    """Run a benchmark; return its rows, from the table and, with raw samples, from the JSON file."""
+
+    def run(*args, code=0):
+        common = ["--python", sys.executable, "--model-dir", models]
+        if "--output-dir" not in args:
+            common += ["--output-dir", tmp_path / "raw"]
+        said = wellread("infer", *common, *args, code=code)
+        if code:
+            return said
+        with open(said["csv"], newline="") as file:
+            rows = list(csv.DictReader(file))
+        return rows, json.loads(open(said["samples"]).read()), said
 
     return run
 

@@ -1,17 +1,15 @@
 """`wellread infer`: four frameworks on the same weights and images, and what happens when one of them fails."""
 
 import csv
-import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
-import bench_worker  # noqa: F401
 import numpy as np
 import pytest
+from bench_worker import REAL_TORCHVISION
 
 pytest.importorskip("torchvision")
 pytest.importorskip("jax")
@@ -26,17 +24,10 @@ UPSTREAM = [
 # fmt: on
 SMALL = ["--input-shape", "3,64,64", "--device-prefer", "cpu", "--model", "resnet50"]
 
-# Put before the real torchvision, whose model then does what a batch of some size tells it to.
-TRAPPED = """
-import importlib, os, signal, sys, time
-
-here = os.path.dirname(__file__)
-sys.path.remove(here)
-del sys.modules["torchvision"]
-real = importlib.import_module("torchvision")
-sys.modules["torchvision"] = real
-make = real.models.get_model
-
+# A model of torchvision does what a batch of some size tells it to.
+TRAPPED = (
+    REAL_TORCHVISION
+    + """
 def trap(_, args):
     if len(args[0]) == 2:
         time.sleep(600)
@@ -50,6 +41,7 @@ def get_model(*args, **kwargs):
 
 real.models.get_model = get_model
 """
+)
 
 CHANGED = """
 def get_changed(*args, **kwargs):
@@ -59,30 +51,6 @@ def get_changed(*args, **kwargs):
 
 real.models.get_model = get_changed
 """
-
-
-@pytest.fixture(scope="session")
-def models(tmp_path_factory):
-    """Weights and ONNX files, made once."""
-    return tmp_path_factory.mktemp("models")
-
-
-@pytest.fixture
-def infer(wellread, tmp_path, models):
-    """Run a benchmark; return its rows, from the table and, with raw samples, from the JSON file."""
-
-    def run(*args, code=0):
-        common = ["--python", sys.executable, "--model-dir", models]
-        if "--output-dir" not in args:
-            common += ["--output-dir", tmp_path / "raw"]
-        said = wellread("infer", *common, *args, code=code)
-        if code:
-            return said
-        with open(said["csv"], newline="") as file:
-            rows = list(csv.DictReader(file))
-        return rows, json.loads(open(said["samples"]).read()), said
-
-    return run
 
 
 # Several batches are of small images: each is compiled, and takes minutes where images are large.

@@ -91,12 +91,9 @@ fn first_that_differ(
     if last >= MAX_LOOKED_AT {
         return None;
     }
-    let mut shapes =
-        each_row::infos(store, last + 1).map(|info| info.ok().map(|info| info.shape)).enumerate();
-    let (_, first) = shapes.next()?;
-    let first = first?;
-    for (row, other) in shapes {
-        let other = other?;
+    let first = store.row_info(0).ok()?.shape;
+    for (row, info) in each_row::infos(store, last + 1).enumerate() {
+        let other = info.ok()?.shape;
         if differ(first, other, crop) {
             return Some([(0, first), (row, other)]);
         }

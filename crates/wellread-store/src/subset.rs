@@ -103,14 +103,14 @@ impl Store for Subset {
         }
         self.row(rows.end - 1)?;
         let chosen = self.rows.get(rows.clone()).unwrap_or_default();
-        let mut at = rows.start;
-        let runs = || chosen.chunk_by(|a, b| a + 1 == *b);
+        // Rows that follow one another in the inner store are one scan there.
+        let runs: Vec<&[usize]> = chosen.chunk_by(|a, b| a + 1 == *b).collect();
         // A scan of few rows ends before it has looked ahead.
-        if self.far().is_some() && runs().count() > 1 && chosen.len() < ROWS_AHEAD * runs().count() {
+        if self.far().is_some() && runs.len() > 1 && chosen.len() < ROWS_AHEAD * runs.len() {
             return scan_ahead(self, rows, each);
         }
-        // Rows that follow one another in the inner store are one scan there.
-        for run in runs() {
+        let mut at = rows.start;
+        for run in runs {
             self.inner.scan(run[0]..run[0] + run.len(), &mut |_, info, pixels| {
                 at += 1;
                 each(at - 1, info, pixels)

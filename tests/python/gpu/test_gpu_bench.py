@@ -9,14 +9,7 @@ from bench_worker import DATASET, of
 pytest.importorskip("jax")
 
 
-@pytest.fixture(scope="module")
-def has_jax():
-    import jax
-
-    return jax.devices()[0].platform == "gpu"
-
-
-def test_frameworks_compute_on_the_gpu_and_copies_to_it_are_a_limit(bench, has_jax):
+def test_frameworks_compute_on_the_gpu_and_copies_to_it_are_a_limit(bench, jax_gpu):
     what = ["dataset", "dataloader", "loop", "conversion"]
     tables, summary, out = bench(
         what, "--framework", "rust,pytorch,jax", "--formats", "parquet,tiff", "--images", 48,
@@ -24,7 +17,7 @@ def test_frameworks_compute_on_the_gpu_and_copies_to_it_are_a_limit(bench, has_j
         "--workers", 2, "--steps", 4, "--batch-size", 8,
     )  # fmt: skip
     name = torch.cuda.get_device_name()
-    with_gpu = {"pytorch", "jax"} if has_jax else {"pytorch"}
+    with_gpu = {"pytorch", "jax"} if jax_gpu else {"pytorch"}
     for table in what:
         rows = of(tables[table], status="ok")
         assert all(row["verified"] for row in rows), table

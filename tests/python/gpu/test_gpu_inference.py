@@ -1,47 +1,17 @@
 """`wellread infer` and `wellread embed` on a GPU: each framework, type and way, and what does not fit."""
 
-import csv
-import json
 import os
 import sys
 
 import numpy as np
 import pytest
 import torch
+from bench_worker import REAL_TORCHVISION
 
 IMAGES = ["--input-shape", "3,64,64", "--device-prefer", "cuda"]
 FEW = ["--iterations", 3, "--warmup", 1, "--turn-limit", 900]
 # Largest difference of outputs between frameworks, as a share of the largest output.
 BOUNDS = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
-
-
-@pytest.fixture(scope="session")
-def models(tmp_path_factory):
-    """Weights and ONNX files, made once."""
-    return tmp_path_factory.mktemp("models")
-
-
-@pytest.fixture
-def infer(wellread, tmp_path, models):
-    """Run a benchmark; return its rows and what was said."""
-
-    def run(*args, code=0):
-        common = ["--python", sys.executable, "--model-dir", models, "--output-dir", tmp_path / "raw"]
-        said = wellread("infer", *common, *args, code=code)
-        if code:
-            return said
-        with open(said["csv"], newline="") as file:
-            return list(csv.DictReader(file)), said
-
-    return run
-
-
-def has_jax():
-    try:
-        import jax
-    except ImportError:
-        return False
-    return jax.devices()[0].platform == "gpu"
 
 
 def provider():
@@ -55,10 +25,10 @@ def provider():
 
 @pytest.mark.parametrize("dtype", BOUNDS)
 @pytest.mark.parametrize("model", ["resnet50", "vit_b_16"])
-def test_frameworks_agree_on_the_gpu_and_with_the_processor(infer, model, dtype):
+def test_frameworks_agree_on_the_gpu(infer, jax_gpu, model, dtype):
     shape = ["--device-prefer", "cuda"] if model == "vit_b_16" else IMAGES
-    frameworks = "pytorch,jax" if has_jax() else "pytorch"
-    rows, said = infer(
+    frameworks = "pytorch,jax" if jax_gpu else "pytorch"
+    rows, _, said = infer(
         "--framework", frameworks, "--model", model, *shape, "--dtype", dtype, "--batch-sizes", 1, 4, *FEW, "--check"
     )
     assert [row["reason"] for row in rows if row["status"] != "ok"] == []
@@ -76,7 +46,7 @@ WAYS = ["eager", "compile", "channels-last", "cuda-graphs", "tf32", "compile+cha
 
 
 def test_every_way_of_pytorch_runs_on_the_gpu(infer):
-    rows, said = infer(
+    rows, _, said = infer(
         "--framework", "pytorch", "--model", "resnet50", *IMAGES, "--torch", ",".join(WAYS), "--batch-sizes", 2, *FEW
     )
     ways = {row["variant"]: row for row in rows}
@@ -90,7 +60,7 @@ def test_every_way_of_pytorch_runs_on_the_gpu(infer):
 
 
 def test_half_types_by_autocast_and_by_graphs_agree_with_half_weights(infer):
-    rows, _ = infer(
+    rows, _, _ = infer(
         "--framework", "pytorch", "--model", "resnet50", *IMAGES, "--dtype", "float16",
         "--torch", "eager,autocast,autocast+channels-last,cuda-graphs,autocast+cuda-graphs", "--batch-sizes", 2, *FEW,
     )  # fmt: skip
@@ -98,9 +68,8 @@ def test_half_types_by_autocast_and_by_graphs_agree_with_half_weights(infer):
     assert len(rows) == 5
 
 
-def test_a_graph_that_is_replayed_computes_with_the_images_of_its_turn(monkeypatch, models):
+def test_a_graph_that_is_replayed_computes_with_the_images_of_its_turn(monkeypatch):
     """The graph reads the place that the images are copied to: other images, other outputs."""
-    import bench_worker  # noqa: F401
     from _wellread_bench.inference import pytorch
 
     def tiny(*_):
@@ -141,7 +110,7 @@ def test_tensorrt_for_torch_runs_or_says_what_to_install(infer):
         )  # fmt: skip
         assert ["pip install torch-tensorrt" in row["reason"] for row in said["results"]] == [True]
         return
-    rows, said = infer(
+    rows, _, said = infer(
         "--framework",
         "pytorch",
         "--model",
@@ -161,15 +130,9 @@ def test_a_batch_that_the_card_does_not_hold_is_told_and_the_next_is_measured(in
     """A model that wants more than any card has at a batch of 3."""
     stub(
         "torchvision",
-        """
-import importlib, os, sys
-here = os.path.dirname(__file__)
-sys.path.remove(here)
-del sys.modules["torchvision"]
+        REAL_TORCHVISION
+        + """
 import torch
-real = importlib.import_module("torchvision")
-sys.modules["torchvision"] = real
-make = real.models.get_model
 
 def large(_, args):
     if len(args[0]) == 3:
@@ -183,7 +146,7 @@ def get_model(*args, **kwargs):
 real.models.get_model = get_model
 """,
     )
-    rows, _ = infer("--framework", "pytorch", "--model", "resnet50", *IMAGES, "--batch-sizes", 3, 2, *FEW)
+    rows, _, _ = infer("--framework", "pytorch", "--model", "resnet50", *IMAGES, "--batch-sizes", 3, 2, *FEW)
     large, small = rows
     assert large["status"] == "failed" and "memory" in large["reason"], large
     assert small["status"] == "ok", small["reason"]
@@ -192,15 +155,15 @@ real.models.get_model = get_model
 def test_onnx_runtime_computes_on_the_gpu_or_says_what_to_install(infer):
     args = ["--framework", "pytorch,onnxruntime", "--model", "resnet50", *IMAGES, "--batch-sizes", 1, 4, *FEW]
     if not provider():
-        rows, _ = infer(*args)
+        rows, _, _ = infer(*args)
         reasons = {row["framework"]: row["reason"] for row in rows}
         assert "onnxruntime-gpu" in reasons["onnxruntime"] and reasons["pytorch"] == ""
         return
-    rows, said = infer(*args, "--provider", "cuda", "--check")
+    rows, _, said = infer(*args, "--provider", "cuda", "--check")
     assert [row["reason"] for row in rows if row["status"] != "ok"] == []
     assert {row["framework"]: row["device_type"] for row in rows} == {"pytorch": "cuda", "onnxruntime": "cuda"}
     assert said["max_difference"] < BOUNDS["float32"]
-    rows, said = infer(*args, "--provider", "cuda", "--dtype", "float16", "--check")
+    rows, _, said = infer(*args, "--provider", "cuda", "--dtype", "float16", "--check")
     assert [row["reason"] for row in rows if row["status"] != "ok"] == []
     assert said["max_difference"] < BOUNDS["float16"]
 
@@ -208,12 +171,12 @@ def test_onnx_runtime_computes_on_the_gpu_or_says_what_to_install(infer):
 def test_this_program_computes_on_the_gpu_or_names_the_build_that_does(infer, wellread):
     both = ["--framework", "pytorch,candle", "--model", "both", "--device-prefer", "cuda", "--batch-sizes", 1, 4]
     if "cuda" not in wellread("doctor")["candle_devices"]:
-        rows, _ = infer(*both, *FEW)
+        rows, _, _ = infer(*both, *FEW)
         reasons = [row["reason"] for row in rows if row["framework"] == "candle"]
         assert len(reasons) == 4 and all("feature `cuda`" in reason for reason in reasons)
         return
     for dtype, bound in BOUNDS.items():
-        rows, said = infer(*both, *FEW, "--dtype", dtype, "--check")
+        rows, _, said = infer(*both, *FEW, "--dtype", dtype, "--check")
         assert [row["reason"] for row in rows if row["status"] != "ok"] == []
         assert {row["device_type"] for row in rows} == {"cuda"}
         assert said["max_difference"] < bound
@@ -261,8 +224,6 @@ def test_features_of_a_module_on_the_gpu_are_those_of_the_processor(wellread, pa
     np.testing.assert_allclose(found["cuda"], found["cpu"], rtol=5e-3, atol=1e-4)
 
 
-def test_samples_hold_the_card_and_its_memory(infer):
-    _, said = infer("--framework", "pytorch", "--model", "resnet50", *IMAGES, "--batch-sizes", 1, *FEW)
-    with open(said["samples"]) as file:
-        opened = [record["opened"] for record in json.load(file)["records"]]
-    assert [facts["device_name"] for facts in opened] == [torch.cuda.get_device_name()]
+def test_samples_name_the_card(infer):
+    _, run, _ = infer("--framework", "pytorch", "--model", "resnet50", *IMAGES, "--batch-sizes", 1, *FEW)
+    assert [record["opened"]["device_name"] for record in run["records"]] == [torch.cuda.get_device_name()]

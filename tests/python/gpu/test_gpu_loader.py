@@ -161,18 +161,15 @@ def test_an_iteration_that_is_left_goes_on_from_its_place(parquet):
     assert all(torch.equal(a, b) for a, b in zip(whole, first + list(resumed), strict=True))
 
 
-def test_jax_takes_batches_to_its_gpu(parquet):
-    jax = pytest.importorskip("jax")
-    try:
-        device = jax.devices("gpu")[0]
-    except RuntimeError:
-        pytest.skip("this jax has no GPU")
+def test_jax_takes_batches_to_its_gpu(parquet, jax_gpu):
+    if not jax_gpu:
+        pytest.skip("no jax here that has a GPU")
     choices = {"shuffle": True, "seed": 4, "num_workers": 2}
     want = list(wr.DataLoader(parquet, 8, **choices))
     for scale in ("unit", "device"):
-        kept = list(wr.DataLoader(parquet, 8, **choices, as_="jax", device=device, scale=scale))
+        kept = list(wr.DataLoader(parquet, 8, **choices, as_="jax", device=jax_gpu, scale=scale))
         for on_host, on_device in zip(want, kept, strict=True):
-            assert on_device.devices() == {device}
+            assert on_device.devices() == {jax_gpu}
             assert np.allclose(np.asarray(on_device), on_host, rtol=2e-7, atol=0)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_tasks_lightning import BOTH, repository, run  # noqa: F401
+from test_tasks_lightning import repository, run  # noqa: F401
 
 pytest.importorskip("lightning")
 

@@ -8,7 +8,7 @@ use wellread_image::{PixelType, Shape};
 use wellread_store::cells::{CellOptions, CellsStore};
 use wellread_store::convert::one_pixel_type;
 use wellread_store::sites::SiteOptions;
-use wellread_store::{Store, each_row, masks, registry};
+use wellread_store::{Store, masks, registry};
 
 /// A synthetic set.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -152,8 +152,8 @@ pub(crate) fn open_checked(
     no_masks(&*store)?;
     let mixed = || -> Result<bool> {
         let first = store.row_info(0)?;
-        for info in each_row::infos(&*store, store.len()) {
-            if info?.shape != first.shape {
+        for row in 1..store.len() {
+            if store.row_info(row)?.shape != first.shape {
                 return Ok(true);
             }
         }

@@ -460,8 +460,7 @@ impl Store for OmeZarrStore {
         let mut files = vec![];
         place::list_all_ahead(self.path());
         let unknown = |row| self.rows.row(row).is_ok_and(|entry| entry.loaded.get().is_none());
-        let mut ahead =
-            RowsAhead::of_heads(self, self.rows.len(), |row| Some(row).filter(|&row| unknown(row)));
+        let mut ahead = RowsAhead::of_heads(self, self.rows.len(), |row| unknown(row).then_some(row));
         for (row, entry) in self.rows.iter().enumerate() {
             ahead.before(row);
             self.add_files(row, entry, &mut files)?;
