@@ -11,6 +11,9 @@
 //! Where the length of an object is not known, the last bytes are asked for by their number. They are found where the
 //! reader keeps the ends of files, since before the answer nobody knows which bytes they are.
 //!
+//! A file that an epoch reads in many short ranges comes whole, after the ranges of the first batch, in half of the
+//! room at most ([`is_read_whole`]): the session keeps it.
+//!
 //! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: it asks itself for a
 //! piece that is not asked for yet, so that two loaders that hold their pieces cannot wait for each other. An error is
 //! told to who reads the piece first.
@@ -22,13 +25,16 @@ use crate::listings::Asked;
 use crate::object::{Connect, Object, whole};
 use crate::pieces::{Piece, Slot};
 use crate::ranges;
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use wellread_store::place::{FetchAhead, FileRanges, HEAD, Held, PIECE, TAIL, Ticket, requests, window};
+use wellread_store::place::{
+    FetchAhead, FileRanges, HEAD, Held, PIECE, TAIL, Ticket, is_read_whole, requests, strides, window,
+};
 
 /// Room is counted in so many bytes.
 const UNIT: u64 = 1 << 10;
@@ -53,6 +59,10 @@ pub(crate) struct Session {
     queue: UnboundedSender<Job>,
     /// Whether the first one in the queue waits for room.
     is_full: Arc<AtomicBool>,
+    /// Files that come whole, and the bytes that these may have yet.
+    whole: HashSet<Arc<str>>,
+    room_for_whole: u64,
+    kept: Kept,
 }
 
 /// A piece to be asked for.
@@ -95,11 +105,12 @@ impl Session {
     /// A session that holds `most` bytes, or the most that the process may hold, whichever is less.
     pub(crate) fn new(link: &'static Link, connect: Connect, most: Option<u64>) -> Self {
         let bound = link.limits.link_bytes;
-        let room = units(most.map_or(bound, |most| most.min(bound)).max(LEAST));
+        let room = most.map_or(bound, |most| most.min(bound)).max(LEAST);
         let (queue, jobs) = unbounded_channel();
         let is_full = Arc::default();
-        drop(link.start(dispatch(link, room, Arc::clone(&is_full), jobs)));
-        Self { link, connect, queue, is_full }
+        drop(link.start(dispatch(link, units(room), Arc::clone(&is_full), jobs)));
+        let kept = Kept { link, pieces: vec![] };
+        Self { link, connect, queue, is_full, whole: HashSet::new(), room_for_whole: room / 2, kept }
     }
 
     /// Asks for ranges of one file.
@@ -149,6 +160,34 @@ impl Session {
         Ok(())
     }
 
+    /// Asks for all of a file, if its ranges are such that it comes with fewer requests then, and there is room. The ranges
+    /// of the first batch are asked for before.
+    fn whole(&mut self, object: &Object, ranges: &[Range<u64>], batches: usize) {
+        let name: Arc<str> = object.address.to_string().into();
+        let Some(head) = self.link.heads.get(&name) else { return };
+        let is_new = !self.whole.contains(&name);
+        if !is_new
+            || head.length > self.room_for_whole
+            || !is_read_whole(head.length, &requests(ranges), batches)
+        {
+            return;
+        }
+        let Ok(bucket) = object.bucket(self.link) else { return };
+        let on_disk = disk_cache::Kept::new(object, &bucket, &head).ok();
+        for range in strides(head.length) {
+            let wanted = match &on_disk {
+                Some(on_disk) => on_disk.wanted(range),
+                None => Some(range),
+            };
+            let Some(range) = wanted else { continue };
+            let piece = self.link.pieces.holding(&name, &range);
+            let piece = piece.unwrap_or_else(|| self.ask(object, &name, range, Some(head.version.clone())));
+            self.kept.pieces.push(piece);
+        }
+        self.room_for_whole -= head.length;
+        self.whole.insert(name);
+    }
+
     /// Puts a piece into the queue.
     fn ask(
         &self,
@@ -167,7 +206,7 @@ impl Session {
 }
 
 impl FetchAhead for Session {
-    fn fetch(&mut self, files: &[FileRanges<'_>]) -> io::Result<Ticket> {
+    fn fetch(&mut self, files: &[FileRanges<'_>], batches: usize) -> io::Result<Ticket> {
         let mut kept = Kept { link: self.link, pieces: vec![] };
         if !self.link.is_own() {
             return Ok(Box::new(kept));
@@ -175,6 +214,7 @@ impl FetchAhead for Session {
         for (path, ranges) in files {
             let Ok(object) = Object::of(path, self.connect) else { continue };
             self.file(&object, ranges, &mut kept.pieces)?;
+            self.whole(&object, ranges, batches);
         }
         Ok(Box::new(kept))
     }
@@ -218,7 +258,9 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
                 } else if is_head && head.length <= SMALL {
                     keep_window(link, &object, piece, head);
                 }
-                tokio::task::block_in_place(|| disk_cache::keep(&object, &bucket, head, piece));
+                if disk_cache::is_there() {
+                    tokio::task::block_in_place(|| disk_cache::keep(&object, &bucket, head, piece));
+                }
                 // The object may have ended before.
                 let came: usize = piece.chunks.iter().map(bytes::Bytes::len).sum();
                 let over = (permit.num_permits() as u32).saturating_sub(units(came as u64));

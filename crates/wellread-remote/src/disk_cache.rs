@@ -98,6 +98,11 @@ impl Kept {
     }
 }
 
+/// Whether the process has a cache on disk.
+pub(crate) fn is_there() -> bool {
+    current().is_ok_and(|cache| cache.is_some())
+}
+
 /// Keeps what was fetched ahead of an object, which is known by the answer.
 pub(crate) fn keep(object: &Object, bucket: &Bucket, head: &Head, piece: &Piece) {
     let Ok(kept) = Kept::new(object, bucket, head) else { return };

@@ -176,6 +176,10 @@ impl Piece {
         Self { all, process, name, range, slot, task: OnceLock::new() }
     }
 
+    fn holds(&self, range: &Range<u64>) -> bool {
+        self.range.start <= range.start && range.end <= self.range.end
+    }
+
     /// Lets go of a piece; those who wait for it are told, unless others keep it.
     pub(crate) fn give_up(piece: Arc<Self>) {
         if Arc::strong_count(&piece) == 1 {
@@ -228,6 +232,12 @@ impl Pieces {
         }
     }
 
+    /// A piece that has all of a range, where somebody keeps one.
+    pub(crate) fn holding(&self, name: &str, range: &Range<u64>) -> Option<Arc<Piece>> {
+        let mut pieces = self.touching(name, range).into_iter();
+        pieces.find(|piece| piece.holds(range) && piece.slot.is_of_use())
+    }
+
     /// Those pieces of an object that touch a range.
     fn touching(&self, name: &str, range: &Range<u64>) -> Vec<Arc<Piece>> {
         let all = lock(&self.0);
@@ -241,6 +251,10 @@ impl Pieces {
     pub(crate) fn cover(&self, name: &str, range: &Range<u64>) -> (Vec<Arc<Piece>>, Vec<Range<u64>>) {
         let mut pieces = self.touching(name, range);
         pieces.retain(|piece| piece.slot.is_of_use());
+        // One alone, the first that was asked for: it is here first.
+        if let Some(at) = pieces.iter().position(|piece| piece.holds(range)) {
+            return (vec![pieces.swap_remove(at)], vec![]);
+        }
         pieces.sort_by_key(|piece| piece.range.start);
         let (mut held, mut missing, mut at) = (vec![], vec![], range.start);
         for piece in pieces {

@@ -45,6 +45,12 @@ impl Fetching {
     /// Asks the places. A request that cannot be made ahead is made when its bytes are read, and reports its
     /// error then.
     pub fn fetch(&mut self, wanted: &Wanted) -> Vec<Ticket> {
+        self.fetch_batch(wanted, 1)
+    }
+
+    /// Asks the places for the bytes of a batch; `batches` of them, about, are asked for in all. A file whose bytes
+    /// are all wanted in the end, in short ranges, may come whole.
+    pub fn fetch_batch(&mut self, wanted: &Wanted, batches: usize) -> Vec<Ticket> {
         let files: Vec<FileRanges<'_>> = wanted.files().collect();
         let of_places = files.chunk_by(|a, b| place::scheme(a.0) == place::scheme(b.0));
         let mut tickets = vec![];
@@ -55,7 +61,7 @@ impl Fetching {
                 self.places.len() - 1
             });
             if let (_, Some(fetching)) = &mut self.places[at] {
-                tickets.extend(fetching.fetch(files).ok());
+                tickets.extend(fetching.fetch(files, batches).ok());
             }
         }
         tickets

@@ -109,30 +109,30 @@ impl Shared {
         let jobs = self.jobs();
         let mut tickets = vec![];
         for job in std::iter::once(&jobs.images).chain(&jobs.targets) {
-            if let Some(all) = ask(fetching, context, job, &rows, &occurrences) {
+            if let Some(all) = ask(fetching, context, job, (&rows, &occurrences), self.batches) {
                 tickets.extend(all);
                 continue;
             }
             // One row that cannot be read does not keep the others.
             for (row, occurrence) in rows.iter().zip(&occurrences) {
                 let one = (std::slice::from_ref(row), std::slice::from_ref(occurrence));
-                tickets.extend(ask(fetching, context, job, one.0, one.1).into_iter().flatten());
+                tickets.extend(ask(fetching, context, job, one, 1).into_iter().flatten());
             }
         }
         tickets
     }
 }
 
-/// Asks for what reading some rows needs; `None` where that cannot be told of one of them.
+/// Asks for what reading some rows needs, as each of so many batches does; `None` where that cannot be told of one of them.
 fn ask(
     fetching: &mut Fetching,
     context: &mut ItemContext,
     job: &Job<'_>,
-    rows: &[usize],
-    occurrences: &[u64],
+    (rows, occurrences): (&[usize], &[u64]),
+    batches: usize,
 ) -> Option<Vec<Ticket>> {
     let requests = context.requests(job, rows, occurrences).ok()?;
     let mut wanted = Wanted::default();
     job.dataset.store().ranges(requests, &mut wanted).ok()?;
-    Some(fetching.fetch(&wanted))
+    Some(fetching.fetch_batch(&wanted, batches))
 }

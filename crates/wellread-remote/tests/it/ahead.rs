@@ -25,7 +25,7 @@ fn asker(path: &Path, most: Option<u64>) -> Box<dyn FetchAhead> {
 }
 
 fn ask(asker: &mut dyn FetchAhead, path: &Path, ranges: &[Range<u64>]) -> Ticket {
-    asker.fetch(&[(path, ranges)]).unwrap()
+    asker.fetch(&[(path, ranges)], 1).unwrap()
 }
 
 /// An object of so many bytes, which lies where no other test's does, and a read of it.
@@ -90,6 +90,37 @@ fn no_more_is_held_than_the_bound_and_a_reader_does_not_wait_for_room() {
     check(&ranges[4]);
     assert_eq!(asked(), 5, "each once");
     drop(tickets);
+}
+
+/// The requests for a file of so many bytes by three of so many batches, each of which asks for eight short ranges.
+fn requests_of_batches(bucket: &str, length: usize, batches: usize) -> usize {
+    let (path, file) = opened(bucket, length);
+    // Half of the least bound of a reader is 8 MiB.
+    let mut asker = asker(&path, Some(1));
+    let mut row = 0;
+    let mut batch = || {
+        row += 1;
+        let at = |i: usize| (100_000 + i * (length / 8) + row * 5000) as u64;
+        (0..8).map(|i| at(i)..at(i) + 4000).collect::<Vec<_>>()
+    };
+    let all = bytes(length);
+    for _ in 0..3 {
+        let ranges = batch();
+        let ticket = asker.fetch(&[(&path, &ranges)], batches).unwrap();
+        for range in &ranges {
+            assert_eq!(read(&file, range), all[range.start as usize..range.end as usize], "{range:?}");
+        }
+        drop(ticket);
+    }
+    server::requests(&format!("{bucket}/a")).len()
+}
+
+#[test]
+fn a_file_of_short_ranges_comes_whole_after_those_of_the_first_batch() {
+    // Beside the file's beginning: three batches of 8 ranges each, or the first one's and five parts of the file.
+    assert_eq!(requests_of_batches("all-wanted", 5_000_000, 100), 1 + 8 + 5);
+    assert_eq!(requests_of_batches("few-wanted", 5_000_000, 50), 1 + 24);
+    assert_eq!(requests_of_batches("no-room", 9_000_000, 1000), 1 + 24);
 }
 
 #[test]
@@ -179,7 +210,7 @@ fn small_files_of_which_nothing_is_known_come_in_one_request_each() {
     let paths: Vec<PathBuf> = (0..20).map(path).chain([PathBuf::from("s3://small/missing")]).collect();
     let whole = 0..u64::MAX;
     let files: Vec<_> = paths.iter().map(|path| (path.as_path(), std::slice::from_ref(&whole))).collect();
-    let ticket = asker(&paths[0], None).fetch(&files).unwrap();
+    let ticket = asker(&paths[0], None).fetch(&files, 1).unwrap();
     for i in 0..20 {
         let i = i * 7 % 20;
         assert_eq!(place::read(&paths[i]).unwrap(), bytes(lengths[i]), "{i}");

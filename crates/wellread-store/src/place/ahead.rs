@@ -89,11 +89,12 @@ pub trait Held: Send + Debug {
 /// One reader's way to ask a place for bytes ahead. The held bytes have a bound: beyond that, requests wait until
 /// tickets go.
 pub trait FetchAhead: Send + Debug {
-    /// Asks for bytes, and waits for none of them. A failed request gives its error when its bytes are read.
+    /// Asks for bytes, and waits for none of them. A failed request gives its error when its bytes are read. `batches` calls,
+    /// about, ask for so much of these files: 1 where nobody knows.
     ///
     /// # Errors
     /// Nothing can be asked for, as where there is no such bucket.
-    fn fetch(&mut self, files: &[FileRanges<'_>]) -> io::Result<Ticket>;
+    fn fetch(&mut self, files: &[FileRanges<'_>], batches: usize) -> io::Result<Ticket>;
 
     /// Whether something that was asked for waits until tickets go: asking for more brings nothing sooner.
     fn is_full(&self) -> bool;

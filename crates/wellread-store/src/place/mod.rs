@@ -32,7 +32,7 @@ pub use interface::{AbsentPlace, Entry, Identity, Kind, Listing, Metadata, Place
 pub use link::{
     FileRange, Link, LinkAbout, LinkUse, Recording, count_received, count_request, count_waited, note_ranges,
 };
-pub use requests::{GAP, PIECE, requests, window};
+pub use requests::{GAP, PIECE, STRIDE, is_read_whole, requests, strides, window};
 pub use stopping::{stop, until};
 
 use std::io::{self, Write as _};

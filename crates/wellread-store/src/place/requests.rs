@@ -4,6 +4,9 @@
 //!  wanted     ▓▓▓  ▓▓▓▓        ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓
 //!  requests   ├───────┤        ├─────────┤├────────┤    a gap of up to 64 KiB is fetched along; none is over 8 MiB
 //! ```
+//!
+//! A file of which an epoch reads the most part, by many short ranges, comes whole ([`is_read_whole`]): a request
+//! costs as much time as its bytes do, or more.
 
 use super::ahead::HEAD;
 use std::ops::Range;
@@ -12,6 +15,9 @@ use std::ops::Range;
 pub const GAP: u64 = 64 << 10;
 /// Bytes of a request at most. One connection is slower than the link, so more of them share a long range.
 pub const PIECE: u64 = 8 << 20;
+
+/// Bytes of a request at most by which a whole file comes: several of them share a link.
+pub const STRIDE: u64 = 1 << 20;
 
 /// Disjoint ranges in order that cover all those wanted. Empty ones take none.
 pub fn requests(wanted: &[Range<u64>]) -> Vec<Range<u64>> {
@@ -35,6 +41,20 @@ fn cut(run: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         let at = |i: u64| run.start + (u128::from(length) * u128::from(i) / u128::from(pieces)) as u64;
         at(i)..at(i + 1)
     })
+}
+
+/// Whether a file of `length` bytes comes with fewer requests as a whole. `asked` are the requests of one batch,
+/// `batches` the number of batches that ask about as much. The most part of the file is wanted in the end, and
+/// requests are shorter than a gap that is fetched along.
+pub fn is_read_whole(length: u64, asked: &[Range<u64>], batches: usize) -> bool {
+    let bytes: u64 = asked.iter().map(|range| range.end - range.start).sum();
+    let is_short = asked.len() > 1 && bytes / (asked.len() as u64) < GAP;
+    is_short && bytes < length / 2 && bytes.saturating_mul(batches as u64) >= length / 2
+}
+
+/// The requests for a whole file.
+pub fn strides(length: u64) -> impl Iterator<Item = Range<u64>> {
+    (0..length.div_ceil(STRIDE)).map(move |i| i * STRIDE..((i + 1) * STRIDE).min(length))
 }
 
 /// Which end of a file of `length` bytes holds `offset..end` wholly: its first [`HEAD`] bytes or its last ones, which are fetched
@@ -68,6 +88,23 @@ mod tests {
         assert!(pieces.windows(2).all(|two| two[0].end == two[1].start));
         assert!(pieces.iter().all(|piece| piece.end - piece.start <= PIECE));
         assert_eq!((pieces[0].start, pieces[3].end), (7, 7 + 3 * PIECE + 1));
+    }
+
+    #[test]
+    fn a_file_that_is_read_by_many_short_requests_comes_whole() {
+        let short: Vec<_> = (0..16).map(|i| i * 300_000..i * 300_000 + 4_500).collect();
+        let length = 5_000_000;
+        assert!(is_read_whole(length, &short, 60));
+        assert!(!is_read_whole(length, &short, 30), "an epoch reads less than half of it");
+        assert!(!is_read_whole(length, &short[..1], 1000), "a file of each image");
+        assert!(!is_read_whole(140_000, &short, 60), "one batch reads it");
+        let long: Vec<_> = (0..16).map(|i| i * 300_000..i * 300_000 + GAP).collect();
+        assert!(!is_read_whole(length, &long, 60));
+        assert_eq!(
+            strides(2 * STRIDE + 1).collect::<Vec<_>>(),
+            [0..STRIDE, STRIDE..2 * STRIDE, 2 * STRIDE..2 * STRIDE + 1]
+        );
+        assert_eq!(strides(0).count(), 0);
     }
 
     #[test]
