@@ -22,11 +22,11 @@ use lance_file::version::ConcreteFileVersion;
 use lance_table::format::{self, Manifest};
 use plan::{DataFile, Fragment, FragmentPlan, Plan};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use wellread_image::ome_arrow::{self, field};
 use wellread_store::direct::{Plans, Stop, Tested, UNREADABLE, handed_on, rest_by_library};
 use wellread_store::guard::guarded;
-use wellread_store::place::Wanted;
+use wellread_store::place::{Ticket, Wanted};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
@@ -56,6 +56,8 @@ pub(crate) struct LanceTable {
     plans: Plans<Arc<Plan>>,
     /// Whether it is of versions whose pages were read here as Lance reads them.
     is_tested: bool,
+    /// The ends of its first data files, where these lie far away: metadata are read from there in many small parts.
+    _ends: Mutex<Vec<Ticket>>,
 }
 
 impl LanceTable {
@@ -78,6 +80,7 @@ impl LanceTable {
             )
             .hint("rewrite its fragments with Lance: dataset.optimize.compact_files()"));
         }
+        let ends = Mutex::new(ranges::ends_ahead(&folder, &fragments));
         let rows = wait(path, "cannot read the fragments", async {
             let mut rows = DatasetRows::default();
             for fragment in &fragments {
@@ -90,7 +93,7 @@ impl LanceTable {
             fragments.into_iter().map(|lance| Fragment { lance, files: OnceLock::new() }).collect();
         let is_tested = is_tested(path, dataset.manifest());
         let (path, plans) = (path.to_owned(), Plans::new(usize::MAX));
-        Ok(Self { path, folder, dataset, schema, fragments, rows, plans, is_tested })
+        Ok(Self { path, folder, dataset, schema, fragments, rows, plans, is_tested, _ends: ends })
     }
 
     /// The plan for reading `columns`.

@@ -163,13 +163,15 @@ impl Session {
     /// Asks for all of a file, if its ranges are such that it comes with fewer requests then, and there is room. The ranges
     /// of the first batch are asked for before.
     fn whole(&mut self, object: &Object, ranges: &[Range<u64>], batches: usize) {
+        if batches < 2 || ranges.len() < 2 {
+            return;
+        }
         let name: Arc<str> = object.address.to_string().into();
         let Some(head) = self.link.heads.get(&name) else { return };
-        let is_new = !self.whole.contains(&name);
-        if !is_new
-            || head.length > self.room_for_whole
-            || !is_read_whole(head.length, &requests(ranges), batches)
-        {
+        let inside = ranges.iter().map(|range| range.start.min(head.length)..range.end.min(head.length));
+        let asked = requests(&inside.collect::<Vec<_>>());
+        let is_new = !self.whole.contains(&name) && head.length <= self.room_for_whole;
+        if !is_new || !is_read_whole(head.length, &asked, batches) {
             return;
         }
         let Ok(bucket) = object.bucket(self.link) else { return };

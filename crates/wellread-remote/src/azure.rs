@@ -35,7 +35,7 @@ const NAMED: [&str; 12] = [
 
 fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     let mut builder = MicrosoftAzureBuilder::from_env()
-        .with_http_connector(Transport(link.client.clone()))
+        .with_http_connector(Transport::signed(&link.clients))
         .with_retry(once());
     let connection = variable("AZURE_STORAGE_CONNECTION_STRING").map(|text| Connection::parse(&text));
     if let Some(account) = variable("AZURE_STORAGE_ACCOUNT") {

@@ -46,7 +46,8 @@ pub(crate) fn answers(
     url: &str,
     header: (&'static str, &'static str),
 ) -> bool {
-    let request = link.client.request(method, url).header(header.0, header.1).timeout(METADATA);
+    let Ok(client) = link.clients.signed(url.split_once(':').map(|(scheme, _)| scheme)) else { return false };
+    let request = client.request(method, url).header(header.0, header.1).timeout(METADATA);
     let answer = link.wait(async move { request.send().await.map_err(std::io::Error::other) });
     answer.is_ok_and(|answer| answer.status().is_success())
 }

@@ -29,7 +29,7 @@ const NAMED: [&str; 5] = [
 fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     let mut builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(&address.bucket)
-        .with_http_connector(Transport(link.client.clone()))
+        .with_http_connector(Transport::signed(&link.clients))
         .with_retry(once());
     let mut endpoint = "https://storage.googleapis.com".to_owned();
     let emulator = variable("STORAGE_EMULATOR_HOST");

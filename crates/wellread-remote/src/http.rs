@@ -43,7 +43,7 @@ wellread_store::register_place!("https", HTTP);
 fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     let store = HttpBuilder::new()
         .with_url(format!("{}/", address.bucket_name()))
-        .with_http_connector(Transport(link.web.clone()))
+        .with_http_connector(Transport::web(&link.clients))
         .with_retry(once())
         .build()
         .map_err(|e| cannot(&address.bucket_name(), &e))?;
@@ -159,8 +159,9 @@ fn check(answer: reqwest::Response) -> Result<reqwest::Response, Fault> {
 fn ask(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<Answer> {
     let bucket = object.bucket(link)?;
     let asked = object.asked("HEAD", &bucket);
+    let client = link.clients.web()?;
     let once = move || {
-        let request = link.web.head(url.clone());
+        let request = client.head(url.clone());
         count_request();
         async move {
             let answer = request.send().await.map_err(|e| fault_of(&e))?;
@@ -189,8 +190,9 @@ fn ask(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<An
 fn page(link: &'static Link, object: &Object, url: reqwest::Url) -> io::Result<(String, String)> {
     let bucket = object.bucket(link)?;
     let asked = object.asked("GET the index page of", &bucket);
+    let client = link.clients.web()?;
     let once = move || {
-        let request = link.web.get(url.clone());
+        let request = client.get(url.clone());
         count_request();
         async move {
             let answer = check(request.send().await.map_err(|e| fault_of(&e))?)?;

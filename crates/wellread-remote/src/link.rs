@@ -5,12 +5,11 @@
 //! that were open stay open: they know addresses and ETags, not connections.
 
 use crate::bucket::Bucket;
-use crate::failure::innermost;
 use crate::heads::Heads;
 use crate::listings::Listings;
 use crate::pieces::{LOOK, Pieces};
 use crate::settings;
-use crate::transport;
+use crate::transport::Clients;
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
@@ -77,10 +76,7 @@ fn number<T: FromStr>(name: &str) -> io::Result<Option<T>> {
 pub(crate) struct Link {
     process: u32,
     runtime: Runtime,
-    /// For signed requests.
-    pub(crate) client: reqwest::Client,
-    /// For plain servers, which may redirect.
-    pub(crate) web: reqwest::Client,
+    pub(crate) clients: Clients,
     pub(crate) limits: Limits,
     pub(crate) in_flight: Arc<Semaphore>,
     pub(crate) heads: Heads,
@@ -121,10 +117,6 @@ pub(crate) fn link() -> io::Result<&'static Link> {
 impl Link {
     fn new(process: u32) -> io::Result<Self> {
         let limits = Limits::from_environment()?;
-        let client = |redirects| {
-            transport::client(limits.stall, redirects)
-                .map_err(|e| io::Error::other(format!("no HTTP client can be made: {}", innermost(&e))))
-        };
         let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(1, THREADS);
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
@@ -135,8 +127,7 @@ impl Link {
         Ok(Self {
             process,
             runtime,
-            client: client(false)?,
-            web: client(true)?,
+            clients: Clients::new(limits.stall),
             limits,
             in_flight: Arc::new(Semaphore::new(limits.in_flight)),
             heads: Heads::default(),

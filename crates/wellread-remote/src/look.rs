@@ -3,7 +3,7 @@
 //! ```text
 //!  find   known object? · known folder? ── yes ─▶ no request
 //!         └ a name as folders have it ─▶ HEAD and LIST at once    most are folders, whose listing is wanted next
-//!         └ another one ───────────────▶ HEAD, then LIST          most are objects
+//!         └ another one ───────────────▶ both ends, then LIST     most are objects, whose ends are wanted next
 //!  names  listed not long ago? ── yes ─▶ no request; else LIST
 //!  list_all                     LIST of many folders at once
 //!  list_below                   LIST of a folder and all below it, a thousand objects a request
@@ -53,7 +53,7 @@ pub(crate) fn find(link: &'static Link, object: &Object) -> io::Result<Option<Fo
     if is_likely_a_folder && !link.listings.is_no_folder(&bucket, &name) {
         return both(link, object);
     }
-    match object.head(link) {
+    match object.ends(link) {
         Ok(head) => return Ok(Some(Found::Object(head))),
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(e),

@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::ranges::Piece;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
-use futures_util::future::try_join_all;
+use futures_util::future::{join, try_join_all};
 use object_store::path::Path as Key;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 use std::io;
@@ -95,6 +95,30 @@ impl Object {
         let name = self.address.to_string();
         link.heads.keep_window(&name, &head.version, 0, whole(piece));
         link.heads.learn(name, head.clone());
+        Ok(head)
+    }
+
+    /// Its facts, with its first and last bytes, which are kept: one round trip for what tells how a file is laid out.
+    pub(crate) fn ends(&self, link: &'static Link) -> io::Result<Head> {
+        let bucket = self.bucket(link)?;
+        let (first, last) =
+            (self.request(link, bucket.clone(), 0..HEAD, None), self.request(link, bucket, TAIL, None));
+        let (first, last) = link.wait(async move { Ok(join(first, last).await) })?;
+        let (piece, head) = match first {
+            // An empty object has no first byte.
+            Err(e) if status(&e) == Some(416) => return self.head(link),
+            first => first?,
+        };
+        let name = self.address.to_string();
+        link.heads.learn(name.clone(), head.clone());
+        link.heads.keep_window(&name, &head.version, 0, whole(piece));
+        // Some servers do not count from the end; whoever reads it asks for it.
+        if let Ok((piece, of)) = last
+            && head.version.is(&of.version)
+            && piece.start == head.length.saturating_sub(HEAD)
+        {
+            link.heads.keep_window(&name, &head.version, piece.start, whole(piece));
+        }
         Ok(head)
     }
 

@@ -32,7 +32,7 @@ fn connect(link: &'static Link, address: &Address) -> io::Result<Bucket> {
     let profile = Profile::load()?;
     let mut builder = AmazonS3Builder::from_env()
         .with_bucket_name(&address.bucket)
-        .with_http_connector(Transport(link.client.clone()))
+        .with_http_connector(Transport::signed(&link.clients))
         .with_retry(once())
         // One request each: not all servers know the other, and few objects are removed.
         .with_disable_bulk_delete(true);
@@ -122,7 +122,7 @@ fn fetched(profile: &Profile, by: &str) -> String {
 
 /// The region of a bucket of Amazon's, which any of their servers tells to anybody; `None` where it does not.
 fn region_of(link: &'static Link, bucket: &str) -> io::Result<Option<String>> {
-    let request = link.client.head(format!("https://s3.amazonaws.com/{bucket}"));
+    let request = link.clients.signed(None)?.head(format!("https://s3.amazonaws.com/{bucket}"));
     link.wait(async move {
         let answer = request.send().await.map_err(|e| {
             let cause = innermost(&e.without_url());

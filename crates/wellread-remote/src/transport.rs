@@ -13,6 +13,7 @@ use object_store::client::{
 };
 use std::error::Error as _;
 use std::io;
+use std::sync::OnceLock;
 use std::time::Duration;
 use wellread_store::place::{count_received, count_request};
 
@@ -21,8 +22,58 @@ const ERROR_BODY: usize = 64 << 10;
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A client. Signed requests follow no redirect: their signature is for one host.
-pub(crate) fn client(stall: Duration, redirects: bool) -> reqwest::Result<reqwest::Client> {
+/// The clients of a process, each made when the first of its requests is: the certificates of the machine, which `https` needs, take
+/// longer to read than a request does.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    stall: Duration,
+    plain: OnceLock<reqwest::Client>,
+    signed: OnceLock<reqwest::Client>,
+    web: OnceLock<reqwest::Client>,
+}
+
+impl Clients {
+    /// `stall` is how long nothing may come.
+    pub(crate) fn new(stall: Duration) -> Self {
+        Self { stall, plain: OnceLock::new(), signed: OnceLock::new(), web: OnceLock::new() }
+    }
+
+    /// For requests that follow no redirect, as signed ones: their signature is for one host.
+    pub(crate) fn signed(&self, scheme: Option<&str>) -> io::Result<&reqwest::Client> {
+        // A proxy may want `https`.
+        if scheme == Some("http") && !has_proxy() {
+            return self.made(&self.plain, |client| client.tls_built_in_root_certs(false), false);
+        }
+        self.made(&self.signed, |client| client, false)
+    }
+
+    /// For plain servers, which may redirect, also from `http` to `https`.
+    pub(crate) fn web(&self) -> io::Result<&reqwest::Client> {
+        self.made(&self.web, |client| client, true)
+    }
+
+    fn made<'a>(
+        &self,
+        client: &'a OnceLock<reqwest::Client>,
+        with: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+        redirects: bool,
+    ) -> io::Result<&'a reqwest::Client> {
+        if let Some(client) = client.get() {
+            return Ok(client);
+        }
+        let made = with(builder(self.stall, redirects)).build();
+        let cannot = |e| io::Error::other(format!("no HTTP client can be made: {}", innermost(&e)));
+        let made = made.map_err(cannot)?;
+        Ok(client.get_or_init(|| made))
+    }
+}
+
+/// Whether the environment names a proxy.
+fn has_proxy() -> bool {
+    ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"].iter().any(|name| std::env::var_os(name).is_some())
+}
+
+fn builder(stall: Duration, redirects: bool) -> reqwest::ClientBuilder {
     let policy =
         if redirects { reqwest::redirect::Policy::limited(10) } else { reqwest::redirect::Policy::none() };
     reqwest::Client::builder()
@@ -36,16 +87,30 @@ pub(crate) fn client(stall: Duration, redirects: bool) -> reqwest::Result<reqwes
         .no_brotli()
         .no_zstd()
         .no_deflate()
-        .build()
 }
 
-/// Gives stores of object_store the client of the process.
-#[derive(Clone, Debug)]
-pub(crate) struct Transport(pub(crate) reqwest::Client);
+/// Gives stores of object_store the clients of the process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transport {
+    clients: &'static Clients,
+    is_web: bool,
+}
+
+impl Transport {
+    /// For the requests of a cloud.
+    pub(crate) fn signed(clients: &'static Clients) -> Self {
+        Self { clients, is_web: false }
+    }
+
+    /// For those of a web server.
+    pub(crate) fn web(clients: &'static Clients) -> Self {
+        Self { clients, is_web: true }
+    }
+}
 
 impl HttpConnector for Transport {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(self.clone()))
+        Ok(HttpClient::new(*self))
     }
 }
 
@@ -63,8 +128,11 @@ impl HttpService for Transport {
         } else if request.method() == http::Method::PUT || request.method() == http::Method::POST {
             request.headers_mut().insert(http::header::CONTENT_LENGTH, http::HeaderValue::from_static("0"));
         }
+        let client =
+            if self.is_web { self.clients.web() } else { self.clients.signed(Some(request.url().scheme())) };
+        let client = client.map_err(|e| wrap(Fault::Other(e.to_string())))?;
         count_request();
-        let response = self.0.execute(request).await.map_err(of_client)?;
+        let response = client.execute(request).await.map_err(of_client)?;
         let response: http::Response<reqwest::Body> = response.into();
         let (parts, body) = response.into_parts();
         if !parts.status.is_success() {
