@@ -3,6 +3,7 @@
 //! The plan of a set of columns in a fragment is worked out once and kept: the pages, the open file, Lance's
 //! reader. So a read is looking rows up and reading their bytes.
 
+mod ends;
 mod plan;
 mod ranges;
 
@@ -80,7 +81,7 @@ impl LanceTable {
             )
             .hint("rewrite its fragments with Lance: dataset.optimize.compact_files()"));
         }
-        let ends = Mutex::new(ranges::ends_ahead(&folder, &fragments));
+        let ends = Mutex::new(ends::ends_ahead(&folder, &fragments));
         let rows = wait(path, "cannot read the fragments", async {
             let mut rows = DatasetRows::default();
             for fragment in &fragments {
