@@ -32,7 +32,7 @@ KINDS = {
     "c": Kind("crops of single cells, 5 x 96 x 96, uint16", 100_000, 96, 96, 5, "uint16", 4000),
 }
 FORMATS = {"parquet": "images.parquet", "lance": "images.lance", "vortex": "images.vortex", "tiff": "tiff",
-           "ome-zarr": "ome-zarr"}  # fmt: skip
+           "ome-zarr": "ome-zarr", "ome-zarr-series": "images.zarr"}  # fmt: skip
 
 
 def checksum(pixels):
@@ -50,6 +50,9 @@ def write(program, root, name, kind, formats, peers):
             continue
         made = root / f"{name}.{form}.new"
         shutil.rmtree(made, ignore_errors=True)
+        if form == "ome-zarr-series":
+            series(program, folder, made, kind)
+            continue
         command = [program, "generate", made, "--images", kind.images, "--size", f"{kind.height}x{kind.width}",
                    "--channels", kind.channels, "--dtype", kind.dtype, "--formats", form,
                    "--compression", "zstd"]  # fmt: skip
@@ -73,6 +76,22 @@ def write(program, root, name, kind, formats, peers):
             writers[peer](images, made, kind)
             made.rename(target)
     return np.load(sums)
+
+
+def series(program, folder, made, kind):
+    """All images in one OME-Zarr group, whose metadata are in one object. A set becomes one if it has columns."""
+    import wellread as wr
+
+    made.mkdir()
+    images = wr.Dataset(folder / FORMATS["parquet"])
+    lines = [f"{images.name(row)},{row}\n" for row in range(len(images))]
+    (made / "rows.csv").write_text("name,row\n" + "".join(lines))
+    command = [program, "convert", folder / FORMATS["parquet"], made / "images.zarr", "--join", made / "rows.csv",
+               "--on", "name", "--compression", "zstd",
+               "--shard", f"1,{kind.channels},1,{kind.height},{kind.width}", "--quiet"]  # fmt: skip
+    subprocess.run([*map(str, command)], check=True, stdout=subprocess.DEVNULL)
+    (made / "images.zarr").rename(folder / FORMATS["ome-zarr-series"])
+    shutil.rmtree(made)
 
 
 def zarr_array(images, target, kind):

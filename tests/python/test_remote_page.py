@@ -74,9 +74,9 @@ def test_a_format_has_its_rates_and_its_share_of_the_link(page):
 def test_a_peer_stands_beside_the_format_nearest_to_its_own(page):
     text = page.section(result())
     assert cells(text, "zarr-python + obstore")[2:] == [
-        "ome-zarr", "12.5", "100", "8.00 (8.00–8.00)", "at least 5", "reached"
+        "OME-Zarr, a group an image", "12.5", "100", "8.00 (8.00–8.00)", "at least 5", "reached"
     ]  # fmt: skip
-    assert cells(text, "LitData")[2:] == ["parquet", "400", "200", "0.50 (0.50–0.50)", "at least 1", "missed"]
+    assert cells(text, "LitData")[2:] == ["Parquet", "400", "200", "0.50 (0.50–0.50)", "at least 1", "missed"]
     assert not any(line.startswith("| pylance") for line in text.splitlines()), "without wellread's Lance beside it"
 
 

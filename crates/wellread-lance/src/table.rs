@@ -23,11 +23,12 @@ use lance_file::version::ConcreteFileVersion;
 use lance_table::format::{self, Manifest};
 use plan::{DataFile, Fragment, FragmentPlan, Plan};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use wellread_image::ome_arrow::{self, field};
+use wellread_store::ahead::Ends;
 use wellread_store::direct::{Plans, Stop, Tested, UNREADABLE, handed_on, rest_by_library};
 use wellread_store::guard::guarded;
-use wellread_store::place::{Ticket, Wanted};
+use wellread_store::place::Wanted;
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::words::counted;
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
@@ -58,7 +59,7 @@ pub(crate) struct LanceTable {
     /// Whether it is of versions whose pages were read here as Lance reads them.
     is_tested: bool,
     /// The ends of its first data files, where these lie far away: metadata are read from there in many small parts.
-    _ends: Mutex<Vec<Ticket>>,
+    _ends: Ends,
 }
 
 impl LanceTable {
@@ -81,7 +82,7 @@ impl LanceTable {
             )
             .hint("rewrite its fragments with Lance: dataset.optimize.compact_files()"));
         }
-        let ends = Mutex::new(ends::ends_ahead(&folder, &fragments));
+        let ends = ends::ends_ahead(&folder, &fragments);
         let rows = wait(path, "cannot read the fragments", async {
             let mut rows = DatasetRows::default();
             for fragment in &fragments {

@@ -10,6 +10,37 @@
 
 use crate::place::{self, FetchAhead, FileRanges, Ticket, Wanted};
 use std::path::Path;
+use std::sync::Mutex;
+
+/// Bytes at the end of a file that hold most of what tells where the pixels of a thousand rows lie.
+const END: u64 = 1 << 20;
+
+/// The last bytes of files that lie far away: metadata are read from there in many small parts, one after the other. They are
+/// asked for at once, and held as long as this.
+#[derive(Debug, Default)]
+pub struct Ends {
+    _held: Mutex<Vec<Ticket>>,
+}
+
+impl Ends {
+    /// Asks for the ends of files of these lengths, all of which lie in one place.
+    pub fn of<P: AsRef<Path>>(files: impl IntoIterator<Item = (P, u64)>) -> Self {
+        let (mut wanted, mut fetching) = (Wanted::default(), None);
+        for (file, length) in files {
+            let file = file.as_ref();
+            if fetching.is_none() {
+                fetching = Fetching::of(file, None);
+            }
+            if fetching.is_none() {
+                return Self::default();
+            }
+            let start = length.saturating_sub(END);
+            wanted.push(file, start, length - start);
+        }
+        let held = fetching.map(|mut fetching| fetching.fetch(&wanted)).unwrap_or_default();
+        Self { _held: Mutex::new(held) }
+    }
+}
 
 /// One reader's fetching, in all places where files of its sets lie.
 #[derive(Debug)]

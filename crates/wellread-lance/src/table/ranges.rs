@@ -13,7 +13,7 @@ use super::plan::Fragment;
 use std::convert::Infallible;
 use wellread_store::Result;
 use wellread_store::ahead::Fetching;
-use wellread_store::place::{self, HEAD, Ticket, Wanted};
+use wellread_store::place::{self, Ticket, Wanted};
 use wellread_store::table::{Columns, Rows};
 
 impl LanceTable {
@@ -62,7 +62,7 @@ impl LanceTable {
     /// Adds the ends of a fragment's data files, which tell where their columns and pages are.
     fn ends(&self, fragment: &Fragment, wanted: &mut Wanted) {
         for file in &fragment.lance.files {
-            want_end(&self.folder, file, HEAD, wanted);
+            want_end(&self.folder, file, wanted);
         }
     }
 }
