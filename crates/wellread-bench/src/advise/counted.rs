@@ -24,7 +24,7 @@ const SCHEME: &str = "wellread-counted://";
 /// Ends of files that are kept.
 const KEPT: usize = 1 << 10;
 /// Bytes that a reader's requests ahead hold, as a link's do if nothing else is said.
-const MOST: u64 = 256 << 20;
+pub(super) const MOST: u64 = 256 << 20;
 
 #[derive(Debug)]
 struct Counted;

@@ -13,9 +13,10 @@ use super::context::Study;
 use super::counted;
 use crate::link::{self, LinkSpeed};
 use anyhow::{Result, bail};
+use std::collections::HashSet;
 use wellread_loader::{Dataset, Loader};
 use wellread_store::OpenOptions;
-use wellread_store::place::Recording;
+use wellread_store::place::{self, Recording};
 use wellread_store::subset::Subset;
 
 /// The requests, bytes and seconds of an image.
@@ -42,7 +43,8 @@ pub(super) fn predict(
         // The set as it is was read over the link: its speed of decoding alone is not known.
         let local = rate.filter(|_| !candidate.is_there()).unwrap_or(f64::INFINITY);
         match asked(study, candidate) {
-            Ok((requests, bytes)) => {
+            Ok(asked) => {
+                let (requests, bytes) = asked.of_all(study.sample.of as u64);
                 let each = Each { requests, bytes, local };
                 predictions.push(of(name, each, &link, study.sample.of, study.settings.price_per_1000));
             }
@@ -72,11 +74,35 @@ fn of(name: String, each: Each, link: &LinkSpeed, images: usize, price: Option<f
     }
 }
 
-/// Requests and bytes of an image, from an epoch of the sample in random order. The set as it is is read without the
+/// The requests of an epoch of a sample.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    images: u64,
+    requests: u64,
+    bytes: u64,
+    files: u64,
+}
+
+impl Asked {
+    /// Requests and bytes of an image in an epoch of the whole set, which has `images`. Several rows of a file, in short ranges,
+    /// come with the whole file if half of a loader's room holds it ([`is_read_whole`](place::is_read_whole)).
+    fn of_all(self, images: u64) -> (f64, f64) {
+        let each = |sum: u64| sum as f64 / self.images.max(1) as f64;
+        let all = (each(self.bytes) * images as f64).ceil();
+        let is_short = self.bytes < place::GAP * self.requests;
+        if is_short && self.files * 2 <= self.images && all <= (counted::MOST / 2) as f64 {
+            let requests = (all / place::STRIDE as f64).ceil().max(self.files as f64);
+            return (requests / images.max(1) as f64, each(self.bytes));
+        }
+        (each(self.requests), each(self.bytes))
+    }
+}
+
+/// Requests and bytes of an epoch of the sample in random order. The set as it is is read without the
 /// kept beginnings and ends of its files.
-fn asked(study: &Study<'_>, candidate: &Candidate) -> Result<(f64, f64)> {
+fn asked(study: &Study<'_>, candidate: &Candidate) -> Result<Asked> {
     let rows = study.rows(candidate);
-    let images = rows.len().max(1) as f64;
+    let images = rows.len() as u64;
     counted::forget();
     let recording = Recording::start();
     let store = if candidate.is_there() {
@@ -99,12 +125,25 @@ fn asked(study: &Study<'_>, candidate: &Candidate) -> Result<(f64, f64)> {
         bail!("an earlier read left all of the sample in memory");
     }
     let bytes: u64 = ranges.iter().map(|one| one.range.end - one.range.start).sum();
-    Ok((ranges.len() as f64 / images, bytes as f64 / images))
+    let files = ranges.iter().map(|one| &one.path).collect::<HashSet<_>>().len() as u64;
+    Ok(Asked { images, requests: ranges.len() as u64, bytes, files })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_small_table_comes_whole() {
+        let table = Asked { images: 100, requests: 90, bytes: 450_000, files: 1 };
+        // 9 requests of up to 1 MiB for 2,000 images of 4,500 bytes.
+        assert_eq!(table.of_all(2000), (9.0 / 2000.0, 4500.0));
+        assert_eq!(table.of_all(1_000_000), (0.9, 4500.0), "it is larger than half of a loader's room");
+        let files = Asked { files: 100, ..table };
+        assert_eq!(files.of_all(2000), (0.9, 4500.0));
+        let long = Asked { bytes: 90 * place::GAP, ..table };
+        assert_eq!(long.of_all(20).0, 0.9);
+    }
 
     #[test]
     fn the_longest_of_latency_bandwidth_and_decoding_binds() {
