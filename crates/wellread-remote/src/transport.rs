@@ -27,6 +27,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Clients {
     stall: Duration,
+    has_proxy: bool,
     plain: OnceLock<reqwest::Client>,
     signed: OnceLock<reqwest::Client>,
     web: OnceLock<reqwest::Client>,
@@ -35,13 +36,19 @@ pub(crate) struct Clients {
 impl Clients {
     /// `stall` is how long nothing may come.
     pub(crate) fn new(stall: Duration) -> Self {
-        Self { stall, plain: OnceLock::new(), signed: OnceLock::new(), web: OnceLock::new() }
+        Self {
+            stall,
+            has_proxy: has_proxy(),
+            plain: OnceLock::new(),
+            signed: OnceLock::new(),
+            web: OnceLock::new(),
+        }
     }
 
     /// For requests that follow no redirect, as signed ones: their signature is for one host.
     pub(crate) fn signed(&self, scheme: Option<&str>) -> io::Result<&reqwest::Client> {
         // A proxy may want `https`.
-        if scheme == Some("http") && !has_proxy() {
+        if scheme == Some("http") && !self.has_proxy {
             return self.made(&self.plain, |client| client.tls_built_in_root_certs(false), false);
         }
         self.made(&self.signed, |client| client, false)
