@@ -104,8 +104,9 @@ class OpenSet:
     @property
     def cells_report(self) -> dict[str, Any] | None:
         """Counts of the table of cells, if rows are cells (:meth:`cells`), else None. They are ``rows`` of the table,
-        ``cells`` and ``images``. ``without_image``, ``without_position``, ``outside``, ``dropped`` (at the border)
-        and ``images_without_cells`` have a ``count`` each, and the ``first`` few in words.
+        ``cells`` and ``images``. ``without_image``, ``without_position``, ``outside``, ``dropped`` (at the border),
+        ``images_without_cells`` and ``labels_without_image`` (label images) have a ``count`` each, and the ``first``
+        few in words.
         """
         report = self._native.cells_report()
         return None if report is None else json.loads(report)

@@ -65,7 +65,8 @@ class DataLoader(LoaderBase[B_co]):
         num_workers: threads that read ahead. 0 reads each batch when it is asked for. The default is one per core,
             eight at most.
         as_: the library whose arrays batches are: "numpy", "torch" or "jax"; "batch" gives :class:`wellread.Batch`.
-        dtype: "float32", "float16", "bfloat16" or "stored" (uint16 stays uint16).
+        dtype: "float32", "float16", "bfloat16" or "stored" (uint16 stays uint16). float16 ends at 65504: unscaled
+            pixels beyond that are infinite.
         scale: "unit" takes the range of the stored type to [0, 1]. A number multiplies the values. (low, high) takes
             a range of stored values to [0, 1]: one for all channels, or lists of one per channel. None leaves values
             as they are. "device" gives the values of "unit", but moves the stored type and scales on the device

@@ -515,6 +515,50 @@ def test_masks_stay_0_and_1(sites, tmp_path, wellread):
         wr.DataLoader(cells, 5, normalize=([1] * 4, [1] * 4))
 
 
+def test_masks_are_neither_dropped_nor_mixed(sites):
+    folder, _ = sites
+    cells = wr.Dataset(folder / "images").cells(folder / "labels", size=(15, 15), edge="pad", mask="channel")
+    masks = np.stack([cells[row] for row in range(len(cells))])[:, 2]
+    got = np.concatenate(list(wr.DataLoader(cells, 5, channel_dropout=0.9, seed=2)))
+    assert np.array_equal(got[:, 2], masks)
+    assert (got[:, :2].reshape(len(got), 2, -1).any(2).sum(1) == 1).any(), "a stain is dropped"
+    nearest = ((np.arange(34) + 0.5) * 15 / 34).astype(int)
+    for dtype in ("float32", "float16"):
+        got = np.concatenate(list(wr.DataLoader(cells, 5, resize=34, dtype=dtype)))
+        assert np.array_equal(got[:, 2], masks[:, nearest][:, :, nearest])
+        assert len(np.unique(got[:, 0])) > 1000
+    for choices in ({"rotate": 40}, {"rotate": 40, "resize": 20}, {"random_resized_crop": 9}, {"resize": 7}):
+        got = np.concatenate(list(wr.DataLoader(cells, 5, seed=3, **choices)))
+        assert set(np.unique(got[:, 2])) == {0, 1}, choices
+
+
+def test_label_images_of_no_image_are_counted(sites, wellread):
+    folder, _ = sites
+    some = wr.Dataset(folder / "images").select([0, 2])
+    report = some.cells(folder / "labels", size=8).cells_report
+    assert report["labels_without_image"] == {"count": 1, "first": ["P1_A01_s1_MaskNuclei"]}
+    assert report["rows"] == report["cells"] == 8
+    whole = wr.Dataset(folder / "images").cells(folder / "labels", size=8).cells_report
+    assert whole["labels_without_image"]["count"] == 0
+
+
+def test_rows_of_images_without_a_cell_have_no_number(sites):
+    pd = pytest.importorskip("pandas")
+    folder, images = sites
+    names = [f"{name}.tif" for name in images]
+    # As an outer join leaves an image without cells.
+    numbers, ys, xs = [1.0, 2.0, np.nan], [20.0, 30.0, np.nan], [25.0, 35.0, np.nan]
+    frame = pd.DataFrame({"Image_FileName_DNA": names, "ObjectNumber": numbers, "y": ys, "x": xs})
+    ds = wr.Dataset(folder / "images")
+    with pytest.raises(wr.Error, match="without a position"):
+        ds.cells(frame, size=8)
+    cells = ds.cells(frame, size=8, unmatched="skip")
+    assert len(cells) == 2 and cells.cells_report["without_position"]["count"] == 1
+    frame.loc[1, "ObjectNumber"] = np.nan
+    with pytest.raises(wr.Error, match='row 1: column "ObjectNumber" is NaN'):
+        ds.cells(frame, size=8, unmatched="skip")
+
+
 def test_illumination_is_that_of_the_whole_image(sites, tmp_path):
     folder, images = sites
     random = np.random.default_rng(5)

@@ -21,6 +21,7 @@ pub mod info;
 pub mod link;
 pub mod nodes;
 pub mod on;
+pub mod opening;
 pub mod plate;
 pub mod processes;
 pub mod program;

@@ -15,6 +15,8 @@ use crate::choices::Preset;
 use crate::data::FormatSet;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
+use std::cell::OnceCell;
+use std::collections::HashSet;
 use wellread_measure::interleave::Turn;
 use wellread_measure::path_text;
 use wellread_report::Cell;
@@ -79,6 +81,7 @@ impl<'s> Source<'s> {
             "crop": config.crop, "scale": config.scale, "dtype": self.session.expected.pixel_type(), "seed": config.seed, "full": full, "share_s": share_s,
             "full_s": (!self.reader.is_own()).then(|| (share_s * MIN_ROUNDS as f64).max(MIN_FULL_CHECK_SECONDS)),
             "least": MIN_ITEMS,
+            "files": (!self.reader.is_own()).then(|| files_of_rows(self.session, self.set).ok().flatten()),
         });
         for part in [common, more] {
             if let Value::Object(part) = part {
@@ -112,6 +115,40 @@ impl<'s> Source<'s> {
     }
 }
 
+/// The file, or the folder of OME-Zarr, of each row of a set that is measured as it lies there, for readers that read such alone:
+/// in the rows' order, which need not be that of the names. `None` of sets that are written here, and of tables.
+///
+/// # Errors
+/// Why such a reader cannot read the set.
+fn files_of_rows(session: &Session<'_>, set: &FormatSet) -> Result<Option<Vec<String>>, String> {
+    let is_zarr = match set.format {
+        "tiff" | "image-folder" => false,
+        "ome-zarr" => true,
+        _ => return Ok(None),
+    };
+    if !session.config.in_place {
+        return Ok(None);
+    }
+    let store = session.open(set).map_err(|error| format!("{error:#}"))?;
+    let mut found = Vec::with_capacity(store.len());
+    for row in 0..store.len() {
+        let files = store.files_of(&[row]).map_err(|error| error.to_string())?;
+        let file = match files.as_slice() {
+            [first, ..] if is_zarr => {
+                first.ancestors().find(|folder| folder.extension().is_some_and(|ending| ending == "zarr"))
+            }
+            [file] => Some(file.as_path()),
+            _ => return Err("the rows are of several files each, which readers in Python do not put together (leave out --in-place)".to_owned()),
+        };
+        found.extend(file.map(|file| path_text::text(file).into_owned()));
+    }
+    let distinct = found.iter().collect::<HashSet<_>>().len();
+    if found.len() < store.len() || distinct < store.len() {
+        return Err("the rows are parts of a file or group, which readers in Python do not look for (leave out --in-place)".to_owned());
+    }
+    Ok(Some(found))
+}
+
 /// Every framework with every set and every reader of it; missing ones go to `unavailable`.
 pub(crate) fn sources<'s>(
     session: &'s Session<'s>,
@@ -133,6 +170,9 @@ pub(crate) fn sources<'s>(
                 None
             };
             let parts = parts.filter(|_| session.config.in_place);
+            // Found out once for all readers of the set.
+            let of_rows = OnceCell::new();
+            let of_rows = || of_rows.get_or_init(|| files_of_rows(session, set)).as_ref().err();
             if let Some(reason) = python.unavailable().or(set.error.as_deref()).or(parts) {
                 let keys =
                     vec![("format", Cell::from(set.format)), ("framework", Cell::from(python.framework))];
@@ -141,7 +181,7 @@ pub(crate) fn sources<'s>(
             }
             for reader in python.readers(session.config, set.format, track) {
                 let source = Source { session, python, set, reader };
-                match &reader.unavailable {
+                match reader.unavailable.as_ref().or_else(|| of_rows().filter(|_| !reader.is_own())) {
                     Some(reason) => {
                         unavailable.push(Unavailable { keys: source.keys(vec![]), reason: reason.clone() });
                     }

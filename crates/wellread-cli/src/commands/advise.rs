@@ -3,7 +3,7 @@
 use super::command_line::joined;
 use super::diagnosis::{link_lines, parse_step, percent, with_interval};
 use super::trace::TraceArgs;
-use super::{OpenArgs, distinct, outside_of, parse_positive, parse_seconds, parse_size};
+use super::{OpenArgs, distinct, opening, outside_of, parse_positive, parse_seconds, parse_size};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -101,17 +101,17 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 /// The commands to type.
 fn commands(advice: &Advice, args: &Args) -> Vec<String> {
     let chosen = &advice.recommendation;
-    let typed = |words: &[&str]| joined(words.iter().map(ToString::to_string));
     let source = args.path.to_string_lossy().into_owned();
     let (workers, batch_size) = (chosen.workers.to_string(), chosen.batch_size.to_string());
     let mut commands = Vec::new();
-    let set = if chosen.as_it_is {
-        source
+    let (set, open) = if chosen.as_it_is {
+        (source, args.open.clone())
     } else {
         let ending = wellread_store::registry::format_named(chosen.format).map_or("", |f| f.set_ending);
         let target = format!("advised{ending}");
-        let mut words = vec!["convert".to_owned(), source, target.clone(), "--format".to_owned()];
-        words.push(chosen.format.to_owned());
+        let mut words = vec!["convert".to_owned(), source, target.clone()];
+        words.extend(opening::words(&args.open));
+        words.extend(["--format".to_owned(), chosen.format.to_owned()]);
         if let Some(codec) = chosen.compression {
             words.extend(["--compression".to_owned(), codec.to_string()]);
         }
@@ -119,19 +119,33 @@ fn commands(advice: &Advice, args: &Args) -> Vec<String> {
             words.extend(["--chunk".to_owned(), chunk.map(|n| n.to_string()).join(",")]);
         }
         commands.push(joined(words));
-        target
+        (target, OpenArgs::default())
     };
     let cache = match &chosen.cache {
         wellread_loader::Cache::None => String::new(),
         cache => format!(", cache=\"{cache}\""),
     };
+    let crop = args.crop.map_or(String::new(), |(height, width)| format!(", crop=({height}, {width})"));
     commands.push(format!(
-        "wellread.DataLoader(wellread.Dataset({set:?}{cache}), batch_size={batch_size}, shuffle=True, \
-         num_workers={workers}, as_=\"torch\")"
+        "wellread.DataLoader({}, batch_size={batch_size}, shuffle=True, num_workers={workers}{crop}, as_=\"torch\")",
+        opening::python(&set, &open, &cache)
     ));
-    let loader = ["--batch-size", &batch_size, "--loop-workers", &workers];
-    commands.push(typed(&[&["bench", "loop", "--input", &set, "--in-place"][..], &loader].concat()));
+    if opened_by_bench(&open) {
+        let mut words = ["bench", "loop", "--input", &set, "--in-place"].map(str::to_owned).to_vec();
+        words.extend(opening::words(&open));
+        words.extend(["--batch-size", &batch_size, "--loop-workers", &workers].map(str::to_owned));
+        if let Some((height, width)) = args.crop {
+            words.extend(["--crop".to_owned(), format!("{height}x{width}")]);
+        }
+        commands.push(joined(words));
+    }
     commands
+}
+
+/// Whether `bench` has all options that a set was opened with.
+fn opened_by_bench(open: &OpenArgs) -> bool {
+    let OpenArgs { read_as, level, column, table, skip_null, sites: _, cells: _ } = open;
+    read_as.is_none() && *level == 0 && column.is_none() && table.is_none() && !skip_null
 }
 
 fn rate(figure: &Figure) -> String {

@@ -288,7 +288,8 @@ struct Described {
     others: Others,
 }
 
-/// How many different values the columns have together, of those of them that are there; `None` where the last is not.
+/// How many different values the columns have together, of those of them that are there; `None` where the last is not. Rows
+/// without a value in the last are of none.
 fn distinct(store: &dyn Store, columns: &[&str]) -> Outcome<Option<usize>> {
     let there = store.hints().feature_names();
     let found: Vec<String> = columns
@@ -299,7 +300,8 @@ fn distinct(store: &dyn Store, columns: &[&str]) -> Outcome<Option<usize>> {
     if found.last().map(String::as_str) != columns.last().copied() {
         return Ok(None);
     }
-    let keys: HashSet<String> = features::keys(store, &found)?.into_iter().collect();
+    let mut keys: HashSet<String> = features::keys(store, &found)?.into_iter().collect();
+    keys.retain(|key| features::key_values(key).last().is_some_and(Option::is_some));
     Ok(Some(keys.len()))
 }
 

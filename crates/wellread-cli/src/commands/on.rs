@@ -9,7 +9,7 @@
 //! The Python is that of [`wellread_worker::python`]. Its results have the form of this program's own, so that the same
 //! code prints and writes them.
 
-use super::{OpenArgs, link};
+use super::{OpenArgs, link, opening};
 use crate::output::{Failure, Outcome, Ui};
 use indicatif::ProgressBar;
 use serde::Deserialize;
@@ -18,7 +18,6 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use wellread_store::checksum::{ImageChecksum, SentRow};
-use wellread_store::{Missing, Unmatched};
 use wellread_worker::{python, python_command, question};
 
 /// The code that the Python runs.
@@ -92,48 +91,11 @@ fn text(path: &Path) -> Outcome<&str> {
 
 /// How cells are cut out of the images, as Python's Dataset.cells takes it; null where images are whole.
 fn cells(open: &OpenArgs) -> Outcome<Value> {
-    let Some((table, options)) = open.cells.chosen() else { return Ok(Value::Null) };
-    if let Some(masks) = &options.masks {
-        text(masks)?;
+    if let Some((table, options)) = open.cells.chosen() {
+        text(table)?;
+        options.masks.as_deref().map_or(Ok(""), text)?;
     }
-    let mut said = json!(options);
-    said["table"] = text(table)?.into();
-    Ok(said)
-}
-
-/// Options of opening as Python's Dataset takes them.
-fn options(open: &OpenArgs) -> Map<String, Value> {
-    let mut options = Map::new();
-    let sites = &open.sites;
-    let texts = [
-        ("format", &open.read_as),
-        ("table", &open.table),
-        ("column", &open.column),
-        ("layout", &sites.layout),
-        ("pattern", &sites.pattern),
-    ];
-    for (name, value) in texts {
-        if let Some(value) = value {
-            options.insert(name.to_owned(), value.clone().into());
-        }
-    }
-    if open.level > 0 {
-        options.insert("level".to_owned(), open.level.into());
-    }
-    if sites.missing != Missing::default() {
-        options.insert("missing".to_owned(), json!(sites.missing));
-    }
-    if sites.unmatched != Unmatched::default() {
-        options.insert("unmatched".to_owned(), json!(sites.unmatched));
-    }
-    if !sites.path_map.is_empty() {
-        let pairs = sites.path_map.iter().map(|(from, to)| (from.clone(), to.clone().into()));
-        options.insert("path_map".to_owned(), Value::Object(pairs.collect()));
-    }
-    if open.skip_null {
-        options.insert("skip_null".to_owned(), true.into());
-    }
-    options
+    Ok(opening::cells(open))
 }
 
 /// A process that ends when this is dropped.
@@ -162,7 +124,7 @@ impl On {
     ) -> Outcome<Found> {
         let mut request = more;
         request.insert("path".to_owned(), text(path)?.into());
-        request.insert("options".to_owned(), options(open).into());
+        request.insert("options".to_owned(), opening::options(open).into());
         request.insert("cells".to_owned(), cells(open)?);
         self.send(command, request, what, ui)
     }
@@ -350,24 +312,5 @@ mod tests {
         assert_eq!(said("/data/plate/a.tiff"), Path::new("plate/a.tiff"));
         assert_eq!(said("/data/plate"), Path::new("plate"));
         assert_eq!(said("/data/plates/a.tiff"), Path::new("/data/plates/a.tiff"));
-    }
-
-    #[test]
-    fn options_of_opening_are_those_of_python() {
-        let open = OpenArgs { read_as: Some("tiff".to_owned()), skip_null: true, ..OpenArgs::default() };
-        assert_eq!(Value::Object(options(&open)), json!({ "format": "tiff", "skip_null": true }));
-    }
-
-    #[test]
-    fn cells_are_those_of_python() {
-        let said = |open: &OpenArgs| cells(open).map_err(|_| "refused");
-        assert_eq!(said(&OpenArgs::default()), Ok(Value::Null));
-        let mut open = OpenArgs::default();
-        open.cells.cells = Some("cells.csv".into());
-        let wanted = json!({
-            "table": "cells.csv", "x": null, "y": null, "size": [96, 96], "by": [], "edge": "shift", "unit": "pixel",
-            "unmatched": "error", "mask": "none", "masks": null, "label_masks": false, "label": null,
-        });
-        assert_eq!(said(&open), Ok(wanted));
     }
 }

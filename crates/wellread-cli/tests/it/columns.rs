@@ -206,6 +206,22 @@ fn a_plan_is_joined_by_columns_that_both_have() {
     }
 }
 
+/// An image without a well is of none, and is no well of its own.
+#[test]
+fn wells_are_counted_without_what_is_of_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 3, &["--formats", "tiff"]);
+    let path = |name: &str| dir.path().join(name);
+    let (plan, plate) = (path("plan.csv"), path("plate.parquet"));
+    let first = json(&["checksum", arg(&set.join("tiff"))])[0]["name"].as_str().unwrap().to_owned();
+    std::fs::write(&plan, format!("file,Metadata_Plate,Metadata_Well\n{first}.tiff,P1,A01\n")).unwrap();
+    let join = ["--join", arg(&plan), "--on", "file", "--join-unmatched", "null"];
+    json(&[&["convert", arg(&set.join("tiff")), arg(&plate)], &join[..]].concat());
+    let info = json(&["info", arg(&plate)]);
+    assert_eq!((&info["plates"], &info["wells"]), (&1.into(), &1.into()));
+}
+
 #[test]
 fn a_join_names_the_images_and_rows_that_found_nothing() {
     let dir = tempfile::tempdir().unwrap();

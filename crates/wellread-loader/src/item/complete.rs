@@ -13,7 +13,7 @@ use crate::compiled_transform::CompiledTransform;
 use crate::draw::{Draws, Purpose};
 use crate::dtype::Output;
 use crate::kernels::{Affine, Patch, bytes_of, convert, convert_patch, narrow};
-use crate::resample::rotate;
+use crate::resample::{nearest, rotate};
 use crate::simd::Level;
 use crate::sink::PixelDestination;
 use wellread_image::PixelType;
@@ -97,6 +97,14 @@ impl PostReadBuffers {
                     }
                 }
             }
+            // A mask stays 0 and 1.
+            let depth = compiled.depth(item.info.shape);
+            let planes = source.chunks_exact(from_size).zip(target.chunks_exact_mut(made)).enumerate();
+            for (_, (plane, target)) in
+                planes.filter(|(number, _)| compiled.is_mask(number / depth % compiled.channels.len()))
+            {
+                nearest(size_of::<f32>(), bytemuck::cast_slice(plane), from, size, degrees, bytes_of(target));
+            }
         }
         let Self { floats, percentiles, .. } = self;
         // Values of a pixel's own type, as they are before scaling by percentiles.
@@ -137,7 +145,7 @@ impl PostReadBuffers {
     ) -> Result<()> {
         let (compiled, level) = (&job.arrays[item.array].compiled, Level::detect());
         let (height, width) = (item.placement.height, item.placement.width);
-        let depth = if compiled.transform.project { 1 } else { item.info.shape.z() };
+        let depth = compiled.depth(item.info.shape);
         let channels = compiled.channels.len();
         let plane = height * width;
         let pixels = item.info.shape.t() * channels * depth * plane;
@@ -198,7 +206,8 @@ impl PostReadBuffers {
     }
 }
 
-/// Makes dropped channels 0, which is 0 in every type. Were all to be dropped, the one of the largest draw stays.
+/// Makes dropped channels 0, which is 0 in every type. A mask stays. Were all others to be dropped, the one of the largest draw
+/// stays.
 fn drop_channels(compiled: &CompiledTransform, draws: Draws, times: usize, out: &mut [u8]) {
     let probability = f64::from(compiled.transform.channel_dropout);
     if probability == 0.0 {
@@ -206,11 +215,12 @@ fn drop_channels(compiled: &CompiledTransform, draws: Draws, times: usize, out: 
     }
     let channels = compiled.channels.len();
     let drawn = |c: usize| draws.nth(Purpose::Dropout, c as u64).unit();
-    let kept = (0..channels).max_by(|a, b| drawn(*a).total_cmp(&drawn(*b)));
+    let stains = (0..channels).filter(|&c| !compiled.is_mask(c));
+    let kept = stains.max_by(|a, b| drawn(*a).total_cmp(&drawn(*b)));
     let each = out.len() / (times * channels);
     for (number, channel) in out.chunks_exact_mut(each).enumerate() {
         let c = number % channels;
-        if drawn(c) < probability && kept != Some(c) {
+        if drawn(c) < probability && kept != Some(c) && !compiled.is_mask(c) {
             channel.fill(0);
         }
     }

@@ -82,7 +82,7 @@ impl Job<'_> {
             .row(row)
             .choice()
             .hint(format_args!(
-                "load the rows of each pixel type by a loader of their own ({}), or convert the set to one type",
+                "load the rows of each pixel type by a loader of their own ({}), or have the files written anew in one type",
                 option("rows")
             )));
         }

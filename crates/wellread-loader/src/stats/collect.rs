@@ -174,7 +174,7 @@ impl ThreadStats<'_> {
         let path = self.store.path();
         if info.dtype != self.dtype {
             return Err(other_type(path, row, info.dtype, self.dtype).hint(
-                "compute the statistics of each pixel type by itself, or convert the set to one type",
+                "compute the statistics of each pixel type by itself, or have the files written anew in one type",
             ));
         }
         let channels = info.shape.c();

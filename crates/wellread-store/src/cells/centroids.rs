@@ -1,6 +1,7 @@
 //! A label image as a table of cells: number, centroid and area of each label, in one pass over the pixels.
 
 use super::components::labelled;
+use super::found::Found;
 use super::keys::ImageOf;
 use super::pairs::pair;
 use super::pieces::{FewValues, pieces};
@@ -8,7 +9,7 @@ use super::table::CellTable;
 use crate::surface::option_as;
 use crate::{Error, Result, Store, read_region};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 
@@ -60,8 +61,8 @@ fn sums(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<BTreeMap<i64, S
     Ok(found)
 }
 
-/// The cells of a set of label images as a table, and the image that each is of. Images without a label image have
-/// none. For binary masks, where `are_masks`, the connected components are the cells.
+/// The cells of a set of label images as a table, the image that each is of, and label images of no image. Images without a label
+/// image have no cells. For binary masks, where `are_masks`, the connected components are the cells.
 ///
 /// # Errors
 /// Label images that cannot be read, have several channels, or hold no whole numbers. No label in any of them. Binary
@@ -71,8 +72,13 @@ pub(super) fn table(
     labels: &dyn Store,
     by: &[String],
     are_masks: bool,
-) -> Result<(CellTable, ImageOf)> {
+) -> Result<(CellTable, ImageOf, Found)> {
     let pairs = pair(images, labels, by)?;
+    let paired: HashSet<usize> = pairs.iter().flatten().copied().collect();
+    let mut unpaired = Found::default();
+    for label in (0..labels.len()).filter(|label| !paired.contains(label)) {
+        unpaired.push(|| labels.name(label).unwrap_or_else(|_| format!("row {label}")));
+    }
     let (mut of_image, mut names) = (vec![], vec![]);
     let (mut numbers, mut areas, mut ys, mut xs) = (vec![], vec![], vec![], vec![]);
     let (mut scratch, mut pixels) = (crate::Scratch::default(), vec![]);
@@ -128,7 +134,7 @@ pub(super) fn table(
         ("AreaShape_Area", Arc::new(Int64Array::from(areas))),
     ];
     let batch = RecordBatch::try_from_iter(columns).map_err(|e| Error::new(labels.path(), e))?;
-    Ok((CellTable::in_memory(labels.path(), batch), ImageOf::known(of_image)))
+    Ok((CellTable::in_memory(labels.path(), batch), ImageOf::known(of_image), unpaired))
 }
 
 #[cfg(test)]

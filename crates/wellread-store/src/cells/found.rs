@@ -22,6 +22,8 @@ pub struct CellsReport {
     pub dropped: Found,
     /// Images without a cell, which is no error.
     pub images_without_cells: Found,
+    /// Label images whose image is not in the set, where the cells are their labels: no error, since the set may be a part of all images.
+    pub labels_without_image: Found,
 }
 
 impl CellsReport {
@@ -45,6 +47,7 @@ impl CellsReport {
         let mut notes = self.problems();
         notes.extend(self.dropped.sentence("cell", "left out at the border of the image"));
         notes.extend(self.images_without_cells.sentence("image", "without a cell"));
+        notes.extend(self.labels_without_image.sentence("label image", "of no image of this set"));
         notes
     }
 }

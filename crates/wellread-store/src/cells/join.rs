@@ -129,10 +129,12 @@ impl Cells {
         options: &CellOptions,
         masks: Option<&dyn Store>,
     ) -> Result<Self> {
-        let (table, image) = centroids::table(images, labels.0, &options.by, options.label_masks)?;
+        let (table, image, unpaired) = centroids::table(images, labels.0, &options.by, options.label_masks)?;
         let placement = Placement::of(&table, image, None, &CellOptions::default())?;
         let sets = LabelSets { masks, labels: Some(labels) };
-        Self::masked(images, table, &placement, options, &sets)
+        let mut cells = Self::masked(images, table, &placement, options, &sets)?;
+        cells.report.labels_without_image = unpaired;
+        Ok(cells)
     }
 
     fn of_columns(

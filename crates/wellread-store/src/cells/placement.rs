@@ -48,8 +48,10 @@ impl Placement {
         }
         let mut found = None;
         if let Some(name) = label {
-            let values = labels(table, &name, column(&name)?);
-            let are_numbers = || values.as_ref().is_ok_and(|values| are_distinct(&image.images, values));
+            let cell = |row: usize| image.images[row].filter(|_| x[row].is_finite() && y[row].is_finite());
+            let values = labels(table, &name, column(&name)?, |row| cell(row).is_some());
+            let are_numbers =
+                || values.as_ref().is_ok_and(|values| are_distinct((0..values.len()).map(cell), values));
             // A column of that name may as well hold classes.
             if options.label.is_some() || name != CLASS || are_numbers() {
                 found = Some((name, values?));
@@ -59,10 +61,10 @@ impl Placement {
     }
 }
 
-/// Whether no image has a number twice.
-fn are_distinct(of: &[Option<usize>], numbers: &[i64]) -> bool {
+/// Whether no image has a number twice. A row that is no cell has no image here.
+fn are_distinct(of: impl Iterator<Item = Option<usize>>, numbers: &[i64]) -> bool {
     let mut known = HashSet::with_capacity(numbers.len());
-    of.iter().zip(numbers).all(|(image, number)| image.is_none_or(|image| known.insert((image, *number))))
+    of.zip(numbers).all(|(image, number)| image.is_none_or(|image| known.insert((image, *number))))
 }
 
 /// Positions in micrometres as those in pixels.

@@ -136,14 +136,24 @@ pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Resul
 
 /// The number of each cell in its label image, of a column of whole numbers.
 ///
+/// Rows that are no cells, as those of images without one in a joined table, need none: theirs is 0.
+///
 /// # Errors
-/// A row without one, or with another value.
-pub(super) fn labels(table: &CellTable, name: &str, column: &ArrayRef) -> Result<Vec<i64>> {
+/// A cell without one, or with another value.
+pub(super) fn labels(
+    table: &CellTable,
+    name: &str,
+    column: &ArrayRef,
+    is_cell: impl Fn(usize) -> bool,
+) -> Result<Vec<i64>> {
     let values = numbers(table, name, column)?;
     let whole = |(row, value): (usize, f64)| {
         // Beyond that a float holds not every whole number.
         if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0 {
             return Ok(value as i64);
+        }
+        if value.is_nan() && !is_cell(row) {
+            return Ok(0);
         }
         Err(Error::new(&table.path, format_args!("column {name:?} is {value:?}, no whole number"))
             .row(row)
@@ -201,12 +211,12 @@ mod tests {
         let floats = Arc::new(Float32Array::from(vec![Some(1.5), None])) as ArrayRef;
         let read = numbers(&table, "a", &floats).unwrap();
         assert!(read[0] == 1.5 && read[1].is_nan());
-        let error = labels(&table, "a", &floats).unwrap_err();
+        let error = labels(&table, "a", &floats, |_| true).unwrap_err();
         assert_eq!(error.row_index(), Some(0));
         let text = Arc::new(StringArray::from(vec!["x", "y"])) as ArrayRef;
         assert!(numbers(&table, "a", &text).unwrap_err().to_string().contains("no numbers"));
         let whole = Arc::new(UInt8Array::from(vec![3, 7])) as ArrayRef;
-        assert_eq!(labels(&table, "a", &whole).unwrap(), [3, 7]);
+        assert_eq!(labels(&table, "a", &whole, |_| true).unwrap(), [3, 7]);
         assert_eq!(
             label_column(&self::table(&["label", "x"]), &CellOptions::default()).unwrap().unwrap(),
             "label"

@@ -8,10 +8,15 @@ from ..images import as_tczyx
 
 
 class Folder:
-    """The common part of the folders. A subclass has `pattern` and `native(i)`."""
+    """The common part of the folders. A subclass has `pattern` and `native(i)`.
 
-    def __init__(self, path, finish):
-        self.files = sorted(Path(path).glob(self.pattern))
+    `files` are those of the rows, in their order, where the program knows them.
+    """
+
+    takes_files = True
+
+    def __init__(self, path, finish, files=None):
+        self.files = [Path(file) for file in files] if files else sorted(Path(path).glob(self.pattern))
         self.finish = finish
         if not self.files:
             raise FileNotFoundError(f"no {self.pattern} in {path}")
@@ -52,10 +57,10 @@ class ZarrPython(Folder):
 
     pattern = "**/*.zarr"
 
-    def __init__(self, path, finish):
+    def __init__(self, path, finish, files=None):
         import zarr
 
-        super().__init__(path, finish)
+        super().__init__(path, finish, files)
         attributes = zarr.open_group(str(self.files[0]), mode="r").attrs.asdict()
         scales = attributes.get("ome", attributes)["multiscales"][0]
         self.level = scales["datasets"][0]["path"]

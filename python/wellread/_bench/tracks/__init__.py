@@ -18,4 +18,7 @@ def open_reader(request, framework):
         of_copies = getattr(reader, "knows_layouts", False) and request.get("copies", False)
         more = {"layout": "files"} if of_copies else {}
         return reader(request["path"], finish, framework.name, **more)
+    # Files of rows, in their order, where each row is a file.
+    if getattr(reader, "takes_files", False):
+        return reader(request["path"], finish, request.get("files"))
     return reader(request["path"], finish)
