@@ -115,8 +115,8 @@ impl<'s> Source<'s> {
     }
 }
 
-/// The file, or the folder of OME-Zarr, of each row of a set that is measured as it lies there, for readers that read such alone:
-/// in the rows' order, which need not be that of the names. `None` of sets that are written here, and of tables.
+/// The file of each row, or its folder of OME-Zarr, of a set that is measured as it lies there: for readers that read such alone.
+/// They are in the rows' order, which need not be that of the names. `None` of sets that are written here, and of tables.
 ///
 /// # Errors
 /// Why such a reader cannot read the set.

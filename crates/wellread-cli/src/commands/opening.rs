@@ -56,7 +56,7 @@ pub fn cells(open: &OpenArgs) -> Value {
     said
 }
 
-/// What of [`cells`] is not the default, beside the table.
+/// The choices of [`cells`] beside the table, without those that are the default.
 fn chosen(open: &OpenArgs) -> Map<String, Value> {
     let (Value::Object(mut said), defaults) = (cells(open), json!(CellOptions::default())) else {
         return Map::new();
