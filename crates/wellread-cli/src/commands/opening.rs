@@ -9,7 +9,6 @@
 
 use super::OpenArgs;
 use serde_json::{Map, Value, json};
-use std::path::Path;
 use wellread_store::cells::CellOptions;
 use wellread_store::{Missing, Unmatched};
 
@@ -68,7 +67,7 @@ fn chosen(open: &OpenArgs) -> Map<String, Value> {
 /// The set at `path` in Python. `more` are further arguments, each after a comma.
 pub fn python(path: &str, open: &OpenArgs, more: &str) -> String {
     let arguments = |of: &Map<String, Value>| -> String {
-        of.iter().map(|(name, value)| format!(", {name}={}", literal(value))).collect()
+        of.iter().flat_map(|(name, value)| [", ".to_owned(), format!("{name}="), literal(value)]).collect()
     };
     let set = format!("wellread.Dataset({}{}{more})", literal(&path.into()), arguments(&options(open)));
     match &cells(open)["table"] {
