@@ -16,7 +16,7 @@ def link(*, in_flight: int | None = None, link_bytes: int | str | None = None, a
     ``WELLREAD_LINK_BYTES``, ``WELLREAD_ANONYMOUS``).
 
     Args:
-        in_flight: requests at once (64).
+        in_flight: requests at once (128).
         link_bytes: bytes that a loader fetches ahead and has not read yet, at most: a number or such as ``"1GiB"``
             (256 MiB). A loader with a bound on memory holds less.
         anonymous: whether requests are not signed, whatever credentials there are, as public buckets have it.

@@ -19,11 +19,10 @@ use wellread_store::place::Ticket;
 use wellread_trace::{Kind, span};
 
 /// Rows that are asked for ahead, about: with the usual bound on requests, four round trips of them.
-const ROWS: usize = 256;
+const ROWS: usize = 512;
 /// Rows whose heads are asked for beyond these, about.
-const HEAD_ROWS: usize = 128;
-/// Rows whose heads are asked for before the pixels of the first batch, about, unless it has more: with the usual bound on requests,
-/// one round trip. Those of more would be answered before these pixels.
+const HEAD_ROWS: usize = 256;
+/// Rows whose heads are asked for before the pixels of the first batch, about, unless it has more: less than a round trip of them. Those of more would be answered before these pixels.
 const FIRST_HEAD_ROWS: usize = 32;
 
 /// How often somebody looks whether there is room.
@@ -189,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_was_read_is_let_go_and_the_window_moves() {
-        let ahead = Lookahead::new(1, 128, 1);
+        let ahead = Lookahead::new(1, 256, 1);
         let held = Arc::new(());
         assert!(
             ahead.wait(0, || false) && ahead.wait(2, || false),
@@ -210,7 +209,7 @@ mod tests {
 
     #[test]
     fn heads_of_the_first_batch_come_before_those_of_many_others() {
-        for (rows, first, second) in [(1, 31, 129), (16, 1, 9), (32, 0, 5), (100, 0, 3)] {
+        for (rows, first, second) in [(1, 31, 257), (16, 1, 17), (32, 0, 9), (100, 0, 4)] {
             let ahead = Lookahead::new(1, rows, 1);
             assert_eq!([ahead.last_head(0), ahead.last_head(1)], [first, second], "{rows}");
         }

@@ -48,7 +48,7 @@ impl Limits {
             ),
             in_flight: match settings::get().in_flight {
                 Some(in_flight) => in_flight,
-                None => number("WELLREAD_IN_FLIGHT")?.unwrap_or(64),
+                None => number("WELLREAD_IN_FLIGHT")?.unwrap_or(128),
             }
             .clamp(1, 4096),
             link_bytes: match settings::get().link_bytes {

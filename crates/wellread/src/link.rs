@@ -11,7 +11,7 @@ use crate::engines;
 /// (`docs/howto/buckets.md`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Requests at once (64).
+    /// Requests at once (128).
     pub in_flight: Option<usize>,
     /// Bytes that a loader fetches ahead and has not read yet, at most (256 MiB); less where its memory is bounded.
     pub link_bytes: Option<u64>,

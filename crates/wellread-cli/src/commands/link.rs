@@ -10,7 +10,7 @@ static CHOSEN: OnceLock<LinkArgs> = OnceLock::new();
 #[derive(clap::Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Sets in buckets")]
 pub struct LinkArgs {
-    /// Requests at once; by default 64, or the value of WELLREAD_IN_FLIGHT.
+    /// Requests at once; by default 128, or the value of WELLREAD_IN_FLIGHT.
     #[arg(long, global = true, value_name = "REQUESTS", value_parser = clap::value_parser!(u16).range(1..=4096))]
     in_flight: Option<u16>,
     /// Most bytes that a loader fetches ahead; by default 256MiB, or the value of WELLREAD_LINK_BYTES.
