@@ -22,7 +22,8 @@ use wellread_trace::{Kind, span};
 const ROWS: usize = 512;
 /// Rows whose heads are asked for beyond these, about.
 const HEAD_ROWS: usize = 256;
-/// Rows whose heads are asked for before the pixels of the first batch, about, unless it has more: less than a round trip of them. Those of more would be answered before these pixels.
+/// Rows whose heads are asked for before the pixels of the first batch, about, unless it has more: less than a round trip of
+/// them. Those of more would be answered before these pixels.
 const FIRST_HEAD_ROWS: usize = 32;
 
 /// How often somebody looks whether there is room.
