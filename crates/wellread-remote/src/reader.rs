@@ -24,19 +24,24 @@ impl Reader {
     /// The object as it is now: its facts come from listings and earlier answers, or else its first bytes are fetched.
     pub(crate) fn open(link: &'static Link, object: Object) -> io::Result<Self> {
         let name = object.address.to_string();
-        let (head, is_new) = match link.heads.get(&name) {
-            Some(head) => (head, false),
+        let head = match link.heads.get(&name) {
+            Some(head) => head,
             // An empty object has no bytes that could be asked for ahead.
             None => match link.pieces.head(&name) {
                 Some(Err(e)) if status(&e) != Some(416) => return Err(e),
-                Some(Ok(head)) => (head, false),
-                _ => (object.first(link)?, true),
+                Some(Ok(head)) => head,
+                _ => object.first(link)?,
             },
         };
         let bucket = object.bucket(link)?;
         let kept = Kept::new(&object, &bucket, &head)?;
-        if is_new && let Some(bytes) = link.heads.window(&name, &head.version, 0) {
-            kept.keep(0, &bytes);
+        // Its ends came with its facts.
+        for start in [0, head.length.saturating_sub(HEAD)] {
+            if kept.is_there()
+                && let Some(bytes) = link.heads.window(&name, &head.version, start)
+            {
+                kept.keep(start, &bytes);
+            }
         }
         Ok(Self { object, name, head, kept })
     }

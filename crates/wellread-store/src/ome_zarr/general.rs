@@ -1,7 +1,8 @@
-//! Chunks whose codecs only `zarrs` knows, such as `packbits`, `fixedscaleoffset` or two compressors in a row.
+//! Chunks whose codecs only `zarrs` knows, such as `packbits` or two compressors in a row.
 //!
 //! `zarrs` trusts the size that a Zstandard frame declares, so an outermost `zstd` is taken off here, with a
-//! bound, and `zstd` anywhere deeper is refused.
+//! bound, and `zstd` anywhere deeper is refused. So is `fixedscaleoffset`: `zarrs` computes within the types of the array, and
+//! numcodecs in floats, so that pixels would differ.
 
 use super::chunk::{MAX_RATIO, Target, same_length};
 use crate::refusal::Refusal;
@@ -41,6 +42,10 @@ impl General {
         }
         if codecs.iter().any(is_zstd) {
             return Err(Refusal::unsupported("zstd under another compressor is not supported"));
+        }
+        if codecs.iter().any(|codec| codec.name().ends_with("fixedscaleoffset")) {
+            let cause = "the codec fixedscaleoffset is not supported: numbers would be rounded otherwise than by numcodecs";
+            return Err(Refusal::unsupported(cause));
         }
         let chain = CodecChain::from_metadata(&codecs)
             .map_err(|e| Refusal::unsupported(format_args!("unsupported codecs: {e}")))?;

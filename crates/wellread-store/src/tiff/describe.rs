@@ -1,6 +1,7 @@
 //! Descriptions of image stacks by ImageJ and by tifffile, in the first page's `ImageDescription`.
 //!
-//! ImageJ: lines `key=value`; `channels`, `slices` and `frames` count planes stored in the order T, Z, C.
+//! ImageJ: lines `key=value`; `channels`, `slices` and `frames` count planes stored in the order T, Z, C, or as `order` says
+//! (fastest first, `czt` by default).
 //! tifffile ("shaped"): JSON, `{"shape": [2, 3, 4, 40, 40], "axes": "TCZYX", "name": "a"}`; without axes, five dimensions
 //! are taken as TCZYX, four as CZYX and three as ZYX, and the samples of colour pages as channels.
 //! Both may describe only their first page and let the others follow it without directories.
@@ -62,8 +63,22 @@ pub(super) fn image_j(
     } else if pages.len() != images || pages.iter().any(|p| !p.alike(&pages[0])) {
         return Ok(None);
     }
-    let samples = pages[0].format.samples;
-    Ok(Some(image_of_samples(&pages[0], 0, &[(T, t), (Z, z), (C, c), (C, samples)], view.len())))
+    let mut axes = stored_order(description).map(|axis| (axis, [t, c, z][axis])).to_vec();
+    axes.push((C, pages[0].format.samples));
+    Ok(Some(image_of_samples(&pages[0], 0, &axes, view.len())))
+}
+
+/// The axes of an ImageJ stack, slowest first.
+fn stored_order(description: &str) -> [usize; 3] {
+    match value(description, "order").unwrap_or_default().to_ascii_lowercase().as_str() {
+        "ctz" => [Z, T, C],
+        "zct" => [T, C, Z],
+        "ztc" => [C, T, Z],
+        "tcz" => [Z, C, T],
+        "tzc" => [C, Z, T],
+        // `default`, and whatever is none, as for tifffile.
+        _ => [T, Z, C],
+    }
 }
 
 /// Sizes of pixels from an ImageJ description and the resolution tags.
@@ -103,6 +118,16 @@ struct Shaped {
 }
 
 impl Shaped {
+    /// The named axes, if these end otherwise than with Y and X: then lines of pages are no lines of the image.
+    fn turned(&self, page: &Page) -> Option<&str> {
+        let axes = self.axes.as_deref().filter(|a| a.chars().count() == self.shape.len())?;
+        let is_chunky = page.format.samples > 1 && !page.format.planar;
+        let planes = if is_chunky { axes.strip_suffix(['S', 'C', 's', 'c']).unwrap_or(axes) } else { axes };
+        let ends = planes.to_ascii_uppercase();
+        (planes.len() > 1 && !ends.ends_with("YX") && ends.contains('Y') && ends.contains('X'))
+            .then_some(axes)
+    }
+
     /// The stored axes beside Y and X, slowest first, for pages like `page`; `None` if they do not fit.
     fn axes(&self, page: &Page) -> Option<Vec<(usize, usize)>> {
         let format = &*page.format;
@@ -156,11 +181,23 @@ pub(super) fn shaped(
         let Some(Ok(description)) = first.shaped.as_deref().map(serde_json::from_str::<Shaped>) else {
             return Ok(None);
         };
+        let own = 1 + raw[ifd + 1..].iter().take_while(|r| r.shaped.is_none()).count();
+        if first.secondary && !images.is_empty() {
+            // A level of a pyramid, which has a description of its own.
+            ifd += own;
+            at += own;
+            continue;
+        }
+        if let Some(axes) = description.turned(&first.page) {
+            let cause = format_args!("its axes are {axes}: the last two of the pages must be YX");
+            return Err(view
+                .error(cause)
+                .hint("write it with its axes in an order that ends with YX, as of np.moveaxis"));
+        }
         let Some(axes) = description.axes(&first.page) else { return Ok(None) };
         let samples = first.page.format.samples;
         let total = axes.iter().try_fold(1usize, |n, &(_, size)| n.checked_mul(size));
         let Some(n) = total.filter(|n| n % samples == 0).map(|n| n / samples) else { return Ok(None) };
-        let own = 1 + raw[ifd + 1..].iter().take_while(|r| r.shaped.is_none()).count();
         let following = &raw[ifd..ifd + own];
         if n <= own {
             // Reduced copies may follow the planes of an image, nothing else.
@@ -188,6 +225,18 @@ mod tests {
         assert_eq!(iso_time("2026:11:21 05:38:56").as_deref(), Some("2026-11-21T05:38:56"));
         assert_eq!(iso_time("0000:00:00 00:00:00"), None);
         assert_eq!(iso_time("21 November 2026"), None);
+    }
+
+    #[test]
+    fn planes_of_image_j_lie_as_it_says() {
+        for (order, axes) in [
+            ("", [T, Z, C]),
+            ("order=zct", [T, C, Z]),
+            ("order=TZC", [C, Z, T]),
+            ("order=default", [T, Z, C]),
+        ] {
+            assert_eq!(stored_order(&format!("ImageJ=1.53t\nimages=6\n{order}\n")), axes, "{order}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::image::Page;
 use super::ome;
 use super::pages::{FirstPage, RawPage, read_pages};
 use super::series::{C, OtherFile, PlaneRef, Series, Z, image_of_samples};
+use super::stamp::Stamp;
 use crate::Result;
 use crate::place::{self, File};
 use crate::refusal::Refusal;
@@ -34,6 +35,8 @@ pub(super) struct FileIndex {
     pub(super) kind: Kind,
     pub(super) pages: Box<[Page]>,
     pub(super) series: Box<[Series]>,
+    /// The file's, where it is of this machine and has no checksums of wellread's.
+    pub(super) stamp: Option<Stamp>,
 }
 
 impl FileIndex {
@@ -47,6 +50,7 @@ impl FileIndex {
         known: &ome::Descriptions,
         companion: Option<&str>,
     ) -> Result<Self> {
+        let stamp = Stamp::of(file);
         let mut view = FileView::new(path, file, len, window);
         let (header, raw, first) = read_pages(&mut view)?;
         let description = first.description.as_deref().unwrap_or("");
@@ -72,7 +76,8 @@ impl FileIndex {
                 one.metadata.clone_from(&metadata);
             }
         }
-        let mut index = Self { len, header, kind, pages: pages.into(), series: Box::new([]) };
+        let stamp = stamp.filter(|_| pages.iter().any(|page| page.sums.is_none()));
+        let mut index = Self { len, header, kind, pages: pages.into(), series: Box::new([]), stamp };
         for one in &mut series {
             index.check(one);
         }

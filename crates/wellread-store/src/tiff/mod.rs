@@ -63,6 +63,7 @@ mod read;
 mod restarts;
 mod samples;
 mod series;
+mod stamp;
 mod store;
 mod sums;
 mod writer;

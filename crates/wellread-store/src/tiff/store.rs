@@ -621,7 +621,12 @@ impl Store for TiffStore {
                 let id = self.id(file);
                 let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
                 let job = Job { request: i, info, region, index: &index, series, path, id, files, restarts };
-                job.run(scratch, sink)
+                let done = job.run(scratch, sink);
+                if let Some(stamp) = index.stamp {
+                    let (handle, _) = scratch.context.get::<Context>().file(&self.opened, id, path)?;
+                    stamp.check(handle, path)?;
+                }
+                done
             };
             one().map_err(|e| e.row(request.row))?;
         }

@@ -1,0 +1,62 @@
+//! Whether a file is still what its directories were read from.
+//!
+//! ```text
+//!  directories read ─▶ Stamp: length and time of the last change ─┐
+//!  pixels read ─▶ the same of the open file ──────────────────────┴─▶ other ones: an error, and no pixels of a mixture
+//! ```
+//!
+//! A program that writes into a file while it is open for reading moves its strips, and what lies at their old places is
+//! taken for pixels. Files with checksums of their own tell that anyway. Places far away have versions.
+
+use crate::place::File;
+use crate::{Error, Result};
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Length and time of the last change of a file of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    /// That of an open file; `None` of one that lies elsewhere.
+    pub(super) fn of(file: &File) -> Option<Self> {
+        let metadata = file.local()?.metadata().ok()?;
+        Some(Self { length: metadata.len(), modified: metadata.modified().ok() })
+    }
+
+    /// Fails where an open file is no longer of this stamp.
+    ///
+    /// # Errors
+    /// Somebody wrote to the file.
+    pub(super) fn check(self, file: &File, path: &Path) -> Result<()> {
+        if Self::of(file).is_none_or(|now| now == self) {
+            return Ok(());
+        }
+        Err(Error::new(path, "was written to after it was opened: its pixels would be a mixture of both")
+            .hint("open the set again; programs should write a new file beside it and rename that"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_written_to_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        std::fs::write(&path, [1; 10]).unwrap();
+        let (file, _) = crate::place::open(&path).unwrap();
+        let stamp = Stamp::of(&file).unwrap();
+        stamp.check(&file, &path).unwrap();
+        std::fs::rename(dir.path().join("a"), dir.path().join("b")).unwrap();
+        std::fs::write(&path, [2; 10]).unwrap();
+        stamp.check(&file, &path).unwrap();
+        std::fs::write(dir.path().join("b"), [2; 11]).unwrap();
+        let error = stamp.check(&file, &path).unwrap_err().to_string();
+        assert!(error.contains("was written to after it was opened"), "{error}");
+    }
+}
