@@ -1,4 +1,4 @@
-"""Files that say how their pages form an image, and files that are written to while they are read, beside tifffile."""
+"""Files that say how their pages form an image, and files that somebody writes to meanwhile, beside tifffile."""
 
 import numpy as np
 import pytest
