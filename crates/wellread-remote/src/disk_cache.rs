@@ -42,11 +42,6 @@ impl Kept {
         current().ok().flatten().map(|cache| (cache, object))
     }
 
-    /// Whether bytes of the object are kept.
-    pub(crate) fn is_there(&self) -> bool {
-        self.there().is_some()
-    }
-
     /// Keeps bytes that were fetched past this, if they are not there.
     pub(crate) fn keep(&self, offset: u64, bytes: &[u8]) {
         if let Some((cache, object)) = self.there()

@@ -35,13 +35,9 @@ impl Reader {
         };
         let bucket = object.bucket(link)?;
         let kept = Kept::new(&object, &bucket, &head)?;
-        // Its ends came with its facts.
-        for start in [0, head.length.saturating_sub(HEAD)] {
-            if kept.is_there()
-                && let Some(bytes) = link.heads.window(&name, &head.version, start)
-            {
-                kept.keep(start, &bytes);
-            }
+        // Its first bytes came with its facts.
+        if let Some(bytes) = link.heads.window(&name, &head.version, 0) {
+            kept.keep(0, &bytes);
         }
         Ok(Self { object, name, head, kept })
     }
