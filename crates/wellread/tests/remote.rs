@@ -193,7 +193,8 @@ fn batches_of_engines_are_asked_for_at_once_and_each_byte_once() {
         let bucket = format!("ahead-{format}");
         let (local, other) = (dir.path().join(name), PathBuf::from(format!("s3://{bucket}/{name}")));
         let mut writer = create(&local, format, &WriteOptions::default()).unwrap();
-        for row in 0..24 {
+        // More than the end of the file that is asked for when it is opened.
+        for row in 0..48 {
             let metadata = ImageMetadata::named(format!("image {row}"));
             let pixels = noise(shape, row);
             let view = ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels };
