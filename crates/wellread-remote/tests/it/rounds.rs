@@ -206,5 +206,6 @@ fn a_table() {
     let paths = set(dir.path(), name, "parquet", (LARGE, 48), &WriteOptions::default());
     // Near enough to each other to be fetched together.
     let every_third = |_: &dyn Store| (0..BATCH).map(|i| 3 * i).collect::<Vec<usize>>();
-    check("rounds-parquet", &paths, every_third, whole, [&[1, 2], &[1]]);
+    // Both ends of the file come with what it is.
+    check("rounds-parquet", &paths, every_third, whole, [&[2], &[1]]);
 }
