@@ -3,6 +3,7 @@
 
     make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
     make bench-plates                                        machine, date, command, every run         peers-plates.md
+    make bench-remote                                                                                  peers-remote.md
 
 Without an option it prints each page that has another figure than the result files, and ends with 1 when there is
 one. The ratios in the text of README.md are looked for in the result files too. It needs nothing but Python 3.10.
@@ -16,12 +17,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
-sys.path[:0] = [str(ROOT / "benches" / "peers"), str(ROOT / "benches" / "plates")]
+sys.path[:0] = [str(ROOT / "benches" / name) for name in ("peers", "plates", "remote")]
 import page as peers_page  # noqa: E402
 import plate_page  # noqa: E402
+import remote_page  # noqa: E402
 
 # What is kept of the shown runs, by what a result file has.
-KINDS = {"sets": "peers", "writing": "writing", "parts": "plates"}
+KINDS = {"sets": "peers", "writing": "writing", "parts": "plates", "links": "remote"}
 MOST_BYTES = 200_000
 # The rows of README's table: a peer and the loader of ours beside it, in the set of large fields.
 SET = "1080"
@@ -60,7 +62,8 @@ def readme_table(peers):
 
 def pages(results):
     """What each page is with the tables of the results."""
-    book, plates, readme = ROOT / "docs" / "peers.md", ROOT / "docs" / "peers-plates.md", ROOT / "README.md"
+    book, plates, remote = (ROOT / "docs" / f"peers{name}.md" for name in ("", "-plates", "-remote"))
+    readme = ROOT / "README.md"
     text = book.read_text()
     for name in ("peers", "writing"):
         text = peers_page.put(text, results[name])
@@ -71,6 +74,7 @@ def pages(results):
     return {
         book: text,
         plates: plate_page.put(plates.read_text(), results["plates"]),
+        remote: remote_page.put(remote.read_text(), results["remote"]),
         readme: f"{before}{BEGIN}\n{readme_table(results['peers'])}\n{END}{after}",
     }
 
@@ -83,7 +87,7 @@ def figures(text):
 def known(results):
     """All figures that the pages of the results have."""
     peers = [part for name in ("peers", "writing") for part in peers_page.sections(results[name]).values()]
-    return figures("\n".join([*peers, plate_page.section(results["plates"])]))
+    return figures("\n".join([*peers, plate_page.section(results["plates"]), remote_page.section(results["remote"])]))
 
 
 def wrong(results):
@@ -121,8 +125,8 @@ def take(path):
     result = json.loads(path.read_text())
     names = [name for part, name in KINDS.items() if result.get(part)]
     if len(names) != 1:
-        raise SystemExit(f"{path}: not the result of one run of compare.py or plates.py")
-    why = None if names == ["plates"] else peers_page.refused(result)
+        raise SystemExit(f"{path}: not the result of one run of compare.py, plates.py or remote.py")
+    why = None if names[0] in ("plates", "remote") else peers_page.refused(result)
     text = small(result)
     if why or len(text.encode()) > MOST_BYTES:
         raise SystemExit(f"{path}: {why or f'larger than {MOST_BYTES:,} bytes'}")
