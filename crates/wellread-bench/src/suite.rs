@@ -16,6 +16,7 @@ use crate::outcome;
 use crate::usage::{check_crop, check_shapes};
 use crate::{budget, conversion, dataset, histograms, model_loop, storage, sweep};
 use anyhow::{Context as _, Result, bail};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -328,6 +329,7 @@ fn begin<'a>(
         notes: wellread_trace::is_recording().then(|| TRACED.to_owned()).into_iter().collect(),
         frameworks,
         pace: TimeBudget::new(config.time_budget, 1),
+        row_files: RefCell::default(),
     };
     let Some(first) = prepared.sets.iter().find(|s| s.error.is_none()) else {
         bail!("there is no set to measure");

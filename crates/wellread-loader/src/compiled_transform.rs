@@ -164,11 +164,6 @@ impl CompiledTransform {
         Ok(lit)
     }
 
-    /// Planes of each time and channel of an image: one of the maximum over its depth.
-    pub(crate) fn depth(&self, shape: Shape) -> usize {
-        if self.transform.project { 1 } else { shape.z() }
-    }
-
     /// Whether an output channel is a mask.
     pub(crate) fn is_mask(&self, channel: usize) -> bool {
         self.mask == Some(self.channels[channel])

@@ -19,12 +19,11 @@
 //! told to who reads the piece first.
 
 use crate::disk_cache;
-use crate::heads::{Head, Version};
+use crate::heads::Version;
 use crate::link::Link;
 use crate::listings::Asked;
-use crate::object::{Connect, Object, whole};
+use crate::object::{Connect, Object};
 use crate::pieces::{Piece, Slot};
-use crate::ranges;
 use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
@@ -167,11 +166,15 @@ impl Session {
             return;
         }
         let name: Arc<str> = object.address.to_string().into();
-        let Some(head) = self.link.heads.get(&name) else { return };
+        if self.whole.contains(&name) {
+            return;
+        }
+        let Some(head) = self.link.heads.get(&name).filter(|head| head.length <= self.room_for_whole) else {
+            return;
+        };
         let inside = ranges.iter().map(|range| range.start.min(head.length)..range.end.min(head.length));
         let asked = requests(&inside.collect::<Vec<_>>());
-        let is_new = !self.whole.contains(&name) && head.length <= self.room_for_whole;
-        if !is_new || !is_read_whole(head.length, &asked, batches) {
+        if !is_read_whole(head.length, &asked, batches) {
             return;
         }
         let Ok(bucket) = object.bucket(self.link) else { return };
@@ -182,9 +185,12 @@ impl Session {
                 None => Some(range),
             };
             let Some(range) = wanted else { continue };
-            let piece = self.link.pieces.holding(&name, &range);
-            let piece = piece.unwrap_or_else(|| self.ask(object, &name, range, Some(head.version.clone())));
-            self.kept.pieces.push(piece);
+            let (known, missing) = self.link.pieces.cover(&name, &range);
+            if missing.is_empty() {
+                self.kept.pieces.extend(known);
+            } else {
+                self.kept.pieces.push(self.ask(object, &name, range, Some(head.version.clone())));
+            }
         }
         self.room_for_whole -= head.length;
         self.whole.insert(name);
@@ -256,9 +262,9 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
             if let Ok((piece, head)) = &got {
                 link.heads.learn(object.address.to_string(), head.clone());
                 if is_tail {
-                    keep_end(link, &object, piece, head);
+                    object.keep_end(link, piece, head);
                 } else if is_head && head.length <= SMALL {
-                    keep_window(link, &object, piece, head);
+                    object.keep_window(link, piece, head);
                 }
                 if disk_cache::is_there() {
                     tokio::task::block_in_place(|| disk_cache::keep(&object, &bucket, head, piece));
@@ -277,19 +283,6 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
         });
         piece.runs(task.abort_handle());
     }
-}
-
-/// Keeps the last bytes of an object where its readers look for them.
-fn keep_end(link: &Link, object: &Object, piece: &ranges::Piece, head: &Head) {
-    if piece.start == head.length.saturating_sub(HEAD) {
-        keep_window(link, object, piece, head);
-    }
-}
-
-/// Keeps bytes of an object, an end of it, where its readers look for them.
-fn keep_window(link: &Link, object: &Object, piece: &ranges::Piece, head: &Head) {
-    let bytes = whole(ranges::Piece { start: piece.start, chunks: piece.chunks.clone() });
-    link.heads.keep_window(&object.address.to_string(), &head.version, piece.start, bytes);
 }
 
 #[cfg(test)]

@@ -92,9 +92,8 @@ impl Object {
         let Some((piece, head)) = pieces.into_iter().next() else {
             return Err(io::Error::other("a request without an answer"));
         };
-        let name = self.address.to_string();
-        link.heads.keep_window(&name, &head.version, 0, whole(piece));
-        link.heads.learn(name, head.clone());
+        self.keep_window(link, &piece, &head);
+        link.heads.learn(self.address.to_string(), head.clone());
         Ok(head)
     }
 
@@ -109,17 +108,28 @@ impl Object {
             Err(e) if status(&e) == Some(416) => return self.head(link),
             first => first?,
         };
-        let name = self.address.to_string();
-        link.heads.learn(name.clone(), head.clone());
-        link.heads.keep_window(&name, &head.version, 0, whole(piece));
+        link.heads.learn(self.address.to_string(), head.clone());
+        self.keep_window(link, &piece, &head);
         // Some servers do not count from the end; whoever reads it asks for it.
         if let Ok((piece, of)) = last
             && head.version.is(&of.version)
-            && piece.start == head.length.saturating_sub(HEAD)
         {
-            link.heads.keep_window(&name, &head.version, piece.start, whole(piece));
+            self.keep_end(link, &piece, &head);
         }
         Ok(head)
+    }
+
+    /// Keeps its last bytes where its readers look for them.
+    pub(crate) fn keep_end(&self, link: &Link, piece: &Piece, head: &Head) {
+        if piece.start == head.length.saturating_sub(HEAD) {
+            self.keep_window(link, piece, head);
+        }
+    }
+
+    /// Keeps bytes of it, an end, where its readers look for them.
+    pub(crate) fn keep_window(&self, link: &Link, piece: &Piece, head: &Head) {
+        let bytes = whole(Piece { start: piece.start, chunks: piece.chunks.clone() });
+        link.heads.keep_window(&self.address.to_string(), &head.version, piece.start, bytes);
     }
 
     /// The request for some bytes of it, or for the last ones ([`TAIL`]), to be made in the threads of the link.

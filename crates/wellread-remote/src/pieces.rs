@@ -232,12 +232,6 @@ impl Pieces {
         }
     }
 
-    /// A piece that has all of a range, where somebody keeps one.
-    pub(crate) fn holding(&self, name: &str, range: &Range<u64>) -> Option<Arc<Piece>> {
-        let mut pieces = self.touching(name, range).into_iter();
-        pieces.find(|piece| piece.holds(range) && piece.slot.is_of_use())
-    }
-
     /// Those pieces of an object that touch a range.
     fn touching(&self, name: &str, range: &Range<u64>) -> Vec<Arc<Piece>> {
         let all = lock(&self.0);

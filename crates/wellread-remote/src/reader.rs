@@ -1,7 +1,7 @@
 //! An open object: ranges of one version of it.
 
 use crate::attempts::status;
-use crate::disk_cache::Kept;
+use crate::disk_cache::{self, Kept};
 use crate::heads::Head;
 use crate::link::{Link, link};
 use crate::object::Object;
@@ -36,7 +36,9 @@ impl Reader {
         let bucket = object.bucket(link)?;
         let kept = Kept::new(&object, &bucket, &head)?;
         // Its first bytes came with its facts.
-        if let Some(bytes) = link.heads.window(&name, &head.version, 0) {
+        if disk_cache::is_there()
+            && let Some(bytes) = link.heads.window(&name, &head.version, 0)
+        {
             kept.keep(0, &bytes);
         }
         Ok(Self { object, name, head, kept })

@@ -10,12 +10,11 @@
 
 use super::frameworks::{InPython, Reader};
 use super::measurement::{Keys, Measurement, Unavailable, Variant};
-use super::session::Session;
+use super::session::{RowFiles, Session};
 use crate::choices::Preset;
 use crate::data::FormatSet;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
-use std::cell::OnceCell;
 use std::collections::HashSet;
 use wellread_measure::interleave::Turn;
 use wellread_measure::path_text;
@@ -81,7 +80,7 @@ impl<'s> Source<'s> {
             "crop": config.crop, "scale": config.scale, "dtype": self.session.expected.pixel_type(), "seed": config.seed, "full": full, "share_s": share_s,
             "full_s": (!self.reader.is_own()).then(|| (share_s * MIN_ROUNDS as f64).max(MIN_FULL_CHECK_SECONDS)),
             "least": MIN_ITEMS,
-            "files": (!self.reader.is_own()).then(|| files_of_rows(self.session, self.set).ok().flatten()),
+            "files": (!self.reader.is_own()).then(|| row_files(self.session, self.set).ok().flatten()).flatten().as_deref(),
         });
         for part in [common, more] {
             if let Value::Object(part) = part {
@@ -120,7 +119,7 @@ impl<'s> Source<'s> {
 ///
 /// # Errors
 /// Why such a reader cannot read the set.
-fn files_of_rows(session: &Session<'_>, set: &FormatSet) -> Result<Option<Vec<String>>, String> {
+fn find_row_files(session: &Session<'_>, set: &FormatSet) -> RowFiles {
     let is_zarr = match set.format {
         "tiff" | "image-folder" => false,
         "ome-zarr" => true,
@@ -146,7 +145,13 @@ fn files_of_rows(session: &Session<'_>, set: &FormatSet) -> Result<Option<Vec<St
     if found.len() < store.len() || distinct < store.len() {
         return Err("the rows are parts of a file or group, which readers in Python do not look for (leave out --in-place)".to_owned());
     }
-    Ok(Some(found))
+    Ok(Some(found.into()))
+}
+
+/// As [`find_row_files`], looked for once.
+fn row_files(session: &Session<'_>, set: &FormatSet) -> RowFiles {
+    let mut known = session.row_files.borrow_mut();
+    known.entry(set.format).or_insert_with(|| find_row_files(session, set)).clone()
 }
 
 /// Every framework with every set and every reader of it; missing ones go to `unavailable`.
@@ -170,9 +175,6 @@ pub(crate) fn sources<'s>(
                 None
             };
             let parts = parts.filter(|_| session.config.in_place);
-            // Found out once for all readers of the set.
-            let of_rows = OnceCell::new();
-            let of_rows = || of_rows.get_or_init(|| files_of_rows(session, set)).as_ref().err();
             if let Some(reason) = python.unavailable().or(set.error.as_deref()).or(parts) {
                 let keys =
                     vec![("format", Cell::from(set.format)), ("framework", Cell::from(python.framework))];
@@ -181,10 +183,9 @@ pub(crate) fn sources<'s>(
             }
             for reader in python.readers(session.config, set.format, track) {
                 let source = Source { session, python, set, reader };
-                match reader.unavailable.as_ref().or_else(|| of_rows().filter(|_| !reader.is_own())) {
-                    Some(reason) => {
-                        unavailable.push(Unavailable { keys: source.keys(vec![]), reason: reason.clone() });
-                    }
+                let files = || if reader.is_own() { None } else { row_files(session, set).err() };
+                match reader.unavailable.clone().or_else(files) {
+                    Some(reason) => unavailable.push(Unavailable { keys: source.keys(vec![]), reason }),
                     None => sources.push(source),
                 }
             }

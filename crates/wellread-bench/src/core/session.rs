@@ -13,7 +13,9 @@ use crate::data::{self, FormatSet, Prepared};
 use crate::expected::ExpectedPixels;
 use crate::live::RunObserver;
 use anyhow::{Context as _, Result};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use wellread_loader::{Crop, Scale, Transform};
 use wellread_store::checksum::ImageChecksum;
@@ -40,7 +42,13 @@ pub struct Session<'a> {
     pub frameworks: &'a Frameworks,
     /// How far the run is.
     pub pace: TimeBudget,
+    /// By format, what readers in Python are told of a set's files, once they were looked for.
+    pub(crate) row_files: RefCell<HashMap<&'static str, RowFiles>>,
 }
+
+/// The file of each row of a set, in the rows' order; `None` where readers find them by themselves. Or why a reader of single files
+/// cannot read the set.
+pub(crate) type RowFiles = Result<Option<Rc<[String]>>, String>;
 
 /// So much of its time a benchmark has for measuring, whatever came before.
 const MIN_TIME_LEFT: f64 = 0.25;

@@ -98,7 +98,7 @@ impl PostReadBuffers {
                 }
             }
             // A mask stays 0 and 1.
-            let depth = compiled.depth(item.info.shape);
+            let depth = compiled.transform.depth(item.info.shape);
             let planes = source.chunks_exact(from_size).zip(target.chunks_exact_mut(made)).enumerate();
             for (_, (plane, target)) in
                 planes.filter(|(number, _)| compiled.is_mask(number / depth % compiled.channels.len()))
@@ -145,7 +145,7 @@ impl PostReadBuffers {
     ) -> Result<()> {
         let (compiled, level) = (&job.arrays[item.array].compiled, Level::detect());
         let (height, width) = (item.placement.height, item.placement.width);
-        let depth = compiled.depth(item.info.shape);
+        let depth = compiled.transform.depth(item.info.shape);
         let channels = compiled.channels.len();
         let plane = height * width;
         let pixels = item.info.shape.t() * channels * depth * plane;

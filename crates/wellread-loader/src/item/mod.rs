@@ -334,7 +334,7 @@ impl ItemContext {
         } else {
             PixelDestination::Out { part: place.part, array: job.first_array + array, start: place.start }
         };
-        let depth = if transform.project { 1 } else { info.shape.z() };
+        let depth = transform.depth(info.shape);
         let pixels = info.shape.t() * compiled.channels.len() * depth * placement.height * placement.width;
         let intermediate = match destination {
             PixelDestination::Out { .. } => 0,

@@ -276,8 +276,12 @@ impl Transform {
             }
             None => (height, width),
         };
-        let depth = if self.project { 1 } else { shape.z() };
-        Ok(Shape([shape.t(), channels, depth, height, width]))
+        Ok(Shape([shape.t(), channels, self.depth(shape), height, width]))
+    }
+
+    /// Planes of each time and channel of an image: one of the maximum over its depth.
+    pub(crate) fn depth(&self, shape: Shape) -> usize {
+        if self.project { 1 } else { shape.z() }
     }
 
     /// Checks that lists of one number per channel are as long as there are channels.
