@@ -1,7 +1,7 @@
 //! Bytes that were asked for before they are read: fetched in order, up to a bound, and found by whoever reads them.
 //!
 //! ```text
-//!  Session::fetch ─ ranges joined, cut, without what is asked for already ─▶ pieces ─ queue ─▶ room for its bytes ─▶ GET
+//!  Session::fetch ─ ranges joined, cut, without what is asked for already ─▶ pieces ─ queue ─▶ room for its bytes ─▶ the link's turn ─▶ GET
 //!       │ Ticket: keeps its pieces; dropped, what is on its way is given up                                         │
 //!       ▼                                                                                                           ▼
 //!  Reader::read_exact_at ─▶ Pieces: a piece with these bytes? ─ here: copied · on its way: waited for ◀─────────────┘
@@ -14,7 +14,8 @@
 //! A file that an epoch reads in many short ranges comes whole, after the ranges of the first batch, in half of the
 //! room at most ([`is_read_whole`]): the session keeps it.
 //!
-//! Room is bounded per session, that is per epoch of a loader. A reader never waits for room: it asks itself for a
+//! Room is bounded per session, that is per epoch of a loader. How many of its bytes are on their way at once, the process
+//! decides by what the link gives ([`crate::flow`]). A reader never waits for room: it asks itself for a
 //! piece that is not asked for yet, so that two loaders that hold their pieces cannot wait for each other. An error is
 //! told to who reads the piece first.
 
@@ -23,14 +24,14 @@ use crate::heads::Version;
 use crate::link::Link;
 use crate::listings::Asked;
 use crate::object::{Connect, Object};
-use crate::pieces::{Piece, Slot};
+use crate::pieces::{Filling, Piece, Slot};
 use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wellread_store::place::{
     FetchAhead, FileRanges, HEAD, Held, PIECE, TAIL, Ticket, is_read_whole, requests, strides, window,
 };
@@ -232,10 +233,12 @@ impl FetchAhead for Session {
     }
 }
 
-/// Asks for pieces in the order in which they came, as there is room for them. It ends with its session, once that is dropped and
-/// nothing is left in the queue.
+/// Lets pieces be asked for in the order in which they came, as there is room for them. It ends with its session, once that is
+/// dropped and nothing is left in the queue.
 async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut jobs: UnboundedReceiver<Job>) {
     let room = Arc::new(Semaphore::new(all as usize));
+    let (begun, requests) = unbounded_channel();
+    drop(link.start(send(link, requests)));
     while let Some(Job { piece, object, range, version, asked }) = jobs.recv().await {
         if piece.strong_count() == 0 {
             continue;
@@ -248,18 +251,33 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
             permit = room.clone().acquire_many_owned(bytes).await.ok();
             is_full.store(false, Ordering::Relaxed);
         }
-        let Some(mut permit) = permit else { return };
+        let Some(permit) = permit else { return };
+        let Some(filling) = piece.upgrade().and_then(|piece| Slot::begin(&piece.slot)) else { continue };
+        // The task that takes it ends after this one.
+        let _ = begun.send((Job { piece, object, range, version, asked }, filling, permit));
+    }
+}
+
+/// Makes requests in their order, as many at once as keep the link busy.
+async fn send(link: &'static Link, mut begun: UnboundedReceiver<(Job, Filling, OwnedSemaphorePermit)>) {
+    while let Some((job, filling, mut permit)) = begun.recv().await {
+        let Job { piece, object, range, version, asked } = job;
+        let Some(passage) = link.flow.enter(range.end - range.start).await else { return };
         let Some(piece) = piece.upgrade() else { continue };
-        let Some(filling) = Slot::begin(&piece.slot) else { continue };
         let Ok(bucket) = object.bucket(link) else { continue };
         let task = link.start(async move {
             let (is_tail, is_head) = (range == TAIL, range == (0..HEAD));
-            let got = object.request(link, bucket.clone(), range, version).await;
+            let (got, passage) = passage.held_for(object.request(link, bucket.clone(), range, version)).await;
             // Some servers do not count from the end. The reader that opens the file asks for its beginning.
             if is_tail && got.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::NotFound) {
                 return;
             }
             if let Ok((piece, head)) = &got {
+                // The object may have ended before.
+                let came: usize = piece.chunks.iter().map(bytes::Bytes::len).sum();
+                if let Some(passage) = passage {
+                    passage.arrived(came as u64);
+                }
                 link.heads.learn(object.address.to_string(), head.clone());
                 if is_tail {
                     object.keep_end(link, piece, head);
@@ -269,8 +287,6 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
                 if disk_cache::is_there() {
                     tokio::task::block_in_place(|| disk_cache::keep(&object, &bucket, head, piece));
                 }
-                // The object may have ended before.
-                let came: usize = piece.chunks.iter().map(bytes::Bytes::len).sum();
                 let over = (permit.num_permits() as u32).saturating_sub(units(came as u64));
                 drop(permit.split(over as usize));
             } else if got.as_ref().is_err_and(crate::attempts::is_replaced) {

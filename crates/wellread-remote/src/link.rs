@@ -5,6 +5,7 @@
 //! that were open stay open: they know addresses and ETags, not connections.
 
 use crate::bucket::Bucket;
+use crate::flow::Flow;
 use crate::heads::Heads;
 use crate::listings::Listings;
 use crate::pieces::{LOOK, Pieces};
@@ -79,6 +80,8 @@ pub(crate) struct Link {
     pub(crate) clients: Clients,
     pub(crate) limits: Limits,
     pub(crate) in_flight: Arc<Semaphore>,
+    /// The bytes of requests ahead that are on their way.
+    pub(crate) flow: Flow,
     pub(crate) heads: Heads,
     pub(crate) listings: Listings,
     /// The pieces that were asked for ahead.
@@ -130,6 +133,7 @@ impl Link {
             clients: Clients::new(limits.stall),
             limits,
             in_flight: Arc::new(Semaphore::new(limits.in_flight)),
+            flow: Flow::default(),
             heads: Heads::default(),
             listings: Listings::default(),
             pieces: Pieces::default(),

@@ -1,0 +1,299 @@
+//! How many bytes are on their way at once: enough to keep the link busy, and hardly more, so that what was asked for
+//! first comes first.
+//!
+//! ```text
+//!  bytes on their way   16 MiB ─▶ 32 MiB ─▶ 64 MiB …   doubled as long as more bytes a second come then
+//!                          ▲         │
+//!                          └─────────┘                 else halved again, and tried anew after a while
+//! ```
+//!
+//! Requests share a link. If all requests ahead were on their way at once, the first batch of an epoch would come when nearly
+//! all others have: after 2 s for images of 1080 x 1080 at 1 Gbit/s. The link's delay and rate are not known before, so the window
+//! grows as in the startup of BBR (Cardwell et al., Congestion-Based Congestion Control, 2016).
+//!
+//! Only requests ahead wait here. What a reader asks for by itself goes past them.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+use wellread_store::place::PIECE;
+
+/// Bytes are counted in so many.
+const UNIT: u64 = 1 << 10;
+/// The window at first, and at least: two of the longest requests.
+const LEAST: u64 = 2 * PIECE;
+/// The window at most.
+const MOST: u64 = 1 << 30;
+/// A window twice as wide is kept if it brings so much more.
+const GAIN: f64 = 1.2;
+/// A rate is measured for so long at least.
+const SHORTEST: Duration = Duration::from_millis(50);
+/// After so long a wider window is tried again.
+const AGAIN: Duration = Duration::from_secs(20);
+/// A request that takes longer counts no more: one that hangs must not hold up others.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// The bytes on their way of a process.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    free: Semaphore,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    window: Window,
+    /// Units that are to be taken out as they come back.
+    owed: usize,
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        let window = Window::default();
+        let free = Semaphore::new(units(window.bytes));
+        Self { free, state: Mutex::new(State { window, owed: 0 }) }
+    }
+}
+
+fn units(bytes: u64) -> usize {
+    usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX)
+}
+
+impl Flow {
+    /// Waits until so many bytes may be on their way. Who waits first comes first.
+    pub(crate) async fn enter(&self, bytes: u64) -> Option<Passage<'_>> {
+        // Of a longer request than there are, the rest is not counted.
+        let wanted = u32::try_from(units(bytes.clamp(1, PIECE))).ok()?;
+        let permit = self.free.acquire_many(wanted).await.ok()?;
+        Some(Passage { flow: self, permit: Some(permit) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts bytes that came, and lets more or fewer be on their way.
+    fn came(&self, bytes: u64, now: Instant) {
+        let mut state = self.lock();
+        let is_full = self.free.available_permits() <= units(state.window.bytes) / 2;
+        let before = state.window.bytes;
+        state.window.came(bytes, now, is_full);
+        let (before, after) = (units(before), units(state.window.bytes));
+        if after > before {
+            let spared = state.owed.min(after - before);
+            state.owed -= spared;
+            self.free.add_permits(after - before - spared);
+        } else if after < before {
+            state.owed += before - after - self.free.forget_permits(before - after);
+        }
+    }
+}
+
+/// The right to have bytes on their way.
+#[derive(Debug)]
+pub(crate) struct Passage<'a> {
+    flow: &'a Flow,
+    permit: Option<SemaphorePermit<'a>>,
+}
+
+impl Passage<'_> {
+    /// Waits for the answer to a request, and is given back unless that took too long.
+    pub(crate) async fn held_for<T>(self, request: impl Future<Output = T>) -> (T, Option<Self>) {
+        let mut request = pin!(request);
+        match timeout(LONGEST, request.as_mut()).await {
+            Ok(answer) => (answer, Some(self)),
+            Err(_) => {
+                drop(self);
+                (request.await, None)
+            }
+        }
+    }
+
+    /// Notes that the bytes came.
+    pub(crate) fn arrived(self, bytes: u64) {
+        self.flow.came(bytes, Instant::now());
+    }
+}
+
+impl Drop for Passage<'_> {
+    fn drop(&mut self) {
+        let Some(mut permit) = self.permit.take() else { return };
+        let mut state = self.flow.lock();
+        let paid = state.owed.min(permit.num_permits());
+        if let Some(gone) = permit.split(paid) {
+            gone.forget();
+            state.owed -= paid;
+        }
+    }
+}
+
+/// The bytes that may be on their way, by the rate at which they come.
+#[derive(Debug)]
+struct Window {
+    bytes: u64,
+    /// Bytes that came since the window is as wide as it is, or since the measuring began.
+    came: u64,
+    /// When the measuring began: when as many bytes as the window has had come.
+    since: Option<Instant>,
+    /// Bytes a second with a window half as wide, while this one is tried.
+    narrower: Option<f64>,
+    /// When a wider one brought no more.
+    settled: Option<Instant>,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { bytes: LEAST, came: 0, since: None, narrower: None, settled: None }
+    }
+}
+
+impl Window {
+    /// Takes note of bytes that came; `is_full` says whether it is the window that bounds the bytes on their way.
+    fn came(&mut self, bytes: u64, now: Instant, is_full: bool) {
+        if !is_full {
+            (self.came, self.since) = (0, None);
+            return;
+        }
+        self.came += bytes;
+        let Some(since) = self.since else {
+            // Those that were asked for before, in another window.
+            if self.came >= self.bytes {
+                (self.came, self.since) = (0, Some(now));
+            }
+            return;
+        };
+        let took = now.duration_since(since);
+        if self.came < self.bytes || took < SHORTEST {
+            return;
+        }
+        let rate = self.came as f64 / took.as_secs_f64();
+        (self.came, self.since) = (0, None);
+        match self.narrower.take() {
+            Some(narrower) if rate < GAIN * narrower => {
+                self.bytes /= 2;
+                self.settled = Some(now);
+            }
+            None if self.settled.is_some_and(|at| now.duration_since(at) < AGAIN) => {}
+            _ if self.bytes >= MOST => {}
+            _ => {
+                self.narrower = Some(rate);
+                self.bytes *= 2;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::{Context, Poll, Waker};
+
+    const MIB: u64 = 1 << 20;
+
+    /// Windows, MiB, over so many seconds on a link of so many MiB a second, whose requests take `delay` at least.
+    fn windows(window: &mut Window, begin: Instant, seconds: f64, rate: f64, delay: f64) -> Vec<u64> {
+        let (mut at, mut seen) = (0.0, vec![window.bytes / MIB]);
+        while at < seconds {
+            // What is on its way comes within the delay, or as fast as the link is.
+            at += 1.0 / rate.min(window.bytes as f64 / MIB as f64 / delay);
+            window.came(MIB, begin + Duration::from_secs_f64(at), true);
+            if seen.last() != Some(&(window.bytes / MIB)) {
+                seen.push(window.bytes / MIB);
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn a_window_grows_as_long_as_the_link_then_gives_more() {
+        let begin = Instant::now();
+        for (rate, delay, expected) in [
+            (120.0, 0.02, vec![16, 32, 16]),
+            // 10 Gbit/s, 80 ms: 96 MiB are on their way. With 64 of them it gives two thirds.
+            (1200.0, 0.08, vec![16, 32, 64, 128, 256, 128]),
+            (10.0, 0.02, vec![16, 32, 16]),
+        ] {
+            let mut window = Window::default();
+            assert_eq!(windows(&mut window, begin, 15.0, rate, delay), expected, "{rate} {delay}");
+        }
+    }
+
+    #[test]
+    fn a_wider_window_is_tried_again_when_the_link_may_have_changed() {
+        let begin = Instant::now();
+        let mut window = Window::default();
+        assert_eq!(windows(&mut window, begin, 5.0, 120.0, 0.02), [16, 32, 16]);
+        let later = begin + Duration::from_secs(5);
+        assert_eq!(windows(&mut window, later, 60.0, 10_000.0, 0.08)[..5], [16, 32, 64, 128, 256]);
+        assert!(window.bytes <= MOST);
+    }
+
+    #[test]
+    fn a_window_that_does_not_bound_stays_as_it_is() {
+        let begin = Instant::now();
+        let mut window = Window::default();
+        for second in 1..1000 {
+            window.came(LEAST, begin + Duration::from_secs(second), second % 2 == 0);
+        }
+        assert_eq!(window.bytes, LEAST);
+    }
+
+    fn entered(flow: &Flow, bytes: u64) -> Option<Passage<'_>> {
+        match pin!(flow.enter(bytes)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(passage) => passage,
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn a_request_that_hangs_holds_up_nobody_for_long() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let flow = Flow::default();
+        runtime.block_on(async {
+            let passage = flow.enter(MIB).await.unwrap();
+            let (answer, passage) = passage.held_for(async { 1 }).await;
+            assert!(answer == 1 && passage.is_some());
+            drop(passage);
+            let hanging = flow.enter(MIB).await.unwrap();
+            // Ends once it no longer counts.
+            let all = async {
+                while flow.free.available_permits() < units(LEAST) {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            assert!(hanging.held_for(all).await.1.is_none());
+        });
+    }
+
+    #[test]
+    fn no_more_is_on_its_way_than_the_window_also_when_it_became_narrower() {
+        let flow = Flow::default();
+        let all: Vec<_> = (0..16).map(|_| entered(&flow, MIB).unwrap()).collect();
+        assert!(entered(&flow, 1).is_none());
+        flow.lock().window.bytes = 2 * LEAST;
+        flow.free.add_permits(units(LEAST));
+        let more: Vec<_> = (0..16).map(|_| entered(&flow, MIB).unwrap()).collect();
+        assert!(entered(&flow, 1).is_none());
+        // A wider window brought no more: what comes back is taken out.
+        let begin = Instant::now();
+        {
+            let mut state = flow.lock();
+            state.window.narrower = Some(f64::MAX);
+            state.window.since = Some(begin);
+            state.window.came = 2 * LEAST;
+        }
+        flow.came(1, begin + Duration::from_secs(1));
+        assert_eq!(flow.lock().window.bytes, LEAST);
+        assert_eq!(flow.lock().owed, units(LEAST));
+        drop(more);
+        assert!(entered(&flow, 1).is_none());
+        assert_eq!(flow.lock().owed, 0);
+        drop(all);
+        assert_eq!(flow.free.available_permits(), units(LEAST));
+        // The longest range counts as a piece, so that it can always be asked for.
+        assert!(entered(&flow, u64::MAX).is_some());
+    }
+}
