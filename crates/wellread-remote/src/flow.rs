@@ -7,11 +7,12 @@
 //!                          └─────────┘                 else halved again, and tried anew after a while
 //! ```
 //!
-//! Requests share a link. If all requests ahead were on their way at once, the first batch of an epoch would come when nearly
-//! all others have: after 2 s for images of 1080 x 1080 at 1 Gbit/s. The link's delay and rate are not known before, so the window
-//! grows as in the startup of BBR (Cardwell et al., Congestion-Based Congestion Control, 2016).
+//! Requests share a link. With all requests ahead on their way at once, the first batch of an epoch comes when nearly all
+//! others have come: after 2 s at 1 Gbit/s for large images. Nobody knows the delay and rate of the link before.
+//! So the window grows as in the startup of BBR (Cardwell et al., BBR: Congestion-Based Congestion Control, ACM Queue 14(5),
+//! 2016).
 //!
-//! Only requests ahead wait here. What a reader asks for by itself goes past them.
+//! Only requests ahead wait here. A reader's own requests go past them.
 
 use std::future::Future;
 use std::pin::pin;
@@ -63,9 +64,9 @@ fn units(bytes: u64) -> usize {
 }
 
 impl Flow {
-    /// Waits until so many bytes may be on their way. Who waits first comes first.
+    /// Waits until so many bytes may be on their way, in turn.
     pub(crate) async fn enter(&self, bytes: u64) -> Option<Passage<'_>> {
-        // Of a longer request than there are, the rest is not counted.
+        // The window may have fewer than the longest request.
         let wanted = u32::try_from(units(bytes.clamp(1, PIECE))).ok()?;
         let permit = self.free.acquire_many(wanted).await.ok()?;
         Some(Passage { flow: self, permit: Some(permit) })
@@ -103,13 +104,11 @@ impl Passage<'_> {
     /// Waits for the answer to a request, and is given back unless that took too long.
     pub(crate) async fn held_for<T>(self, request: impl Future<Output = T>) -> (T, Option<Self>) {
         let mut request = pin!(request);
-        match timeout(LONGEST, request.as_mut()).await {
-            Ok(answer) => (answer, Some(self)),
-            Err(_) => {
-                drop(self);
-                (request.await, None)
-            }
+        if let Ok(answer) = timeout(LONGEST, request.as_mut()).await {
+            return (answer, Some(self));
         }
+        drop(self);
+        (request.await, None)
     }
 
     /// Notes that the bytes came.
@@ -197,7 +196,7 @@ mod tests {
     fn windows(window: &mut Window, begin: Instant, seconds: f64, rate: f64, delay: f64) -> Vec<u64> {
         let (mut at, mut seen) = (0.0, vec![window.bytes / MIB]);
         while at < seconds {
-            // What is on its way comes within the delay, or as fast as the link is.
+            // The bytes on their way come within the delay, or as fast as the link is.
             at += 1.0 / rate.min(window.bytes as f64 / MIB as f64 / delay);
             window.came(MIB, begin + Duration::from_secs_f64(at), true);
             if seen.last() != Some(&(window.bytes / MIB)) {
