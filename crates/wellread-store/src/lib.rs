@@ -144,6 +144,7 @@ mod sinks;
 pub mod sites;
 pub mod spool;
 pub mod staged;
+pub mod stamp;
 pub mod store;
 mod store_layout;
 pub mod subset;
