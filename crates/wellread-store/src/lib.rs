@@ -109,6 +109,7 @@ pub mod guard;
 pub mod hints;
 #[cfg(feature = "image-folder")]
 pub mod image_folder;
+mod image_writers;
 pub mod journal;
 pub mod labels;
 mod lazy;
