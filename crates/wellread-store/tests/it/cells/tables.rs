@@ -119,7 +119,7 @@ fn columns_called_like_a_formats_own_are_columns_of_cells() {
     drop(write(&set, "parquet", &WriteOptions::default(), &[image]));
     let path = dir.path().join("cells.csv");
     let options = CellOptions { size: [4, 4], ..CellOptions::default() };
-    for ids in [[100, 101], [0, 1]] {
+    for ids in [[100_i64, 101], [0, 1]] {
         let [first, second] = ids;
         let text = format!("image,x,y,row_id,ome_image\na,5,5,{first},q\na,9,9,{second},r\n");
         std::fs::write(&path, text).unwrap();
