@@ -252,8 +252,8 @@ fn folders_of_other_tools_are_as_before() {
 #[test]
 fn a_list_of_checksums_for_people_is_told_apart() {
     let dir = tempfile::tempdir().unwrap();
-    generate(&dir.path().join("set"), 2, &["--formats", "parquet"]);
-    let [set, list] = ["set/images.parquet", "sums.txt"].map(|name| dir.path().join(name));
+    let [set, list] = ["set.parquet", "sums.txt"].map(|name| dir.path().join(name));
+    write(&set, "parquet", &[("a", 1), ("b", 2)]);
     std::fs::write(&list, wellread(&["checksum", arg(&set)]).stdout).unwrap();
     let refused = wellread(&["verify", arg(&set), "--against", arg(&list)]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
