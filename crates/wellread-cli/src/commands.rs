@@ -18,6 +18,7 @@ pub mod generate;
 mod identity;
 pub mod infer;
 pub mod info;
+mod left_out;
 pub mod link;
 pub mod nodes;
 pub mod on;
