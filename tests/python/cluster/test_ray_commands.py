@@ -241,7 +241,7 @@ def test_images_that_cannot_be_read_are_left_out_as_by_one_machine(cluster, well
     assert there["skipped"] == here["skipped"] and there["skipped"][0]["row"] == 7
     assert ray_cluster.files(tmp_path / "here") == ray_cluster.files(tmp_path / "there")
     with pytest.raises(wr.Error, match=damaged.name):
-        wray.convert(folder, tmp_path / "python", format="tiff", address=cluster.address)
-    done = wray.convert(folder, tmp_path / "python", format="tiff", on_error="skip", address=cluster.address)
+        wray.convert(folder, tmp_path / "python", format="tiff")
+    done = wray.convert(folder, tmp_path / "python", format="tiff", on_error="skip")
     assert done["images_skipped"] == 1 and done["skipped"][0]["row"] == 7
     assert ray_cluster.files(tmp_path / "python") == ray_cluster.files(tmp_path / "here")

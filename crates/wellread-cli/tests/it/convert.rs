@@ -2,6 +2,7 @@
 
 use crate::support::{arg, formats, generate, has_format, json, wellread};
 use serde_json::Value;
+use std::path::Path;
 
 #[test]
 fn converting_in_a_circle_keeps_pixels_and_metadata() {

@@ -51,8 +51,8 @@ pub(super) fn with_fields(mut document: Value, others: &Value) -> Value {
     document
 }
 
-/// Has the nodes of a cluster convert the images of a set. `write` are the choices of the writer, `how` those of the conversion, `join`
-/// the profiles that are joined, `skipped` the rows that are left out; `beside` is said of what is beside the images.
+/// Has the nodes of a cluster convert the images of a set, but for the rows `skipped`. `write` are the choices of the writer, `how` those
+/// of the conversion, `join` the profiles that are joined. `beside` is said of what is beside the images.
 pub(super) fn run(
     on: &On,
     (open, source): (&OpenArgs, &Path),
