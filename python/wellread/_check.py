@@ -145,3 +145,8 @@ def some(names: Sequence[Any], most: int = 12) -> str:
     """The first of some names, and how many more there are."""
     shown = ", ".join(map(str, names[:most]))
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def kinds(left_out: Sequence[tuple[str, str]]) -> str:
+    """The values of columns that are left out, by (name, values), each kind once."""
+    return ", ".join(dict.fromkeys(kind for _, kind in left_out))

@@ -74,8 +74,8 @@ class Dataset(OpenSet):
 
     # The images, the table and how it is joined to them, where :meth:`with_columns` has made this set.
     _joined: tuple[Any, ...] | None = None
-    # Names of columns of that table which are not beside the images.
-    _left_out: Sequence[str] = ()
+    # Columns of that table which are not beside the images, and what they hold.
+    _left_out: Sequence[tuple[str, str]] = ()
     # A name in the joined table whose folders are not those that the images lie in.
     _elsewhere: str | None = None
     # What makes this set of others, where it is some rows of one or several together, and of what.
@@ -377,10 +377,10 @@ class Dataset(OpenSet):
         dataset = _with_columns(self, _tables.with_index(table, names), names, lone)
         left_out = dataset._left_out
         if left_out:
-            verb = "is" if len(left_out) == 1 else "are"
+            names, verb = [name for name, _ in left_out], "is" if len(left_out) == 1 else "are"
             warnings.warn(
-                f"{self._path}: of the table {_check.some(left_out)} cannot stand beside images and {verb} left out: "
-                "nothing but nulls of no type, nested or binary values",
+                f"{self._path}: of the table {_check.some(names)} cannot stand beside images and {verb} left out: "
+                f"{_check.kinds(left_out)}",
                 stacklevel=2,
             )
         if dataset._elsewhere is not None:

@@ -172,6 +172,60 @@ def test_features_go_through_every_engine(wellread, tmp_path):
         assert pq.read_table(back)["n"].to_pylist() == [1, None, 3, 4], name
 
 
+@pytest.mark.parametrize("format", ["2.0", "stable", "duckdb"])
+def test_categories_are_columns_of_text(wellread, tmp_path, format):
+    """Arrow's dictionaries in files of Lance, each with a dictionary of its own, and DuckDB's ENUM."""
+    words = ["x", None, "y", "x", "z"]
+    images = pa.array([image(i)[1] for i in range(5)], struct_type(pa.uint16()))
+    table = pa.table({"drug": pa.array(words).dictionary_encode(), "image": images})
+    path = tmp_path / ("a.duckdb" if format == "duckdb" else "a.lance")
+    if format == "duckdb":
+        with duckdb.connect(str(path)) as connection:
+            connection.register("source", table)
+            enum = "drug::VARCHAR::ENUM ('x', 'y', 'z')"
+            connection.execute(f"CREATE TABLE images AS SELECT * REPLACE ({enum} AS drug) FROM source")
+    else:
+        lance.write_dataset(table, str(path), data_storage_version=format, max_rows_per_file=3)
+    target = tmp_path / "out.parquet"
+    about = wellread("convert", path, target)
+    assert (about["feature_columns"], about["columns_left_out"]) == (1, [])
+    assert pq.read_table(target)["drug"].to_pylist() == words
+
+
+def test_intervals_are_left_out_for_every_format(wellread, tmp_path):
+    """Of months, days and hours at once: DuckDB alone has a type for them."""
+    images = pa.array([image(i)[1] for i in range(3)], struct_type(pa.uint16()))
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("source", pa.table({"n": [0, 1, 2], "image": images}))
+        connection.execute("CREATE TABLE images AS SELECT *, INTERVAL 3 HOUR AS wait FROM source")
+    for name, read in [
+        ("b.parquet", read_parquet),
+        ("b.lance", read_lance),
+        ("b.vortex", read_vortex),
+        ("b.duckdb", read_duckdb),
+    ]:
+        about = wellread("convert", path, tmp_path / name)
+        assert (about["feature_columns"], about["columns_left_out"]) == (1, ["wait"]), name
+        assert read(tmp_path / name)["n"].to_pylist() == [0, 1, 2], name
+
+
+@pytest.mark.parametrize("format", ["lance", "duckdb", "parquet"])
+def test_a_table_without_rows_has_no_image_to_convert(wellread, tmp_path, format):
+    name, write = WRITERS[format]
+    images = pa.array([image(i)[1] for i in range(2)], struct_type(pa.uint16()))
+    table = pa.table({"n": [0, 1], "well": ["a", "b"], "image": images})
+    path = tmp_path / name
+    write(table.slice(0, 0) if format == "parquet" else table, path)
+    if format == "lance":
+        lance.dataset(str(path)).delete("n >= 0")
+    elif format == "duckdb":
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("DELETE FROM images")
+    error = wellread("convert", path, tmp_path / "out.parquet", code=1)
+    assert "there is no image to convert" in error
+
+
 def test_lancedb_folders_with_several_tables(wellread, tmp_path):
     database = lancedb.connect(str(tmp_path / "db"))
     for name, count in [("first", 2), ("second", 3)]:

@@ -16,7 +16,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList};
 use std::collections::HashSet;
 use std::ffi::CStr;
-use wellread::store::features::without_dictionaries;
 use wellread::store::table::{MemoryTable, RecordBatches, TableStore};
 use wellread::store::with_columns::{JoinedColumns, joined, left_out};
 use wellread::{Error, OpenOptions};
@@ -176,21 +175,6 @@ pub(crate) fn taken(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArraySt
     Ok(unsafe { FFI_ArrowArrayStream::from_raw(stream) })
 }
 
-/// The batches of a stream and their schema, with values in place of dictionaries of them.
-fn plain_batches(stream: FFI_ArrowArrayStream) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
-    let (mut schema, mut batches) = crate::stream::read(stream)?;
-    // The schema alone is checked where there is no batch.
-    if let Some(plain) = without_dictionaries(&RecordBatch::new_empty(schema.clone()))? {
-        schema = plain.schema();
-        for batch in &mut batches {
-            if let Some(plain) = without_dictionaries(batch)? {
-                *batch = plain.with_schema(schema.clone())?;
-            }
-        }
-    }
-    Ok((schema, batches))
-}
-
 /// The images of a table in memory, which the dataset shares with whoever made it.
 pub(crate) fn import(
     py: Python<'_>,
@@ -200,7 +184,7 @@ pub(crate) fn import(
     let stream = taken(capsule)?;
     // The maker of the stream may take long, and cannot be told to stop.
     abandonable(py, Activity::Opening, move |_| {
-        let (schema, batches) = plain_batches(stream).map_err(|why| Error::new("arrow", why))?;
+        let (schema, batches) = crate::stream::read(stream).map_err(|why| Error::new("arrow", why))?;
         let table = MemoryTable::new("arrow", schema, batches);
         let options = OpenOptions { column, ..OpenOptions::default() };
         wellread::Dataset::from_fn(move || Ok(Box::new(TableStore::open(Box::new(table.clone()), &options)?)))
@@ -209,16 +193,16 @@ pub(crate) fn import(
 
 /// The batches of a table's stream; an empty one, which has the columns, where there is none.
 pub(crate) fn some_batches(stream: FFI_ArrowArrayStream) -> Result<Vec<RecordBatch>, Error> {
-    let (schema, mut batches) = plain_batches(stream).map_err(|why| Error::new("<table>", why))?;
+    let (schema, mut batches) = crate::stream::read(stream).map_err(|why| Error::new("<table>", why))?;
     if batches.is_empty() {
         batches.push(RecordBatch::new_empty(schema));
     }
     Ok(batches)
 }
 
-/// A set with the columns of a table in memory beside its images. Also the names of the columns that are left out, and
-/// a name in the table whose folders are not those of its image.
-pub(crate) type WithTable<D> = (D, Vec<String>, Option<String>);
+/// A set with the columns of a table in memory beside its images. Also the names of the columns that are left out and
+/// what they hold, and a name in the table whose folders are not those of its image.
+pub(crate) type WithTable<D> = (D, Vec<(String, &'static str)>, Option<String>);
 
 /// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order.
 pub(crate) fn with_columns(
@@ -232,6 +216,7 @@ pub(crate) fn with_columns(
     dataset.long(py, Activity::Choosing, move |dataset, _| {
         let batches = some_batches(stream)?;
         let JoinedColumns { columns, elsewhere } = joined(dataset.store(), &batches, &on, nulls)?;
-        Ok((dataset.with_columns(columns)?, left_out(&batches), elsewhere))
+        let left_out = left_out(&batches).into_iter().map(|column| (column.name, column.why)).collect();
+        Ok((dataset.with_columns(columns)?, left_out, elsewhere))
     })
 }

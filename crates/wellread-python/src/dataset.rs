@@ -139,7 +139,7 @@ impl Dataset {
     }
 
     /// The same images with the columns of an Arrow stream beside them. Also the names of the columns that are left
-    /// out, and a name in the table whose folders are not those of its image.
+    /// out and what they hold, and a name in the table whose folders are not those of its image.
     fn with_columns(
         &self,
         py: Python<'_>,

@@ -15,15 +15,18 @@ mod index;
 mod plain;
 mod row_id;
 mod unique;
+mod values;
 
 pub use differing::differing;
 pub(crate) use durations::with_durations;
 pub use durations::{durations, has_durations, without_durations};
 pub(crate) use index::Index;
-pub(crate) use plain::{is_plain, left_out, names, other_columns, plain_columns, text};
+pub use plain::left_out_in_words;
+pub(crate) use plain::{left_out, names, other_columns, plain_columns, text};
 pub(crate) use row_id::RowId;
 pub use unique::{is_own_of_tables, renamed};
 pub(crate) use unique::{unique_names, unique_schema};
+use values::plain_values;
 
 use crate::hints::Renamed;
 use crate::words::counted;
@@ -45,31 +48,6 @@ pub const ACQUISITION: &str = "Metadata_Acquisition";
 
 /// Feature columns: a row per image.
 pub type FeatureColumns = RecordBatch;
-
-/// The batch with its plain columns that are kept as a dictionary (pandas' and polars' categories) as values: later
-/// code knows those only. `None` where it has no such column.
-///
-/// # Errors
-/// Keys that are not in their dictionary.
-pub fn without_dictionaries(batch: &RecordBatch) -> Result<Option<RecordBatch>, ArrowError> {
-    let is_category = |t: &DataType| matches!(t, DataType::Dictionary(_, values) if is_plain(values));
-    if !batch.schema_ref().fields().iter().any(|field| is_category(field.data_type())) {
-        return Ok(None);
-    }
-    let (mut fields, mut columns) = (vec![], vec![]);
-    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-        let column = if is_category(field.data_type()) {
-            let dictionary = column.as_any_dictionary();
-            arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?
-        } else {
-            column.clone()
-        };
-        fields.push(field.as_ref().clone().with_data_type(column.data_type().clone()).with_nullable(true));
-        columns.push(column);
-    }
-    let schema = Schema::new_with_metadata(fields, batch.schema().metadata().clone());
-    RecordBatch::try_new(Arc::new(schema), columns).map(Some)
-}
 
 /// The columns of both batches, of which each is a row per image. Where a name is in both, the second batch's column
 /// is left out if it is `key`-like (the same values), and renamed otherwise: which were is told beside them.
@@ -139,24 +117,16 @@ pub(crate) fn gathered(path: &Path, batches: &[RecordBatch], names: &[String]) -
         let mut fields = vec![];
         let mut columns = vec![];
         for name in names {
-            let parts: Vec<&dyn Array> =
-                batches.iter().filter_map(|b| b.column_by_name(name)).map(AsRef::as_ref).collect();
-            let column = plain_text(arrow_select::concat::concat(&parts)?);
+            let parts = batches.iter().filter_map(|b| b.column_by_name(name)).map(plain_values);
+            let parts = parts.collect::<std::result::Result<Vec<_>, _>>()?;
+            let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+            let column = arrow_select::concat::concat(&parts)?;
             fields.push(Field::new(name, column.data_type().clone(), true));
             columns.push(column);
         }
         RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
     };
     whole().map_err(|e| Error::new(path, format_args!("cannot read the feature columns: {e}")))
-}
-
-/// Text of any kind as plain strings; other columns as they are.
-fn plain_text(column: ArrayRef) -> ArrayRef {
-    if matches!(column.data_type(), DataType::LargeUtf8 | DataType::Utf8View) {
-        let strings = (0..column.len()).map(|i| text(&column, i));
-        return Arc::new(strings.collect::<arrow_array::StringArray>());
-    }
-    column
 }
 
 /// A name without folders and without the ending of a file.

@@ -83,9 +83,8 @@ impl Hints<'_> {
         self.columns.map_or(vec![], FeatureTable::feature_names)
     }
 
-    /// Names of columns beside the images that are none of [`Self::features`]: of nulls alone (Arrow's type `null`), nested
-    /// and binary ones.
-    pub fn columns_left_out(self) -> Vec<String> {
+    /// Columns beside the images that are none of [`Self::features`], such as nested and binary ones, and why.
+    pub fn columns_left_out(self) -> Vec<LeftOut> {
         self.columns.map_or(vec![], FeatureTable::columns_left_out)
     }
 
@@ -127,6 +126,15 @@ pub struct Renamed {
     pub to: String,
 }
 
+/// A column that cannot stand beside images.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its name.
+    pub name: String,
+    /// Its kind of values, such as `nested values`.
+    pub why: &'static str,
+}
+
 /// Decoded pixels that a store keeps for later reads.
 pub trait PageCache: Send + Sync {
     /// Bytes that are kept at most: see [`Hints::page_cache`].
@@ -145,7 +153,7 @@ pub trait FeatureTable: Send + Sync {
     fn feature_names(&self) -> Vec<String>;
 
     /// See [`Hints::columns_left_out`].
-    fn columns_left_out(&self) -> Vec<String>;
+    fn columns_left_out(&self) -> Vec<LeftOut>;
 
     /// See [`Hints::columns_renamed`].
     fn columns_renamed(&self) -> Vec<Renamed> {

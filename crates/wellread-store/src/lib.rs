@@ -168,8 +168,8 @@ pub use concat::{open, open_all};
 pub use error::{Error, FILE_TOO_LARGE_HINT, Result};
 pub use format::{Format, Missing, OpenOptions, Unmatched, formats, is_called_as_folder};
 pub use hints::{
-    FeatureTable, Hints, PageCache, PartTable, Renamed, RowCut, RowFacts, RowHints, SetPart, SiteSummary,
-    SiteTable,
+    FeatureTable, Hints, LeftOut, PageCache, PartTable, Renamed, RowCut, RowFacts, RowHints, SetPart,
+    SiteSummary, SiteTable,
 };
 pub use prefetch::prefetch;
 pub use registry::create;

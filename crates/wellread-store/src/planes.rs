@@ -6,8 +6,8 @@
 use crate::each_row;
 use crate::place::Wanted;
 use crate::{
-    Block, EachImage, FeatureTable, Hints, PixelSink, Renamed, Request, Result, RowHints, RowInfo, Scratch,
-    Store, delegate_store,
+    Block, EachImage, FeatureTable, Hints, LeftOut, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
+    Scratch, Store, delegate_store,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -180,7 +180,7 @@ impl FeatureTable for PlaneStore {
         self.inner.hints().feature_names()
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         self.inner.hints().columns_left_out()
     }
 

@@ -20,7 +20,7 @@ use crate::features::{joint_key, key_at, key_in_words, taken};
 use crate::found::Found;
 use crate::parquet::{PlainColumns, read_plain_columns};
 use crate::words::counted;
-use crate::{Error, Renamed, Result, Store, text_columns};
+use crate::{Error, LeftOut, Renamed, Result, Store, text_columns};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use index::{is_pandas_index, without_pandas_index};
 use matching::without;
@@ -43,8 +43,8 @@ pub struct Joined {
     pub profiles_alone: Found,
     /// Feature columns that were added.
     pub columns: usize,
-    /// Names of the profiles' columns that were not: see [`crate::Hints::columns_left_out`].
-    pub left_out: Vec<String>,
+    /// The profiles' columns that were not: see [`crate::Hints::columns_left_out`].
+    pub left_out: Vec<LeftOut>,
     /// The added columns whose name is not that of the table, where several have one name there.
     pub renamed: Vec<Renamed>,
     /// Two images of different folders to which one profile went since it names no folder that tells them apart.
@@ -116,7 +116,7 @@ pub fn join(
     }
     let [images_alone, profiles_alone] = alone(source, &found, by_columns, &key_columns);
     let table = if columns.is_empty() {
-        left_out.retain(|name| !is_pandas_index(name));
+        left_out.retain(|column| !is_pandas_index(&column.name));
         // Columns that the images have already, and that are the same.
         let table = if by_columns { without(profiles, &table, &keys)? } else { table };
         without_pandas_index(profiles, table)?
@@ -194,7 +194,7 @@ fn near_names(
 fn chosen(
     profiles: &Path,
     table: &RecordBatch,
-    left_out: &[String],
+    left_out: &[LeftOut],
     columns: &[String],
 ) -> Result<RecordBatch> {
     let schema = table.schema();
@@ -216,9 +216,9 @@ const MIN_WORD_LETTERS: usize = 4;
 const MAX_LISTED: usize = 12;
 
 /// The error of a column that the profiles have not, which names those it may have been meant for.
-fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[String], name: &str, purpose: &str) -> Error {
-    if left_out.iter().any(|other| other == name) {
-        let cause = format_args!("column {name:?} holds nothing but nulls, or nested or binary values");
+fn no_column(profiles: &Path, table: &RecordBatch, left_out: &[LeftOut], name: &str, purpose: &str) -> Error {
+    if let Some(column) = left_out.iter().find(|column| column.name == name) {
+        let cause = format_args!("column {name:?} holds {}", column.why);
         return Error::new(profiles, cause).hint("such columns cannot stand beside images: leave it out");
     }
     let schema = table.schema();

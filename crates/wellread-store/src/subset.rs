@@ -4,8 +4,8 @@ use crate::each_row;
 use crate::place::Wanted;
 use crate::store::{ROWS_AHEAD, scan_ahead};
 use crate::{
-    EachImage, FeatureTable, Hints, PartTable, PixelSink, Renamed, Request, Result, RowHints, RowInfo,
-    Scratch, SetPart, SiteSummary, SiteTable, Store, delegate_store,
+    EachImage, FeatureTable, Hints, LeftOut, PartTable, PixelSink, Renamed, Request, Result, RowHints,
+    RowInfo, Scratch, SetPart, SiteSummary, SiteTable, Store, delegate_store,
 };
 use arrow_array::RecordBatch;
 use std::ops::Range;
@@ -163,7 +163,7 @@ impl FeatureTable for Subset {
         self.inner.hints().feature_names()
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         self.inner.hints().columns_left_out()
     }
 

@@ -10,7 +10,7 @@ use crate::features::{self, FeatureColumns};
 use crate::profiles::{keys_beside, rows_of_keys, rows_of_names, some_keys, some_values};
 use crate::surface::{option, option_as};
 use crate::words::counted;
-use crate::{Error, FeatureTable, Hints, Renamed, Result, Store, delegate_store};
+use crate::{Error, FeatureTable, Hints, LeftOut, Renamed, Result, Store, delegate_store};
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -156,11 +156,11 @@ fn key_columns(table: &FeatureColumns, on: &[String]) -> Result<Vec<ArrayRef>> {
     on.iter().map(column).collect()
 }
 
-/// The columns of a table that cannot stand beside images, by their names: of nulls alone, nested and binary ones.
+/// The columns of a table that cannot stand beside images, such as nested and binary ones, and why.
 #[must_use]
-pub fn left_out(batches: &[RecordBatch]) -> Vec<String> {
+pub fn left_out(batches: &[RecordBatch]) -> Vec<LeftOut> {
     let Some(first) = batches.first() else { return vec![] };
-    features::other_columns(first.schema_ref()).map(str::to_owned).collect()
+    features::other_columns(first.schema_ref()).collect()
 }
 
 /// The plain columns of all batches as one.
@@ -239,7 +239,7 @@ impl FeatureTable for WithColumns {
         names
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         self.inner.hints().columns_left_out()
     }
 

@@ -126,7 +126,7 @@ def block_part(sink: Any, block: Any, task: int, number: int) -> dict[str, Any] 
             raise ValueError(f"channels has {len(sink.channels)} names, and {name} has {shape[1]} channels")
     native = _native.from_images(pixels, sink.channels)
     beside = [name for name in table.column_names if name not in (sink.image, sink.name, "row")]
-    left_out: list[str] = []
+    left_out: list[tuple[str, str]] = []
     columns = None
     if beside:
         columns = table.select(beside).combine_chunks()
@@ -164,11 +164,11 @@ def commit(sink: Any, written: list[dict[str, Any]]) -> None:
         written = sorted(written, key=lambda part: (part["task"], part["number"]))
     else:
         written = sorted(written, key=lambda part: (part["first"], part["task"], part["number"]))
-    left_out = sorted({name for part in written for name in part["left_out"]})
+    left_out = sorted({column for part in written for column in part["left_out"]})
     if left_out:
         warnings.warn(
-            f"{sink.target}: of the columns {_check.some(left_out)} cannot stand beside images and are left out: "
-            "nothing but nulls of no type, nested or binary values",
+            f"{sink.target}: of the columns {_check.some([name for name, _ in left_out])} cannot stand beside images "
+            f"and are left out: {_check.kinds(left_out)}",
             stacklevel=2,
         )
     source = None

@@ -41,6 +41,7 @@ fn columns_that_are_left_out_are_named() {
     assert_eq!(document["columns_left_out"], serde_json::json!(["Metadata_Empty"]));
     assert_eq!(document["feature_columns"], 2);
     assert_eq!(said.matches("Metadata_Empty").count(), 1, "{said}");
+    assert!(said.contains("left out: Metadata_Empty (nothing but nulls)"), "{said}");
     assert!(!said.contains("dose") && !said.contains("__index_level"), "{said}");
     let asked = [&join[..], &["--columns", "dose,__index_level_0__"]].concat();
     assert_eq!(convert(&tiff, "asked.parquet", &asked).0["feature_columns"], 2, "where it is asked for");
@@ -93,7 +94,7 @@ fn a_column_of_images_that_is_left_out_is_named() {
             assert_eq!(done.code, 0, "{}", done.stderr);
             let document: Value = serde_json::from_str(&done.stdout).unwrap();
             assert_eq!(document["columns_left_out"], serde_json::json!([other]), "{column:?} {format}");
-            assert!(done.stderr.contains(&format!("binary: {other}")), "{}", done.stderr);
+            assert!(done.stderr.contains(&format!("left out: {other} (nested values)")), "{}", done.stderr);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 use wellread_store::convert::{ConvertOptions, convert};
-use wellread_store::{OpenOptions, Store, WriteOptions, create, open, read_image};
+use wellread_store::{LeftOut, OpenOptions, Store, WriteOptions, create, open, read_image};
 
 #[test]
 fn tables_are_found_by_name() {
@@ -228,6 +228,39 @@ fn columns_that_duckdb_does_not_take_are_refused_before_any_work() {
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         }
     }
+}
+
+#[test]
+fn categories_are_texts_and_intervals_are_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    database(
+        &path,
+        &format!(
+            "CREATE TABLE images AS SELECT i AS row_id, (CASE i WHEN 1 THEN 'y' WHEN 2 THEN NULL ELSE 'x' END)::ENUM ('x', 'y') \
+             AS drug, INTERVAL 3 HOUR AS wait, {IMAGE} AS ome_image FROM range(4) t(i)"
+        ),
+    );
+    let store = open(&path, &OpenOptions::default()).unwrap();
+    assert_eq!(store.hints().feature_names(), ["drug"]);
+    let wait = LeftOut { name: "wait".to_owned(), why: "calendar intervals" };
+    assert_eq!(store.hints().columns_left_out(), [wait]);
+    let columns = wellread_store::features::all(&*store).unwrap().unwrap();
+    let drugs: Vec<_> = columns.column(0).as_string::<i32>().iter().collect();
+    assert_eq!(drugs, [Some("x"), Some("y"), None, Some("x")]);
+}
+
+#[test]
+fn a_table_without_rows_has_no_columns_to_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.duckdb");
+    database(
+        &path,
+        &format!("CREATE TABLE images AS SELECT i AS n, {IMAGE} AS ome_image FROM range(4) t(i) WHERE i > 4"),
+    );
+    let store = open(&path, &OpenOptions::default()).unwrap();
+    assert_eq!((store.len(), store.hints().feature_names()), (0, vec!["n".to_owned()]));
+    assert!(wellread_store::features::all(&*store).unwrap().is_none());
 }
 
 #[test]

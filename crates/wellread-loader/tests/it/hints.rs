@@ -9,7 +9,9 @@ use wellread_image::{PixelType, Shape};
 use wellread_loader::{Cache, Dataset, MemoryStore};
 use wellread_store::planes::PlaneStore;
 use wellread_store::subset::Subset;
-use wellread_store::{FeatureTable, Hints, PageCache, Result, RowFacts, RowHints, Store, delegate_store};
+use wellread_store::{
+    FeatureTable, Hints, LeftOut, PageCache, Result, RowFacts, RowHints, Store, delegate_store,
+};
 
 /// A store with something to say about everything, and of each row something else.
 struct Odd {
@@ -52,12 +54,16 @@ impl Store for Odd {
     }
 }
 
+fn nested() -> LeftOut {
+    LeftOut { name: "nested".to_owned(), why: "nested values" }
+}
+
 impl FeatureTable for Odd {
     fn feature_names(&self) -> Vec<String> {
         vec!["well".to_owned()]
     }
-    fn columns_left_out(&self) -> Vec<String> {
-        vec!["nested".to_owned()]
+    fn columns_left_out(&self) -> Vec<LeftOut> {
+        vec![nested()]
     }
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
         assert_eq!(names, self.feature_names());
@@ -95,7 +101,7 @@ fn check(store: &dyn Store, pages: &Pages, images: &[usize]) {
     let hints = store.hints();
     assert_eq!(hints.rows_per_read, 7);
     assert_eq!(hints.feature_names(), ["well"]);
-    assert_eq!(hints.columns_left_out(), ["nested"]);
+    assert_eq!(hints.columns_left_out(), [nested()]);
     let columns = hints.features(&hints.feature_names()).unwrap().unwrap();
     let wells: Vec<usize> =
         columns.column(0).as_primitive::<Int32Type>().values().iter().map(|&well| well as usize).collect();

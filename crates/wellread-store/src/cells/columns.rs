@@ -1,7 +1,7 @@
 //! Columns beside cells: those of their table, and those of their images, repeated for each cell.
 
 use super::store::CellsStore;
-use crate::{Error, FeatureTable, Result, features};
+use crate::{Error, FeatureTable, LeftOut, Result, features};
 use arrow_array::RecordBatch;
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ impl FeatureTable for CellsStore {
         names
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         self.images.hints().columns_left_out()
     }
 

@@ -3,7 +3,7 @@
 
 use super::store::{Concat, Part};
 use crate::words::counted;
-use crate::{Error, FeatureTable, Renamed, Result, Store, features};
+use crate::{Error, FeatureTable, LeftOut, Renamed, Result, Store, features};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
@@ -19,10 +19,10 @@ impl FeatureTable for Concat {
         self.names().to_vec()
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         let mut seen: HashSet<String> = self.names().iter().cloned().collect();
         let all = self.parts().iter().flat_map(|part| part.store.hints().columns_left_out());
-        all.filter(|name| seen.insert(name.clone())).collect()
+        all.filter(|column| seen.insert(column.name.clone())).collect()
     }
 
     /// Those of any part.

@@ -8,8 +8,8 @@ use crate::file_rows::{FileRows, ImageLocation};
 use crate::place::{self, Ticket, Wanted};
 use crate::refusal::Refusal;
 use crate::{
-    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout, room,
+    Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
+    RowInfo, Scratch, Store, StoreLayout, room,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -214,7 +214,7 @@ impl FeatureTable for ImageFolder {
         splits::column_names(&self.rows.iter().map(|row| &row.place), self.labels.as_ref())
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         vec![]
     }
 

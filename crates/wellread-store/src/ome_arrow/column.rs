@@ -1,7 +1,7 @@
 //! Which column of an Arrow schema holds images, and which stand beside it.
 
 use super::boxes::AXES;
-use crate::{Error, Result, features};
+use crate::{Error, LeftOut, Result, features};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use std::path::Path;
 use wellread_image::ome_arrow::{COLUMN, Pieces, Variant, field};
@@ -26,7 +26,7 @@ pub(crate) struct ImageColumn {
     /// Columns of plain values that stand beside it, the row number among them.
     pub features: Vec<String>,
     /// All other columns that stand beside it: [`crate::Hints::columns_left_out`].
-    pub left_out: Vec<String>,
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Index of the list `chunks` in everything that runs parallel to both lists of pixels.

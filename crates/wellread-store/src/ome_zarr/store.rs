@@ -27,8 +27,8 @@ use crate::room;
 use crate::store::RowsAhead;
 use crate::surface::option_as;
 use crate::{
-    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
-    Scratch, Store, StoreLayout,
+    Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints,
+    RowInfo, Scratch, Store, StoreLayout,
 };
 use arrow_array::RecordBatch;
 use std::collections::BTreeSet;
@@ -513,7 +513,7 @@ impl FeatureTable for OmeZarrStore {
         self.plate.as_ref().map_or_else(of_series, PlateColumns::names)
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         vec![]
     }
 

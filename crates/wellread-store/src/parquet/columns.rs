@@ -2,7 +2,7 @@
 
 use super::plain;
 use super::store::ParquetStore;
-use crate::{FeatureTable, Renamed, Result, features};
+use crate::{FeatureTable, LeftOut, Renamed, Result, features};
 use arrow_array::RecordBatch;
 use wellread_image::ome_arrow::ROW_ID;
 
@@ -13,7 +13,7 @@ impl FeatureTable for ParquetStore {
         self.row_id.features(features::names(&schema, &self.column.name), &schema, read)
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         features::left_out(&plain::named(&self.metadata).0, &self.column.name)
     }
 

@@ -5,7 +5,7 @@ use super::footer::footer;
 use super::pages_ahead;
 use super::sums::check_sums;
 use crate::features::{self, other_columns, plain_columns, unique_names, unique_schema};
-use crate::{Error, Renamed, Result, threads};
+use crate::{Error, LeftOut, Renamed, Result, threads};
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Field, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
@@ -25,8 +25,8 @@ const VALUES_PER_THREAD: usize = 16 << 10;
 pub(crate) struct PlainColumns {
     /// All plain ones.
     pub columns: RecordBatch,
-    /// The names of the others.
-    pub left_out: Vec<String>,
+    /// The others.
+    pub left_out: Vec<LeftOut>,
     /// Those that have another name here than in the file: see [`named`].
     pub renamed: Vec<Renamed>,
 }
@@ -40,7 +40,7 @@ pub(crate) fn read_plain_columns(path: &Path) -> Result<PlainColumns> {
     let metadata = footer(&file)?;
     let (schema, renamed) = named(&metadata);
     let names: Vec<String> = plain_columns(&schema).map(str::to_owned).collect();
-    let left_out = other_columns(&schema).map(str::to_owned).collect();
+    let left_out = other_columns(&schema).collect();
     Ok(PlainColumns { columns: read_columns(&file, &metadata, &names)?, left_out, renamed })
 }
 

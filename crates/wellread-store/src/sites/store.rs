@@ -25,8 +25,8 @@ use crate::store::checked;
 use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{
-    Block, Error, FeatureTable, Hints, PixelSink, Request, Result, RowHints, RowInfo, Scratch, Store,
-    StoreLayout, features, outer_rows, room,
+    Block, Error, FeatureTable, Hints, LeftOut, PixelSink, Request, Result, RowHints, RowInfo, Scratch,
+    Store, StoreLayout, features, outer_rows, room,
 };
 use arrow_array::{ArrayRef, RecordBatch};
 use std::collections::HashMap;
@@ -371,7 +371,7 @@ impl FeatureTable for SitesStore {
         own.chain(others.into_iter().filter(is_new)).collect()
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         self.inner.hints().columns_left_out()
     }
 

@@ -16,8 +16,8 @@ use crate::store::checked;
 use crate::surface::option_as;
 use crate::words::counted_with;
 use crate::{
-    Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, OpenOptions, PixelSink, Request,
-    Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, room,
+    Block, CopySink, EachImage, Error, FeatureTable, FormatContext, Hints, LeftOut, OpenOptions, PixelSink,
+    Request, Result, RowFacts, RowHints, RowInfo, Scratch, Store, StoreLayout, room,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, StructArray};
@@ -562,12 +562,13 @@ impl FeatureTable for TableStore {
         self.row_id.features(self.column.features.clone(), &self.table.schema(), read)
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         self.column.left_out.clone()
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
-        if names.is_empty() {
+        // Without rows an engine gives no batch.
+        if names.is_empty() || self.is_empty() {
             return Ok(None);
         }
         // An engine is asked for columns by name, and would give one of them for the other.

@@ -54,7 +54,7 @@ impl FeatureTable for Named {
     fn feature_names(&self) -> Vec<String> {
         self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         vec![]
     }
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {
@@ -209,7 +209,9 @@ fn columns_that_cannot_stand_beside_images_are_named() {
     let binary: ArrayRef = Arc::new(arrow_array::BinaryArray::from_vec(bytes));
     let nulls: ArrayRef = Arc::new(arrow_array::NullArray::new(2));
     let table = batch(vec![("raw", binary), ("dose", numbers(&[1, 2])), ("none", nulls)]);
-    assert_eq!(left_out(&[table]), ["raw", "none"]);
+    let [raw, none] = [("raw", "binary values"), ("none", "nothing but nulls")]
+        .map(|(name, why)| LeftOut { name: name.to_owned(), why });
+    assert_eq!(left_out(&[table]), [raw, none]);
     assert!(left_out(&[]).is_empty());
 }
 

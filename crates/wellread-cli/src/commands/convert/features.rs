@@ -4,7 +4,7 @@ use crate::output::{Failure, Outcome, Ui};
 use std::path::Path;
 use wellread_store::features::{self, FeatureColumns};
 use wellread_store::words::{counted, counted_with};
-use wellread_store::{Error, Format, Renamed, Store, profiles, registry};
+use wellread_store::{Error, Format, LeftOut, Renamed, Store, profiles, registry};
 
 /// The columns that are written beside the images.
 pub(super) struct Features {
@@ -12,8 +12,8 @@ pub(super) struct Features {
     pub columns: Option<FeatureColumns>,
     /// The result of --join.
     pub joined: Option<profiles::Joined>,
-    /// Names of columns that are of no kind that is taken along.
-    pub left_out: Vec<String>,
+    /// Columns that are of no kind that is taken along.
+    pub left_out: Vec<LeftOut>,
     /// Columns that go along under another name than they have.
     pub renamed: Vec<Renamed>,
     /// Notes about them, to print once they are written.
@@ -184,10 +184,8 @@ pub(super) fn features_of(
         )));
     }
     if !left_out.is_empty() {
-        notes.push(Note::Warn(format!(
-            "note: left out, because they hold nothing but nulls or are nested or binary: {}",
-            left_out.join(", ")
-        )));
+        let words = features::left_out_in_words(&left_out);
+        notes.push(Note::Warn(format!("note: columns are left out: {words}")));
     }
     Ok(Features { columns: own, joined, left_out, renamed, notes })
 }

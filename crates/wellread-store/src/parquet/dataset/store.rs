@@ -14,8 +14,8 @@ use super::tables::Tables;
 use crate::ome_arrow::eight_bit;
 use crate::place::{self, Wanted};
 use crate::{
-    Block, Error, FeatureTable, Hints, OpenOptions, PixelSink, Renamed, Request, Result, RowFacts, RowHints,
-    RowInfo, Scratch, Store, StoreLayout,
+    Block, Error, FeatureTable, Hints, LeftOut, OpenOptions, PixelSink, Renamed, Request, Result, RowFacts,
+    RowHints, RowInfo, Scratch, Store, StoreLayout,
 };
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
@@ -327,7 +327,7 @@ impl FeatureTable for DatasetStore {
         self.tables.features.clone()
     }
 
-    fn columns_left_out(&self) -> Vec<String> {
+    fn columns_left_out(&self) -> Vec<LeftOut> {
         self.tables.left_out.clone()
     }
 

@@ -7,7 +7,7 @@ use super::super::sums::check_sums;
 use super::image::{Chunk, Image, check_tiling};
 use super::names::{AXES, CHUNKS, IMAGES, INDEX};
 use crate::features::{other_columns, plain_columns, text};
-use crate::{Error, Renamed, Result, RowInfo, place};
+use crate::{Error, LeftOut, Renamed, Result, RowInfo, place};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
@@ -26,7 +26,7 @@ pub(super) struct Tables {
     /// Columns of plain values beside the table of images' own.
     pub features: Vec<String>,
     /// Names of the other columns that are not the table's own.
-    pub left_out: Vec<String>,
+    pub left_out: Vec<LeftOut>,
     /// Those of both that have another name here than in the file.
     pub renamed: Vec<Renamed>,
     /// By image, then by place in the file.
@@ -200,7 +200,7 @@ pub(super) fn is_own(name: &str) -> bool {
 struct ImageTable {
     images: Vec<Image>,
     features: Vec<String>,
-    left_out: Vec<String>,
+    left_out: Vec<LeftOut>,
     renamed: Vec<Renamed>,
 }
 
@@ -213,7 +213,7 @@ fn read_images(path: &Path) -> Result<ImageTable> {
     let (table, metadata) = Columns::read(path, &names)?;
     let (schema, renamed) = plain::named(&metadata);
     let features = plain_columns(&schema).filter(|name| !is_own(name)).map(str::to_owned).collect();
-    let left_out = other_columns(&schema).filter(|name| !is_own(name)).map(str::to_owned).collect();
+    let left_out = other_columns(&schema).filter(|column| !is_own(&column.name)).collect();
     let ids = table.shared_texts("image_id", false)?;
     let own_names = table.shared_texts("name", true)?;
     // An empty name is a name; an image without one is called by its id.

@@ -1,0 +1,93 @@
+//! The values of a column in one of the types that every engine takes.
+
+use super::text;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, StringArray};
+use arrow_buffer::i256;
+use arrow_schema::{ArrowError, DataType};
+use arrow_select::take::{TakeOptions, take};
+use std::sync::Arc;
+
+/// The values themselves in place of a dictionary of them, text of any kind as plain strings, decimals of any width as those of 128
+/// bits; other columns as they are.
+///
+/// # Errors
+/// Keys that are not in their dictionary, decimals that are too large.
+pub(super) fn plain_values(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    match column.data_type() {
+        DataType::Dictionary(_, _) => {
+            let dictionary = column.as_any_dictionary();
+            // The keys of a damaged file may lead anywhere.
+            let options = TakeOptions { check_bounds: true };
+            plain_values(&take(dictionary.values(), dictionary.keys(), Some(options))?)
+        }
+        DataType::LargeUtf8 | DataType::Utf8View => {
+            let strings = (0..column.len()).map(|i| text(column, i));
+            Ok(Arc::new(strings.collect::<StringArray>()))
+        }
+        DataType::Decimal32(precision, scale) => {
+            let numbers = column.as_primitive::<Decimal32Type>();
+            of_128_bits(numbers, |number| Some(i128::from(number)), (*precision, *scale))
+        }
+        DataType::Decimal64(precision, scale) => {
+            let numbers = column.as_primitive::<Decimal64Type>();
+            of_128_bits(numbers, |number| Some(i128::from(number)), (*precision, *scale))
+        }
+        DataType::Decimal256(precision, scale) => {
+            let numbers = column.as_primitive::<Decimal256Type>();
+            of_128_bits(numbers, i256::to_i128, (*precision, *scale))
+        }
+        _ => Ok(Arc::clone(column)),
+    }
+}
+
+/// Decimals of another width as those of 128 bits.
+fn of_128_bits<T: ArrowPrimitiveType>(
+    numbers: &PrimitiveArray<T>,
+    narrow: impl Fn(T::Native) -> Option<i128>,
+    (precision, scale): (u8, i8),
+) -> Result<ArrayRef, ArrowError> {
+    let too_large = || ArrowError::CastError("a decimal has more than 38 digits".to_owned());
+    let numbers =
+        numbers.try_unary::<_, Decimal128Type, ArrowError>(|number| narrow(number).ok_or_else(too_large))?;
+    Ok(Arc::new(numbers.with_precision_and_scale(precision, scale)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::types::Int8Type;
+    use arrow_array::{Decimal32Array, Decimal128Array, Decimal256Array, DictionaryArray, Int8Array};
+
+    #[test]
+    fn categories_become_their_values() {
+        let words = DictionaryArray::<Int8Type>::from_iter([Some("x"), None, Some("y"), Some("x")]);
+        let column: ArrayRef = Arc::new(words.slice(1, 3));
+        let found = plain_values(&column).unwrap();
+        let found: Vec<_> = found.as_string::<i32>().iter().collect();
+        assert_eq!(found, [None, Some("y"), Some("x")]);
+        // A null among the values, which are of another kind of text.
+        let values: ArrayRef = Arc::new(arrow_array::LargeStringArray::from(vec![Some("z"), None]));
+        let keys = Int8Array::from(vec![Some(1), Some(0), None]);
+        let column: ArrayRef = Arc::new(DictionaryArray::new(keys, values));
+        let found = plain_values(&column).unwrap();
+        assert_eq!(found.as_string::<i32>().iter().collect::<Vec<_>>(), [None, Some("z"), None]);
+    }
+
+    #[test]
+    fn decimals_have_128_bits() {
+        let expected = |numbers: Vec<Option<i128>>| {
+            Decimal128Array::from(numbers).with_precision_and_scale(5, 2).unwrap()
+        };
+        let narrow = Decimal32Array::from(vec![Some(-150), None]).with_precision_and_scale(5, 2).unwrap();
+        let found = plain_values(&(Arc::new(narrow) as ArrayRef)).unwrap();
+        assert_eq!(found.as_primitive::<Decimal128Type>(), &expected(vec![Some(-150), None]));
+        let wide = |number: i256| -> ArrayRef {
+            Arc::new(Decimal256Array::from(vec![number]).with_precision_and_scale(5, 2).unwrap())
+        };
+        let found = plain_values(&wide(i256::from_i128(-150))).unwrap();
+        assert_eq!(found.as_primitive::<Decimal128Type>(), &expected(vec![Some(-150)]));
+        assert!(plain_values(&wide(i256::MAX)).unwrap_err().to_string().contains("more than 38 digits"));
+    }
+}
