@@ -181,5 +181,7 @@ def test_statistics_go_by_the_names_of_channels(tmp_path, wellread):
     # Images of one stain each, without names: their number tells no stain.
     single = tmp_path / "single.tif"
     tifffile.imwrite(single, np.zeros((16, 16), "uint16"))
-    with pytest.raises(wr.ChoiceError, match=r"3 channels \(DNA, ER, AGP\), but the images have 1 channel without a name"):
+    with pytest.raises(
+        wr.ChoiceError, match=r"3 channels \(DNA, ER, AGP\), but the images have 1 channel without a name"
+    ):
         wr.DataLoader(single, 1, scale=None, normalize=out)
