@@ -61,7 +61,8 @@ fn listed(channels: &[String]) -> String {
     if channels.iter().all(String::is_empty) {
         return "no names".to_owned();
     }
-    let names = channels.iter().map(|name| if name.is_empty() { "one without a name" } else { name });
+    let names =
+        channels.iter().map(|name| if name.is_empty() { "one without a name" } else { name.as_str() });
     names.collect::<Vec<&str>>().join(", ")
 }
 
