@@ -189,8 +189,8 @@ impl OpenArgs {
     }
 }
 
-/// Notes three things that are likely mistakes. Most names of files are a layout's and some are not: images are single files then. A
-/// folder has images that its table does not name. A field of a pattern is nearly called like a known one.
+/// Notes four things that are likely mistakes. Most names of files are a layout's, and others are not: images are single files then. A
+/// folder's table does not name all images, or names files elsewhere. A pattern's field is nearly called like a known one.
 pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
     let path = store.path().display();
     for (field, meant) in options.pattern.as_deref().map_or_else(Vec::new, misspelt_fields) {
@@ -200,6 +200,9 @@ pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
     }
     if let Some(unnamed) = store.hints().sites.and_then(|sites| sites.summary().unnamed_in_words()) {
         to_stderr(format!("note: {path}: {unnamed} (--layout files reads each file as an image)"));
+    }
+    if let Some(unused) = wellread_store::sites::unused_table(store, options) {
+        to_stderr(format!("note: {path}: {unused}"));
     }
     let Some(strays) = wellread_store::sites::strays(store, options) else { return };
     let single = "--layout files if single files are meant";

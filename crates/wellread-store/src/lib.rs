@@ -67,6 +67,7 @@
 //! | [`mixed_channels`] | images that have other channels at the same numbers |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
+//! | [`row_place`] | where rows lie, in errors about them |
 //! | `outer_rows` | rows in the errors of a set that is read through another one |
 //! | [`with_columns`] | a set with the columns of a table in memory beside its images |
 //! | [`cells`], [`cover`] | a set seen cell by cell; which boxes of an image to ask for when several crops of it are wanted |
@@ -140,6 +141,7 @@ mod refusal;
 pub mod registry;
 mod request;
 mod room;
+pub mod row_place;
 mod set_names;
 mod sinks;
 pub mod sites;

@@ -133,6 +133,17 @@ fn info_says_which_images_a_set_is_without() {
     let info = json(&["info", arg(&folder)]);
     assert_eq!((&info["images"], &info["sites"]["unnamed"]), (&3.into(), &2.into()), "{info}");
     assert_eq!(info["sites"]["unnamed_first"].as_array().unwrap().len(), 2, "{info}");
+    // A table of another machine is not used, which is said once.
+    std::fs::write(&table, "FileName_OrigDNA,PathName_OrigDNA\na.tif,D:\\x\\img\n").unwrap();
+    for command in [&["info", arg(&folder)][..], &["stats", arg(&folder)]] {
+        let stderr = wellread(command).stderr;
+        let said = r"load_data.csv that was not used, since not all of its files lie in the folder: its first is D:\x\img\a.tif";
+        assert_eq!(stderr.matches(said).count(), 1, "{stderr}");
+        assert!(
+            stderr.contains("(say where they lie: --path-map FROM=TO, or give the table itself)"),
+            "{stderr}"
+        );
+    }
 
     let folder = generated("hcs-zarr");
     assert!(json(&["info", arg(&folder)])["lacks"].is_null());
