@@ -1,8 +1,6 @@
-//! One file per subcommand: its arguments, a `run`.
-//!
-//! Shared parts are below them. This module has [`OpenArgs`], places and small parsers. `command_line` has the command
-//! as a line of words, `program` this program as a command sees it, `identity` tells files from others, `result_file`
-//! refuses addresses. `trace`, `cells`, `on`, `nodes`, `synthetic`, `plate` and `convert` have flags.
+//! One file per subcommand: its arguments, a `run`. This module has [`OpenArgs`], places and small parsers. Of the shared parts, `command_line`
+//! has the command as a line of words, `program` this program as a command sees it, `identity` tells files from others. `trace`, `cells`, `on`,
+//! `nodes`, `synthetic`, `plate` and `convert` have flags.
 
 pub mod advise;
 pub mod bench;
