@@ -145,7 +145,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let row = problem.row.map_or(String::new(), |r| format!("row {r}: "));
         let expected = problem.expected_row.filter(|_| problem.row.is_none());
         let row = expected.map_or(row, |r| format!("expected row {r}: "));
-        let name = problem.name.as_deref().map_or(String::new(), |n| format!("{}: ", n.escape_debug()));
+        // The file of a row may be called as its image, and is part of the problem then.
+        let name = problem.name.as_deref().filter(|n| !problem.problem.starts_with(&format!("{n}: ")));
+        let name = name.map_or(String::new(), |n| format!("{}: ", n.escape_debug()));
         to_stderr(format!("error: {}: {row}{name}{}", args.path.display(), problem.problem));
     }
     if outcome.problems.len() > args.show {

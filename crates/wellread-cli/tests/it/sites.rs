@@ -162,6 +162,11 @@ fn info_says_which_images_a_set_is_without() {
     let skipped = json(&["info", arg(&folder), "--missing", "skip"]);
     assert_eq!(skipped["images"], 3);
     assert!(skipped["lacks"][0].as_str().unwrap().ends_with("(left out)"), "{skipped}");
+    // A row that is called as its folder is named once.
+    let said = joined(&wellread(&["verify", arg(&folder)]).stderr);
+    let (_, problem) = said.split_once("row 1: ").unwrap();
+    let (name, _) = problem.split_once(": ").unwrap();
+    assert!(problem.starts_with(&format!("{name}: the field is not there")), "{said}");
     // Others say it once, beside what they answer.
     let target = dir.path().join("whole.parquet");
     for command in
