@@ -1,6 +1,6 @@
-//! One file per subcommand: its arguments, a `run`. This module has [`OpenArgs`], places and small parsers. Of the shared parts, `command_line`
-//! has the command as a line of words, `program` this program as a command sees it, `identity` tells files from others. `trace`, `cells`, `on`,
-//! `nodes`, `synthetic`, `plate` and `convert` have flags.
+//! One file per subcommand: its arguments, a `run`. This module has [`OpenArgs`], places and small parsers. Shared parts are below:
+//! `command_line` has the command as a line of words, `program` this program as a command sees it, `identity` tells files from others.
+//! `trace`, `cells`, `on`, `nodes`, `synthetic`, `plate` and `convert` have flags.
 
 pub mod advise;
 pub mod bench;
