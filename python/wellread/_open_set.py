@@ -329,9 +329,11 @@ class OpenSet:
         empty = [i for i, part in enumerate(parts) if not part]
         if empty and self._length:
             shown = ", ".join(f"{i} (share {shares[i]:g})" for i in empty)
+            alike = "by= where images are alike in name"
+            advice = alike if by is None else "by= with more values: rows with equal values are in one part"
             warnings.warn(
                 f"{self._path}: of {self._images()} none is in part {shown} of the split: give it a greater share, "
-                "or by= where images are alike in name",
+                f"or {advice}",
                 stacklevel=2,
             )
         return parts

@@ -177,31 +177,32 @@ def _two(name: str, given: Any, what: str = "two numbers, or two lists of one pe
     return both
 
 
-def channels(given: Any, dataset) -> list[int] | None:
-    """Indices of channels; of names, those in the first image's metadata."""
+def channels(given: Any, dataset, what: str) -> list[int] | None:
+    """Indices of channels; of names, those in the first image's metadata. `what` is the choice that gives them."""
     if given is None:
         return None
-    wanted = _check.several("channels", given, "a list of indices or names")
+    wanted = _check.several(what, given, "a list of indices or names")
     if not any(isinstance(channel, str) for channel in wanted):
-        return [_check.whole(f"channels[{i}]", channel, most=2**31) for i, channel in enumerate(wanted)]
+        return [_check.whole(f"{what}[{i}]", channel, most=2**31) for i, channel in enumerate(wanted)]
     names = [channel["name"] for channel in dataset.metadata(0)["channels"]]
     found = []
     for channel in wanted:
         if not isinstance(channel, str):
-            raise TypeError("channels must be all indices or all names")
+            raise TypeError(f"{what} must be all indices or all names")
         if names.count(channel) != 1:
-            raise ValueError(f"channels has {channel!r}, and the first image's channels are {names}")
+            there = f"are {names}" if any(names) else "have no names: give their numbers"
+            raise ValueError(f"{what} has {channel!r}, and channels of the first image of {dataset._path} {there}")
         found.append(names.index(channel))
     return found
 
 
-def named_channels(given: Any, dataset) -> dict[str, Any]:
+def named_channels(given: Any, dataset, what: str = "channels") -> dict[str, Any]:
     """Channels as the native loader takes them: indices and, where they are asked for by name, the names, by which
     each image's own are taken."""
     if given is not None:
         # It may be an iterator.
-        given = _check.several("channels", given, "a list of indices or names")
-    found = channels(given, dataset)
+        given = _check.several(what, given, "a list of indices or names")
+    found = channels(given, dataset, what)
     has_names = bool(given) and isinstance(given[0], str)
     return {"channels": found, "channel_names": given if has_names else None}
 

@@ -50,7 +50,7 @@ def chosen(
             raise ValueError('target_scale must be "unit", a number, (low, high) or None, not "device"')
     return {
         "kind": kind,
-        **_options.named_channels(channels, targets),
+        **_options.named_channels(channels, targets, "target_channels"),
         "dtype": dtype,
         "scale": factor,
         "pairing": None if pairing is None else _check.word("pairing", pairing, _options.PAIRINGS),

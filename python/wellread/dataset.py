@@ -66,7 +66,7 @@ class Dataset(OpenSet):
 
     A folder with masks beside the images, by the names of folders and files, opens with a UserWarning: both are
     images of the set. A folder with images that its ``load_data.csv`` does not name also opens with one: these are no
-    images of the set.
+    images of the set. So does a folder whose ``load_data.csv`` names files elsewhere: the table is not used.
 
     Threads may share a dataset. It is pickled by its path and options and opens itself anew in forked processes, so
     worker processes of any start method can use it. ``with`` closes it (:meth:`close`).
@@ -136,6 +136,9 @@ class Dataset(OpenSet):
         if unnamed is not None:
             warnings.warn(f'{self._path}: {unnamed}: layout="files" reads each file as an image', stacklevel=2)
         if layout is None and pattern is None and format is None:
+            unused = self._native.unused_table()
+            if unused is not None:
+                warnings.warn(f"{self._path}: {unused}", stacklevel=2)
             strays = self._native.strays()
             if strays is not None:
                 layout_of, sentence, clash = strays

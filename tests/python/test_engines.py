@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import vortex
+import wellread as wr
 from ome_arrow import OMEArrow
 from test_cross_reading import assemble, check
 
@@ -316,3 +317,29 @@ def test_the_engines_libraries_read_what_was_killed_and_resumed(wellread, tmp_pa
     images = table["ome_image"].to_pylist()[::20]
     found = {i["name"]: assemble(i) for i in images}
     check(found, {name: expected[name] for name in found})
+
+
+@pytest.mark.parametrize(
+    "format, name",
+    [("parquet", "a.parquet"), ("ome-arrow-dataset", "a"), ("vortex", "a.vortex"), ("duckdb", "a.duckdb")],
+)
+def test_a_table_that_is_written_to_is_an_error(wellread, tmp_path, format, name):
+    """New pixels at the old places would come with labels that were read before."""
+    tables = []
+    for well in ("A1", "B2"):
+        made = [image(i + 10 * (well == "B2"))[1] for i in range(4)]
+        columns = {"well": [well] * 4, "image": pa.array(made, struct_type(pa.uint16()))}
+        pq.write_table(pa.table(columns), tmp_path / f"{well}.parquet")
+        tables.append(tmp_path / well / name)
+        tables[-1].parent.mkdir()
+        wellread("convert", tmp_path / f"{well}.parquet", tables[-1], "--format", format)
+    ds = wr.Dataset(tables[0])
+    before = ds[0].copy()
+    for new in sorted(tables[1].rglob("*")) if tables[1].is_dir() else [tables[1]]:
+        if new.is_file():
+            shutil.copyfile(new, tables[0] / new.relative_to(tables[1]))
+    with pytest.raises(wr.Error, match="was written to after it was opened"):
+        list(wr.DataLoader(ds, 2, labels="well"))
+    anew = wr.Dataset(tables[0])
+    assert list(anew.column("well")) == ["B2"] * 4
+    assert not np.array_equal(anew[0], before)

@@ -337,6 +337,9 @@ def test_a_part_without_images_is_warned_of(tmp_path):
     with pytest.warns(UserWarning, match=r"of 2 images none is in part .*\(share 1e-09\) of the split"):
         parts = ds.split((0.5, 1e-9))
     assert parts[1] == []
+    with pytest.warns(UserWarning, match="or by= with more values: rows with equal values are in one part") as told:
+        ds.split((0.5, 0.5), by=["a", "a"])
+    assert "alike in name" not in str(told[0].message)
     with pytest.raises(wr.Error, match="empty list of rows .*a split or a filter may have left none"):
         wr.DataLoader(ds, rows=parts[1])
     with warnings.catch_warnings():

@@ -178,3 +178,10 @@ def test_statistics_go_by_the_names_of_channels(tmp_path, wellread):
     )  # fmt: skip
     with pytest.raises(wr.ChoiceError, match='no statistics of the channel "RNA"'):
         wr.DataLoader(other, 1, scale=None, normalize=out)
+    # Images of one stain each, without names: their number tells no stain.
+    single = tmp_path / "single.tif"
+    tifffile.imwrite(single, np.zeros((16, 16), "uint16"))
+    with pytest.raises(
+        wr.ChoiceError, match=r"3 channels \(DNA, ER, AGP\), but the images have 1 channel without a name"
+    ):
+        wr.DataLoader(single, 1, scale=None, normalize=out)

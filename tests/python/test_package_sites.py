@@ -128,6 +128,12 @@ def test_images_that_the_table_of_a_folder_does_not_name_are_told(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (len(wr.Dataset(table)), len(wr.Dataset(tmp_path, layout="files"))) == (2, 3)
+    table.write_text("FileName_OrigDNA,PathName_OrigDNA\na1.tif,D:\\x\\img\n")
+    (tmp_path / "deep").mkdir()
+    for name in ("a1.tif", "b1.tif", "c1.tif"):
+        (tmp_path / name).rename(tmp_path / "deep" / name)
+    with pytest.warns(UserWarning, match=r"load_data\.csv that was not used.*D:\\x\\img\\a1\.tif .*path_map"):
+        assert len(wr.Dataset(tmp_path)) == 3
 
 
 def test_a_well_that_is_not_there_is_told_in_words_of_python(tmp_path, wellread):

@@ -193,6 +193,27 @@ def test_wrong_choices_are_named(pairs, tmp_path):
     assert [len(masks) for _, masks in left] == [2] and len(left.skipped) == 10
 
 
+def test_wrong_channels_of_targets_are_those_of_the_targets(tmp_path):
+    about = {"axes": "CYX", "Channel": {"Name": ["DNA", "ER"]}}
+    tifffile.imwrite(tmp_path / "0.ome.tif", np.zeros(SHAPE, np.uint16), photometric="minisblack", metadata=about)
+    (tmp_path / "plain").mkdir()
+    tifffile.imwrite(tmp_path / "plain" / "0.tif", np.zeros(SHAPE[1:], np.uint8))
+    named, plain = wr.Dataset(tmp_path / "0.ome.tif"), wr.Dataset(tmp_path / "plain")
+    of = "of the first image of"
+    are = f"'GFP', and channels {of} {tmp_path / '0.ome.tif'} are ['DNA', 'ER']"
+    have_none = f"'GFP', and channels {of} {tmp_path / 'plain'} have no names: give their numbers"
+    for targets, text in [(named, are), (plain, have_none)]:
+        with pytest.raises(ValueError) as wrong:
+            wr.DataLoader(named, 1, targets=targets, target_kind="image", target_channels=["GFP"])
+        assert str(wrong.value) == f"target_channels has {text}"
+    with pytest.raises(ValueError) as wrong:
+        wr.DataLoader(named, 1, channels=["GFP"])
+    assert str(wrong.value) == f"channels has {are}"
+    for mixed, error in [(["DNA", 1], TypeError), ([-1], ValueError)]:
+        with pytest.raises(error, match="^target_channels"):
+            wr.DataLoader(named, 1, targets=named, target_kind="image", target_channels=mixed)
+
+
 def test_unlike_names_need_a_word(pairs, tmp_path):
     (tmp_path / "unlike").mkdir()
     for i in range(12):

@@ -1,8 +1,6 @@
-//! One file per subcommand: its arguments, a `run`.
-//!
-//! Shared parts are below them. This module has [`OpenArgs`], places and small parsers. `command_line` has the command
-//! as a line of words, `program` this program as a command sees it, `identity` tells files from others. `trace`,
-//! `cells`, `on`, `nodes`, `synthetic`, `plate` and `convert` have flags.
+//! One file per subcommand: its arguments, a `run`. This module has [`OpenArgs`], places and small parsers. Shared parts are below:
+//! `command_line` has the command as a line of words, `program` this program as a command sees it, `identity` tells files from others.
+//! `trace`, `cells`, `on`, `nodes`, `synthetic`, `plate` and `convert` have flags.
 
 pub mod advise;
 pub mod bench;
@@ -18,6 +16,7 @@ pub mod generate;
 mod identity;
 pub mod infer;
 pub mod info;
+mod left_out;
 pub mod link;
 pub mod nodes;
 pub mod on;
@@ -28,6 +27,7 @@ pub mod program;
 pub mod recipe;
 mod recorded_paths;
 pub mod report;
+mod result_file;
 mod size;
 pub mod stats;
 pub mod synthetic;
@@ -187,8 +187,8 @@ impl OpenArgs {
     }
 }
 
-/// Notes three things that are likely mistakes. Most names of files are a layout's and some are not: images are single files then. A
-/// folder has images that its table does not name. A field of a pattern is nearly called like a known one.
+/// Notes four things that are likely mistakes. Most names of files are a layout's, and others are not: images are single files then. A
+/// folder's table does not name all images, or names files elsewhere. A pattern's field is nearly called like a known one.
 pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
     let path = store.path().display();
     for (field, meant) in options.pattern.as_deref().map_or_else(Vec::new, misspelt_fields) {
@@ -198,6 +198,9 @@ pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
     }
     if let Some(unnamed) = store.hints().sites.and_then(|sites| sites.summary().unnamed_in_words()) {
         to_stderr(format!("note: {path}: {unnamed} (--layout files reads each file as an image)"));
+    }
+    if let Some(unused) = wellread_store::sites::unused_table(store, options) {
+        to_stderr(format!("note: {path}: {unused}"));
     }
     let Some(strays) = wellread_store::sites::strays(store, options) else { return };
     let single = "--layout files if single files are meant";

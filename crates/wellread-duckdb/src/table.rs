@@ -17,6 +17,7 @@ use wellread_image::ome_arrow::{FILE_WRITER_KEY, field};
 use wellread_store::direct::{Plans, rest_by_library};
 use wellread_store::place::File;
 use wellread_store::spool::LocalFile;
+use wellread_store::stamp::{Stamp, unless_written};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
 use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
 
@@ -44,7 +45,8 @@ pub struct DuckTable {
     plans: Plans<Option<Arc<Direct>>>,
     /// Opened before the database and closed after it: closing any handle of a file gives up the process's locks on it,
     /// of which DuckDB has one.
-    _file: Arc<File>,
+    file: Arc<File>,
+    stamp: Option<Stamp>,
     /// The file, or a copy of it, which goes last.
     local: LocalFile,
 }
@@ -116,7 +118,8 @@ impl DuckTable {
             blocks: None,
             segments: OnceLock::new(),
             plans: Plans::new(usize::MAX),
-            _file: file,
+            stamp: Stamp::of(&file),
+            file,
             local,
         };
         let is_parquet = matches!(table.source, Source::Parquet);
@@ -132,6 +135,11 @@ impl DuckTable {
         let columns = schema.fields().iter().filter(|f| !is_parquet || f.name() != PARQUET_KEY);
         table.schema = Arc::new(Schema::new(columns.cloned().collect::<Vec<_>>()));
         Ok(table)
+    }
+
+    /// The outcome of reading the file, or the error that somebody wrote to it since it was opened.
+    fn unless_written<T>(&self, outcome: Result<T>) -> Result<T> {
+        unless_written(self.stamp, &self.file, &self.path, outcome)
     }
 
     /// The reader of this crate for some columns; `None` where DuckDB has to read them.
@@ -288,9 +296,13 @@ impl ImageTable for DuckTable {
         if rows.is_empty() {
             return Ok(());
         }
-        let Some(direct) = self.direct(columns) else { return self.read_by_query(rows, columns, each) };
-        let read = direct.read(&rows, context, each);
-        rest_by_library(read, each, |done, each| self.read_by_query(rows.after(done), columns, each))
+        let outcome = if let Some(direct) = self.direct(columns) {
+            let read = direct.read(&rows, context, each);
+            rest_by_library(read, each, |done, each| self.read_by_query(rows.after(done), columns, each))
+        } else {
+            self.read_by_query(rows, columns, each)
+        };
+        self.unless_written(outcome)
     }
 
     fn read_pieces(
@@ -300,7 +312,8 @@ impl ImageTable for DuckTable {
         context: &mut FormatContext,
         each: &mut EachRow<'_>,
     ) -> Result<usize> {
-        self.direct(columns).map_or(Ok(0), |direct| direct.read_pieces(rows, context, each))
+        let outcome = self.direct(columns).map_or(Ok(0), |direct| direct.read_pieces(rows, context, each));
+        self.unless_written(outcome)
     }
 }
 

@@ -232,6 +232,13 @@ impl Dataset {
         })
     }
 
+    /// Why the folder was not opened by the table of files in it, in a sentence.
+    fn unused_table(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.opened.with(py, Activity::Opening, |dataset| {
+            Ok(wellread::store::sites::unused_table(dataset.store(), &OpenOptions::default()))
+        })
+    }
+
     /// Shape (T, C, Z, Y, X) and type of a row.
     fn info(&self, py: Python<'_>, row: usize) -> PyResult<([usize; 5], &'static str)> {
         let info = self.opened.with(py, Activity::Reading, move |dataset| dataset.row_info(row))?;

@@ -26,7 +26,7 @@ use wellread_store::place::{
 use wellread_store::threads;
 
 /// Objects that are copied or removed at once.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 32;
 
 /// An object store by how its buckets are connected to.
 pub(crate) struct Cloud(pub(crate) Connect);

@@ -7,9 +7,9 @@
 use crate::each_row;
 use crate::finished::Finished;
 use crate::read_back::{self, Digests};
+use crate::row_place::UnlikeRows;
 use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, room, threads};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::{Condvar, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_trace::{Kind, labelled, span};
@@ -104,8 +104,9 @@ pub fn pixel_types(source: &dyn Store) -> Vec<PixelType> {
 }
 
 /// The error of an image whose pixel type is not that of row 0, in a set that must have one: masks beside images, mostly.
-pub fn other_type(path: &Path, row: usize, found: PixelType, first: PixelType) -> Error {
-    Error::new(path, format_args!("the image is {found}, but row 0 is {first}")).row(row)
+pub fn other_type(store: &dyn Store, row: usize, found: PixelType, first: PixelType) -> Error {
+    let UnlikeRows { path, image, other } = UnlikeRows::of(store, row, 0);
+    Error::new(path, format_args!("{image} is {found}, but {other} is {first}")).row(row)
 }
 
 /// Whether all images of `source` have one pixel type, as those of one kind have.
@@ -118,7 +119,7 @@ pub fn one_pixel_type(source: &dyn Store) -> Result<()> {
         let Ok(info) = info else { continue };
         let first = *first.get_or_insert(info.dtype);
         if info.dtype != first {
-            return Err(other_type(source.path(), row, info.dtype, first));
+            return Err(other_type(source, row, info.dtype, first));
         }
     }
     Ok(())

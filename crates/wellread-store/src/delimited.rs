@@ -48,6 +48,9 @@ const DELIMITERS: [(u8, &str); 3] = [(b';', "semicolons"), (b'\t', "tabs"), (b',
 /// The beginning of a first line that names the delimiter, as Excel takes it.
 const NAMED: &[u8] = b"sep=";
 
+/// The remedy for text in another encoding.
+const AS_UTF8: &str = "save it as UTF-8: in Excel as \"CSV UTF-8\"";
+
 impl<'t> Delimited<'t> {
     /// A text with names in its first line.
     ///
@@ -57,12 +60,13 @@ impl<'t> Delimited<'t> {
     pub fn of(path: &'t Path, text: &'t [u8]) -> Result<Self> {
         let made = Self::beginning(path, text);
         if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
-            let hint = "save it as UTF-8: in Excel as \"CSV UTF-8\"";
-            return Err(Error::new(path, "is text in UTF-16, and UTF-8 is read").hint(hint));
+            return Err(Error::new(path, "is text in UTF-16, and UTF-8 is read").hint(AS_UTF8));
         }
         if let Err(wrong) = std::str::from_utf8(made.text) {
             let line = made.before + made.text[..wrong.valid_up_to()].split(|&byte| byte == b'\n').count();
-            return Err(Error::new(path, format_args!("line {line}: is no UTF-8 text: {wrong}")));
+            return Err(
+                Error::new(path, format_args!("line {line}: is no UTF-8 text: {wrong}")).hint(AS_UTF8)
+            );
         }
         made.check().map_err(|why| Error::new(path, why))?;
         Ok(made)

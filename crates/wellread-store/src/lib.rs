@@ -67,6 +67,7 @@
 //! | [`mixed_channels`] | images that have other channels at the same numbers |
 //! | [`sites`] | images of several files each, put together by the files' names |
 //! | [`planes`], [`subset`] | a set seen plane by plane; some rows of a set |
+//! | [`row_place`] | where rows lie, in errors about them |
 //! | `outer_rows` | rows in the errors of a set that is read through another one |
 //! | [`with_columns`] | a set with the columns of a table in memory beside its images |
 //! | [`cells`], [`cover`] | a set seen cell by cell; which boxes of an image to ask for when several crops of it are wanted |
@@ -109,6 +110,7 @@ pub mod guard;
 pub mod hints;
 #[cfg(feature = "image-folder")]
 pub mod image_folder;
+mod image_writers;
 pub mod journal;
 pub mod labels;
 mod lazy;
@@ -139,11 +141,13 @@ mod refusal;
 pub mod registry;
 mod request;
 mod room;
+pub mod row_place;
 mod set_names;
 mod sinks;
 pub mod sites;
 pub mod spool;
 pub mod staged;
+pub mod stamp;
 pub mod store;
 mod store_layout;
 pub mod subset;

@@ -321,5 +321,6 @@ mod tests {
         assert!(error("a,b\n1,2\n\"3,4\n5,6\n").contains("a quote of line 3 is not closed"));
         let bytes = parse(Path::new("f.csv"), b"a,b\n1,\xff\n").unwrap_err().to_string();
         assert!(bytes.contains("line 2") && bytes.contains("no UTF-8"), "{bytes}");
+        assert!(bytes.ends_with("(hint: save it as UTF-8: in Excel as \"CSV UTF-8\")"), "{bytes}");
     }
 }

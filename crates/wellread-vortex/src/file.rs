@@ -20,6 +20,7 @@ use wellread_store::ahead::Ends;
 use wellread_store::direct::Tested;
 use wellread_store::mapping::{self, Mapping};
 use wellread_store::place::{self, File};
+use wellread_store::stamp::{Stamp, unless_written};
 use wellread_store::{Error, Result};
 
 /// The newest version of the file format whose values were copied as they lie; it is all that a file says of who wrote it.
@@ -41,6 +42,7 @@ pub(crate) struct OpenFile {
     map: Option<Arc<Mapping>>,
     /// Its end, elsewhere.
     _end: Ends,
+    stamp: Option<Stamp>,
 }
 
 /// The mapped bytes, as what buffers of the library refer to.
@@ -68,12 +70,12 @@ impl OpenFile {
                 Error::new(path, format_args!("a file of {length} bytes is no Vortex file")).hint(TRUNCATED)
             );
         }
-        let file = Arc::new(file);
+        let (file, stamp) = (Arc::new(file), Stamp::of(&file));
         let mut end = Ends::default();
         let (map, (version, vortex)) = if let Some(local) = file.local() {
             let map = Mapping::of(local).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
             let map = Arc::new(map);
-            let opened = while_whole(Some(&*map), &file, path, length, || open_mapped(path, &map))?;
+            let opened = while_whole(Some(&*map), &file, path, (length, stamp), || open_mapped(path, &map))?;
             (Some(map), opened)
         } else {
             end = Ends::of([(path, length)]);
@@ -86,7 +88,7 @@ impl OpenFile {
         }
         // The library refuses newer formats than its own above: this takes effect once it reads the next.
         let is_tested = FORMAT.covers(path, &version.to_string());
-        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, map, _end: end })
+        Ok(Self { path: path.to_owned(), vortex, length, is_tested, file, map, _end: end, stamp })
     }
 
     /// Its segments as ranges of the file, where it is not mapped.
@@ -95,10 +97,10 @@ impl OpenFile {
         self.map.is_none().then(|| Segments::new(Arc::clone(&self.file), specs))
     }
 
-    /// Runs `work`, which reads the file. Fails where the file became shorter than it was mapped: then the bytes are not
-    /// the file's.
+    /// Runs `work`, which reads the file. Fails where the file became shorter than it was mapped, or was written to: then
+    /// the bytes are not the file's.
     pub fn while_whole<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        while_whole(self.map.as_deref(), &self.file, &self.path, self.length, work)
+        while_whole(self.map.as_deref(), &self.file, &self.path, (self.length, self.stamp), work)
     }
 }
 
@@ -133,7 +135,7 @@ fn while_whole<T>(
     map: Option<&Mapping>,
     file: &File,
     path: &Path,
-    length: u64,
+    (length, stamp): (u64, Option<Stamp>),
     work: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     mapping::before_reading();
@@ -143,7 +145,7 @@ fn while_whole<T>(
             error.hint("do not write to a file that is being read: write beside it and rename; open it again")
         })?;
     }
-    result
+    unless_written(stamp, file, path, result)
 }
 
 /// Checks the marks at both ends and the version, which the library words as corruption; returns the version. `end` are

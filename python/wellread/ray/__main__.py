@@ -48,7 +48,7 @@ def embedded(request: dict[str, Any], job: Job, say: Say, questions: TextIO) -> 
 def asked_for(request: dict[str, Any]) -> Dataset:
     """The set that is asked for: opened, its cells cut out, profiles joined to it. Every node knows its paths."""
     dataset = Dataset(_cluster.absolute(request["path"]), **request["options"])
-    cells, join = request.get("cells"), request.get("join")
+    cells, join, skipped = request.get("cells"), request.get("join"), request.get("skipped")
     if cells is not None:
         masks = cells["masks"]
         whole = {
@@ -58,7 +58,7 @@ def asked_for(request: dict[str, Any]) -> Dataset:
         dataset = dataset.cells(**{**cells, **whole})
     if join is not None:
         dataset = _sets.with_profiles(dataset, _cluster.absolute(join["profiles"]), join["on"], join["columns"])
-    return dataset
+    return _sets.without(dataset, skipped) if skipped else dataset
 
 
 def result_of(request: dict[str, Any], job: Job, say: Say, questions: TextIO) -> Any:

@@ -20,7 +20,7 @@ from .._types import Path
 from ..dataset import Dataset
 from ..errors import ChoiceError, Error
 from . import _cluster, _sets
-from ._whole import Job
+from ._whole import Job, unreadable
 from ._write import JOINED, format_of, options
 
 # Bytes of pixels in a part at most, and parts at least, as far as images are enough: the parts of a set are the same
@@ -155,6 +155,7 @@ def convert(
     resume: bool = False,
     verify: bool = True,
     mixed: bool = False,
+    on_error: str = "raise",
     memory: int = 1 << 30,
     rows_per_part: int | None = None,
     address: str | None = None,
@@ -176,6 +177,8 @@ def convert(
             arguments has left, on any cluster. It compares these parts with the source.
         verify: reads back each part and compares it with the source.
         mixed: takes images of several pixel types, or images and masks, into one set.
+        on_error: what becomes of images that cannot be read. "raise" fails at the first. "skip" leaves them out, and
+            reads each image twice: the set must be known before it is written.
         memory: bytes of pixels that wait in a task between reading and writing.
         rows_per_part: images of a part; the default is a 64th of all, and 256 MiB at most.
         address: the cluster. The default is the one that this process is connected to, then that of ``RAY_ADDRESS``,
@@ -183,7 +186,7 @@ def convert(
 
     Returns:
         A summary: images, parts, bytes, and images that an interrupted run had left. ``cluster`` has the seconds and
-        images per second of each node, and the slowest node.
+        images per second of each node, and the slowest node. ``skipped`` lists the images that were left out.
 
     Raises:
         ImportError: Ray is not installed.
@@ -195,8 +198,13 @@ def convert(
     dataset = _sets.of(source)
     for path in [dataset.path] if dataset._options is None or isinstance(dataset._paths, str) else dataset._paths:
         apart(path, place)
-    return converted(
-        Job(address),
+    job = Job(address)
+    skips = _check.word("on_error", on_error, ("raise", "skip")) == "skip"
+    skipped = unreadable(job, dataset) if skips else []
+    if skipped:
+        dataset = _sets.without(dataset, [image["row"] for image in skipped])
+    result = converted(
+        job,
         dataset,
         place,
         known,
@@ -208,3 +216,4 @@ def convert(
         memory=_check.whole("memory", memory, 1),
         rows_per_part=None if rows_per_part is None else _check.whole("rows_per_part", rows_per_part, 1),
     )
+    return result | {"images_skipped": len(skipped), "skipped": skipped}

@@ -84,6 +84,12 @@ def with_profiles(images: Dataset, profiles: str, on: str, columns: list[str]) -
     return dataset
 
 
+def without(dataset: Dataset, rows: Sequence[int]) -> Dataset:
+    """A set without some of its rows."""
+    left_out = set(rows)
+    return dataset.select([row for row in range(len(dataset)) if row not in left_out])
+
+
 def recipe(dataset: Dataset) -> Recipe:
     """How tasks open a set.
 

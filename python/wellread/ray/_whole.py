@@ -77,6 +77,30 @@ def sums_of(job: Job, dataset: Dataset) -> str:
     return "[" + ",".join(text for text in inner if text) + "]"
 
 
+def _name(dataset: Dataset, row: int) -> str:
+    try:
+        return dataset.name(row)
+    except Error:
+        return f"row {row}"
+
+
+def unreadable(job: Job, dataset: Dataset) -> list[dict[str, Any]]:
+    """The images that cannot be read: row, name and reason of each.
+
+    Raises:
+        wellread.Error: there is none that can be read.
+    """
+    rows = json.loads(sums_of(job, dataset))
+    found = [
+        {"row": row, "name": _name(dataset, row), "reason": one["cause"]}
+        for row, one in enumerate(rows)
+        if "cause" in one
+    ]
+    if found and len(found) == len(rows):
+        raise Error(f"{dataset.path}: no image can be read: {found[0]['reason']}", path=dataset.path, row=0)
+    return found
+
+
 def checksum(path: Path | Sequence[Path] | Dataset, *, address: str | None = None) -> list[dict[str, Any]]:
     """The SHA-256 of every image's pixels, as ``wellread checksum --json`` prints it.
 

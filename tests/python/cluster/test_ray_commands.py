@@ -224,3 +224,24 @@ def test_what_ray_raises_is_an_error_in_a_line(cluster):
     assert _cluster.words(raised.value) == "ValueError: no such thing"
     with pytest.raises(wr.Error, match="^a task failed on the cluster: ZeroDivisionError: "):
         list(_cluster.run(ray, divided, [0], summary=_cluster.Summary()))
+
+
+def test_images_that_cannot_be_read_are_left_out_as_by_one_machine(cluster, wellread, cells, monkeypatch, tmp_path):
+    from wellread import ray as wray
+
+    on = on_ray(monkeypatch, cluster)
+    folder = tmp_path / "tiff"
+    wellread("convert", cells["parquet"], folder, "--format", "tiff")
+    damaged = sorted(folder.glob("*.tiff"))[7]
+    damaged.write_bytes(damaged.read_bytes()[:200])
+    words = ["--format", "tiff", "--on-error", "skip"]
+    here = wellread("convert", folder, tmp_path / "here", *words)
+    there = wellread("convert", folder, tmp_path / "there", *words, "--on", on)
+    assert (there["images"], there["images_skipped"]) == (39, 1) == (here["images"], here["images_skipped"])
+    assert there["skipped"] == here["skipped"] and there["skipped"][0]["row"] == 7
+    assert ray_cluster.files(tmp_path / "here") == ray_cluster.files(tmp_path / "there")
+    with pytest.raises(wr.Error, match=damaged.name):
+        wray.convert(folder, tmp_path / "python", format="tiff")
+    done = wray.convert(folder, tmp_path / "python", format="tiff", on_error="skip")
+    assert done["images_skipped"] == 1 and done["skipped"][0]["row"] == 7
+    assert ray_cluster.files(tmp_path / "python") == ray_cluster.files(tmp_path / "here")

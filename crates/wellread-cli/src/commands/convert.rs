@@ -6,6 +6,7 @@ mod features;
 mod layouts;
 mod on_cluster;
 mod target;
+mod unreadable;
 
 use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
@@ -39,6 +40,7 @@ Examples:
   wellread convert plate.parquet plate-zarr --format ome-zarr --compression zstd:3 --chunk 1,1,1,256,256
   wellread convert 'plates/*.parquet' screen.parquet
   wellread convert screen-tiff screen.parquet --on ray
+  wellread convert screen-tiff screen.parquet --on-error skip
   wellread convert images plate.duckdb --join profiles.parquet --on Image_FileName_DAPI,Image_FileName_GFP
   wellread convert images plate.parquet --join profiles.parquet --on FileName --columns Metadata_Well,Metadata_dose
   wellread convert images plate.parquet --join profiles.parquet --on FileName --on ray")]
@@ -76,6 +78,10 @@ pub struct Args {
     /// Do not read the target back.
     #[arg(long)]
     no_verify: bool,
+    /// Images that cannot be read: raise fails at the first, skip leaves them out and lists them. Each image is read twice
+    /// with skip: its set must be known before it is written.
+    #[arg(long, default_value = "raise", value_parser = ["raise", "skip"])]
+    on_error: String,
     /// Write images of several pixel types, or images and their masks, into one set; by default this is an error.
     #[arg(long)]
     mixed: bool,
@@ -98,7 +104,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     refuse_ignored(&args.write, format)?;
     let Places { on, keys } = on_cluster::of(&args.on, args.join.is_some())?;
     args.write.say_what_is_ignored(format, ui);
-    let source = layouts::of_source(&args.open).open(&args.source)?;
+    let open = layouts::of_source(&args.open);
+    let mut source = open.open(&args.source)?;
+    let mut skipped = vec![];
+    if args.on_error == "skip" {
+        (source, skipped) =
+            unreadable::without(source, (&open, &args.source), args.write.jobs, on.as_ref(), ui)?;
+    }
     source.hints().complete(0..source.len())?;
     check_places(&args.source, &args.target)?;
     let types = pixel_types(&*source);
@@ -158,6 +170,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "labels_left_out": labels.as_ref().map_or(&[][..], |labels| labels.names.as_slice()),
         "looks_left_out": lost_looks,
         "metadata_left_out": unkept,
+        "images_skipped": skipped.len(),
+        "skipped": skipped,
     });
     if let Some(on) = &on {
         for note in notes {
@@ -167,13 +181,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "overwrite": args.write.overwrite, "resume": args.resume, "verify": !args.no_verify, "mixed": args.mixed,
             "memory": args.memory,
         });
-        let (open, target) = (layouts::of_source(&args.open), (args.target.as_path(), format));
         let join = joining.as_ref().map(Joining::document).transpose()?;
+        let skipped: Vec<usize> = skipped.iter().map(|image| image.row).collect();
         return on_cluster::run(
             on,
             (&open, &args.source),
-            target,
-            [args.write.document(), how, join.into()],
+            (args.target.as_path(), format),
+            [args.write.document(), how, join.into(), skipped.into()],
             &beside,
             ui,
         );
@@ -183,7 +197,8 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         options.types = types;
     }
     if args.resume {
-        options.resume = Some(resume_note(&*source, args, format, &options.types)?);
+        let skipped: Vec<usize> = skipped.iter().map(|image| image.row).collect();
+        options.resume = Some(resume_note(&*source, args, format, &options.types, &skipped)?);
     }
     let document = |bytes: u64, seconds: f64, resumed: usize| {
         let done = serde_json::json!({
@@ -347,7 +362,13 @@ fn failed(
 }
 
 /// The ingredients of a resumable set: the source, by place and number of images, and all that decides what is written.
-fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelType]) -> Outcome<String> {
+fn resume_note(
+    source: &dyn Store,
+    args: &Args,
+    format: &Format,
+    types: &[PixelType],
+    skipped: &[usize],
+) -> Outcome<String> {
     if let Some(why) = format.cannot_resume {
         let can = registry::formats().iter().filter(|f| f.cannot_resume.is_none()).map(|f| f.name);
         return Err(Failure::Usage(format!(
@@ -366,6 +387,7 @@ fn resume_note(source: &dyn Store, args: &Args, format: &Format, types: &[PixelT
         "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on.first(),
         "cells": cells,
         "columns": args.columns,
+        "skipped": skipped,
         "wellread": env!("CARGO_PKG_VERSION"),
     })
     .to_string())

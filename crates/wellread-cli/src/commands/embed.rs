@@ -6,7 +6,7 @@ mod on_nodes;
 use super::command_line::{command_line, without};
 use super::trace::TraceArgs;
 use super::{
-    OpenArgs, default_jobs, identity, on, outside_of, parse_positive, parse_seconds, parse_threads,
+    OpenArgs, default_jobs, identity, left_out, on, outside_of, parse_positive, parse_seconds, parse_threads,
     same_place,
 };
 use crate::output::{Failure, Outcome, Ui};
@@ -27,8 +27,6 @@ use wellread_store::{Store, mixed_channels, staged};
 const BATCH_SIZE: usize = 64;
 /// Images of a part, about.
 const PART_ROWS: usize = 4096;
-/// Images that were left out and are named.
-const MAX_NAMED: usize = 5;
 
 /// Computes the features of every image, or of every cell, by a model, and writes them beside the columns of the set: a table that
 /// pycytominer and pandas read.
@@ -291,13 +289,8 @@ fn report(summary: &Summary, cluster: Option<&Value>, ui: Ui) -> Outcome {
         on::say(cluster, ui);
     }
     ui.document(&document)?;
-    for image in summary.left_out.iter().take(MAX_NAMED) {
-        ui.warn(format!("left out: row {}: {}: {}", image.row, image.name.escape_debug(), image.reason));
-    }
-    let more = summary.left_out.len().saturating_sub(MAX_NAMED);
-    if more > 0 {
-        ui.warn(format!("… and {more} more; --json lists all"));
-    }
+    let others = summary.left_out.iter();
+    left_out::tell(others.map(|image| (image.row, image.name.as_str(), image.reason.as_str())), ui);
     if ui.json {
         return Ok(());
     }

@@ -65,7 +65,9 @@ struct Info {
     files: usize,
     bytes_on_disk: u64,
     bytes_of_pixels: u64,
-    bits_per_pixel: f64,
+    /// None of parts of larger images: the files hold more than these pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bits_per_pixel: Option<f64>,
     /// Why the pixels of the first image cannot be read, where they are of a kind that is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pixels_unsupported: Option<String>,
@@ -204,17 +206,13 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         },
     );
     line("on disk", format!("{} in {}", bytes(info.bytes_on_disk), counted(info.files, "file")));
-    line(
-        "pixels",
-        format!(
-            "{about}{} ({about}{:.2} bits on disk per pixel)",
-            bytes(info.bytes_of_pixels),
-            info.bits_per_pixel
-        ),
-    );
+    let bits = info.bits_per_pixel.map(|bits| format!(" ({about}{bits:.2} bits on disk per pixel)"));
+    line("pixels", format!("{about}{}{}", bytes(info.bytes_of_pixels), bits.unwrap_or_default()));
     if let Some(why) = &info.pixels_unsupported {
         line("note", format!("the pixels cannot be read: {why}"));
-    } else if let Some(note) = larger_than_pixels(&info, pieces).or_else(|| wide_pixels(&info)) {
+    } else if let Some(note) =
+        pieces.and_then(|pieces| larger_than_pixels(&info, pieces)).or_else(|| wide_pixels(&info))
+    {
         line("note", note);
     }
     info.looks.iter().for_each(|what| line("note", what.clone()));
@@ -259,7 +257,7 @@ fn wide_pixels(info: &Info) -> Option<String> {
         _ => return None,
     };
     let in_parquet = matches!(info.format, "parquet" | "ome-arrow-dataset") && info.codec == "none";
-    let is_wide = info.bits_per_pixel >= 32.0 * PLAIN_PARQUET;
+    let is_wide = info.bits_per_pixel.is_some_and(|bits| bits >= 32.0 * PLAIN_PARQUET);
     (in_parquet && is_wide).then(|| {
         format!(
             "Parquet keeps {bits}-bit pixels in 32 bits; compression takes that back (wellread convert --compression \
@@ -283,7 +281,8 @@ fn unsupported(store: &dyn Store) -> Option<String> {
 /// The description of a set, and the figures behind it.
 struct Described {
     info: Info,
-    pieces: Pieces,
+    /// None of parts of larger images.
+    pieces: Option<Pieces>,
     labels: Option<Labels>,
     others: Others,
 }
@@ -332,12 +331,16 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     let files = store.files()?;
     let bytes_on_disk = store.bytes_on_disk()?;
     let layout = store.layout()?;
+    // The files hold whole images and the table: nothing to compare crops with.
+    let are_whole = !store.hints().are_cut;
     let in_chunks = counts
         .iter()
         .map(|((shape, dtype), n)| bytes_in_chunks(*shape, dtype.size(), &layout) * *n as u128)
         .sum::<u128>();
     let plain = if rows == 0 { 0 } else { in_chunks * store.len() as u128 / rows as u128 };
-    let pieces = Pieces { plain: plain as u64, stored: bytes_of_pieces(&files)? };
+    let pieces = are_whole
+        .then(|| bytes_of_pieces(&files).map(|stored| Pieces { plain: plain as u64, stored }))
+        .transpose()?;
     let labels = labels::beside(store);
     let sizes = [&metadata.physical_size_z, &metadata.physical_size_y, &metadata.physical_size_x];
     let physical = sizes.map(|size| size.as_ref().and_then(|s| ome_xml::micrometres(s.value, &s.unit)));
@@ -375,7 +378,8 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         files: files.len(),
         bytes_on_disk,
         bytes_of_pixels: bytes_of_pixels as u64,
-        bits_per_pixel: if pixels == 0 { 0.0 } else { bytes_on_disk as f64 * 8.0 / pixels as f64 },
+        bits_per_pixel: are_whole
+            .then(|| if pixels == 0 { 0.0 } else { bytes_on_disk as f64 * 8.0 / pixels as f64 }),
         pixels_unsupported: unsupported(store),
         rows_sampled: rows,
         feature_columns: store.hints().feature_names(),

@@ -1,6 +1,7 @@
 //! `wellread stats PATH`
 
 use super::on::{self, Found, On, OnArgs};
+use super::result_file::check_local;
 use super::trace::TraceArgs;
 use super::{OpenArgs, default_jobs, listed, outside_of, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
@@ -65,6 +66,7 @@ fn check_out(out: &Path) -> Outcome {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
+    args.out.as_deref().map_or(Ok(()), check_local)?;
     let store = args.open.open(&args.path)?;
     masks::none_beside_images(&*store)
         .map_err(|error| error.hint("statistics need images of one kind: give the folder of one kind"))?;

@@ -7,9 +7,11 @@ use super::{OpenArgs, default_jobs, parse_threads};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use sets::Opened;
 use std::collections::{BTreeMap, HashSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use wellread_measure::path_text::text;
 use wellread_measure::to_stderr;
+use wellread_store::Error;
 use wellread_store::checksum::{ImageChecksum, all};
 use wellread_store::verify::{Expected, Kind, expected_of, is_listed_by_file_name, verify_sums};
 use wellread_store::words::counted;
@@ -73,6 +75,12 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let with_hint = |failure| with_level_hint(args, failure);
     let (first, other) = match args.against.as_deref().filter(|path| !is_list(path)) {
         None => (sets::opened(args.open.clone(), &args.path)?, None),
+        Some(list) if is_printed_list(list) => {
+            let cause = "is what `wellread checksum` prints for people, and no list to compare with";
+            let hint =
+                "compare with what `wellread checksum --json` prints, in a file whose name ends in .json";
+            return Err(Error::new(list, cause).hint(hint).choice().into());
+        }
         Some(other) => {
             let [first, other] = sets::open_both(&args.open, &args.path, other).map_err(with_hint)?;
             (first, Some(other))
@@ -137,7 +145,9 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         let row = problem.row.map_or(String::new(), |r| format!("row {r}: "));
         let expected = problem.expected_row.filter(|_| problem.row.is_none());
         let row = expected.map_or(row, |r| format!("expected row {r}: "));
-        let name = problem.name.as_deref().map_or(String::new(), |n| format!("{}: ", n.escape_debug()));
+        // The file of a row may be called as its image, and is part of the problem then.
+        let name = problem.name.as_deref().filter(|n| !problem.problem.starts_with(&format!("{n}: ")));
+        let name = name.map_or(String::new(), |n| format!("{}: ", n.escape_debug()));
         to_stderr(format!("error: {}: {row}{name}{}", args.path.display(), problem.problem));
     }
     if outcome.problems.len() > args.show {
@@ -162,6 +172,20 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
 /// Whether what is compared with is a list of checksums.
 fn is_list(path: &Path) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json")) && path.is_file()
+}
+
+/// Digits of a SHA-256.
+const DIGITS: usize = 64;
+
+/// Whether a file begins as the text of `checksum` does: with a digest and blanks.
+fn is_printed_list(path: &Path) -> bool {
+    let mut head = [0u8; DIGITS + 2];
+    if !path.is_file() {
+        return false;
+    }
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    let (digest, blanks) = head.split_at(DIGITS);
+    read.is_ok() && digest.iter().all(u8::is_ascii_hexdigit) && blanks == b"  "
 }
 
 /// Why the first set cannot be opened; where it has no levels, the other one may.

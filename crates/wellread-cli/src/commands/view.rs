@@ -50,6 +50,7 @@ fn check_out(out: &std::path::Path) -> Outcome {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
+    super::result_file::check_local(&args.out)?;
     let store = args.open.open(&args.path)?;
     if store.files()?.iter().any(|file| super::same_place(file, &args.out)) {
         return Err(Failure::Usage(format!(

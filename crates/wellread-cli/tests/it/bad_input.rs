@@ -35,6 +35,10 @@ fn wrong_usage_is_exit_code_2() {
         let said = wellread(&["info", &format!("{spelled}://lab/a.tif")]).stderr;
         assert!(said.contains("write s3://lab/a.tif"), "{said}");
     }
+    for (command, out) in [("stats", "s3://bucket/stats.json"), ("view", "s3://bucket/view.png")] {
+        let said = format!("{out}: is an address");
+        fails(&[command, "none", "--out", out], 2, &[&said, "give --out a local path"]);
+    }
     fails(&["bench"], 2, &["WHAT"]);
     fails(&["bench", "nonsense", "--out", arg(&out)], 2, &["nonsense", "dataloader"]);
     fails(&["bench", "loop", "--model", "alexnet", "--out", arg(&out)], 2, &["alexnet", "small-cnn"]);

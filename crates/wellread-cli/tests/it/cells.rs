@@ -182,3 +182,68 @@ fn a_mask_that_is_stored_as_a_channel_is_told() {
     let zero = said("zero.parquet", "zero");
     assert!(!zero.contains(note), "{zero}");
 }
+
+/// Files hold whole images and the table has bytes of its own: nothing to compare crops with.
+#[test]
+fn info_does_not_compare_crops_with_whole_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    let small = ["--images", "1", "--size", "128x128", "--compression", "zstd", "--formats", "tiff,parquet"];
+    json(&[&["generate", arg(&set)], &small[..]].concat());
+    let (tiff, parquet) = (set.join("tiff"), set.join("images.parquet"));
+    let table = dir.path().join("cells.csv");
+    let plain = dir.path().join("plain.parquet");
+    json(&["convert", arg(&parquet), arg(&plain), "--compression", "none"]);
+    let cells = ["--cells", arg(&table), "--cells-size", "8x8"];
+    for path in [&tiff, &plain] {
+        let sums = json(&["checksum", arg(path)]);
+        let name = sums[0]["name"].as_str().unwrap();
+        std::fs::write(&table, format!("image,x,y\n{name},40,50\n")).unwrap();
+        let whole = json(&["info", arg(path)]);
+        assert!(whole["bits_per_pixel"].as_f64().unwrap() > 0.0, "{whole}");
+        let cut = json(&[&["info", arg(path)], &cells[..]].concat());
+        assert!(cut["bytes_on_disk"].as_u64() > cut["bytes_of_pixels"].as_u64(), "{cut}");
+        assert_eq!(cut.get("bits_per_pixel"), None, "{cut}");
+        let said = wellread(&[&["info", arg(path)], &cells[..]].concat()).stdout;
+        for text in ["larger than the pixels", "bits on disk per pixel", "Parquet keeps"] {
+            assert!(!said.contains(text), "{text}: {said}");
+        }
+    }
+}
+
+/// Columns of the table that have the name of a format's own are columns of the cells, whatever they hold.
+#[test]
+fn a_table_keeps_its_own_row_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    let text = std::fs::read_to_string(&table).unwrap();
+    let mut lines: Vec<String> = vec![];
+    for (i, line) in text.lines().enumerate() {
+        lines.push(if i == 0 {
+            format!("{line},row_id,ome_image")
+        } else {
+            format!("{line},{},q{i}", 99 + i)
+        });
+    }
+    std::fs::write(&table, lines.join("\n")).unwrap();
+    let cells = ["--cells", arg(&table), "--cells-size", "8x8"];
+    let columns = |args: &[&str]| {
+        let names = json(args)["feature_columns"].as_array().unwrap().clone();
+        names.iter().map(|name| name.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let viewed = columns(&[&["info", arg(&tiff)], &cells[..]].concat());
+    assert!(
+        ["row_id", "ome_image"].iter().all(|name| viewed.iter().any(|there| there == name)),
+        "{viewed:?}"
+    );
+    let target = dir.path().join("cells.parquet");
+    let done = wellread(&[&["--json", "convert", arg(&tiff), arg(&target)], &cells[..]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("row_id is now row_id_y, ome_image is now ome_image_y"), "{said}");
+    let stored = columns(&["info", arg(&target)]);
+    for name in ["row_id_y", "ome_image_y"] {
+        assert!(stored.iter().any(|there| there == name), "{name}: {stored:?}");
+    }
+    assert!(!stored.iter().any(|name| name == "row_id"), "{stored:?}");
+}

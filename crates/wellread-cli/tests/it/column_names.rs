@@ -241,3 +241,28 @@ fn resuming_what_is_complete_names_other_chunks() {
         }
     }
 }
+
+/// Tables that --join does not read are called what they are.
+#[test]
+fn tables_that_are_not_joined_say_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let [images, _] = images(dir.path());
+    let [source, target] = ["source.parquet", "target.parquet"].map(|name| dir.path().join(name));
+    write(&source, [("ome_image", images)]);
+    let tables: [(&str, &[u8], &str); 2] = [
+        (
+            "profiles.sqlite",
+            b"SQLite format 3\0 and more than that",
+            "profiles.sqlite: is a SQLite database, and no Parquet file (hint: SQLite is read as a table of cells alone; \
+             write other tables as Parquet or CSV)",
+        ),
+        ("latin.csv", b"f,v\na,\xb5\n", "(hint: save it as UTF-8: in Excel as \"CSV UTF-8\")"),
+    ];
+    for (name, bytes, said) in tables {
+        let table = dir.path().join(name);
+        std::fs::write(&table, bytes).unwrap();
+        let done = wellread(&["convert", arg(&source), arg(&target), "--join", arg(&table), "--on", "f"]);
+        assert!(done.code == 1 && done.stderr.contains(said), "{}: {}", done.code, done.stderr);
+    }
+    assert!(!target.exists());
+}

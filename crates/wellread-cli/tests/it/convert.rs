@@ -2,6 +2,7 @@
 
 use crate::support::{arg, formats, generate, has_format, json, wellread};
 use serde_json::Value;
+use std::path::Path;
 
 #[test]
 fn converting_in_a_circle_keeps_pixels_and_metadata() {
@@ -137,4 +138,42 @@ fn images_of_several_types_go_into_every_table() {
             assert_eq!(sums(&target, &read), sums(&source, &[]), "{format} {types:?}");
         }
     }
+}
+
+/// Images that cannot be read are left out where that is asked for, and named; all others are there.
+#[test]
+fn images_that_cannot_be_read_are_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    generate(&dir.path().join("set"), 8, &["--formats", "tiff"]);
+    let source = dir.path().join("set/tiff");
+    let sums = |path: &Path| -> Vec<(String, String)> {
+        let text = |image: &Value, field: &str| image[field].as_str().unwrap().to_owned();
+        let images = json(&["checksum", arg(path)]);
+        images.as_array().unwrap().iter().map(|one| (text(one, "name"), text(one, "sha256"))).collect()
+    };
+    let mut expected = sums(&source);
+    let mut files: Vec<_> = std::fs::read_dir(&source).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let whole = std::fs::read(&files[2]).unwrap();
+    std::fs::write(&files[2], &whole[..whole.len() / 2]).unwrap();
+    std::fs::write(&files[5], b"II*\0").unwrap();
+    let names = [2, 5].map(|row| expected[row].0.clone());
+    expected.retain(|(name, _)| !names.contains(name));
+    let target = dir.path().join("some.parquet");
+    let refused = wellread(&["convert", arg(&source), arg(&target)]);
+    assert_eq!((refused.code, target.exists()), (1, false), "{}", refused.stderr);
+    let done = json(&["convert", arg(&source), arg(&target), "--on-error", "skip"]);
+    assert_eq!((&done["images"], &done["images_skipped"]), (&6.into(), &2.into()));
+    for (skipped, (row, name)) in done["skipped"].as_array().unwrap().iter().zip([2, 5].iter().zip(&names)) {
+        assert_eq!((&skipped["row"], &skipped["name"]), (&(*row).into(), &name.as_str().into()));
+        assert!(skipped["reason"].as_str().unwrap().contains(".tiff: "), "{skipped}");
+    }
+    assert_eq!(sums(&target), expected);
+    // With nothing to read there is nothing to write.
+    for file in &files {
+        std::fs::write(file, b"II*\0").unwrap();
+    }
+    let refused = wellread(&["convert", arg(&source), arg(&target), "--overwrite", "--on-error", "skip"]);
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    assert_eq!(sums(&target), expected);
 }

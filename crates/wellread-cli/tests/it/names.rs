@@ -248,3 +248,15 @@ fn folders_of_other_tools_are_as_before() {
     let copied: Vec<_> = std::fs::read_dir(dir.path().join("image-folder")).unwrap().collect();
     assert_eq!(copied.len(), 2, "class folders with plain file names need no index");
 }
+
+#[test]
+fn a_list_of_checksums_for_people_is_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let [set, list] = ["set.parquet", "sums.txt"].map(|name| dir.path().join(name));
+    write(&set, "parquet", &[("a", 1), ("b", 2)]);
+    std::fs::write(&list, wellread(&["checksum", arg(&set)]).stdout).unwrap();
+    let refused = wellread(&["verify", arg(&set), "--against", arg(&list)]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(refused.stderr.contains("is what `wellread checksum` prints for people"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`wellread checksum --json`"), "{}", refused.stderr);
+}

@@ -25,7 +25,12 @@ fn images_and_masks_in_one_folder_are_refused_unless_wanted() {
     // As `stats` says it.
     let stats = wellread(&["stats", arg(&both)]);
     for done in [&refused, &stats] {
-        assert!(done.stderr.contains("row 2: the image is uint8, but row 0 is uint16"), "{}", done.stderr);
+        // The error names the files of both rows.
+        let [first, other] =
+            ["images", "masks"].map(|name| format!("{}", both.join(name).join(name).display()));
+        let (start, end) = done.stderr.split_once(": row 2: the image is uint8, but row 0 (").unwrap();
+        assert!(start.contains(&other) && start.ends_with("000000.ome.tiff"), "{}", done.stderr);
+        assert!(end.starts_with(&first) && end.contains("000000.ome.tiff) is uint16"), "{}", done.stderr);
     }
     assert!(
         refused.stderr.contains("images and masks are two sets") && !target.exists(),

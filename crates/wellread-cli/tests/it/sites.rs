@@ -133,6 +133,17 @@ fn info_says_which_images_a_set_is_without() {
     let info = json(&["info", arg(&folder)]);
     assert_eq!((&info["images"], &info["sites"]["unnamed"]), (&3.into(), &2.into()), "{info}");
     assert_eq!(info["sites"]["unnamed_first"].as_array().unwrap().len(), 2, "{info}");
+    // A table of another machine is not used, which is said once.
+    std::fs::write(&table, "FileName_OrigDNA,PathName_OrigDNA\na.tif,D:\\x\\img\n").unwrap();
+    for command in [&["info", arg(&folder)][..], &["stats", arg(&folder)]] {
+        let stderr = wellread(command).stderr;
+        let said = r"load_data.csv that was not used, since not all of its files lie in the folder: its first is D:\x\img\a.tif";
+        assert_eq!(stderr.matches(said).count(), 1, "{stderr}");
+        assert!(
+            stderr.contains("(say where they lie: --path-map FROM=TO, or give the table itself)"),
+            "{stderr}"
+        );
+    }
 
     let folder = generated("hcs-zarr");
     assert!(json(&["info", arg(&folder)])["lacks"].is_null());
@@ -151,6 +162,11 @@ fn info_says_which_images_a_set_is_without() {
     let skipped = json(&["info", arg(&folder), "--missing", "skip"]);
     assert_eq!(skipped["images"], 3);
     assert!(skipped["lacks"][0].as_str().unwrap().ends_with("(left out)"), "{skipped}");
+    // A row that is called as its folder is named once.
+    let said = joined(&wellread(&["verify", arg(&folder)]).stderr);
+    let (_, problem) = said.split_once("row 1: ").unwrap();
+    let (name, _) = problem.split_once(": ").unwrap();
+    assert!(problem.starts_with(&format!("{name}: the field is not there")), "{said}");
     // Others say it once, beside what they answer.
     let target = dir.path().join("whole.parquet");
     for command in

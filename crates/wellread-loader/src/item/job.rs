@@ -5,6 +5,7 @@ use crate::compiled_transform::ArrayPlan;
 use crate::dataset::Dataset;
 use crate::targets::Pairs;
 use std::sync::atomic::AtomicBool;
+use wellread_store::row_place::{UnlikeRows, path_of_row};
 use wellread_store::surface::option;
 use wellread_store::{Error, Result, RowInfo};
 
@@ -64,19 +65,25 @@ impl Job<'_> {
 
     /// Checks that a row makes an output like the reference row's.
     fn check(&self, row: usize, info: RowInfo) -> Result<()> {
-        let path = self.dataset.store().path();
+        let store = self.dataset.store();
         let mut fits = true;
         for array in self.arrays {
             let output = array.compiled.transform.output_shape(array.compiled.checked_shape(info.shape));
-            fits &= output.map_err(|error| error.at(path, Some(row)))? == array.shape;
+            fits &= output.map_err(|error| error.at(&path_of_row(store, row), Some(row)).choice())?
+                == array.shape;
         }
         let Some(reference) = self.reference else { return Ok(()) };
-        if info.dtype != reference.info.dtype {
+        let is_type = info.dtype == reference.info.dtype;
+        if is_type && fits {
+            return Ok(());
+        }
+        let UnlikeRows { path, image, other } = UnlikeRows::of(store, row, reference.row);
+        if !is_type {
             return Err(Error::new(
                 path,
                 format_args!(
-                    "the image is {}, but row {} is {}; one loader delivers one pixel type",
-                    info.dtype, reference.row, reference.info.dtype
+                    "{image} is {}, but {other} is {}; one loader delivers one pixel type",
+                    info.dtype, reference.info.dtype
                 ),
             )
             .row(row)
@@ -86,22 +93,18 @@ impl Job<'_> {
                 option("rows")
             )));
         }
-        if fits {
-            return Ok(());
-        }
         let [a, b] = [info.shape, reference.info.shape];
         let error = Error::new(
             path,
             format_args!(
-                "the image has shape {a} (TCZYX), but row {} has {b}; the images of a batch must be equal in shape",
-                reference.row
+                "{image} has shape {a} (TCZYX), but {other} has {b}; the images of a batch must be equal in shape"
             ),
         )
         .row(row)
         .choice();
         Err(if (a.t(), a.c(), a.z()) == (b.t(), b.c(), b.z()) {
             error.hint(format_args!(
-                "crop to at most {}x{}, or resize to any size",
+                "crop to at most {}x{} (by these two rows, others may be smaller), or resize to any size",
                 a.y().min(b.y()),
                 a.x().min(b.x())
             ))

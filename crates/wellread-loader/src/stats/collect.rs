@@ -173,7 +173,7 @@ impl ThreadStats<'_> {
     fn image(&mut self, row: usize, info: RowInfo, pixels: &[u8]) -> Result<()> {
         let path = self.store.path();
         if info.dtype != self.dtype {
-            return Err(other_type(path, row, info.dtype, self.dtype).hint(
+            return Err(other_type(self.store, row, info.dtype, self.dtype).hint(
                 "compute the statistics of each pixel type by itself, or have the files written anew in one type",
             ));
         }

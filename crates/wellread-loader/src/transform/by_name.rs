@@ -128,7 +128,10 @@ mod tests {
         assert_eq!(means(er, &["RNA", "ER"]), [0.0, 2.0]);
         // By number where there is no name.
         assert_eq!(means(transform(&all), &["", "", ""]), [1.0, 2.0, 3.0]);
-        assert_eq!(means(transform(&[None, Some("ER"), None]), &["a", "b_is_no_ER", "c"][..1]), [1.0]);
+        assert_eq!(means(transform(&[None, Some("ER"), None]), &["a", "ER", "c"]), [1.0, 2.0, 3.0]);
+        // Images may have more channels than the statistics, where those channels are not delivered.
+        let two = transform(&all).channels([0, 2]);
+        assert_eq!(means(two, &["", "", "", ""]), [1.0, 0.0, 3.0, 0.0]);
         let kept = transform(&all).with_statistics_of(&named(&["ER", "DNA"])).unwrap();
         assert_eq!(kept.statistics_names.as_deref(), Some(named(&["ER", "DNA"]).as_slice()));
     }
@@ -139,6 +142,15 @@ mod tests {
         let error = transform(&all).with_statistics_of(&named(&["DNA", "RNA"])).unwrap_err();
         assert_eq!(error.cause, "s.json has no statistics of the channel \"RNA\": it has DNA, ER, AGP");
         let error = transform(&all).with_statistics_of(&named(&["", "", "", ""])).unwrap_err();
-        assert_eq!(error.cause, "s.json has statistics of 3 channels, but there are 4");
+        let of = "s.json has statistics of 3 channels (DNA, ER, AGP), but the images have";
+        assert_eq!(error.cause, format!("{of} 4 channels without names"));
+        // Images of one channel each may be of any of the three.
+        let error = transform(&all).with_statistics_of(&named(&[""])).unwrap_err();
+        assert_eq!(error.cause, format!("{of} 1 channel without a name"));
+        assert!(error.hint.contains("opened for these statistics"), "{}", error.hint);
+        let some = [Some("DNA"), None, None];
+        let error = transform(&some).with_statistics_of(&named(&["DNA", "RNA"])).unwrap_err();
+        let of = "s.json has statistics of 3 channels (DNA, one without a name, one without a name)";
+        assert_eq!(error.cause, format!("{of}, but the images have 2 channels"));
     }
 }

@@ -55,7 +55,8 @@ impl ChannelNames {
     }
 
     /// For each channel of an image its place in the statistics: by its name, or by its number where its name, or that in the
-    /// statistics, is not known. Channels that are not delivered have none.
+    /// statistics, is not known. A number counts only where the statistics have no more channels than images do. Channels that
+    /// are not delivered have none.
     pub(super) fn places(
         &self,
         path: &Path,
@@ -65,11 +66,12 @@ impl ChannelNames {
         for &(stored, name) in &images.channels {
             let Some(place) = places.get_mut(stored) else { continue };
             let named = name.and_then(|name| self.number(name));
-            let own = self.0.get(stored);
-            *place = match (named, name, own) {
-                (Some(at), ..) => Some(at),
-                (None, None, Some(_)) | (None, Some(_), Some(None)) => Some(stored),
-                (None, Some(name), _) if self.is_any() => {
+            let has_number = matches!((name, self.0.get(stored)), (None, Some(_)) | (Some(_), Some(None)));
+            *place = match (named, name) {
+                (Some(at), _) => Some(at),
+                // Where statistics have more channels, the number tells nothing: those images had other channels.
+                (None, _) if has_number && self.0.len() <= images.stored => Some(stored),
+                (None, Some(name)) if !has_number && self.is_any() => {
                     let there: Vec<&str> = self.0.iter().flatten().map(String::as_str).collect();
                     return Err(TransformError::new(
                         format!(
@@ -80,20 +82,35 @@ impl ChannelNames {
                         "compute them of images whose channels have these names (wellread stats), or give numbers of your own",
                     ));
                 }
-                _ => {
-                    return Err(TransformError::new(
-                        format!(
-                            "{} has statistics of {}, but there are {}",
-                            path.display(),
-                            counted(self.0.len(), "channel"),
-                            images.stored
-                        ),
-                        "compute them of these images: wellread stats",
-                    ));
-                }
+                _ => return Err(self.other_count(path, images)),
             };
         }
         Ok(places)
+    }
+
+    /// Statistics of another number of channels than images have.
+    fn other_count(&self, path: &Path, images: &Delivered<'_>) -> TransformError {
+        let names = if self.is_any() {
+            let each = self.0.iter().map(|name| name.as_deref().unwrap_or("one without a name"));
+            format!(" ({})", each.collect::<Vec<_>>().join(", "))
+        } else {
+            String::new()
+        };
+        let without = match (images.channels.iter().all(|(_, name)| name.is_none()), images.stored) {
+            (true, 1) => " without a name",
+            (true, _) => " without names",
+            (false, _) => "",
+        };
+        TransformError::new(
+            format!(
+                "{} has statistics of {}{names}, but the images have {}{without}",
+                path.display(),
+                counted(self.0.len(), "channel"),
+                counted(images.stored, "channel")
+            ),
+            "open the images as they were opened for these statistics, choose channels by name where images and file have \
+             names, or compute statistics of the images as they are here: wellread stats",
+        )
     }
 }
 

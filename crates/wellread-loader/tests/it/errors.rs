@@ -1,12 +1,14 @@
 //! Errors come at their place, name row and file, and say what to do.
 
 use crate::support::{Fault, TestStore, bits, images};
+use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::cache::parse_bytes;
 use wellread_loader::{
     Cache, Dataset, Grouping, ItemContext, Loader, LoaderBuilder, MemoryStore, RightAngles, Transform,
 };
-use wellread_store::Error;
+use wellread_store::concat::Concat;
+use wellread_store::{Error, Store};
 
 fn squares(n: usize) -> MemoryStore {
     images(n, Shape::plane(8, 8), PixelType::U8)
@@ -108,7 +110,7 @@ fn mixed_shapes_name_both_rows_and_suggest_crop_or_resize() {
         let error = got[3].as_ref().unwrap_err();
         assert_eq!(error.row_index(), Some(6));
         let text = error.to_string();
-        for part in ["1x1x1x10x6", "row 0", "1x1x1x8x8", "crop to at most 8x6", "resize"] {
+        for part in ["1x1x1x10x6", "row 0", "1x1x1x8x8", "crop to at most 8x6 (by these two rows", "resize"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
@@ -135,12 +137,29 @@ fn mixed_types_name_both() {
 }
 
 #[test]
+fn unlike_rows_of_two_sets_name_their_sets() {
+    let set = |name: &str, dtype: PixelType| {
+        let mut store = MemoryStore::new(name);
+        store.push("a", Shape::plane(8, 8), dtype, vec![0; 64 * dtype.size()]).unwrap();
+        store
+    };
+    let (narrow, wide) = (set("narrow", PixelType::U8), set("wide", PixelType::U16));
+    let both = Concat::of(vec![Arc::new(narrow) as Arc<dyn Store>, Arc::new(wide)]);
+    let loader = Loader::builder(&Dataset::from_store(Box::new(both))).batch_size(2).build().unwrap();
+    let error = loader.iter().next().unwrap().unwrap_err();
+    let cause =
+        "the image of wide is uint16, but row 0 of narrow is uint8; one loader delivers one pixel type";
+    assert_eq!((error.row_index(), error.cause()), (Some(1), cause));
+}
+
+#[test]
 fn a_crop_larger_than_an_image_names_the_row() {
     let mut store = squares(3);
     store.push("small", Shape::plane(8, 5), PixelType::U8, vec![0; 40]).unwrap();
     let dataset = TestStore::new(store).dataset();
-    let text =
-        Loader::builder(&dataset).crop(8, 6).build().unwrap().iter().next().unwrap().unwrap_err().to_string();
+    let error = Loader::builder(&dataset).crop(8, 6).build().unwrap().iter().next().unwrap().unwrap_err();
+    let text = error.to_string();
+    assert!(error.is_choice(), "the file is not damaged: {text}");
     assert!(text.contains("row 3") && text.contains("8x6") && text.contains("8x5"), "{text}");
     let text = refusal(Loader::builder(&dataset).crop(9, 9));
     assert!(text.contains("row 0") && text.contains("resize"), "{text}");

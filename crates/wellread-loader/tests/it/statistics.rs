@@ -206,7 +206,7 @@ fn statistics_of_one_channel_are_not_those_of_three() {
     };
     assert!(build(&one).is_ok());
     let error = build(&three).err().unwrap().to_string();
-    assert!(error.contains("has statistics of 1 channel, but there are 3"), "{error}");
+    assert!(error.contains("has statistics of 1 channel, but the images have 3 channels"), "{error}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many requests for bytes of a bucket have to be there at once before any is answered, and how many were.
+/// How many requests for bytes of a bucket, or with bytes for it, have to be there at once before any is answered, and how many were.
 #[derive(Debug, Default)]
 struct Gate {
     wanted: usize,

@@ -178,8 +178,9 @@ fn answer(request: &Request, to: &mut TcpStream) -> io::Result<bool> {
     if !pass_round(&bucket, to) {
         return Ok(false);
     }
-    let passing = if is_bytes { pass(&bucket, to) } else { None };
-    if is_bytes && passing.is_none() {
+    let is_held = is_bytes || request.method == "PUT" && !request.headers.contains_key("x-amz-copy-source");
+    let passing = if is_held { pass(&bucket, to) } else { None };
+    if is_held && passing.is_none() {
         return Ok(false);
     }
     let wrong = if is_bytes { state().wrong.get_mut(&bucket).and_then(VecDeque::pop_front) } else { None };

@@ -1,15 +1,15 @@
 //! Objects that are written: there when they are complete, and not before.
 
-use crate::server;
+use crate::{gate, server};
 use std::io::{Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_store::convert::ConvertOptions;
 use wellread_store::parted::{PartedSet, write_part};
 use wellread_store::place::{self, Kind};
 use wellread_store::subset::Subset;
-use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open};
+use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, create, open, read_image};
 
 fn at(address: &str) -> &Path {
     server::url();
@@ -127,4 +127,31 @@ fn the_list_of_a_sets_parts_is_there_before_them() {
     place::of(target).remove_file(&target.join(&names[19])).unwrap();
     let error = open(target, &OpenOptions::default()).err().unwrap().to_string();
     assert!(error.contains("part-00019.parquet: is a part of the set, and is not there"), "{error}");
+}
+
+#[test]
+fn files_of_a_folder_are_written_many_at_once() {
+    const IMAGES: usize = 16;
+    server::url();
+    for format in ["tiff", "ome-zarr", "image-folder"] {
+        let bucket = format!("written-{format}");
+        let path = PathBuf::from(format!("s3://{bucket}/set"));
+        let (shape, dtype) = (Shape([1, 1, 1, 8, 8]), PixelType::U8);
+        let pixels = |i: usize| vec![i as u8; shape.pixels()];
+        let options = WriteOptions { jobs: 1, ..WriteOptions::default() };
+        let mut writer = create(&path, format, &options).unwrap();
+        gate::hold(&bucket, IMAGES);
+        for i in 0..IMAGES {
+            let metadata = ImageMetadata::named(format!("image-{i:02}"));
+            writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &pixels(i) }).unwrap();
+        }
+        writer.finish().unwrap();
+        assert!(gate::most_at_once(&bucket) >= IMAGES, "{format}");
+        let set = open(&path, &OpenOptions::default()).unwrap();
+        assert_eq!(set.len(), IMAGES, "{format}");
+        for i in 0..IMAGES {
+            assert_eq!(set.name(i).unwrap(), format!("image-{i:02}"), "{format}");
+            assert_eq!(read_image(&*set, i).unwrap().1, pixels(i), "{format} {i}");
+        }
+    }
 }

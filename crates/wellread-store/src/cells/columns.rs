@@ -4,13 +4,10 @@ use super::store::CellsStore;
 use crate::{Error, FeatureTable, LeftOut, Result, features};
 use arrow_array::RecordBatch;
 use std::collections::HashSet;
-use wellread_image::ome_arrow::{COLUMN, ROW_ID};
 
 impl FeatureTable for CellsStore {
     fn feature_names(&self) -> Vec<String> {
-        let reserved = [ROW_ID, COLUMN];
-        let table = self.cells.table.names.iter().filter(|name| !reserved.contains(&name.as_str()));
-        let mut names: Vec<String> = table.cloned().collect();
+        let mut names = self.cells.table.names.clone();
         let own: HashSet<&String> = self.cells.table.names.iter().collect();
         let of_images = self.images.hints().feature_names();
         names.extend(of_images.into_iter().filter(|name| !own.contains(name)));

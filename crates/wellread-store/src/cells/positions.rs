@@ -2,7 +2,7 @@
 
 use super::options::CellOptions;
 use super::table::CellTable;
-use crate::features::key_at;
+use crate::features::{key_at, text};
 use crate::surface::option;
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
@@ -95,6 +95,15 @@ fn is_with_comma(text: &str) -> bool {
     text.matches(',').count() == 1 && text.trim().replace(',', ".").parse::<f64>().is_ok()
 }
 
+/// The row and value of the first text that is no number, in a column of text that has numbers too; `None` where it is a
+/// number but for a comma.
+fn lone_text(column: &ArrayRef) -> Option<(usize, &str)> {
+    let values = move || (0..column.len()).filter_map(move |row| Some((row, text(column, row)?)));
+    let is_number = |value: &str| value.trim().parse::<f64>().is_ok();
+    let first = values().find(|(_, value)| !is_number(value))?;
+    (!is_with_comma(first.1) && values().any(|(_, value)| is_number(value))).then_some(first)
+}
+
 /// The values of a column of numbers; NaN where there is none.
 ///
 /// # Errors
@@ -119,6 +128,11 @@ pub(super) fn numbers(table: &CellTable, name: &str, column: &ArrayRef) -> Resul
             Ok(column.as_primitive::<Float64Type>().iter().map(|v| v.unwrap_or(f64::NAN)).collect())
         }
         other => {
+            if let Some((row, text)) = lone_text(column) {
+                let cause = format_args!("column {name:?} holds numbers, and here the text {text:?}");
+                let hint = "write a number there, or nothing";
+                return Err(Error::new(&table.path, cause).row(row).choice().hint(hint));
+            }
             let cause = format_args!("column {name:?} holds no numbers, but values of Arrow's type {other}");
             let first = (0..column.len()).find_map(|row| key_at(column, row));
             let hint = match first.filter(|text| is_with_comma(text)) {
@@ -202,7 +216,18 @@ mod tests {
         };
         assert!(hint(vec!["1,5", "2,5"]).starts_with("1,5 has a decimal comma"));
         assert_eq!(hint(vec!["A01"]), "name the columns of numbers, x and y");
+        // Points and commas in one column: nobody knows which is meant.
+        assert_eq!(hint(vec!["0.5", "1,5"]), "name the columns of numbers, x and y");
         assert!(is_with_comma("-1,5e3") && !is_with_comma("1,000,000") && !is_with_comma("a,b"));
+    }
+
+    #[test]
+    fn a_text_among_numbers_is_named() {
+        let values = [Some("1"), None, Some("2.5"), Some("abc"), Some("def")];
+        let column = Arc::new(StringArray::from(values.to_vec())) as ArrayRef;
+        let error = numbers(&table(&["x"]), "x", &column).unwrap_err();
+        assert!(error.is_choice() && error.row_index() == Some(3), "{error}");
+        assert_eq!(error.cause(), "column \"x\" holds numbers, and here the text \"abc\"");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::text_chunk::WithName;
 use crate::file_names::safe;
 use crate::finished::Finished;
 use crate::format::is_name_of_a_format;
+use crate::image_writers::{ImageWriters, WriteImage};
 use crate::place;
 use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
@@ -18,14 +19,22 @@ use wellread_image::{ImageMetadata, PixelType};
 
 /// Writes a folder of PNG files, with class folders for names `class/stem`; or one file.
 pub(super) struct PngWriter {
+    /// Before the staged folder, so that they end before it is removed.
+    writers: ImageWriters<FileWriter>,
     staged: Option<Staged>,
     target: PathBuf,
     /// The target is one file, not a folder.
     single: bool,
-    compression: CompressionType,
     names: SetNames,
     classes: ClassFolders,
     count: usize,
+}
+
+/// Writes one image as a PNG file.
+struct FileWriter {
+    compression: CompressionType,
+    /// Named in errors.
+    target: PathBuf,
     interleaved: Vec<u8>,
 }
 
@@ -68,15 +77,20 @@ impl PngWriter {
         if !single {
             staged.create_dir()?;
         }
+        let target = path.to_owned();
+        // One thread on this machine, as pictures are small.
+        let jobs = if place::is_registered(path) { options.jobs } else { 1 };
+        let writers = ImageWriters::new(&staged, jobs, move || {
+            Ok(FileWriter { compression, target: target.clone(), interleaved: vec![] })
+        });
         Ok(Self {
+            writers,
             staged: Some(staged),
             target: path.to_owned(),
             single,
-            compression,
             names: SetNames::new(Listing { ending: ".png", sorts_ending: false, name_of: layout::name_of }),
             classes: ClassFolders::default(),
             count: 0,
-            interleaved: vec![],
         })
     }
 
@@ -134,46 +148,35 @@ fn color(image: &ImageView<'_>) -> std::result::Result<ExtendedColorType, String
     }
 }
 
-impl StoreWriter for PngWriter {
-    fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
-        let row = self.count;
-        let wrong = |target: &Path, cause: String| Error::new(target, cause).row(row);
-        let bytes = image.shape.checked_bytes(image.dtype);
-        let bytes = bytes.map_err(|e| wrong(&self.target, e.to_string()))?;
-        if bytes != image.pixels.len() {
-            return Err(wrong(
-                &self.target,
-                format!("{} bytes of pixels where {bytes} should be", image.pixels.len()),
-            ));
-        }
-        let color = color(image).map_err(|cause| {
-            wrong(&self.target, cause).hint("write ome-zarr, tiff or parquet instead, which hold any image")
-        })?;
-        let (Ok(width), Ok(height)) = (u32::try_from(image.shape.x()), u32::try_from(image.shape.y())) else {
-            return Err(wrong(&self.target, format!("an image of {} is too large for PNG", image.shape)));
-        };
-        let Some(root) = self.staged.as_ref().map(|s| s.path().to_owned()) else {
-            return Err(wrong(&self.target, "the writer is finished".to_owned()));
-        };
-        let path = if !self.single {
-            self.file(&root, &image.metadata.name)?
-        } else if row == 0 {
-            root
-        } else {
-            return Err(wrong(&self.target, "a target ending in .png holds one image".to_owned())
-                .hint("give a folder name to write several images"));
-        };
-        self.count += 1;
+/// Width, height and colour type of the picture that an image becomes.
+///
+/// # Errors
+/// An image that PNG cannot hold.
+fn picture(target: &Path, row: usize, image: &ImageView<'_>) -> Result<(u32, u32, ExtendedColorType)> {
+    let color = color(image).map_err(|cause| {
+        let hint = "write ome-zarr, tiff or parquet instead, which hold any image";
+        Error::new(target, cause).row(row).hint(hint)
+    })?;
+    let (Ok(width), Ok(height)) = (u32::try_from(image.shape.x()), u32::try_from(image.shape.y())) else {
+        let cause = format_args!("an image of {} is too large for PNG", image.shape);
+        return Err(Error::new(target, cause).row(row));
+    };
+    Ok((width, height, color))
+}
+
+impl WriteImage for FileWriter {
+    fn write(&mut self, row: usize, image: &ImageView<'_>, path: &Path) -> Result<()> {
+        let (width, height, color) = picture(&self.target, row, image)?;
         let pixels = if image.shape.c() == 1 {
             image.pixels
         } else {
             room::resize(&mut self.interleaved, image.pixels.len())
-                .map_err(|cause| Error::new(&self.target, cause).row(row))?;
+                .map_err(|cause| Error::new(&self.target, cause))?;
             interleave(image, &mut self.interleaved);
             &self.interleaved
         };
-        let cannot = |e: &std::io::Error| Error::io(&self.target, "cannot write", e).row(row);
-        let mut out = BufWriter::new(place::create(&path).map_err(|e| cannot(&e))?);
+        let cannot = |e: &std::io::Error| Error::io(&self.target, "cannot write", e);
+        let mut out = BufWriter::new(place::create(path).map_err(|e| cannot(&e))?);
         // The encoder takes 16-bit pixels in the machine's byte order.
         let swapped: Vec<u8>;
         let pixels = if cfg!(target_endian = "big") && image.dtype == PixelType::U16 {
@@ -187,10 +190,38 @@ impl StoreWriter for PngWriter {
             .write_image(pixels, width, height, color)
             .map_err(|e| match (named.failed.take(), e) {
                 (Some(e), _) | (None, image::ImageError::IoError(e)) => cannot(&e),
-                (None, other) => wrong(&self.target, format!("cannot encode: {other}")),
+                (None, other) => Error::new(&self.target, format_args!("cannot encode: {other}")),
             })?;
-        out.flush().map_err(|e| cannot(&e))?;
-        self.staged.as_ref().map_or(Ok(()), |staged| staged.completed(row))
+        out.flush().map_err(|e| cannot(&e))
+    }
+}
+
+impl StoreWriter for PngWriter {
+    fn write(&mut self, image: &ImageView<'_>) -> Result<()> {
+        let row = self.count;
+        let wrong = |target: &Path, cause: String| Error::new(target, cause).row(row);
+        let bytes = image.shape.checked_bytes(image.dtype);
+        let bytes = bytes.map_err(|e| wrong(&self.target, e.to_string()))?;
+        if bytes != image.pixels.len() {
+            return Err(wrong(
+                &self.target,
+                format!("{} bytes of pixels where {bytes} should be", image.pixels.len()),
+            ));
+        }
+        picture(&self.target, row, image)?;
+        let Some(root) = self.staged.as_ref().map(|s| s.path().to_owned()) else {
+            return Err(wrong(&self.target, "the writer is finished".to_owned()));
+        };
+        let path = if !self.single {
+            self.file(&root, &image.metadata.name)?
+        } else if row == 0 {
+            root
+        } else {
+            return Err(wrong(&self.target, "a target ending in .png holds one image".to_owned())
+                .hint("give a folder name to write several images"));
+        };
+        self.count += 1;
+        self.writers.write(row, image, path)
     }
 
     fn complete(&self) -> usize {
@@ -225,6 +256,7 @@ impl StoreWriter for PngWriter {
         let Some(staged) = self.staged.take() else {
             return Err(Error::new(&self.target, "was completed before"));
         };
+        self.writers.join()?;
         if self.single { Ok(staged.finished()) } else { self.names.finish(staged) }
     }
 }

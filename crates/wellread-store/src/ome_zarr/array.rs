@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use wellread_image::{PixelType, Shape};
 use zarrs::array::ArrayMetadataV2;
-use zarrs::convert::array_metadata_v2_to_v3;
+use zarrs::convert::{ArrayMetadataV2ToV3Error, array_metadata_v2_to_v3};
 
 /// How to find and decode the chunks of one array.
 #[derive(Debug)]
@@ -243,7 +243,16 @@ fn v2(array: V2, bytes: &[u8]) -> Result<ArrayMetadata, Refusal> {
         // Filters and rarer compressors in the terms of Zarr v3, as zarrs translates them.
         _ => {
             let metadata: ArrayMetadataV2 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-            let metadata = array_metadata_v2_to_v3(&metadata).map_err(Refusal::unsupported)?;
+            let metadata = array_metadata_v2_to_v3(&metadata).map_err(|error| match error {
+                // Its own text shows the configuration as Rust does.
+                ArrayMetadataV2ToV3Error::UnsupportedCodec(name, configuration) => {
+                    let configuration = Value::Object(configuration);
+                    Refusal::unsupported(format_args!(
+                        "unsupported codec {name} with configuration {configuration}"
+                    ))
+                }
+                other => Refusal::unsupported(other),
+            })?;
             metadata
                 .codecs
                 .iter()

@@ -1,6 +1,6 @@
 //! Writing: one group per image, in a folder or alone, staged until complete.
 //!
-//! With several jobs, images are copied to a bounded queue and compressed by as many threads.
+//! With several jobs, and behind a network, images are compressed and written by several threads ([`crate::image_writers`]).
 
 use super::consolidated::{Collected, Texts};
 use super::encode::{Compressor, Encoder, check_view, failed};
@@ -8,15 +8,13 @@ use super::layout::image_name;
 use super::series::{NewSeries, is_target, write_columns};
 use super::write_metadata::{Chunking, DATASET, Version, files};
 use crate::finished::Finished;
-use crate::journal::Journal;
+use crate::image_writers::{ImageWriters, WriteImage};
 use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
-use crate::{Error, ImageView, Result, StoreWriter, WriteOptions, place, room, threads};
+use crate::{Error, ImageView, Result, StoreWriter, WriteOptions, place};
 use arrow_array::RecordBatch;
-use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use wellread_image::{ImageMetadata, PixelType, Region, Shape};
 
 /// Planes up to this many bytes are one chunk by default: one read, one decompression.
@@ -28,6 +26,8 @@ const MAX_SHARD_CHUNKS: usize = 1 << 20;
 
 /// Writes OME-Zarr images.
 pub(super) struct OmeZarrWriter {
+    /// Before the staged folder, so that they end before it is removed.
+    writers: ImageWriters<GroupWriter>,
     staged: Option<Staged>,
     target: PathBuf,
     /// The target is one image group, not a folder of them.
@@ -40,7 +40,6 @@ pub(super) struct OmeZarrWriter {
     /// Images given so far.
     count: usize,
     recipe: Recipe,
-    workers: Workers,
 }
 
 /// How images are written, the same for all of a set.
@@ -55,19 +54,18 @@ struct Recipe {
     collected: Option<Arc<Collected>>,
 }
 
-enum Workers {
-    Inline(Box<Encoder>),
-    Threads { queue: Option<Sender<Job>>, threads: Vec<JoinHandle<()>>, failure: Arc<Mutex<Option<Error>>> },
+/// Writes one image as a group.
+struct GroupWriter {
+    recipe: Recipe,
+    encoder: Encoder,
+    /// Named in errors.
+    target: PathBuf,
 }
 
-/// One image on its way to a thread.
-struct Job {
-    dir: PathBuf,
-    row: usize,
-    metadata: ImageMetadata,
-    shape: Shape,
-    dtype: PixelType,
-    pixels: Vec<u8>,
+impl WriteImage for GroupWriter {
+    fn write(&mut self, row: usize, image: &ImageView<'_>, path: &Path) -> Result<()> {
+        self.recipe.write(row, image, path, &mut self.encoder, &self.target)
+    }
 }
 
 impl OmeZarrWriter {
@@ -103,26 +101,15 @@ impl OmeZarrWriter {
         let recipe = Recipe { version, compressor, checksums, chunk, shard, collected };
         let staged = Staged::folder(path, options, single)?;
         staged.create_dir()?;
-        let journal = staged.journal().cloned();
-        let workers = if options.jobs > 1 {
-            let (queue, jobs) = bounded(options.jobs);
-            let failure = Arc::new(Mutex::new(None));
-            let start = |_| {
-                let (jobs, recipe, failure) = (jobs.clone(), recipe.clone(), failure.clone());
-                let (target, journal) = (path.to_owned(), journal.clone());
-                threads::spawn(path, move || work(&jobs, &recipe, &target, journal.as_ref(), &failure))
-            };
-            // Those that can be had: one at least.
-            let first = start(0)?;
-            let others = (1..options.jobs).map_while(|i| start(i).ok());
-            let threads = std::iter::once(first).chain(others).collect();
-            Workers::Threads { queue: Some(queue), threads, failure }
-        } else {
-            Workers::Inline(Box::new(recipe.encoder().map_err(failed(path))?))
-        };
+        let (of_thread, target) = (recipe.clone(), path.to_owned());
+        let writers = ImageWriters::new(&staged, options.jobs, move || {
+            let (recipe, target) = (of_thread.clone(), target.clone());
+            let encoder = recipe.encoder().map_err(failed(&target))?;
+            Ok(GroupWriter { recipe, encoder, target })
+        });
         let names = SetNames::new(Listing { ending: ".zarr", sorts_ending: true, name_of: image_name });
         let (staged, target) = (Some(staged), path.to_owned());
-        Ok(Self { staged, target, single, series, beside, names, count: 0, recipe, workers })
+        Ok(Self { writers, staged, target, single, series, beside, names, count: 0, recipe })
     }
 
     fn staged(&self) -> Result<&Staged> {
@@ -149,31 +136,7 @@ impl StoreWriter for OmeZarrWriter {
             self.names.next(&folder, "", name, name).map_err(|e| e.row(row))?
         };
         check_view(&self.target, image).map_err(|e| e.row(row))?;
-        match &mut self.workers {
-            Workers::Inline(encoder) => {
-                self.recipe.write(row, image, &dir, encoder, &self.target).map_err(|e| e.row(row))?;
-                self.staged()?.completed(row)
-            }
-            Workers::Threads { queue, failure, .. } => {
-                if let Some(error) = failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                    return Err(error);
-                }
-                let pixels = room::copied(image.pixels).map_err(|cause| {
-                    let hint = "write with fewer threads: --jobs 1";
-                    Error::new(&self.target, cause).row(row).hint(hint)
-                })?;
-                let job = Job {
-                    dir,
-                    row,
-                    metadata: image.metadata.clone(),
-                    shape: image.shape,
-                    dtype: image.dtype,
-                    pixels,
-                };
-                let sent = queue.as_ref().is_some_and(|q| q.send(job).is_ok());
-                if sent { Ok(()) } else { Err(Error::new(&self.target, "the writing threads have stopped")) }
-            }
-        }
+        self.writers.write(row, image, dir)
     }
 
     fn complete(&self) -> usize {
@@ -207,7 +170,7 @@ impl StoreWriter for OmeZarrWriter {
     }
 
     fn complete_output(mut self: Box<Self>) -> Result<Finished> {
-        self.workers.join()?;
+        self.writers.join()?;
         if self.count == 0 {
             return Err(Error::new(&self.target, "there is no image to write"));
         }
@@ -224,50 +187,6 @@ impl StoreWriter for OmeZarrWriter {
         }
         let is_one = self.single || self.series.is_some();
         if is_one { Ok(staged.finished()) } else { self.names.finish(staged) }
-    }
-}
-
-impl Drop for OmeZarrWriter {
-    fn drop(&mut self) {
-        // Threads must end before the staged folder is removed under them.
-        let _ = self.workers.join();
-    }
-}
-
-impl Workers {
-    fn join(&mut self) -> Result<()> {
-        let Self::Threads { queue, threads, failure } = self else { return Ok(()) };
-        drop(queue.take());
-        for thread in threads.drain(..) {
-            let _ = thread.join();
-        }
-        failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
-    }
-}
-
-/// A writing thread: takes jobs until the queue closes; keeps the first failure of all threads.
-fn work(
-    jobs: &Receiver<Job>,
-    recipe: &Recipe,
-    target: &Path,
-    journal: Option<&Journal>,
-    failure: &Mutex<Option<Error>>,
-) {
-    let keep = |error: Error| {
-        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-    };
-    let mut encoder = match recipe.encoder() {
-        Ok(encoder) => encoder,
-        Err(e) => return keep(failed(target)(e)),
-    };
-    for job in jobs {
-        let image =
-            ImageView { metadata: &job.metadata, shape: job.shape, dtype: job.dtype, pixels: &job.pixels };
-        let written = recipe.write(job.row, &image, &job.dir, &mut encoder, target);
-        let noted = written.and_then(|()| journal.map_or(Ok(()), |journal| journal.add(job.row)));
-        if let Err(error) = noted {
-            keep(error.row(job.row));
-        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::thrift;
 use crate::place::{self, File};
+use crate::stamp::{Stamp, unless_written};
 use crate::{Error, Result, guard, room};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
@@ -24,6 +25,7 @@ pub(super) struct PositionalFile(Arc<Opened>);
 struct Opened {
     file: File,
     length: u64,
+    stamp: Option<Stamp>,
     path: PathBuf,
     /// Whether the footer has matched a checksum of ours.
     sealed: AtomicBool,
@@ -33,8 +35,13 @@ impl PositionalFile {
     /// Opens `path`.
     pub fn open(path: &Path) -> Result<Self> {
         let (file, length) = place::open(path).map_err(|e| Error::io(path, "cannot open", &e))?;
-        let sealed = AtomicBool::new(false);
-        Ok(Self(Arc::new(Opened { file, length, path: path.to_owned(), sealed })))
+        let (stamp, sealed) = (Stamp::of(&file), AtomicBool::new(false));
+        Ok(Self(Arc::new(Opened { file, length, stamp, path: path.to_owned(), sealed })))
+    }
+
+    /// The outcome of reading it, or the error that somebody wrote to it since it was opened.
+    pub fn unless_written<T>(&self, outcome: Result<T>) -> Result<T> {
+        unless_written(self.0.stamp, &self.0.file, &self.0.path, outcome)
     }
 
     /// Whether we wrote it with checksums, and the footer matches its own: the footer's facts about pages then hold.

@@ -24,6 +24,8 @@ fn check_ends(file: &PositionalFile) -> Result<()> {
         (b"PARE", _) | (_, b"PARE") => Err(encrypted(path)),
         (b"PAR1", _) => Err(Error::new(path, "the Parquet file is truncated: its end is missing")
             .hint("copy or write it again")),
+        (b"SQLi", _) => Err(Error::new(path, "is a SQLite database, and no Parquet file")
+            .hint("SQLite is read as a table of cells alone; write other tables as Parquet or CSV")),
         _ => Err(Error::new(path, "is no Parquet file: it does not begin and end with PAR1")),
     }
 }

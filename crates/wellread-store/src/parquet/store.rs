@@ -356,6 +356,22 @@ impl Store for ParquetStore {
     }
 
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()> {
+        self.file.unless_written(self.read_groups(requests, scratch, sink))
+    }
+
+    fn scan(&self, rows: Range<usize>, each: &mut crate::EachImage<'_>) -> Result<()> {
+        self.file.unless_written(self.scan_rows(rows, each))
+    }
+}
+
+impl ParquetStore {
+    /// Reads requests, row group by row group.
+    fn read_groups(
+        &self,
+        requests: &[Request],
+        scratch: &mut Scratch,
+        sink: &mut dyn PixelSink,
+    ) -> Result<()> {
         for request in requests {
             self.check(request)?;
         }
@@ -379,9 +395,5 @@ impl Store for ParquetStore {
         }
         scratch.order = order;
         Ok(())
-    }
-
-    fn scan(&self, rows: Range<usize>, each: &mut crate::EachImage<'_>) -> Result<()> {
-        self.scan_rows(rows, each)
     }
 }

@@ -30,7 +30,7 @@ const HEADER: u64 = 1 << 16;
 const LONGEST: u64 = 256 << 20;
 
 /// The name of the table that lies beside its images.
-const NAME: &str = "load_data.csv";
+pub(super) const NAME: &str = "load_data.csv";
 
 /// How many files of a table's beginning are not there where they all lie elsewhere.
 const FIRST: usize = 64;
@@ -59,7 +59,7 @@ pub(super) fn is_one(path: &Path) -> bool {
 }
 
 /// A channel of the table.
-struct ChannelColumns {
+pub(super) struct ChannelColumns {
     /// Its name, without `Orig`.
     name: String,
     file: Option<usize>,
@@ -68,7 +68,7 @@ struct ChannelColumns {
 }
 
 /// The channels that a header names, in its order: those whose name begins with `Orig`, or all but illumination where none does.
-fn channels(header: &[String]) -> Vec<ChannelColumns> {
+pub(super) fn channels(header: &[String]) -> Vec<ChannelColumns> {
     let column = |name: String| header.iter().position(|column| *column == name);
     let mut named: Vec<&str> = vec![];
     for name in
@@ -88,6 +88,15 @@ fn channels(header: &[String]) -> Vec<ChannelColumns> {
         address: column(format!("{ADDRESS}{name}")),
     };
     named.into_iter().map(channel).collect()
+}
+
+/// Folder and name of a channel's file in a row, as the table has them; an address has no folder.
+pub(super) fn file_of<'t>(table: &'t Table, row: usize, channel: &ChannelColumns) -> (&'t str, &'t str) {
+    let text = |column: Option<usize>| column.map_or("", |column| table.value(row, column));
+    match text(channel.file) {
+        "" => ("", text(channel.address)),
+        name => (text(channel.folder), name),
+    }
 }
 
 /// Opens the images of a table.
@@ -113,11 +122,7 @@ fn open_of(path: &Path, options: &OpenOptions, folder: Option<&Path>) -> Result<
     let mut absent_first = 0;
     for row in 0..table.len() {
         for channel in &channels {
-            let text = |column: Option<usize>| column.map_or("", |column| table.value(row, column));
-            let (folder, name) = match text(channel.file) {
-                "" => ("", text(channel.address)),
-                name => (text(channel.folder), name),
-            };
+            let (folder, name) = file_of(&table, row, channel);
             if name.is_empty() {
                 planes.push(NO_FILE);
                 continue;
@@ -238,7 +243,11 @@ fn files_beside(
     files
 }
 
-fn read(path: &Path) -> Result<Table> {
+/// The table at a path.
+///
+/// # Errors
+/// A file that cannot be read, or is no table.
+pub(super) fn read(path: &Path) -> Result<Table> {
     let bytes = delimited::read(path, LONGEST)?;
     Table::parse(path, String::from_utf8_lossy(&bytes).as_bytes())
 }

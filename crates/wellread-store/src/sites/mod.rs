@@ -23,7 +23,7 @@
 //! | `group`, `columns`, `missing` | files put together to sites; columns beside them; what is not there |
 //! | `store`, `plane_sink`, `channels` | the store whose rows are sites |
 //! | `load_data`, `paths` | tables of files, and where the files of another machine lie here |
-//! | `unnamed` | images of a folder that the table in it does not name |
+//! | `unnamed`, `unused` | images of a folder that the table in it does not name; a table that names files elsewhere |
 //! | `companion` | `*.companion.ome` |
 
 mod cellomics;
@@ -52,10 +52,12 @@ mod plane_sink;
 mod recognise;
 mod store;
 mod unnamed;
+mod unused;
 
 pub use layout::Layout;
 pub use options::SiteOptions;
 pub use recognise::{Strays, strays};
+pub use unused::unused_table;
 
 use crate::format::{Missing, OpenOptions, Unmatched};
 use crate::surface::option;

@@ -294,7 +294,7 @@ impl Store for SitesStore {
 
     fn layout(&self) -> Result<StoreLayout> {
         let layout = self.inner.layout()?;
-        let files = counted(self.grouped.files_per_site(), "file");
+        let files = counted(self.grouped.planes_of_site(), "file");
         let variant = format!("{} sites of {files}; {}", self.origin.layout, layout.variant);
         Ok(StoreLayout { variant, chunk: None, ..layout })
     }
@@ -399,7 +399,7 @@ impl SiteTable for SitesStore {
         let Incomplete { count, .. } = self.origin.incomplete;
         SiteSummary {
             layout: self.origin.layout.clone(),
-            files_per_site: self.grouped.files_per_site(),
+            files_per_site: self.grouped.planes_of_site(),
             channels: self.grouped.channels.clone(),
             missing: self.origin.incomplete.sentence(self.origin.missing).into_iter().collect(),
             incomplete: count,

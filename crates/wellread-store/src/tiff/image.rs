@@ -214,7 +214,8 @@ impl Page {
         if depth > 1 {
             refusal = refusal.or_else(|| refuse("its tiles have a depth, which wellread does not read"));
         }
-        if photometric == 6 && subsampling != 1 {
+        // A codec that is not read is named when the pixels are: JPEG is the reason of most such colours.
+        if photometric == 6 && subsampling != 1 && codec.refusal().is_none() {
             refusal =
                 refusal.or_else(|| refuse("its colours are subsampled YCbCr, which wellread does not read"));
         }

@@ -63,7 +63,6 @@ mod read;
 mod restarts;
 mod samples;
 mod series;
-mod stamp;
 mod store;
 mod sums;
 mod writer;

@@ -24,6 +24,7 @@ use crate::file_names;
 use crate::name_index;
 use crate::open_files::OpenFiles;
 use crate::place::{self, HEAD, Ticket, Wanted};
+use crate::stamp::unless_written;
 use crate::threads;
 use crate::words::counted;
 use crate::{
@@ -622,11 +623,11 @@ impl Store for TiffStore {
                 let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
                 let job = Job { request: i, info, region, index: &index, series, path, id, files, restarts };
                 let done = job.run(scratch, sink);
-                if let Some(stamp) = index.stamp {
-                    let (handle, _) = scratch.context.get::<Context>().file(&self.opened, id, path)?;
-                    stamp.check(handle, path)?;
+                if index.stamp.is_none() {
+                    return done;
                 }
-                done
+                let (handle, _) = scratch.context.get::<Context>().file(&self.opened, id, path)?;
+                unless_written(index.stamp, handle, path, done)
             };
             one().map_err(|e| e.row(request.row))?;
         }

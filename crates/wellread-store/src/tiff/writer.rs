@@ -11,19 +11,19 @@ use super::encode::{Encoder, Layout};
 use super::endian::Endian;
 use super::{listing, store};
 use crate::finished::Finished;
+use crate::image_writers::{ImageWriters, WriteImage};
 use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
-use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
-use std::path::Path;
+use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions, place};
+use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
 use wellread_image::ome_xml::{self, OmeImage};
 
 /// A TIFF set being written.
 pub(super) struct TiffWriter {
-    /// Dropped after `file`, which must be closed by then.
+    /// Before the staged folder, so that files are closed and threads have ended when that is removed.
     output: Output,
     staged: Staged,
-    layout: Layout,
     about: About,
     written: usize,
 }
@@ -43,7 +43,32 @@ enum Output {
     /// One file for all images; `None` once finished or failed.
     File { encoder: Option<Encoder>, images: Vec<OmeImage> },
     /// A folder.
-    Folder(SetNames),
+    Folder { names: SetNames, writers: ImageWriters<FileWriter> },
+}
+
+/// Writes one image as a file of a folder.
+struct FileWriter {
+    layout: Layout,
+    about: About,
+    /// The folder, named in errors.
+    target: PathBuf,
+}
+
+impl WriteImage for FileWriter {
+    fn write(&mut self, _: usize, image: &ImageView<'_>, path: &Path) -> Result<()> {
+        let target = self.target.join(path.file_name().unwrap_or_default());
+        let mut encoder = Encoder::create(path, &target, self.layout)?;
+        write_pages(&mut encoder, image)?;
+        match self.about {
+            About::Ome => {
+                let ome = OmeImage::new(image.metadata.clone(), image.shape, image.dtype);
+                encoder.describe(0, ome_xml::write(&[ome]));
+            }
+            About::Plain => encoder.describe(0, shaped(image)),
+            About::Bare => {}
+        }
+        encoder.finish()
+    }
 }
 
 impl TiffWriter {
@@ -80,9 +105,15 @@ impl TiffWriter {
         } else {
             staged.create_dir()?;
             let ending = if about == About::Ome { ".ome.tiff" } else { ".tiff" };
-            Output::Folder(SetNames::new(Listing { ending, sorts_ending: true, name_of: store::stem }))
+            let names = SetNames::new(Listing { ending, sorts_ending: true, name_of: store::stem });
+            // On this machine it is the pieces of an image that are compressed by several threads.
+            let is_far = place::is_registered(path);
+            let layout = Layout { jobs: if is_far { 1 } else { layout.jobs }, ..layout };
+            let (jobs, target) = (if is_far { options.jobs } else { 1 }, path.to_owned());
+            let make = move || Ok(FileWriter { layout, about, target: target.clone() });
+            Output::Folder { names, writers: ImageWriters::new(&staged, jobs, make) }
         };
-        Ok(Self { output, staged, layout, about, written: 0 })
+        Ok(Self { output, staged, about, written: 0 })
     }
 }
 
@@ -170,22 +201,10 @@ impl StoreWriter for TiffWriter {
                     About::Bare => {}
                 }
             }
-            Output::Folder(names) => {
+            Output::Folder { names, writers } => {
                 let name = &image.metadata.name;
                 let path = names.next(self.staged.path(), "", name, name).map_err(|e| e.row(row))?;
-                let target = self.staged.target().join(path.file_name().unwrap_or_default());
-                let mut encoder = Encoder::create(&path, &target, self.layout)?;
-                write_pages(&mut encoder, image).map_err(|e| e.row(row))?;
-                match self.about {
-                    About::Ome => {
-                        let ome = OmeImage::new(image.metadata.clone(), image.shape, image.dtype);
-                        encoder.describe(0, ome_xml::write(&[ome]));
-                    }
-                    About::Plain => encoder.describe(0, shaped(image)),
-                    About::Bare => {}
-                }
-                encoder.finish().map_err(|e| e.row(row))?;
-                self.staged.completed(row)?;
+                writers.write(row, image, path)?;
             }
         }
         self.written += 1;
@@ -197,7 +216,7 @@ impl StoreWriter for TiffWriter {
     }
 
     fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
-        if let Output::Folder(names) = &mut self.output {
+        if let Output::Folder { names, .. } = &mut self.output {
             names.next(self.staged.path(), "", &metadata.name, &metadata.name)?;
         }
         self.written += 1;
@@ -206,7 +225,7 @@ impl StoreWriter for TiffWriter {
 
     fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
         let target = self.staged.target();
-        let Output::Folder(names) = &mut self.output else {
+        let Output::Folder { names, .. } = &mut self.output else {
             return Err(Error::new(
                 target,
                 "is one file of all images, which no other file can become a part of",
@@ -235,7 +254,10 @@ impl StoreWriter for TiffWriter {
                 encoder.finish()?;
                 Ok(self.staged.finished())
             }
-            Output::Folder(names) => names.finish(self.staged),
+            Output::Folder { names, mut writers } => {
+                writers.join()?;
+                names.finish(self.staged)
+            }
         }
     }
 }

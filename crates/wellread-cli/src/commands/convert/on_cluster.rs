@@ -51,13 +51,13 @@ pub(super) fn with_fields(mut document: Value, others: &Value) -> Value {
     document
 }
 
-/// Has the nodes of a cluster convert all images of a set. `write` are the choices of the writer, `how` those of the conversion, `join`
-/// the profiles that are joined; `beside` is said of what is beside the images.
+/// Has the nodes of a cluster convert the images of a set, but for the rows `skipped`. `write` are the choices of the writer, `how` those
+/// of the conversion, `join` the profiles that are joined. `beside` is said of what is beside the images.
 pub(super) fn run(
     on: &On,
     (open, source): (&OpenArgs, &Path),
     (target, format): (&Path, &Format),
-    [write, how, join]: [Value; 3],
+    [write, how, join, skipped]: [Value; 4],
     beside: &Value,
     ui: Ui,
 ) -> Outcome {
@@ -72,6 +72,7 @@ pub(super) fn run(
         ("write", write),
         ("how", how),
         ("join", join),
+        ("skipped", skipped),
     ];
     more.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     let Found { mut result, cluster } = on.ask("convert", (open, source), more, "converting", ui)?;

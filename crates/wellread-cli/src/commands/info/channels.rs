@@ -56,12 +56,22 @@ impl Others {
     }
 }
 
+/// Names of channels in words; those that are empty are said to be.
+fn listed(channels: &[String]) -> String {
+    if channels.iter().all(String::is_empty) {
+        return "no names".to_owned();
+    }
+    let names =
+        channels.iter().map(|name| if name.is_empty() { "one without a name" } else { name.as_str() });
+    names.collect::<Vec<&str>>().join(", ")
+}
+
 /// Sentences about them, none where there are none. `first` is the name of the first image.
 pub(super) fn say_others(others: &Others, first: &str) -> Vec<String> {
     let say = |count: usize, one: Option<&OtherChannels>, how: &str| {
         let OtherChannels { image, channels } = one?;
         let images = counted(count, "image");
-        Some(format!("{images} {how} ({image} has {}; {first} has those above)", channels.join(", ")))
+        Some(format!("{images} {how} ({image} has {}; {first} has those above)", listed(channels)))
     };
     let [moved, unlike] = others.first.each_ref().map(Option::as_ref);
     let all = [
@@ -69,4 +79,24 @@ pub(super) fn say_others(others: &Others, first: &str) -> Vec<String> {
         say(others.unlike, unlike, "with channels of other names"),
     ];
     all.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_without_names_are_said_to_have_none() {
+        let say = |channels: &[&str]| {
+            let channels = channels.iter().map(|&name| name.to_owned()).collect();
+            let one = OtherChannels { image: "b".to_owned(), channels };
+            say_others(&Others { unlike: 1, first: [None, Some(one)], ..Others::default() }, "a")
+        };
+        let said = |has: &str| {
+            vec![format!("1 image with channels of other names (b has {has}; a has those above)")]
+        };
+        assert_eq!(say(&[""]), said("no names"));
+        assert_eq!(say(&[]), said("no names"));
+        assert_eq!(say(&["DNA", ""]), said("DNA, one without a name"));
+    }
 }

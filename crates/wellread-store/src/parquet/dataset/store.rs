@@ -316,7 +316,9 @@ impl Store for DatasetStore {
         }
         needed.sort_unstable_by_key(|n| (n.group, n.row, n.request));
         let mut groups = needed.chunk_by(|a, b| a.group == b.group);
-        groups.try_for_each(|of_group| self.read_group(of_group, requests, rows, buffers, sink))
+        let outcome =
+            groups.try_for_each(|of_group| self.read_group(of_group, requests, rows, buffers, sink));
+        self.file.unless_written(outcome)
     }
 }
 

@@ -107,6 +107,33 @@ fn tables_in_memory_are_tables_of_cells() {
     assert!(error.is_choice() && error.to_string().contains("no rows"), "{error}");
 }
 
+/// A table's `row_id` and `ome_image` are data, whatever they hold: cells are numbered without them.
+#[test]
+fn columns_called_like_a_formats_own_are_columns_of_cells() {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    let mut random = ChaCha8Rng::seed_from_u64(11);
+    let dir = tempfile::tempdir().unwrap();
+    let image = Image::noise("a", Shape::plane(20, 20), PixelType::U8, &mut random);
+    let set = dir.path().join("set.parquet");
+    drop(write(&set, "parquet", &WriteOptions::default(), &[image]));
+    let path = dir.path().join("cells.csv");
+    let options = CellOptions { size: [4, 4], ..CellOptions::default() };
+    for ids in [[100_i64, 101], [0, 1]] {
+        let [first, second] = ids;
+        let text = format!("image,x,y,row_id,ome_image\na,5,5,{first},q\na,9,9,{second},r\n");
+        std::fs::write(&path, text).unwrap();
+        let images = open(&set, &OpenOptions::default()).unwrap();
+        let store = CellsStore::open(images, &path, &options).unwrap();
+        assert_eq!(store.hints().feature_names(), ["image", "x", "y", "row_id", "ome_image"]);
+        let columns = wellread_store::features::all(&store).unwrap().unwrap();
+        let found = columns.column_by_name("row_id").unwrap().as_primitive::<Int64Type>();
+        assert_eq!(found.values(), &ids);
+        let texts = columns.column_by_name("ome_image").unwrap().as_string::<i32>();
+        assert_eq!([texts.value(0), texts.value(1)], ["q", "r"]);
+    }
+}
+
 /// Keys of plate, well and site tell images; columns of both stand beside the cells.
 #[test]
 fn cells_are_joined_by_columns_and_have_them() {

@@ -380,6 +380,7 @@ fn unsupported_codecs_say_how_to_convert() {
     let dir = tempfile::tempdir().unwrap();
     let error = try_read(&version_2(dir.path(), &json!({"id": "lzma", "preset": 1}), &[0; 24])).unwrap_err();
     assert!(error.contains("lzma") && error.contains("convert") && !error.contains("corrupt"), "{error}");
+    assert!(error.contains("\"preset\":1") && !error.contains("Number("), "as JSON: {error}");
     for (pointer, value) in [("/data_type", json!("complex64")), ("/codecs", json!(["bytes", "lzma"]))] {
         let path = with_metadata(dir.path(), |m| *m.pointer_mut(pointer).unwrap() = value.clone(), None);
         let error = try_read(&path).unwrap_err();

@@ -53,6 +53,9 @@ fn no_whole_site_is_an_error_where_they_are_skipped() {
             "r01c02f01p01-ch4sk1fk1fl1.tiff",
         ],
     );
+    // A site would have three files, though none has.
+    let summary = open(dir.path(), &options()).unwrap().hints().sites.unwrap().summary();
+    assert_eq!((summary.incomplete, summary.files_per_site), (2, 3));
     let error = failure(dir.path(), &with_missing(Missing::Skip));
     assert!(
         error.contains("no site has all of its files: r01c01f01 has no ch4; r01c02f01 has no ch2"),

@@ -4,6 +4,7 @@ use super::{
     channels, failure, image, layout, names, numbers, options, pixels, text, tiff, with_missing, write,
 };
 use std::path::Path;
+use wellread_store::sites::unused_table;
 use wellread_store::{Missing, OpenOptions, open, read_image};
 
 fn table(folder: &Path, paths: &str) {
@@ -35,6 +36,7 @@ fn a_table_says_which_file_is_which_channel() {
     assert_eq!(store.path(), path);
     // The folder is opened by the table in it, unless single files are asked for.
     let folder = open(dir.path(), &options()).unwrap();
+    assert_eq!(unused_table(&*folder, &options()), None);
     assert_eq!((names(&*folder), image(&*folder, 0)), (names(&*store), ([1, 2, 1], pixels(&[2, 3]))));
     let unnamed = || {
         let summary = open(dir.path(), &options()).unwrap().hints().sites.unwrap().summary();
@@ -64,6 +66,14 @@ fn a_table_says_which_file_is_which_channel() {
     table(dir.path(), r"C:\data\plate");
     let error = failure(&path, &options());
     assert!(error.contains(": path_map FROM=TO"), "{error}");
+    // The folder opens without the table then, which is said.
+    let folder = open(dir.path(), &options()).unwrap();
+    let why = unused_table(&*folder, &options()).unwrap();
+    assert!(
+        why.contains(r"its first is C:\data\plate\b-ch1.tif (say where they lie: path_map FROM=TO"),
+        "{why}"
+    );
+    assert_eq!((folder.len(), unused_table(&*folder, &layout("files"))), (4, None));
     let relative = vec![(r"C:\data\plate".to_owned(), "elsewhere/images".to_owned())];
     let error = failure(&path, &OpenOptions { path_map: relative, ..options() });
     let why = "the TO of path_map begins at the folder of the table unless it is absolute";

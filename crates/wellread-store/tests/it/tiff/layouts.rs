@@ -337,7 +337,10 @@ fn unsupported_content_is_named() {
     says(page.clone().with(317, &[3]), "predictor 3 does not go with its pixels, which have 8 bits");
     says(page.clone().with(317, &[9]), "predictor 9 is unknown");
     says(page.with(317, &[0]), "predictor 0 is unknown");
-    says(Page::grey(2, 2, 8, &[&[0; 6]]).with(262, &[6]).with(277, &[3]).with(258, &[8, 8, 8]), "YCbCr");
+    let colours = Page::grey(2, 2, 8, &[&[0; 6]]).with(262, &[6]).with(277, &[3]).with(258, &[8, 8, 8]);
+    says(colours.clone(), "YCbCr");
+    // The codec before the colours, which it brings along.
+    says(colours.with(259, &[7]), "JPEG (7)");
 }
 
 #[test]

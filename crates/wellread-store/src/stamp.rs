@@ -1,12 +1,13 @@
-//! Whether a file is still what its directories were read from.
+//! Whether a file is still what it was opened as.
 //!
 //! ```text
-//!  directories read ─▶ Stamp: length and time of the last change ─┐
-//!  pixels read ─▶ the same of the open file ──────────────────────┴─▶ other ones: an error, and no pixels of a mixture
+//!  directories, footer, labels read ─▶ Stamp: length and time of the last change ─┐
+//!  pixels read ─▶ the same of the open file ────────────────────────────────────┴─▶ other ones: an error, and no mixture
 //! ```
 //!
-//! A program that writes into a file while it is open for reading moves its strips, and what lies at their old places is
-//! taken for pixels. Files with checksums of their own tell that anyway. Places far away have versions.
+//! A program that writes into a file while it is open for reading moves its pages, and what lies at their old places is
+//! taken for pixels. Where they lie at the same places, new pixels come with old labels; checksums do not tell that. Places
+//! far away have versions.
 
 use crate::place::File;
 use crate::{Error, Result};
@@ -15,14 +16,14 @@ use std::time::SystemTime;
 
 /// Length and time of the last change of a file of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
 }
 
 impl Stamp {
     /// That of an open file; `None` of one that lies elsewhere.
-    pub(super) fn of(file: &File) -> Option<Self> {
+    pub fn of(file: &File) -> Option<Self> {
         let metadata = file.local()?.metadata().ok()?;
         Some(Self { length: metadata.len(), modified: metadata.modified().ok() })
     }
@@ -31,13 +32,22 @@ impl Stamp {
     ///
     /// # Errors
     /// Somebody wrote to the file.
-    pub(super) fn check(self, file: &File, path: &Path) -> Result<()> {
+    pub fn check(self, file: &File, path: &Path) -> Result<()> {
         if Self::of(file).is_none_or(|now| now == self) {
             return Ok(());
         }
         Err(Error::new(path, "was written to after it was opened: its pixels would be a mixture of both")
             .hint("open the set again; programs should write a new file beside it and rename that"))
     }
+}
+
+/// The outcome of reading `file`, unless somebody wrote to it since it got its stamp: then the error that says so, whatever came
+/// of reading.
+///
+/// # Errors
+/// As [`Stamp::check`], or `outcome`.
+pub fn unless_written<T>(stamp: Option<Stamp>, file: &File, path: &Path, outcome: Result<T>) -> Result<T> {
+    stamp.map_or(Ok(()), |stamp| stamp.check(file, path)).and(outcome)
 }
 
 #[cfg(test)]
@@ -58,5 +68,10 @@ mod tests {
         std::fs::write(dir.path().join("b"), [2; 11]).unwrap();
         let error = stamp.check(&file, &path).unwrap_err().to_string();
         assert!(error.contains("was written to after it was opened"), "{error}");
+        let outcome = |stamp| unless_written(stamp, &file, &path, Ok(1)).ok();
+        assert_eq!(
+            (outcome(Some(stamp)), outcome(Stamp::of(&file)), outcome(None)),
+            (None, Some(1), Some(1))
+        );
     }
 }

@@ -1,0 +1,72 @@
+//! `convert --on-error skip`: images that cannot be read are found before anything is written.
+//!
+//! ```text
+//!  source ── every image read once, by threads or a cluster ─▶ rows that can be read ─▶ Subset ─▶ convert
+//!                                                         └─▶ the others: named, in the result
+//! ```
+//!
+//! The set's rows must be known before it is written: columns, names and parts of a cluster are by row.
+
+use crate::commands::OpenArgs;
+use crate::commands::left_out;
+use crate::commands::on::On;
+use crate::output::{Outcome, Ui};
+use serde::Serialize;
+use std::path::Path;
+use wellread_store::checksum::all;
+use wellread_store::subset::Subset;
+use wellread_store::{Error, Store};
+
+/// An image that cannot be read.
+#[derive(Debug, Serialize)]
+pub(super) struct Unreadable {
+    /// Row of the source.
+    pub row: usize,
+    pub name: String,
+    /// The error, with the file where that is another than the source.
+    pub reason: String,
+}
+
+/// The images of `source` that can be read, and the others.
+///
+/// # Errors
+/// There is none that can be read; the cluster's error.
+pub(super) fn without(
+    source: Box<dyn Store>,
+    (open, path): (&OpenArgs, &Path),
+    jobs: usize,
+    on: Option<&On>,
+    ui: Ui,
+) -> Outcome<(Box<dyn Store>, Vec<Unreadable>)> {
+    let what = "looking for images that cannot be read";
+    let read = if let Some(on) = on {
+        on.sums((open, path), what, ui)?
+    } else {
+        let bar = ui.progress(source.len() as u64, what);
+        let read = all(&*source, jobs, &|| bar.inc(1));
+        bar.finish_and_clear();
+        read
+    };
+    let (mut rows, mut unreadable) = (vec![], vec![]);
+    for (row, image) in read.into_iter().enumerate() {
+        match image {
+            Ok(_) => rows.push(row),
+            Err(error) => unreadable.push((row, error)),
+        }
+    }
+    if rows.is_empty() && !unreadable.is_empty() {
+        return Err(unreadable.swap_remove(0).1.into());
+    }
+    let others: Vec<_> = unreadable.into_iter().map(|(row, error)| told(&*source, row, &error)).collect();
+    if others.is_empty() {
+        return Ok((source, others));
+    }
+    left_out::tell(others.iter().map(|one| (one.row, one.name.as_str(), one.reason.as_str())), ui);
+    Ok((Box::new(Subset::of(source, rows)), others))
+}
+
+fn told(source: &dyn Store, row: usize, error: &Error) -> Unreadable {
+    let name = source.name(row).unwrap_or_else(|_| format!("row {row}"));
+    let reason = format!("{}{}", error.file_below(source.path()), error.cause());
+    Unreadable { row, name, reason }
+}

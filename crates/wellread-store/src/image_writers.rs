@@ -1,0 +1,169 @@
+//! Writers of whole images, of which each is a file or a folder of its own: in the caller's thread, or in several.
+//!
+//! ```text
+//!  StoreWriter::write ─▶ one job, on this machine: encoded and written ────────────────┐
+//!                   └─▶ a copy of the pixels ─▶ queue ─▶ threads: encode, write ───────┴─▶ noted in the journal
+//! ```
+//!
+//! Each file behind a network is a request, whose answer takes tens of milliseconds. So many images are written at once there,
+//! however few jobs there are: the threads wait most of the time.
+
+use crate::journal::Journal;
+use crate::staged::Staged;
+use crate::{Error, ImageView, Result, place, room, threads};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use wellread_image::{ImageMetadata, PixelType, Shape};
+
+/// Images that are written at once behind a network, at most.
+const FAR: usize = 32;
+/// Bytes of these, about; more where there are as many jobs.
+const FAR_BYTES: usize = 256 << 20;
+
+/// A format's way to write one image.
+pub(crate) trait WriteImage: Send + 'static {
+    /// Writes image `row` to `path`.
+    ///
+    /// # Errors
+    /// It cannot be encoded, or not be written.
+    fn write(&mut self, row: usize, image: &ImageView<'_>, path: &Path) -> Result<()>;
+}
+
+/// Writes images as they are given.
+pub(crate) struct ImageWriters<W> {
+    target: PathBuf,
+    jobs: usize,
+    journal: Option<Journal>,
+    make: Box<dyn Fn() -> Result<W> + Send>,
+    running: Option<Running<W>>,
+}
+
+enum Running<W> {
+    Here(W),
+    Threads(Threads),
+}
+
+struct Threads {
+    queue: Option<Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+    failure: Arc<Mutex<Option<Error>>>,
+}
+
+/// One image on its way to a thread.
+struct Job {
+    path: PathBuf,
+    row: usize,
+    metadata: ImageMetadata,
+    shape: Shape,
+    dtype: PixelType,
+    pixels: Vec<u8>,
+}
+
+impl<W: WriteImage> ImageWriters<W> {
+    /// For the set `staged`, with `jobs` writers that `make` makes, or more behind a network. They begin with the first image.
+    pub fn new(staged: &Staged, jobs: usize, make: impl Fn() -> Result<W> + Send + 'static) -> Self {
+        let (target, journal) = (staged.target().to_owned(), staged.journal().cloned());
+        Self { target, jobs: jobs.max(1), journal, make: Box::new(make), running: None }
+    }
+
+    /// Writes image `row` to `path`, or hands it to a thread that does, and notes that it is complete.
+    ///
+    /// # Errors
+    /// Those of [`WriteImage::write`], maybe of an earlier image; the journal cannot be written.
+    pub fn write(&mut self, row: usize, image: &ImageView<'_>, path: PathBuf) -> Result<()> {
+        let running = match self.running.take() {
+            Some(running) => running,
+            None => self.start(image.pixels.len())?,
+        };
+        match self.running.insert(running) {
+            Running::Here(writer) => {
+                writer.write(row, image, &path).map_err(|e| e.row(row))?;
+                self.journal.as_ref().map_or(Ok(()), |journal| journal.add(row))
+            }
+            Running::Threads(threads) => threads.give(row, image, path, &self.target),
+        }
+    }
+
+    fn start(&self, bytes: usize) -> Result<Running<W>> {
+        let is_far = place::is_registered(&self.target);
+        let count = if is_far { self.jobs.max(FAR.min(FAR_BYTES / bytes.max(1))) } else { self.jobs };
+        if count < 2 {
+            return (self.make)().map(Running::Here);
+        }
+        let (queue, jobs) = bounded(self.jobs);
+        let failure = Arc::new(Mutex::new(None));
+        let start = |_| {
+            let (writer, jobs, failure) = ((self.make)()?, jobs.clone(), Arc::clone(&failure));
+            let journal = self.journal.clone();
+            threads::spawn(&self.target, move || work(&jobs, writer, journal.as_ref(), &failure))
+        };
+        // Those that can be had: one at least.
+        let first = start(0)?;
+        let others = (1..count).map_while(|i| start(i).ok());
+        let threads = std::iter::once(first).chain(others).collect();
+        Ok(Running::Threads(Threads { queue: Some(queue), threads, failure }))
+    }
+
+    /// Waits until all images are written.
+    ///
+    /// # Errors
+    /// The first one that could not be.
+    pub fn join(&mut self) -> Result<()> {
+        match &mut self.running {
+            Some(Running::Threads(threads)) => threads.join(),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<W> Drop for ImageWriters<W> {
+    fn drop(&mut self) {
+        // Threads must end before the staged folder is removed under them.
+        if let Some(Running::Threads(threads)) = &mut self.running {
+            let _ = threads.join();
+        }
+    }
+}
+
+impl Threads {
+    fn give(&self, row: usize, image: &ImageView<'_>, path: PathBuf, target: &Path) -> Result<()> {
+        if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(error);
+        }
+        let pixels = room::copied(image.pixels)
+            .map_err(|cause| Error::new(target, cause).row(row).hint("write with fewer threads: --jobs 1"))?;
+        let (metadata, shape, dtype) = (image.metadata.clone(), image.shape, image.dtype);
+        let job = Job { path, row, metadata, shape, dtype, pixels };
+        let sent = self.queue.as_ref().is_some_and(|queue| queue.send(job).is_ok());
+        if sent { Ok(()) } else { Err(Error::new(target, "the writing threads have stopped")) }
+    }
+
+    fn join(&mut self) -> Result<()> {
+        drop(self.queue.take());
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+}
+
+/// A writing thread: takes jobs until the queue closes; keeps the first failure of all threads.
+fn work<W: WriteImage>(
+    jobs: &Receiver<Job>,
+    mut writer: W,
+    journal: Option<&Journal>,
+    failure: &Mutex<Option<Error>>,
+) {
+    for job in jobs {
+        let image =
+            ImageView { metadata: &job.metadata, shape: job.shape, dtype: job.dtype, pixels: &job.pixels };
+        let written = writer.write(job.row, &image, &job.path);
+        let noted = written.and_then(|()| journal.map_or(Ok(()), |journal| journal.add(job.row)));
+        if let Err(error) = noted {
+            let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert(error.row(job.row));
+        }
+    }
+}
