@@ -47,7 +47,7 @@ enum Running<W> {
 
 struct Threads {
     queue: Option<Sender<Job>>,
-    threads: Vec<JoinHandle<()>>,
+    handles: Vec<JoinHandle<()>>,
     failure: Arc<Mutex<Option<Error>>>,
 }
 
@@ -102,8 +102,8 @@ impl<W: WriteImage> ImageWriters<W> {
         // Those that can be had: one at least.
         let first = start(0)?;
         let others = (1..count).map_while(|i| start(i).ok());
-        let threads = std::iter::once(first).chain(others).collect();
-        Ok(Running::Threads(Threads { queue: Some(queue), threads, failure }))
+        let handles = std::iter::once(first).chain(others).collect();
+        Ok(Running::Threads(Threads { queue: Some(queue), handles, failure }))
     }
 
     /// Waits until all images are written.
@@ -142,8 +142,8 @@ impl Threads {
 
     fn join(&mut self) -> Result<()> {
         drop(self.queue.take());
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
+        for handle in self.handles.drain(..) {
+            let _ = handle.join();
         }
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }

@@ -41,7 +41,7 @@ enum About {
 
 enum Output {
     /// One file for all images; `None` once finished or failed.
-    File { encoder: Option<Encoder>, images: Vec<OmeImage> },
+    File { encoder: Option<Box<Encoder>>, images: Vec<OmeImage> },
     /// A folder.
     Folder { names: SetNames, writers: ImageWriters<FileWriter> },
 }
@@ -101,7 +101,7 @@ impl TiffWriter {
         let staged = Staged::folder(path, options, is_file)?;
         let output = if is_file {
             let encoder = Encoder::create(staged.path(), path, layout)?;
-            Output::File { encoder: Some(encoder), images: vec![] }
+            Output::File { encoder: Some(Box::new(encoder)), images: vec![] }
         } else {
             staged.create_dir()?;
             let ending = if about == About::Ome { ".ome.tiff" } else { ".tiff" };
