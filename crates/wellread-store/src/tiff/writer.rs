@@ -41,9 +41,15 @@ enum About {
 
 enum Output {
     /// One file for all images; `None` once finished or failed.
-    File { encoder: Option<Box<Encoder>>, images: Vec<OmeImage> },
+    File { encoder: Option<Encoder>, images: Vec<OmeImage> },
     /// A folder.
-    Folder { names: SetNames, writers: ImageWriters<FileWriter> },
+    Folder(Box<Folder>),
+}
+
+/// A folder of a file for each image.
+struct Folder {
+    names: SetNames,
+    writers: ImageWriters<FileWriter>,
 }
 
 /// Writes one image as a file of a folder.
@@ -101,7 +107,7 @@ impl TiffWriter {
         let staged = Staged::folder(path, options, is_file)?;
         let output = if is_file {
             let encoder = Encoder::create(staged.path(), path, layout)?;
-            Output::File { encoder: Some(Box::new(encoder)), images: vec![] }
+            Output::File { encoder: Some(encoder), images: vec![] }
         } else {
             staged.create_dir()?;
             let ending = if about == About::Ome { ".ome.tiff" } else { ".tiff" };
@@ -111,7 +117,7 @@ impl TiffWriter {
             let layout = Layout { jobs: if is_far { 1 } else { layout.jobs }, ..layout };
             let (jobs, target) = (if is_far { options.jobs } else { 1 }, path.to_owned());
             let make = move || Ok(FileWriter { layout, about, target: target.clone() });
-            Output::Folder { names, writers: ImageWriters::new(&staged, jobs, make) }
+            Output::Folder(Box::new(Folder { names, writers: ImageWriters::new(&staged, jobs, make) }))
         };
         Ok(Self { output, staged, about, written: 0 })
     }
@@ -201,10 +207,10 @@ impl StoreWriter for TiffWriter {
                     About::Bare => {}
                 }
             }
-            Output::Folder { names, writers } => {
+            Output::Folder(folder) => {
                 let name = &image.metadata.name;
-                let path = names.next(self.staged.path(), "", name, name).map_err(|e| e.row(row))?;
-                writers.write(row, image, path)?;
+                let path = folder.names.next(self.staged.path(), "", name, name).map_err(|e| e.row(row))?;
+                folder.writers.write(row, image, path)?;
             }
         }
         self.written += 1;
@@ -216,8 +222,8 @@ impl StoreWriter for TiffWriter {
     }
 
     fn skip(&mut self, metadata: &ImageMetadata) -> Result<()> {
-        if let Output::Folder { names, .. } = &mut self.output {
-            names.next(self.staged.path(), "", &metadata.name, &metadata.name)?;
+        if let Output::Folder(folder) = &mut self.output {
+            folder.names.next(self.staged.path(), "", &metadata.name, &metadata.name)?;
         }
         self.written += 1;
         Ok(())
@@ -225,14 +231,14 @@ impl StoreWriter for TiffWriter {
 
     fn adopt(&mut self, metadata: &ImageMetadata, from: &Path) -> Result<()> {
         let target = self.staged.target();
-        let Output::Folder { names, .. } = &mut self.output else {
+        let Output::Folder(folder) = &mut self.output else {
             return Err(Error::new(
                 target,
                 "is one file of all images, which no other file can become a part of",
             )
             .hint("write a folder of images: a name without an ending"));
         };
-        let to = names.next(self.staged.path(), "", &metadata.name, &metadata.name)?;
+        let to = folder.names.next(self.staged.path(), "", &metadata.name, &metadata.name)?;
         moved(from, &to, target)?;
         self.staged.completed(self.written)?;
         self.written += 1;
@@ -254,9 +260,9 @@ impl StoreWriter for TiffWriter {
                 encoder.finish()?;
                 Ok(self.staged.finished())
             }
-            Output::Folder { names, mut writers } => {
-                writers.join()?;
-                names.finish(self.staged)
+            Output::Folder(mut folder) => {
+                folder.writers.join()?;
+                folder.names.finish(self.staged)
             }
         }
     }
