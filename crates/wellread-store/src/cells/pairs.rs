@@ -5,6 +5,8 @@
 //!  B7_DAPI_001             B7_DAPI_001_MaskNuclei       its name, and words after it
 //!  Images/s1/cell-1        s1/cell-1                    of several of that name, the one with the same folders
 //!  r01c01f01               r01c01f01p01-ch1_cp_masks    a file of the image, r01c01f01p01-ch1.tiff, and words after it
+//!  A/1/0                   1/0/labels/nuclei/nuclei     labels that lie in the image, as OME-Zarr has them
+//!  s1                      s1/nuclei                    a file in a folder of its name
 //! ```
 
 use crate::each_row;
@@ -85,8 +87,13 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         // A file tells more than the words that its image's name shares with others.
         let image = match of_files.of_label(&own) {
             Ok(Some(file)) => Ok(images_of_files.get(file).copied()),
-            Ok(None) | Err(_) => index.of_label(&own),
+            Ok(None) | Err(_) => match index.of_labels_within(&own) {
+                Ok(None) => index.of_label(&own),
+                found => found,
+            },
         };
+        let in_folder = || index.of_beginning(&own).filter(|&image| !is_named[image]);
+        let image = image.map(|image| image.or_else(in_folder));
         match image {
             // The one of the same file name in another folder, which has its own label image.
             Ok(Some(image)) if is_named[image] && profiles::parts(&names[image]).last() == own.last() => {}
@@ -213,6 +220,25 @@ impl<'a> NameIndex<'a> {
             }
         }
         Err([first, second])
+    }
+
+    /// As [`Self::of_label`], of labels that lie in their image: `A/1/0/labels/nuclei`, as OME-Zarr has them.
+    ///
+    /// # Errors
+    /// Two images that they could be of.
+    fn of_labels_within(&self, parts: &[&str]) -> Result<Option<usize>, [usize; 2]> {
+        let Some(at) = parts.iter().rposition(|part| *part == "labels").filter(|&at| at > 0) else {
+            return Ok(None);
+        };
+        let image = &parts[..at];
+        // An image of a list is called by its folder twice.
+        self.of_label(image).or_else(|_| self.of_label(&[image, &image[at - 1..]].concat()))
+    }
+
+    /// The image whose whole name the folders of a label image are, or begin with.
+    fn of_beginning(&self, parts: &[&str]) -> Option<usize> {
+        let folders = (1..parts.len()).rev();
+        folders.map(|end| parts[..end].join("/")).find_map(|name| self.whole.get(&name).copied())
     }
 }
 
