@@ -290,7 +290,7 @@ def test_labels_of_an_ome_zarr_plate_are_those_of_their_wells(tmp_path):
     (tmp_path / "other").mkdir()
     for i in range(2):
         tifffile.imwrite(tmp_path / "other" / f"x{i}.tif", np.ones((8, 8), np.uint8))
-    with pytest.raises(wr.ChoiceError, match="no label image belongs to an image: the first image is called A/1/0, .* x0"):
+    with pytest.raises(wr.ChoiceError, match="no label image belongs to an image: .* A/1/0, .* x0"):
         images.cells(tmp_path / "other", size=(4, 4))
 
 

@@ -87,7 +87,7 @@ fn of_columns(own: &[Column<'_>], theirs: &[Column<'_>]) -> ByNumbers {
     match <[Vec<usize>; 1]>::try_from(found) {
         Ok([rows]) if is_order(&rows) => ByNumbers::InOrder,
         Ok([rows]) => ByNumbers::Found(rows),
-        // Of several ways, none is the one.
+        // One of several ways would be a guess.
         Err(ways) => {
             let apart = first_other(own, theirs);
             let both = |is: fn(&Column<'_>) -> bool| own.iter().any(is) && theirs.iter().any(is);
@@ -148,7 +148,7 @@ fn aligned<'c>(own: &[&Column<'_>], theirs: &[&'c Column<'c>]) -> Option<Vec<&'c
     let found: Vec<&'c Column<'c>> = places.iter().map(|&at| theirs[at]).collect();
     let has_letters = |columns: &[&Column<'_>]| columns.iter().any(|column| column.is_letter);
     let both_have_letters = has_letters(own) && has_letters(&found);
-    // Of a row's letter, the column comes next; then numbers without words are in the same order.
+    // The column of a well comes next to the letter of its row; numbers without words are then in the same order.
     let begins_well = |columns: &[&Column<'_>], at: usize| {
         columns.len() == 1 || columns.get(at + 1).is_some_and(|next| next.word.as_deref() == Some("c"))
     };
