@@ -137,6 +137,12 @@ fn labels_lie_in_their_images() {
     );
     assert_eq!(paired(&["s1", "s2"], &["s2/nuclei", "s1/nuclei"]).unwrap(), [Some(1), Some(0)]);
     assert_eq!(paired(&["s1", "s2"], &["s1", "s1/old", "s2"]).unwrap(), [Some(0), Some(2)]);
+    // Wells that are not among the images, whose files have the names of others.
+    let fields = ["A/1/0", "A/2/1"];
+    let of_all = ["A/1/0/labels/n", "A/1/1/labels/n", "A/2/0/labels/n", "A/2/1/labels/n", "A/9/0/labels/n"];
+    assert_eq!(paired(&fields, &of_all).unwrap(), [Some(0), Some(3)]);
+    assert_eq!(paired(&wells, &of_all).unwrap(), [Some(0), Some(2), None]);
+    assert_eq!(paired(&["A/1/0/0", "A/1/1/1"], &of_all).unwrap(), [Some(0), Some(1)]);
     // Two rows of wells, of which the labels do not say which.
     let error = paired(&["A/1/0", "B/1/0"], &labels).unwrap_err().to_string();
     assert!(error.contains("either of two images, A/1/0 and B/1/0"), "{error}");

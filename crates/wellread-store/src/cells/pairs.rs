@@ -166,6 +166,8 @@ const MAX_FOLDERS: usize = 16;
 
 /// Images by their names, without the endings of files.
 struct NameIndex<'a> {
+    /// The folders and the file's name of each.
+    parts: Vec<Vec<&'a str>>,
     /// By all of it.
     whole: HashMap<String, usize>,
     /// By the file's name alone.
@@ -177,8 +179,9 @@ struct NameIndex<'a> {
 impl<'a> NameIndex<'a> {
     fn of(names: &'a [String]) -> Self {
         let one_more = |image: usize| move |alike: &mut Alike| alike.1 = alike.1.or(Some(image));
-        let mut index = Self { whole: HashMap::new(), stems: HashMap::new(), endings: HashMap::new() };
         let all: Vec<Vec<&'a str>> = names.iter().map(|name| profiles::parts(name)).collect();
+        let mut index =
+            Self { parts: vec![], whole: HashMap::new(), stems: HashMap::new(), endings: HashMap::new() };
         for (image, parts) in all.iter().enumerate() {
             index.whole.entry(parts.join("/")).or_insert(image);
             let stem = parts.last().copied().unwrap_or_default();
@@ -195,6 +198,7 @@ impl<'a> NameIndex<'a> {
                 index.endings.entry(ending).and_modify(one_more(image)).or_insert((image, None));
             }
         }
+        index.parts = all;
         index
     }
 
@@ -232,7 +236,27 @@ impl<'a> NameIndex<'a> {
         };
         let image = &parts[..at];
         // An image of a list is called by its folder twice.
-        self.of_label(image).or_else(|_| self.of_label(&[image, &image[at - 1..]].concat()))
+        let twice = [image, &image[at - 1..]].concat();
+        for image in [image, twice.as_slice()] {
+            match self.of_label(image) {
+                Ok(Some(row)) if self.lies_in(row, image) => return Ok(Some(row)),
+                Err(two) if two.iter().all(|&row| self.lies_in(row, image)) => return Err(two),
+                // Another well has an image of this name.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether an image has this name, and folders of the same names as far as both have some.
+    fn lies_in(&self, image: usize, parts: &[&str]) -> bool {
+        let (Some((stem, folders)), Some((own, above))) =
+            (parts.split_last(), self.parts[image].split_last())
+        else {
+            return false;
+        };
+        beginnings(stem).any(|stem| stem == *own)
+            && folders.iter().rev().zip(above.iter().rev()).all(|(a, b)| a == b)
     }
 
     /// The image whose whole name the folders of a label image are, or begin with.
