@@ -254,6 +254,67 @@ def test_numbers_in_names_pair_images_and_masks(tmp_path):
     assert wr.DataLoader(images, 11, targets=zero, pairing="order").pairing == "order"
 
 
+def test_numbers_in_folders_pair_wells_and_masks(tmp_path):
+    """The order of text puts A10 before A2, and A02 before A10: masks of other wells had no error."""
+    wells = (1, 2, 10)
+    for column in wells:
+        for file in (f"images/A{column}/1.tif", f"masks/A{column:02}_1_mask.tif", f"running/{column + 1:02}.tif"):
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            tifffile.imwrite(tmp_path / file, np.full((8, 8), column, np.uint8))
+    load = wr.DataLoader(tmp_path / "images", 3, targets=tmp_path / "masks", scale=None)
+    ((pixels, masks),) = load
+    assert load.pairing == "names" and sorted(masks[:, 0, 0, 0]) == list(wells)
+    assert np.array_equal(pixels[:, 0], masks[:, 0])
+    with pytest.raises(wr.ChoiceError, match='numbers in names do not match.*pairing="order"'):
+        wr.DataLoader(tmp_path / "images", 3, targets=tmp_path / "running")
+
+
+def test_labels_of_an_ome_zarr_plate_are_those_of_their_wells(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    wells = [str(column) for column in range(1, 12)]
+    plate = zarr.open_group(tmp_path / "plate.zarr", mode="w", zarr_format=2)
+    plate.attrs["plate"] = {
+        "version": "0.4",
+        "rows": [{"name": "A"}],
+        "columns": [{"name": column} for column in wells],
+        "wells": [{"path": f"A/{c}", "rowIndex": 0, "columnIndex": i} for i, c in enumerate(wells)],
+    }
+
+    def fill(group, pixels):
+        group.create_array("0", shape=(1, 8, 8), chunks=(1, 8, 8), dtype="u2")[:] = pixels
+        axes = [{"name": "c", "type": "channel"}, {"name": "y", "type": "space"}, {"name": "x", "type": "space"}]
+        scale = [{"type": "scale", "scale": [1, 1, 1]}]
+        levels = [{"path": "0", "coordinateTransformations": scale}]
+        group.attrs["multiscales"] = [{"version": "0.4", "axes": axes, "datasets": levels}]
+
+    for column in wells:
+        well = plate.create_group(f"A/{column}")
+        well.attrs["well"] = {"version": "0.4", "images": [{"path": "0"}]}
+        image = well.create_group("0")
+        fill(image, int(column))
+        labels = image.create_group("labels")
+        labels.attrs["labels"] = ["nuclei"]
+        # One cell, whose number is the column.
+        cell = np.zeros((1, 8, 8), np.uint16)
+        cell[:, 2:6, 2:6] = int(column)
+        fill(labels.create_group("nuclei"), cell)
+    images = wr.Dataset(tmp_path / "plate.zarr")
+    paths = sorted((tmp_path / "plate.zarr").glob("A/*/0/labels/nuclei"))
+    for order in (paths, paths[::-1]):
+        labels = wr.Dataset(order)
+        load = wr.DataLoader(images, 11, targets=labels, scale=None)
+        ((pixels, masks),) = load
+        assert load.pairing == "names" and np.array_equal(pixels[:, 0, 0, 0], masks.max((1, 2, 3)))
+        cells = images.cells(labels, size=(4, 4))
+        assert [int(crop.max()) for crop in (cells[i] for i in range(len(cells)))] == list(map(int, wells))
+        assert list(cells.column("ObjectNumber")) == list(map(int, wells))
+    (tmp_path / "other").mkdir()
+    for i in range(2):
+        tifffile.imwrite(tmp_path / "other" / f"x{i}.tif", np.ones((8, 8), np.uint8))
+    with pytest.raises(wr.ChoiceError, match="no label image belongs to an image: .* A/1/0, .* x0"):
+        images.cells(tmp_path / "other", size=(4, 4))
+
+
 def test_views_read_no_more_than_one(pairs):
     read = []
     for views in (None, 1, 2):

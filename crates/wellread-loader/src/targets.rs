@@ -15,7 +15,7 @@ use std::sync::Arc;
 use wellread_image::Shape;
 use wellread_store::cells::{self, ByNumbers};
 use wellread_store::words::counted;
-use wellread_store::{Error, Result};
+use wellread_store::{Error, Result, Store};
 
 /// The kind of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,12 +156,13 @@ impl Targets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// The first target is of the first image, and so on. The sets have equally many rows, and names that agree, or
-    /// agree in part. Each two begin with the same word or end with the same number, or those of one set are mere
-    /// numbers and the other's have none. Names that have nothing in common, and numbers that contradict that order,
-    /// are an error unless this is asked for ([`Targets::pairing`]).
+    /// agree in part. Each two have the same numbers, begin with the same word or end with the same number, or those of
+    /// one set are mere numbers and the other's have none. Names that have nothing in common are an error unless this is asked
+    /// for ([`Targets::pairing`]). So are numbers or words that contradict that order, in folders as well.
     Order,
     /// By names: that of the image, or of one of its files where it has several, and words after it (`B7_s1_mask`), whatever the
-    /// folder. Where no name fits, by the numbers in them, where both sets have the same ones (`img_2` and `002`).
+    /// folder. Labels may lie in their image or in a folder of its name (`A/1/0/labels/nuclei`, `s1/mask`). Where no name fits,
+    /// by the numbers in them and in their folders, where both sets have the same ones (`img_2` and `002`, `A2/1` and `A02_1_mask`).
     Names,
 }
 
@@ -233,22 +234,24 @@ impl Pairs {
             }
         })?;
         let none = found.iter().all(Option::is_none);
-        let numbers = if none && are_as_many { cells::by_numbers(own, other)? } else { ByNumbers::Silent };
-        match numbers {
-            ByNumbers::Found(rows) => return Ok(Self::Names(rows.into_iter().map(Some).collect())),
-            ByNumbers::Contradict(row) if chosen.is_none() => {
-                let [image, target] = [own.name(row)?, other.name(row)?];
-                let cause = format_args!(
-                    "the numbers in names do not match targets to images: row {row} is {image} and its target \
-                     would be {target}"
-                );
-                return Err(Error::new(other.path(), cause).choice().hint(
-                    "give targets the names or the numbers of their images; where the order is right, ask for it: pairing=\"order\" (Targets::pairing)",
-                ));
-            }
-            ByNumbers::Silent | ByNumbers::InOrder | ByNumbers::Contradict(_) => {}
+        let lacks = found.iter().any(Option::is_none);
+        let numbers = if lacks && are_as_many { cells::by_numbers(own, other)? } else { ByNumbers::Silent };
+        // Names that were found keep their targets.
+        let agrees =
+            |rows: &[usize]| found.iter().zip(rows).all(|(found, row)| found.is_none_or(|at| at == *row));
+        let is_open = none && chosen.is_none();
+        let by_numbers = match numbers {
+            ByNumbers::InOrder if is_open => return Ok(Self::Order),
+            ByNumbers::InOrder => Some((0..images.len()).collect()),
+            ByNumbers::Found(rows) => Some(rows),
+            ByNumbers::Contradict(row) if is_open => return Err(contradiction([own, other], row, "numbers")),
+            ByNumbers::OtherWords(row) if is_open => return Err(contradiction([own, other], row, "words")),
+            ByNumbers::Silent | ByNumbers::Contradict(_) | ByNumbers::OtherWords(_) => None,
+        };
+        if let Some(rows) = by_numbers.filter(|rows| agrees(rows)) {
+            return Ok(Self::Names(rows.into_iter().map(Some).collect()));
         }
-        if none && chosen.is_none() && are_as_many && cells::agree_in_order(own, other)? {
+        if is_open && are_as_many && cells::agree_in_order(own, other)? {
             return Ok(Self::Order);
         }
         let mut lacking = (0..rows.len()).map(|i| rows.get(i)).filter(|&row| found[row].is_none());
@@ -314,6 +317,19 @@ impl Pairs {
             "targets have the height and width of their images, and their time points and depth or one of each; resize them before",
         ))
     }
+}
+
+/// The error for targets that are not of the images in their places, as `kind` in their names tell: first that of `row`.
+fn contradiction([images, targets]: [&dyn Store; 2], row: usize, kind: &str) -> Error {
+    let name = |store: &dyn Store| store.name(row).unwrap_or_else(|_| format!("row {row}"));
+    let [image, target] = [name(images), name(targets)];
+    let cause = format_args!(
+        "the {kind} in names do not match targets to images: row {row} is {image} and its target would be {target}"
+    );
+    Error::new(targets.path(), cause).choice().hint(
+        "give targets the names or the numbers of their images; where the order is right, ask for it: \
+         pairing=\"order\" (Targets::pairing)",
+    )
 }
 
 #[cfg(test)]

@@ -109,3 +109,82 @@ fn targets_are_as_large_as_their_images() {
         assert!(error.contains("row 0") && error.contains("(TCZYX)"), "{error}");
     }
 }
+
+/// The label image of each image by names alone.
+fn paired(images: &[&str], labels: &[&str]) -> Result<Vec<Option<usize>>> {
+    let [images, labels] = [images, labels].map(|names| set(names, Shape::plane(2, 2)));
+    cells::pair(images.store(), labels.store(), &[])
+}
+
+#[test]
+fn labels_lie_in_their_images() {
+    let wells = ["A/1/0", "A/2/0", "A/10/0"];
+    let labels = ["1/0/labels/nuclei/nuclei", "10/0/labels/nuclei/nuclei", "2/0/labels/nuclei/nuclei"];
+    assert_eq!(paired(&wells, &labels).unwrap(), [Some(0), Some(2), Some(1)]);
+    let of_plate = labels.map(|label| format!("A/{label}"));
+    let of_plate: Vec<&str> = of_plate.iter().map(String::as_str).collect();
+    assert_eq!(paired(&wells, &of_plate).unwrap(), [Some(0), Some(2), Some(1)]);
+    // Images of a list, files, one image of several, folders of other words.
+    let listed = ["A/1/0/0", "A/2/0/0", "A/10/0/0"];
+    assert_eq!(paired(&listed, &labels).unwrap(), [Some(0), Some(2), Some(1)]);
+    assert_eq!(
+        paired(&wells, &["A/2/0/labels/nuclei", "A/2/1/labels/nuclei"]).unwrap(),
+        [None, Some(0), None]
+    );
+    assert_eq!(
+        paired(&["a", "b"], &["b.zarr/labels/cells", "a.zarr/labels/cells"]).unwrap(),
+        [Some(1), Some(0)]
+    );
+    assert_eq!(paired(&["s1", "s2"], &["s2/nuclei", "s1/nuclei"]).unwrap(), [Some(1), Some(0)]);
+    assert_eq!(paired(&["s1", "s2"], &["s1", "s1/old", "s2"]).unwrap(), [Some(0), Some(2)]);
+    // Wells that are not among the images, whose files have the names of others.
+    let fields = ["A/1/0", "A/2/1"];
+    let of_all = ["A/1/0/labels/n", "A/1/1/labels/n", "A/2/0/labels/n", "A/2/1/labels/n", "A/9/0/labels/n"];
+    assert_eq!(paired(&fields, &of_all).unwrap(), [Some(0), Some(3)]);
+    assert_eq!(paired(&wells, &of_all).unwrap(), [Some(0), Some(2), None]);
+    assert_eq!(paired(&["A/1/0/0", "A/1/1/1"], &of_all).unwrap(), [Some(0), Some(1)]);
+    // Two rows of wells, of which the labels do not say which.
+    let error = paired(&["A/1/0", "B/1/0"], &labels).unwrap_err().to_string();
+    assert!(error.contains("either of two images, A/1/0 and B/1/0"), "{error}");
+    let error = paired(&["s1", "s2"], &["s1/cells", "s1/nuclei"]).unwrap_err().to_string();
+    assert!(error.contains("s1/cells and s1/nuclei are both of the image s1"), "{error}");
+}
+
+#[test]
+fn numbers_in_folders_count() {
+    // The order of text is not that of numbers: A10 comes before A2, A02 before A10.
+    let wells = ["A1/1", "A10/1", "A2/1"];
+    let by_number = |targets: &[&str]| match find(&wells, targets, None, false) {
+        Ok(Pairs::Names(found)) => found,
+        other => panic!("{targets:?}: {other:?}"),
+    };
+    let expected = [Some(0), Some(2), Some(1)];
+    for targets in [
+        ["A01_1_mask", "A02_1_mask", "A10_1_mask"],
+        ["A01/mask", "A02/mask", "A10/mask"],
+        // The name of one image begins one of these.
+        ["A1/1_mask", "A02/mask_1", "A10/mask_1"],
+    ] {
+        assert_eq!(by_number(&targets), expected, "{targets:?}");
+    }
+    assert!(matches!(find(&wells, &["A1_mask", "A10_mask", "A2_mask"], None, false), Ok(Pairs::Order)));
+    let set_of = |names: &[&str]| set(names, Shape::plane(2, 2));
+    let [images, targets] = [set_of(&wells), set_of(&["A1_mask", "A10_mask", "A2_mask"])];
+    let chosen = Pairs::find(&images, &targets, &Rows::All(3), false, Some(Pairing::Names));
+    assert!(matches!(chosen, Ok(Pairs::Names(found)) if found == [Some(0), Some(1), Some(2)]));
+    let error = find(&wells, &["0", "1", "2"], None, false).unwrap_err().to_string();
+    assert!(error.contains("row 0 is A1/1 and its target would be 0"), "{error}");
+}
+
+#[test]
+fn words_of_other_images_are_never_overruled_by_order() {
+    let images = ["ctrl/1", "drug/1"];
+    let error = find(&images, &["a_drug/mask", "ctrl/mask"], None, false).unwrap_err();
+    assert!(error.is_choice(), "{error}");
+    for part in
+        ["words in names do not match", "row 0 is ctrl/1", "would be a_drug/mask", "pairing=\"order\""]
+    {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    assert!(matches!(find(&images, &["ctrl/mask", "drug/mask"], None, false), Ok(Pairs::Order)));
+}

@@ -6,7 +6,7 @@ use super::keys::ImageOf;
 use super::pairs::pair;
 use super::pieces::{FewValues, pieces};
 use super::table::CellTable;
-use crate::surface::option_as;
+use crate::surface::{option, option_as};
 use crate::{Error, Result, Store, read_region};
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use std::collections::{BTreeMap, HashSet};
@@ -65,8 +65,8 @@ fn sums(shape: Shape, dtype: PixelType, pixels: &[u8]) -> Result<BTreeMap<i64, S
 /// image have no cells. For binary masks, where `are_masks`, the connected components are the cells.
 ///
 /// # Errors
-/// Label images that cannot be read, have several channels, or hold no whole numbers. No label in any of them. Binary
-/// masks, in which one value stands for all cells.
+/// Label images that cannot be read, have several channels, or hold no whole numbers. None that belongs to an image, or no
+/// label in any of them. Binary masks, in which one value stands for all cells.
 pub(super) fn table(
     images: &dyn Store,
     labels: &dyn Store,
@@ -75,6 +75,18 @@ pub(super) fn table(
 ) -> Result<(CellTable, ImageOf, Found)> {
     let pairs = pair(images, labels, by)?;
     let paired: HashSet<usize> = pairs.iter().flatten().copied().collect();
+    if paired.is_empty() && !images.is_empty() && !labels.is_empty() {
+        let cause = format!(
+            "no label image belongs to an image: the first image is called {}, the first label image {}",
+            images.name(0)?,
+            labels.name(0)?
+        );
+        return Err(Error::new(labels.path(), cause).choice().hint(format_args!(
+            "the name of a label image begins with that of its image, or of a file of it; or name columns that both \
+             have ({})",
+            option("cells.by")
+        )));
+    }
     let mut unpaired = Found::default();
     for label in (0..labels.len()).filter(|label| !paired.contains(label)) {
         unpaired.push(|| labels.name(label).unwrap_or_else(|_| format!("row {label}")));
@@ -112,7 +124,7 @@ pub(super) fn table(
     }
     if numbers.is_empty() {
         return Err(Error::new(labels.path(), "no label image of these images holds a label")
-            .hint("label images are told by the names of their images, which theirs begin with"));
+            .hint("give label images whose cells have numbers from 1 on"));
     }
     if let Some(apart) = values.binary() {
         let values = apart.values.iter().map(i64::to_string).collect::<Vec<_>>().join(" or ");

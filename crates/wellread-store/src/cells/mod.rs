@@ -19,7 +19,7 @@
 //! | `positions` | which columns hold positions and labels, and their values in pixels |
 //! | `placement` | what a table says of each cell: image, position in pixels, number |
 //! | `keys` | which image a cell is of |
-//! | `pairs`, `numbers` | which label image is of which image: by columns and names, by the numbers in names |
+//! | `pairs`, `numbers`, `name_numbers` | which label image is of which image: by columns and names, by the numbers in names |
 //! | `edge` | the box of a cell, and what of it lies outside of the image |
 //! | `found` | [`CellsReport`]: what was left out, counted, with the first few |
 //! | `mask_rows` | which label image is the mask of each image |
@@ -42,6 +42,7 @@ mod join;
 mod keys;
 mod labelled;
 mod mask_rows;
+mod name_numbers;
 mod numbers;
 mod options;
 mod own_pixels;

@@ -6,72 +6,34 @@
 //!                                                               the same numbers on both sides ─▶ pairs: 0  2  1
 //! ```
 //!
-//! Order tells nothing there: `img_10` comes before `img_2`, and `010` after `002`.
+//! Order tells nothing there: `img_10` comes before `img_2`, and `010` after `002`. Folders count as the last part of
+//! a name does: `A2/1` and `A02_1_mask` are of one well. Two sets whose columns have the same words
+//! (`r01c02`, `c02r01`) are compared column by column, others in the order of their columns.
 
+use super::name_numbers::{Column, Numbers, numbers_of, words_of};
 use super::pairs::stem_of;
 use crate::each_row;
 use crate::{Result, Store};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 /// The result of comparing the numbers in names of two sets of equally many images.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ByNumbers {
-    /// Nothing: one set's names have no numbers that tell its images apart.
+    /// Nothing: one set's names have no numbers that tell its images apart, or both have the same ones more than once.
     Silent,
-    /// They are the same in each two of one place.
+    /// They are the same in each two of one place, and in no others.
     InOrder,
     /// The row of the label image of each image.
     Found(Vec<usize>),
     /// They are other ones, or not so many, or are there twice: the first image whose place has another number.
     Contradict(usize),
+    /// The label image that would be of this image has a word of another image's name.
+    OtherWords(usize),
 }
 
-/// The numbers of a name without zeros in front.
-fn numbers_of(stem: &str) -> Vec<&str> {
-    let runs = stem.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty());
-    runs.map(|run| match run.trim_start_matches('0') {
-        "" => "0",
-        number => number,
-    })
-    .collect()
-}
-
-/// The numbers that tell the names of one set apart.
-enum Numbers<'a> {
-    /// There are none.
-    None,
-    /// Names have several, some more than others.
-    Uneven,
-    /// The numbers of each name, equally many.
-    Each(Vec<Vec<&'a str>>),
-}
-
-impl<'a> Numbers<'a> {
-    fn of(names: &'a [String]) -> Self {
-        let mut all: Vec<Vec<&str>> = names.iter().map(|name| numbers_of(stem_of(name))).collect();
-        let Some(first) = all.first().cloned() else { return Self::None };
-        if all.iter().any(|numbers| numbers.len() != first.len()) {
-            return Self::Uneven;
-        }
-        let differs = |place: usize| all.iter().any(|numbers| numbers[place] != first[place]);
-        let telling: Vec<usize> = (0..first.len()).filter(|&place| differs(place)).collect();
-        if telling.is_empty() {
-            return Self::None;
-        }
-        for numbers in &mut all {
-            *numbers = telling.iter().map(|&place| numbers[place]).collect();
-        }
-        Self::Each(all)
-    }
-
-    /// Whether the names of a set are nothing but numbers.
-    fn are_mere(names: &[String]) -> bool {
-        names
-            .iter()
-            .map(|name| stem_of(name))
-            .all(|stem| !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_digit()))
-    }
-}
+/// Columns of which some are left out at most, where the other set has fewer.
+const MAX_CHOSEN: usize = 6;
 
 /// Finds which names of two sets of equally many images belong together, by the numbers in them.
 ///
@@ -86,65 +48,173 @@ fn of_names(images: &[String], labels: &[String]) -> ByNumbers {
     if images.len() != labels.len() {
         return ByNumbers::Silent;
     }
-    let (own, theirs) = match (Numbers::of(images), Numbers::of(labels)) {
-        (Numbers::None, _) | (_, Numbers::None) => return ByNumbers::Silent,
-        (Numbers::Each(own), Numbers::Each(theirs)) => (own, theirs),
+    let found = match (Numbers::of(images), Numbers::of(labels)) {
+        (Numbers::None, _) | (_, Numbers::None) => ByNumbers::Silent,
+        (Numbers::Each(own), Numbers::Each(theirs)) => of_columns(&own, &theirs),
         // Words may still tell, but not where there are none.
-        _ if Numbers::are_mere(images) || Numbers::are_mere(labels) => return ByNumbers::Contradict(0),
-        _ => return ByNumbers::Silent,
+        _ if are_mere(images) || are_mere(labels) => ByNumbers::Contradict(0),
+        _ => first_apart(images, labels).map_or(ByNumbers::Silent, ByNumbers::Contradict),
     };
-    let Some(first) = own.iter().zip(&theirs).position(|(a, b)| a != b) else { return ByNumbers::InOrder };
-    let row_of: HashMap<&[&str], usize> =
-        theirs.iter().enumerate().map(|(row, numbers)| (numbers.as_slice(), row)).collect();
-    let found: Vec<usize> =
-        own.iter().filter_map(|numbers| row_of.get(numbers.as_slice()).copied()).collect();
-    let mut is_taken = vec![false; labels.len()];
-    // Each label image once: then they are all of them, since there are as many.
-    let is_whole =
-        found.len() == images.len() && found.iter().all(|&row| !std::mem::replace(&mut is_taken[row], true));
-    if is_whole { ByNumbers::Found(found) } else { ByNumbers::Contradict(first) }
+    let other = match &found {
+        ByNumbers::Contradict(_) | ByNumbers::OtherWords(_) => None,
+        ByNumbers::Found(rows) => first_of_other_words(images, labels, |image| rows[image]),
+        ByNumbers::Silent | ByNumbers::InOrder => first_of_other_words(images, labels, |image| image),
+    };
+    other.map_or(found, ByNumbers::OtherWords)
+}
+
+/// Whether the names of a set are nothing but numbers.
+fn are_mere(names: &[String]) -> bool {
+    names
+        .iter()
+        .map(|name| stem_of(name))
+        .all(|stem| !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn of_columns(own: &[Column<'_>], theirs: &[Column<'_>]) -> ByNumbers {
+    let arity = own.len().min(theirs.len());
+    let mut found: Vec<Vec<usize>> = vec![];
+    for ours in choices(own, arity) {
+        for others in choices(theirs, arity) {
+            if let Some(rows) = aligned(&ours, &others).and_then(|others| matching(&ours, &others))
+                && !found.contains(&rows)
+            {
+                found.push(rows);
+            }
+        }
+    }
+    let is_order = |rows: &[usize]| rows.iter().enumerate().all(|(image, &row)| image == row);
+    match <[Vec<usize>; 1]>::try_from(found) {
+        Ok([rows]) if is_order(&rows) => ByNumbers::InOrder,
+        Ok([rows]) => ByNumbers::Found(rows),
+        // One of several ways would be a guess.
+        Err(ways) => {
+            let apart = first_other(own, theirs);
+            let both = |is: fn(&Column<'_>) -> bool| own.iter().any(is) && theirs.iter().any(is);
+            // The letters of one set and the numbers of another may be of different things.
+            let may_be_compared = both(|column| column.is_letter) || both(|column| !column.is_letter);
+            match apart {
+                _ if !ways.is_empty() => ByNumbers::Contradict(apart.unwrap_or(0)),
+                Some(row) if may_be_compared => ByNumbers::Contradict(row),
+                _ => ByNumbers::Silent,
+            }
+        }
+    }
+}
+
+/// The first image whose numbers are not those of the label image in its place; 0 where these cannot be compared.
+fn first_other(own: &[Column<'_>], theirs: &[Column<'_>]) -> Option<usize> {
+    if own.len() != theirs.len() {
+        return Some(0);
+    }
+    let own: Vec<&Column<'_>> = own.iter().collect();
+    let theirs: Vec<&Column<'_>> = theirs.iter().collect();
+    let Some(theirs) = aligned(&own, &theirs) else { return Some(0) };
+    let rows = own.first().map_or(0, |column| column.values.len());
+    (0..rows).find(|&row| own.iter().zip(&theirs).any(|(a, b)| a.values[row] != b.values[row]))
+}
+
+/// The columns of a set, or each choice of so many of them, in their order.
+fn choices<'c>(columns: &'c [Column<'c>], arity: usize) -> Vec<Vec<&'c Column<'c>>> {
+    if columns.len() == arity {
+        return vec![columns.iter().collect()];
+    }
+    if columns.len() > MAX_CHOSEN {
+        return vec![];
+    }
+    let chosen = (0_u32..1 << columns.len()).filter(|bits| bits.count_ones() as usize == arity);
+    let of_bits = |bits: u32| -> Vec<&'c Column<'c>> {
+        let each = columns.iter().enumerate();
+        each.filter(|(place, _)| (bits >> place) & 1 == 1).map(|(_, column)| column).collect()
+    };
+    chosen.map(of_bits).collect()
+}
+
+/// The columns of label images in the order of those of images: those of the same word first, the rest in their order.
+/// `None` where a letter would stand beside a number that is no row's.
+fn aligned<'c>(own: &[&Column<'_>], theirs: &[&'c Column<'c>]) -> Option<Vec<&'c Column<'c>>> {
+    fn only(columns: &[&Column<'_>], word: &str) -> Option<usize> {
+        let mut places = (0..columns.len()).filter(|&at| columns[at].word.as_deref() == Some(word));
+        places.next().filter(|_| places.next().is_none())
+    }
+    let by_word = |column: &&Column<'_>| {
+        let word = column.word.as_deref()?;
+        only(own, word)?;
+        only(theirs, word)
+    };
+    let of_word: Vec<Option<usize>> = own.iter().map(by_word).collect();
+    let mut rest = (0..theirs.len()).filter(|at| !of_word.contains(&Some(*at)));
+    let places = of_word.iter().map(|at| at.or_else(|| rest.next())).collect::<Option<Vec<usize>>>()?;
+    let found: Vec<&'c Column<'c>> = places.iter().map(|&at| theirs[at]).collect();
+    let has_letters = |columns: &[&Column<'_>]| columns.iter().any(|column| column.is_letter);
+    let both_have_letters = has_letters(own) && has_letters(&found);
+    // The column of a well comes next to the letter of its row; numbers without words are then in the same order.
+    let begins_well = |columns: &[&Column<'_>], at: usize| {
+        columns.len() == 1 || columns.get(at + 1).is_some_and(|next| next.word.as_deref() == Some("c"))
+    };
+    for (at, (a, b)) in own.iter().zip(&found).enumerate() {
+        if a.is_letter == b.is_letter {
+            continue;
+        }
+        let is_row = a.word == b.word
+            || if a.is_letter { begins_well(own, at) } else { begins_well(theirs, places[at]) };
+        if both_have_letters || !is_row {
+            return None;
+        }
+    }
+    Some(found)
+}
+
+/// The row of the label image with the numbers of each image; `None` unless each has one of its own.
+fn matching(own: &[&Column<'_>], theirs: &[&Column<'_>]) -> Option<Vec<usize>> {
+    fn key<'a>(columns: &[&Column<'a>], row: usize) -> Vec<&'a str> {
+        columns.iter().map(|column| column.values[row]).collect()
+    }
+    let rows = own.first()?.values.len();
+    let mut row_of = HashMap::new();
+    for row in 0..rows {
+        if row_of.insert(key(theirs, row), row).is_some() {
+            return None;
+        }
+    }
+    // Each label image goes once: then they are all of them, since there are as many.
+    (0..rows).map(|row| row_of.remove(&key(own, row))).collect()
+}
+
+/// The items of each name that not all names have.
+fn telling<T: Clone + Eq + Hash>(mut names: Vec<HashSet<T>>) -> Vec<HashSet<T>> {
+    let mut common = names.first().cloned().unwrap_or_default();
+    for name in &names {
+        common.retain(|item| name.contains(item));
+    }
+    for name in &mut names {
+        name.retain(|item| !common.contains(item));
+    }
+    names
+}
+
+/// The first image of which no number is in the label image in its place, where both have some.
+fn first_apart(images: &[String], labels: &[String]) -> Option<usize> {
+    let [own, theirs] =
+        [images, labels].map(|names| telling(names.iter().map(|name| numbers_of(name)).collect()));
+    own.iter().zip(&theirs).position(|(a, b)| !a.is_empty() && !b.is_empty() && a.is_disjoint(b))
+}
+
+/// The first image whose label image has a word of another image's name, and not of its own: `drug_mask` is not of `ctrl`.
+fn first_of_other_words(
+    images: &[String],
+    labels: &[String],
+    row_of: impl Fn(usize) -> usize,
+) -> Option<usize> {
+    let [own, theirs] =
+        [images, labels].map(|names| telling(names.iter().map(|name| words_of(name)).collect()));
+    let known: HashSet<&String> = own.iter().flatten().collect();
+    let is_other = |image: &usize| {
+        let mut words = theirs[row_of(*image)].iter();
+        words.any(|word| known.contains(word) && !own[*image].contains(word))
+    };
+    (0..images.len()).find(is_other)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(images: &[&str], labels: &[&str]) -> ByNumbers {
-        let [images, labels] =
-            [images, labels].map(|names| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-        of_names(&images, &labels)
-    }
-
-    #[test]
-    fn the_same_numbers_are_of_each_other() {
-        let images = ["img_1", "img_10", "img_2"];
-        for labels in [["001", "002", "010"], ["mask_001", "mask_002", "mask_010"], ["t2_1", "t2_2", "t2_10"]]
-        {
-            assert_eq!(of(&images, &labels), ByNumbers::Found(vec![0, 2, 1]), "{labels:?}");
-        }
-        assert_eq!(of(&images, &["1", "10", "2"]), ByNumbers::InOrder);
-        // Several numbers tell them, all of which agree.
-        let fields = ["B2_f1", "B2_f10", "B3_f2"];
-        assert_eq!(of(&fields, &["2_01", "3_02", "2_10"]), ByNumbers::Found(vec![0, 2, 1]));
-        assert_eq!(of(&["s1_ch1", "s2_ch1"], &["s1_ch2", "s2_ch2"]), ByNumbers::InOrder);
-        assert_eq!(of(&["0", "00x1"], &["a0", "b0_01"]), ByNumbers::Silent);
-    }
-
-    #[test]
-    fn other_numbers_contradict() {
-        assert_eq!(of(&["img_1", "img_2"], &["0", "1"]), ByNumbers::Contradict(0));
-        assert_eq!(of(&["img_1", "img_2", "img_3"], &["1", "3", "4"]), ByNumbers::Contradict(1));
-        // Twice the same number, of two rows of wells.
-        assert_eq!(of(&["A1", "A2", "B1", "B2"], &["0", "1", "2", "3"]), ByNumbers::Contradict(0));
-        assert_eq!(of(&["A1_1", "A2", "B1"], &["0", "1", "2"]), ByNumbers::Contradict(0));
-        assert_eq!(of(&["A1_1", "A2_1", "B1_2"], &["0", "1", "2"]), ByNumbers::Contradict(0));
-    }
-
-    #[test]
-    fn names_without_numbers_say_nothing() {
-        assert_eq!(of(&["a", "b"], &["0", "1"]), ByNumbers::Silent);
-        assert_eq!(of(&["a_2", "b_2"], &["0", "1"]), ByNumbers::Silent);
-        assert_eq!(of(&["A1_1", "A2"], &["A1_x", "A2_3_y"]), ByNumbers::Silent);
-        assert_eq!(of(&[], &[]), ByNumbers::Silent);
-    }
-}
+mod tests;

@@ -5,6 +5,8 @@
 //!  B7_DAPI_001             B7_DAPI_001_MaskNuclei       its name, and words after it
 //!  Images/s1/cell-1        s1/cell-1                    of several of that name, the one with the same folders
 //!  r01c01f01               r01c01f01p01-ch1_cp_masks    a file of the image, r01c01f01p01-ch1.tiff, and words after it
+//!  A/1/0                   1/0/labels/nuclei/nuclei     labels that lie in the image, as OME-Zarr has them
+//!  s1                      s1/nuclei                    a file in a folder of its name
 //! ```
 
 use crate::each_row;
@@ -85,8 +87,13 @@ pub fn pair(images: &dyn Store, labels: &dyn Store, by: &[String]) -> Result<Vec
         // A file tells more than the words that its image's name shares with others.
         let image = match of_files.of_label(&own) {
             Ok(Some(file)) => Ok(images_of_files.get(file).copied()),
-            Ok(None) | Err(_) => index.of_label(&own),
+            Ok(None) | Err(_) => match index.of_labels_within(&own) {
+                Ok(None) => index.of_label(&own),
+                found => found,
+            },
         };
+        let in_folder = || index.of_beginning(&own).filter(|&image| !is_named[image]);
+        let image = image.map(|image| image.or_else(in_folder));
         match image {
             // The one of the same file name in another folder, which has its own label image.
             Ok(Some(image)) if is_named[image] && profiles::parts(&names[image]).last() == own.last() => {}
@@ -159,6 +166,8 @@ const MAX_FOLDERS: usize = 16;
 
 /// Images by their names, without the endings of files.
 struct NameIndex<'a> {
+    /// The folders and the file's name of each.
+    parts: Vec<Vec<&'a str>>,
     /// By all of it.
     whole: HashMap<String, usize>,
     /// By the file's name alone.
@@ -170,8 +179,9 @@ struct NameIndex<'a> {
 impl<'a> NameIndex<'a> {
     fn of(names: &'a [String]) -> Self {
         let one_more = |image: usize| move |alike: &mut Alike| alike.1 = alike.1.or(Some(image));
-        let mut index = Self { whole: HashMap::new(), stems: HashMap::new(), endings: HashMap::new() };
         let all: Vec<Vec<&'a str>> = names.iter().map(|name| profiles::parts(name)).collect();
+        let mut index =
+            Self { parts: vec![], whole: HashMap::new(), stems: HashMap::new(), endings: HashMap::new() };
         for (image, parts) in all.iter().enumerate() {
             index.whole.entry(parts.join("/")).or_insert(image);
             let stem = parts.last().copied().unwrap_or_default();
@@ -188,6 +198,7 @@ impl<'a> NameIndex<'a> {
                 index.endings.entry(ending).and_modify(one_more(image)).or_insert((image, None));
             }
         }
+        index.parts = all;
         index
     }
 
@@ -213,6 +224,45 @@ impl<'a> NameIndex<'a> {
             }
         }
         Err([first, second])
+    }
+
+    /// As [`Self::of_label`], of labels that lie in their image: `A/1/0/labels/nuclei`, as OME-Zarr has them.
+    ///
+    /// # Errors
+    /// Two images that they could be of.
+    fn of_labels_within(&self, parts: &[&str]) -> Result<Option<usize>, [usize; 2]> {
+        let Some(at) = parts.iter().rposition(|part| *part == "labels").filter(|&at| at > 0) else {
+            return Ok(None);
+        };
+        let image = &parts[..at];
+        // An image of a list is called by its folder twice.
+        let twice = [image, &image[at - 1..]].concat();
+        for image in [image, twice.as_slice()] {
+            match self.of_label(image) {
+                Ok(Some(row)) if self.lies_in(row, image) => return Ok(Some(row)),
+                Err(two) if two.iter().all(|&row| self.lies_in(row, image)) => return Err(two),
+                // Another well has an image of this name.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether an image has this name, and folders of the same names as far as both have some.
+    fn lies_in(&self, image: usize, parts: &[&str]) -> bool {
+        let (Some((stem, folders)), Some((own, above))) =
+            (parts.split_last(), self.parts[image].split_last())
+        else {
+            return false;
+        };
+        beginnings(stem).any(|stem| stem == *own)
+            && folders.iter().rev().zip(above.iter().rev()).all(|(a, b)| a == b)
+    }
+
+    /// The image whose whole name the folders of a label image are, or begin with.
+    fn of_beginning(&self, parts: &[&str]) -> Option<usize> {
+        let folders = (1..parts.len()).rev();
+        folders.map(|end| parts[..end].join("/")).find_map(|name| self.whole.get(&name).copied())
     }
 }
 
