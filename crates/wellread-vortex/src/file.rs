@@ -70,7 +70,8 @@ impl OpenFile {
                 Error::new(path, format_args!("a file of {length} bytes is no Vortex file")).hint(TRUNCATED)
             );
         }
-        let (file, stamp) = (Arc::new(file), Stamp::of(&file));
+        let stamp = Stamp::of(&file);
+        let file = Arc::new(file);
         let mut end = Ends::default();
         let (map, (version, vortex)) = if let Some(local) = file.local() {
             let map = Mapping::of(local).map_err(|e| Error::io(path, "cannot map into memory", &e))?;
