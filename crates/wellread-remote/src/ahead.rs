@@ -75,6 +75,8 @@ struct Job {
     version: Option<Version>,
     /// When it was asked for.
     asked: Asked,
+    /// The bytes that are expected: of an object whose length nobody knows, few.
+    expected: u64,
 }
 
 /// Pieces that are kept.
@@ -150,12 +152,19 @@ impl Session {
         for range in requests(&wanted.collect::<Vec<_>>()) {
             let (known, missing) = self.link.pieces.cover(&name, &range);
             pieces.extend(known);
-            pieces.extend(missing.into_iter().map(|range| self.ask(object, &name, range, version.clone())));
+            let expected = |range: &Range<u64>| match length {
+                Some(_) => range.end - range.start,
+                None => (range.end - range.start).min(HEAD),
+            };
+            pieces.extend(missing.into_iter().map(|range| {
+                let expected = expected(&range);
+                self.ask(object, &name, range, version.clone(), expected)
+            }));
         }
         if length.is_none() && ranges.contains(&TAIL) {
             let (known, missing) = self.link.pieces.cover(&name, &TAIL);
             pieces.extend(known);
-            pieces.extend(missing.into_iter().map(|range| self.ask(object, &name, range, None)));
+            pieces.extend(missing.into_iter().map(|range| self.ask(object, &name, range, None, HEAD)));
         }
         Ok(())
     }
@@ -190,7 +199,8 @@ impl Session {
             if missing.is_empty() {
                 self.kept.pieces.extend(known);
             } else {
-                self.kept.pieces.push(self.ask(object, &name, range, Some(head.version.clone())));
+                let expected = range.end - range.start;
+                self.kept.pieces.push(self.ask(object, &name, range, Some(head.version.clone()), expected));
             }
         }
         self.room_for_whole -= head.length;
@@ -204,10 +214,12 @@ impl Session {
         name: &Arc<str>,
         range: Range<u64>,
         version: Option<Version>,
+        expected: u64,
     ) -> Arc<Piece> {
         let piece = self.link.pieces.add(name, range.clone());
         let asked = self.link.listings.ask(&object.address.bucket_name());
-        let job = Job { piece: Arc::downgrade(&piece), object: object.clone(), range, version, asked };
+        let job =
+            Job { piece: Arc::downgrade(&piece), object: object.clone(), range, version, asked, expected };
         // Where nobody takes it, whoever reads asks by himself.
         let _ = self.queue.send(job);
         piece
@@ -239,11 +251,11 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
     let room = Arc::new(Semaphore::new(all as usize));
     let (begun, requests) = unbounded_channel();
     drop(link.start(send(link, requests)));
-    while let Some(Job { piece, object, range, version, asked }) = jobs.recv().await {
-        if piece.strong_count() == 0 {
+    while let Some(job) = jobs.recv().await {
+        if job.piece.strong_count() == 0 {
             continue;
         }
-        let bytes = units(range.end - range.start).min(all);
+        let bytes = units(job.range.end - job.range.start).min(all);
         let mut permit = room.clone().try_acquire_many_owned(bytes).ok();
         if permit.is_none() {
             // Not only in the queue, where each is for a moment, but without room.
@@ -252,17 +264,17 @@ async fn dispatch(link: &'static Link, all: u32, is_full: Arc<AtomicBool>, mut j
             is_full.store(false, Ordering::Relaxed);
         }
         let Some(permit) = permit else { return };
-        let Some(filling) = piece.upgrade().and_then(|piece| Slot::begin(&piece.slot)) else { continue };
+        let Some(filling) = job.piece.upgrade().and_then(|piece| Slot::begin(&piece.slot)) else { continue };
         // The task that takes it ends after this one.
-        let _ = begun.send((Job { piece, object, range, version, asked }, filling, permit));
+        let _ = begun.send((job, filling, permit));
     }
 }
 
 /// Makes requests in their order, as many at once as keep the link busy.
 async fn send(link: &'static Link, mut begun: UnboundedReceiver<(Job, Filling, OwnedSemaphorePermit)>) {
     while let Some((job, filling, mut permit)) = begun.recv().await {
-        let Job { piece, object, range, version, asked } = job;
-        let Some(passage) = link.flow.enter(range.end - range.start).await else { return };
+        let Job { piece, object, range, version, asked, expected } = job;
+        let Some(passage) = link.flow.enter(expected).await else { return };
         let Some(piece) = piece.upgrade() else { continue };
         let Ok(bucket) = object.bucket(link) else { continue };
         let task = link.start(async move {

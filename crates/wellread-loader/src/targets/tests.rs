@@ -172,7 +172,7 @@ fn numbers_in_folders_count() {
     let [images, targets] = [set_of(&wells), set_of(&["A1_mask", "A10_mask", "A2_mask"])];
     let chosen = Pairs::find(&images, &targets, &Rows::All(3), false, Some(Pairing::Names));
     assert!(matches!(chosen, Ok(Pairs::Names(found)) if found == [Some(0), Some(1), Some(2)]));
-    let error = find(&wells, &["0", "1", "2"], None, false).unwrap_err().to_string();
+    let error = find(&wells, &["0", "2", "3"], None, false).unwrap_err().to_string();
     assert!(error.contains("row 0 is A1/1 and its target would be 0"), "{error}");
 }
 
