@@ -89,6 +89,7 @@ fn writer() {
     // Longer than between two writes of the journal.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     write_rows(&mut *writer, 1..2);
+    wait_for_notes(Path::new(&address));
     if address.contains("interrupted") {
         let mut large = place::create(Path::new("s3://interrupted/large")).unwrap();
         large.write_all(&vec![1; 33 << 20]).unwrap();
@@ -97,6 +98,19 @@ fn writer() {
     }
     println!("two are written");
     std::thread::sleep(std::time::Duration::from_mins(10));
+}
+
+/// Waits until the journal of a set being written notes that its first two images are complete: threads write them.
+fn wait_for_notes(set: &Path) {
+    let journal = staged::part(set).expect("a part of the set").join(".wellread-journal");
+    for _ in 0..6000 {
+        let text = place::read(&journal).unwrap_or_default();
+        if String::from_utf8_lossy(&text).lines().any(|line| line == "0-1") {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("the journal does not note two images");
 }
 
 /// Starts the program again, lets it write two images, and kills it.
