@@ -22,8 +22,10 @@ import page as peers_page  # noqa: E402
 import plate_page  # noqa: E402
 import remote_page  # noqa: E402
 
-# What is kept of the shown runs, by what a result file has.
+# What is kept of the shown runs, by what a result file has. Parts of bench-remote are runs of their own.
 KINDS = {"sets": "peers", "writing": "writing", "parts": "plates", "links": "remote"}
+REMOTE = ("remote-a", "remote-b")
+NAMES = ("peers", "writing", "plates", *REMOTE)
 MOST_BYTES = 200_000
 # The rows of README's table: a peer and the loader of ours beside it, in the set of large fields.
 SET = "1080"
@@ -45,7 +47,7 @@ WITHOUT_RESULT = {"70,900 (62,400–74,900)", "1.89 (1.58–2.00)", "1.95 (1.76�
 
 def load(folder=RESULTS):
     """The kept results by name."""
-    return {name: json.loads((folder / f"{name}.json").read_text()) for name in KINDS.values()}
+    return {name: json.loads((folder / f"{name}.json").read_text()) for name in NAMES}
 
 
 def readme_table(peers):
@@ -64,9 +66,11 @@ def pages(results):
     """What each page is with the tables of the results."""
     book, plates, remote = (ROOT / "docs" / f"peers{name}.md" for name in ("", "-plates", "-remote"))
     readme = ROOT / "README.md"
-    text = book.read_text()
+    text, buckets = book.read_text(), remote.read_text()
     for name in ("peers", "writing"):
         text = peers_page.put(text, results[name])
+    for name in REMOTE:
+        buckets = remote_page.put(buckets, results[name], name)
     front = readme.read_text()
     if front.count(BEGIN) != 1 or front.count(END) != 1:
         raise ValueError(f"README.md has no {BEGIN} … {END}")
@@ -74,7 +78,7 @@ def pages(results):
     return {
         book: text,
         plates: plate_page.put(plates.read_text(), results["plates"]),
-        remote: remote_page.put(remote.read_text(), results["remote"]),
+        remote: buckets,
         readme: f"{before}{BEGIN}\n{readme_table(results['peers'])}\n{END}{after}",
     }
 
@@ -87,7 +91,8 @@ def figures(text):
 def known(results):
     """All figures that the pages of the results have."""
     peers = [part for name in ("peers", "writing") for part in peers_page.sections(results[name]).values()]
-    return figures("\n".join([*peers, plate_page.section(results["plates"]), remote_page.section(results["remote"])]))
+    remote = [remote_page.section(results[name]) for name in REMOTE]
+    return figures("\n".join([*peers, plate_page.section(results["plates"]), *remote]))
 
 
 def wrong(results):
@@ -127,11 +132,16 @@ def take(path):
     if len(names) != 1:
         raise SystemExit(f"{path}: not the result of one run of compare.py, plates.py or remote.py")
     why = None if names[0] in ("plates", "remote") else peers_page.refused(result)
+    name = names[0]
+    if name == "remote":
+        name += f"-{'-'.join(result['links'])}"
+        if name not in REMOTE:
+            raise SystemExit(f"{path}: a run of one part is kept: --only a, or --only b")
     text = small(result)
     if why or len(text.encode()) > MOST_BYTES:
         raise SystemExit(f"{path}: {why or f'larger than {MOST_BYTES:,} bytes'}")
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{names[0]}.json").write_text(text)
+    (RESULTS / f"{name}.json").write_text(text)
 
 
 def main():

@@ -134,6 +134,6 @@ def section(result):
     return "\n".join(found).rstrip()
 
 
-def put(text, result):
-    """A page with what stands between its markers replaced by the tables of this result."""
-    return plate_page.put(text, result, "remote", section)
+def put(text, result, name="remote-a"):
+    """A page with what stands between its markers replaced by the tables of this result, of which there are several."""
+    return plate_page.put(text, result, name, section)

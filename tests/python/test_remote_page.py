@@ -91,4 +91,4 @@ def test_few_rounds_have_no_interval_and_no_page(page):
     few = result(rounds=5)
     assert "8.00 | at least 5 | met, without interval" in page.section(few)
     with pytest.raises(ValueError, match="5 rounds: a page needs 6"):
-        page.put("<!-- remote:begin -->\n<!-- remote:end -->", few)
+        page.put("<!-- remote-a:begin -->\n<!-- remote-a:end -->", few)
