@@ -130,7 +130,7 @@ OF_HEADINGS = ("metaphor", "filler")
 
 # What a script writes between two comments, other comments, and those of this script.
 COMMENT = re.compile(
-    r"^<!-- (\w+):begin -->.*?<!-- \1:end -->|^[ \t]*<!--.*?-->|<!-- prose: .*?-->", re.DOTALL | re.MULTILINE
+    r"^<!-- ([\w-]+):begin -->.*?<!-- \1:end -->|^[ \t]*<!--.*?-->|<!-- prose: .*?-->", re.DOTALL | re.MULTILINE
 )
 ALLOW = re.compile(r"<!-- prose: (\w+)")
 FENCE = re.compile(r"^\s*(```|~~~)")

@@ -135,5 +135,5 @@ def section(result):
 
 
 def put(text, result, name="remote-a"):
-    """A page with what stands between its markers replaced by the tables of this result, of which there are several."""
+    """A page with what stands between the markers of this name replaced by the tables of this result."""
     return plate_page.put(text, result, name, section)
