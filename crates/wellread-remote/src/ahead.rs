@@ -20,6 +20,7 @@
 //! told to who reads the piece first.
 
 use crate::disk_cache;
+use crate::flow::units;
 use crate::heads::Version;
 use crate::link::Link;
 use crate::listings::Asked;
@@ -36,8 +37,6 @@ use wellread_store::place::{
     FetchAhead, FileRanges, HEAD, Held, PIECE, TAIL, Ticket, is_read_whole, requests, strides, window,
 };
 
-/// Room is counted in so many bytes.
-const UNIT: u64 = 1 << 10;
 /// Bytes of a session at least: a piece, and the next one.
 const LEAST: u64 = 2 * PIECE;
 
@@ -46,10 +45,6 @@ const SMALL: u64 = 16 << 10;
 
 /// Bytes of a range at most: of a longer one the rest is asked for when it is read.
 const LONGEST: u64 = 16 << 30;
-
-fn units(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1)
-}
 
 /// One reader's requests ahead.
 #[derive(Debug)]
@@ -310,15 +305,5 @@ async fn send(link: &'static Link, mut begun: UnboundedReceiver<(Job, Filling, O
             filling.finish(got, permit);
         });
         piece.runs(task.abort_handle());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn room_is_counted_from_above() {
-        assert_eq!([0, 1, UNIT, UNIT + 1, u64::MAX].map(units), [1, 1, 1, 2, u32::MAX]);
     }
 }

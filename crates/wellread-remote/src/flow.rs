@@ -54,21 +54,21 @@ struct State {
 impl Default for Flow {
     fn default() -> Self {
         let window = Window::default();
-        let free = Semaphore::new(units(window.bytes));
+        let free = Semaphore::new(units(window.bytes) as usize);
         Self { free, state: Mutex::new(State { window, owed: 0 }) }
     }
 }
 
-fn units(bytes: u64) -> usize {
-    usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX)
+/// Bytes in units, one at least.
+pub(crate) fn units(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).max(1)
 }
 
 impl Flow {
     /// Waits until so many bytes may be on their way, in turn.
     pub(crate) async fn enter(&self, bytes: u64) -> Option<Passage<'_>> {
         // The window may have fewer than the longest request.
-        let wanted = u32::try_from(units(bytes.clamp(1, PIECE))).ok()?;
-        let permit = self.free.acquire_many(wanted).await.ok()?;
+        let permit = self.free.acquire_many(units(bytes.min(PIECE))).await.ok()?;
         Some(Passage { flow: self, permit: Some(permit) })
     }
 
@@ -79,10 +79,9 @@ impl Flow {
     /// Counts bytes that came, and lets more or fewer be on their way.
     fn came(&self, bytes: u64, now: Instant) {
         let mut state = self.lock();
-        let is_full = self.free.available_permits() <= units(state.window.bytes) / 2;
-        let before = state.window.bytes;
-        state.window.came(bytes, now, is_full);
-        let (before, after) = (units(before), units(state.window.bytes));
+        let before = units(state.window.bytes) as usize;
+        state.window.came(bytes, now, self.free.available_permits() <= before / 2);
+        let after = units(state.window.bytes) as usize;
         if after > before {
             let spared = state.owed.min(after - before);
             state.owed -= spared;
@@ -207,6 +206,11 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_counted_from_above() {
+        assert_eq!([0, 1, UNIT, UNIT + 1, u64::MAX].map(units), [1, 1, 1, 2, u32::MAX]);
+    }
+
+    #[test]
     fn a_window_grows_as_long_as_the_link_then_gives_more() {
         let begin = Instant::now();
         for (rate, delay, expected) in [
@@ -259,7 +263,7 @@ mod tests {
             let hanging = flow.enter(MIB).await.unwrap();
             // Ends once it no longer counts.
             let all = async {
-                while flow.free.available_permits() < units(LEAST) {
+                while flow.free.available_permits() < units(LEAST) as usize {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
@@ -273,7 +277,7 @@ mod tests {
         let all: Vec<_> = (0..16).map(|_| entered(&flow, MIB).unwrap()).collect();
         assert!(entered(&flow, 1).is_none());
         flow.lock().window.bytes = 2 * LEAST;
-        flow.free.add_permits(units(LEAST));
+        flow.free.add_permits(units(LEAST) as usize);
         let more: Vec<_> = (0..16).map(|_| entered(&flow, MIB).unwrap()).collect();
         assert!(entered(&flow, 1).is_none());
         // A wider window brought no more: what comes back is taken out.
@@ -286,12 +290,12 @@ mod tests {
         }
         flow.came(1, begin + Duration::from_secs(1));
         assert_eq!(flow.lock().window.bytes, LEAST);
-        assert_eq!(flow.lock().owed, units(LEAST));
+        assert_eq!(flow.lock().owed, units(LEAST) as usize);
         drop(more);
         assert!(entered(&flow, 1).is_none());
         assert_eq!(flow.lock().owed, 0);
         drop(all);
-        assert_eq!(flow.free.available_permits(), units(LEAST));
+        assert_eq!(flow.free.available_permits(), units(LEAST) as usize);
         // The longest range counts as a piece, so that it can always be asked for.
         assert!(entered(&flow, u64::MAX).is_some());
     }

@@ -173,6 +173,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         "images_skipped": skipped.len(),
         "skipped": skipped,
     });
+    let skipped: Vec<usize> = skipped.iter().map(|image| image.row).collect();
     if let Some(on) = &on {
         for note in notes {
             note.tell(ui);
@@ -182,7 +183,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             "memory": args.memory,
         });
         let join = joining.as_ref().map(Joining::document).transpose()?;
-        let skipped: Vec<usize> = skipped.iter().map(|image| image.row).collect();
         return on_cluster::run(
             on,
             (&open, &args.source),
@@ -197,7 +197,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         options.types = types;
     }
     if args.resume {
-        let skipped: Vec<usize> = skipped.iter().map(|image| image.row).collect();
         options.resume = Some(resume_note(&*source, args, format, &options.types, &skipped)?);
     }
     let document = |bytes: u64, seconds: f64, resumed: usize| {

@@ -289,8 +289,7 @@ fn report(summary: &Summary, cluster: Option<&Value>, ui: Ui) -> Outcome {
         on::say(cluster, ui);
     }
     ui.document(&document)?;
-    let others = summary.left_out.iter();
-    left_out::tell(others.map(|image| (image.row, image.name.as_str(), image.reason.as_str())), ui);
+    left_out::tell(&summary.left_out, ui);
     if ui.json {
         return Ok(());
     }

@@ -10,6 +10,7 @@
 //! The word of a column says what it counts: `r` and `c` of `r01c02`, `s` of `site_3`. A letter has the word `r`.
 
 use crate::profiles;
+use crate::sites::row_number;
 use std::collections::HashSet;
 
 /// The numbers of rows of a plate, A to AF.
@@ -20,12 +21,11 @@ const ROWS: [&str; 32] = [
 
 /// The number of the row of a plate that letters name.
 fn row_of(letters: &str) -> Option<&'static str> {
-    let row = match letters.as_bytes() {
-        [letter] if letter.is_ascii_alphabetic() => usize::from(letter.to_ascii_uppercase() - b'A'),
-        [b'A', letter @ b'A'..=b'F'] => 26 + usize::from(letter - b'A'),
-        _ => return None,
+    let is_row = match letters.as_bytes() {
+        [letter] => letter.is_ascii_alphabetic(),
+        letters => letters.len() == 2 && letters.iter().all(u8::is_ascii_uppercase),
     };
-    ROWS.get(row).copied()
+    is_row.then(|| ROWS.get(row_number(letters) as usize - 1).copied()).flatten()
 }
 
 /// A kind of characters.

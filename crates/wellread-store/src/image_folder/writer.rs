@@ -78,9 +78,8 @@ impl PngWriter {
             staged.create_dir()?;
         }
         let target = path.to_owned();
-        // One thread on this machine, as pictures are small.
-        let jobs = if place::is_registered(path) { options.jobs } else { 1 };
-        let writers = ImageWriters::new(&staged, jobs, move || {
+        // One at a time on this machine, as pictures are small.
+        let writers = ImageWriters::new(&staged, 1, move || {
             Ok(FileWriter { compression, target: target.clone(), interleaved: vec![] })
         });
         Ok(Self {

@@ -55,6 +55,7 @@ mod unnamed;
 mod unused;
 
 pub use layout::Layout;
+pub(crate) use natural::row_number;
 pub use options::SiteOptions;
 pub use recognise::{Strays, strays};
 pub use unused::unused_table;

@@ -43,7 +43,7 @@ pub(super) fn well(text: &str) -> Option<(u32, u32)> {
 }
 
 /// The number of a row of wells by its letters: A is 1, Z 26, AA 27.
-fn row_number(letters: &str) -> u32 {
+pub(crate) fn row_number(letters: &str) -> u32 {
     letters.bytes().fold(0, |n, letter| n * 26 + u32::from(letter.to_ascii_uppercase() - b'A') + 1)
 }
 

@@ -14,7 +14,7 @@ use crate::finished::Finished;
 use crate::image_writers::{ImageWriters, WriteImage};
 use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
-use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions, place};
+use crate::{Compression, Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use std::path::{Path, PathBuf};
 use wellread_image::ImageMetadata;
 use wellread_image::ome_xml::{self, OmeImage};
@@ -112,12 +112,10 @@ impl TiffWriter {
             staged.create_dir()?;
             let ending = if about == About::Ome { ".ome.tiff" } else { ".tiff" };
             let names = SetNames::new(Listing { ending, sorts_ending: true, name_of: store::stem });
-            // On this machine it is the pieces of an image that are compressed by several threads.
-            let is_far = place::is_registered(path);
-            let layout = Layout { jobs: if is_far { 1 } else { layout.jobs }, ..layout };
-            let (jobs, target) = (if is_far { options.jobs } else { 1 }, path.to_owned());
+            let target = path.to_owned();
             let make = move || Ok(FileWriter { layout, about, target: target.clone() });
-            Output::Folder(Box::new(Folder { names, writers: ImageWriters::new(&staged, jobs, make) }))
+            // One at a time on this machine: it is the pieces of an image that several threads compress.
+            Output::Folder(Box::new(Folder { names, writers: ImageWriters::new(&staged, 1, make) }))
         };
         Ok(Self { output, staged, about, written: 0 })
     }

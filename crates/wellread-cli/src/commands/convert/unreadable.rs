@@ -11,21 +11,11 @@ use crate::commands::OpenArgs;
 use crate::commands::left_out;
 use crate::commands::on::On;
 use crate::output::{Outcome, Ui};
-use serde::Serialize;
 use std::path::Path;
+use wellread_infer::source::Unreadable;
 use wellread_store::checksum::all;
 use wellread_store::subset::Subset;
 use wellread_store::{Error, Store};
-
-/// An image that cannot be read.
-#[derive(Debug, Serialize)]
-pub(super) struct Unreadable {
-    /// Row of the source.
-    pub row: usize,
-    pub name: String,
-    /// The error, with the file where that is another than the source.
-    pub reason: String,
-}
 
 /// The images of `source` that can be read, and the others.
 ///
@@ -61,10 +51,11 @@ pub(super) fn without(
     if others.is_empty() {
         return Ok((source, others));
     }
-    left_out::tell(others.iter().map(|one| (one.row, one.name.as_str(), one.reason.as_str())), ui);
+    left_out::tell(&others, ui);
     Ok((Box::new(Subset::of(source, rows)), others))
 }
 
+/// An image with the reason why it cannot be read: its file, where that is another than the source, and the error.
 fn told(source: &dyn Store, row: usize, error: &Error) -> Unreadable {
     let name = source.name(row).unwrap_or_else(|_| format!("row {row}"));
     let reason = format!("{}{}", error.file_below(source.path()), error.cause());
