@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// Length and time of the last change of a file of this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
@@ -36,9 +36,14 @@ impl Stamp {
         if Self::of(file).is_none_or(|now| now == self) {
             return Ok(());
         }
-        Err(Error::new(path, "was written to after it was opened: its pixels would be a mixture of both")
-            .hint("open the set again; programs should write a new file beside it and rename that"))
+        Err(written(path))
     }
+}
+
+/// The error of a file that somebody wrote to.
+pub(crate) fn written(path: &Path) -> Error {
+    Error::new(path, "was written to after it was opened: its pixels would be a mixture of both")
+        .hint("open the set again; programs should write a new file beside it and rename that")
 }
 
 /// The outcome of reading `file`, unless somebody wrote to it since it got its stamp: then the error that says so, whatever came

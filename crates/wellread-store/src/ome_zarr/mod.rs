@@ -32,6 +32,7 @@
 //! | [`general`] | chunks whose codecs only `zarrs` knows |
 //! | [`shard`] | the index of a shard and the byte ranges to read |
 //! | [`grid`] | which chunks a region touches |
+//! | [`stamps`] | whether a chunk's file was written to after it was first read |
 //! | [`plate`], [`fields`] | columns of a plate: well, field of view, acquisition; what a plate lacks |
 //! | [`series`] | several images in one `.zarr`, with names and columns beside them |
 //! | [`order`] | memory order: from any order of axes to TCZYX |
@@ -68,6 +69,7 @@ mod plausible;
 mod ranges;
 mod series;
 mod shard;
+mod stamps;
 mod store;
 mod units;
 pub(crate) mod unkept;

@@ -17,6 +17,7 @@ use super::plate::PlateColumns;
 use super::plausible;
 use super::series::SeriesColumns;
 use super::shard::{IndexCache, Piece, ShardCodec, at_once, fetch, joint_reads};
+use super::stamps::ChunkStamps;
 use crate::fd_table;
 use crate::file_names::path_text;
 use crate::file_rows::{FileRow, FileRows};
@@ -24,6 +25,7 @@ use crate::format::Missing;
 use crate::open_files::{OpenFile, OpenFiles};
 use crate::place::{self, Ticket, Wanted};
 use crate::room;
+use crate::stamp::written;
 use crate::store::RowsAhead;
 use crate::surface::option_as;
 use crate::{
@@ -62,6 +64,8 @@ pub(super) struct OmeZarrStore {
     pub(super) shard_indices: IndexCache,
     /// Chunk and shard files that stay open, by row and number of the chunk.
     pub(super) files: OpenFiles<(usize, usize)>,
+    /// Their stamps at the first read.
+    stamps: ChunkStamps,
 }
 
 /// The state that a reading thread keeps between calls.
@@ -102,6 +106,7 @@ impl OmeZarrStore {
             is_asked: AtomicBool::new(false),
             shard_indices: IndexCache::default(),
             files: OpenFiles::default(),
+            stamps: ChunkStamps::default(),
         };
         if store.level > 0
             && store.rows.len() > 0
@@ -232,7 +237,16 @@ impl OmeZarrStore {
                     self.read_shard(shard, &mut out, context, buffers)
                 }
             };
+            let is_other = match file.as_deref() {
+                Some(file) => self.stamps.is_other((*row, linear), &file.file),
+                None => self.stamps.has((*row, linear)),
+            };
+            let result = if is_other { Err(Failure::Written) } else { result };
             result.map_err(|failure| match failure {
+                Failure::Written => {
+                    context.name(array_dir(), plan, at);
+                    written(&context.file)
+                }
                 Failure::Chunk(cause) => {
                     context.name(array_dir(), plan, at);
                     Error::new(&context.file, format_args!("the chunk cannot be decoded: {cause}"))
@@ -323,6 +337,8 @@ enum Failure {
     Chunk(String),
     /// There is no chunk where there must be one.
     Missing,
+    /// The chunk's file is another than at its first read.
+    Written,
     Sink(Error),
 }
 

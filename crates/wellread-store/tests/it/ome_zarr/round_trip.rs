@@ -196,3 +196,38 @@ fn a_chunk_that_was_lost_is_an_error() {
         assert_eq!(read_image(&*open_at(&set), 0).unwrap().1, [0; 600], "{variant}");
     }
 }
+
+/// New pixels would stand among those that were read before.
+#[test]
+fn a_chunk_that_is_written_to_is_an_error() {
+    let (shape, dtype) = (Shape::plane(20, 30), PixelType::U8);
+    let pixels = pattern(shape, dtype, 7);
+    for (variant, shard) in [("0.4", None), ("0.5", Some([1, 1, 1, 20, 20]))] {
+        let dir = tempfile::tempdir().unwrap();
+        let set = dir.path().join("set");
+        let options = WriteOptions {
+            chunk: Some([1, 1, 1, 10, 10]),
+            shard,
+            variant: Some(variant.to_owned()),
+            ..WriteOptions::default()
+        };
+        let mut writer = create(&set, "ome-zarr", &options).unwrap();
+        let metadata = ImageMetadata::named("a");
+        writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &pixels }).unwrap();
+        writer.finish().unwrap();
+        let image = std::fs::read_dir(&set).unwrap().next().unwrap().unwrap().path();
+        let chunk = image.join(if variant == "0.4" { "0/0/0/0/1/1" } else { "0/c/0/0/0/0/1" });
+        let store = open_at(&set);
+        for _ in 0..2 {
+            assert_eq!(read_image(&*store, 0).unwrap().1, pixels, "{variant}");
+        }
+        // Bytes that can be decoded, at another time.
+        let file = std::fs::File::options().write(true).open(&chunk).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        let error = read_image(&*store, 0).unwrap_err().to_string();
+        let name = chunk.strip_prefix(&set).unwrap().display().to_string();
+        assert!(error.contains("was written to after it was opened"), "{variant}: {error}");
+        assert!(error.contains(&name) && error.contains("open the set again"), "{variant}: {error}");
+        assert_eq!(read_image(&*open_at(&set), 0).unwrap().1, pixels, "{variant}");
+    }
+}
