@@ -6,23 +6,35 @@
 
 use super::layout::{Layout, nothing_beside};
 
-/// The layout. An identifier begins behind the one digit of a wavelength: MetaXpress takes up to eight.
+/// Patterns of names that begin so, as far as the wavelength. One of two digits ends the name, or has an identifier behind it. An
+/// identifier may begin with a digit: where the name is no longer than with one digit, the first is the wavelength.
+macro_rules! names {
+    ($($begin:literal),* $(,)?) => {
+        &[$(
+            concat!($begin, "_w{channel:2d}"),
+            concat!($begin, "_w{channel:2d}{:8}-{:4}-{:4}-{:4}-{:12}"),
+            concat!($begin, "_w{channel:1d}*"),
+        )*]
+    };
+}
+
+/// The layout.
 pub(super) static LAYOUT: Layout = Layout {
     name: "imagexpress",
     about: "ImageXpress: Plate_A01_s1_w1.tif in TimePoint_1/ZStep_1, thumbnails left out",
-    patterns: &[
-        "TimePoint_{time:d}/ZStep_{z:d}/{plate}_{well:w}_s{site:d}_w{channel:1d}*",
-        "TimePoint_{time:d}/ZStep_{z:d}/{plate}_{well:w}_w{channel:1d}*",
-        "ZStep_{z:d}/{plate}_{well:w}_s{site:d}_w{channel:1d}*",
-        "ZStep_{z:d}/{plate}_{well:w}_w{channel:1d}*",
-        "TimePoint_{time:d}/{plate}_{well:w}_s{site:d}_w{channel:1d}*",
-        "TimePoint_{time:d}/{plate}_{well:w}_w{channel:1d}*",
-        "{plate}_{well:w}_s{site:d}_w{channel:1d}*",
-        "{plate}_{well:w}_w{channel:1d}*",
+    patterns: names![
+        "TimePoint_{time:d}/ZStep_{z:d}/{plate}_{well:w}_s{site:d}",
+        "TimePoint_{time:d}/ZStep_{z:d}/{plate}_{well:w}",
+        "ZStep_{z:d}/{plate}_{well:w}_s{site:d}",
+        "ZStep_{z:d}/{plate}_{well:w}",
+        "TimePoint_{time:d}/{plate}_{well:w}_s{site:d}",
+        "TimePoint_{time:d}/{plate}_{well:w}",
+        "{plate}_{well:w}_s{site:d}",
+        "{plate}_{well:w}",
         // Exported without the plate's name.
-        "TimePoint_{time:d}/ZStep_{z:d}/{well:w}_s{site:d}_w{channel:1d}*",
-        "TimePoint_{time:d}/{well:w}_s{site:d}_w{channel:1d}*",
-        "{well:w}_s{site:d}_w{channel:1d}*",
+        "TimePoint_{time:d}/ZStep_{z:d}/{well:w}_s{site:d}",
+        "TimePoint_{time:d}/{well:w}_s{site:d}",
+        "{well:w}_s{site:d}",
     ],
     passes_over: |name| name.to_ascii_lowercase().contains("_thumb"),
     details: nothing_beside,

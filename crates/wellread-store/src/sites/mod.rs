@@ -64,10 +64,10 @@ use crate::format::{Missing, OpenOptions, Unmatched};
 use crate::surface::option;
 use crate::words::counted;
 use crate::{Error, Result, Store, place};
-use group::{Grouped, some};
+use group::{Fault, Grouped, some};
 use layouts::LAYOUTS;
-use names::Matcher;
-use pattern::Pattern;
+use names::{FileText, Matcher};
+use pattern::{Pattern, turned_wells};
 use std::path::Path;
 
 /// Fields of a pattern that are columns of their own, and nearly called like one that says well, site, channel and the like: each with
@@ -177,7 +177,8 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
             .choice());
     }
     let files = names::of_store(&*inner).collect::<Result<Vec<_>>>()?;
-    let grouped = group::group(&files, &matcher).map_err(|fault| fault.at(&path))?;
+    let (matcher, grouped) =
+        grouped(&files, matcher, options.pattern.as_deref()).map_err(|fault| fault.at(&path))?;
     if options.unmatched == Unmatched::Error && !grouped.unmatched.is_empty() {
         let n = grouped.unmatched.len();
         let fit = if n == 1 { "does" } else { "do" };
@@ -190,6 +191,19 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
         return Err(Error::new(&path, cause).hint("--unmatched skip leaves them out").choice());
     }
     sites(inner, matcher, grouped, layout, options.missing)
+}
+
+/// The files by their names. Where a pattern makes no sites of them, wells may have their row behind their column in all names.
+fn grouped(files: &[FileText], matcher: Matcher, pattern: Option<&str>) -> Result<(Matcher, Grouped), Fault> {
+    let fault = match group::group(files, &matcher) {
+        Ok(grouped) => return Ok((matcher, grouped)),
+        Err(fault) => fault,
+    };
+    let turned = pattern.and_then(turned_wells).and_then(|turned| Matcher::of_pattern(&turned).ok());
+    match turned.map(|turned| (group::group(files, &turned), turned)) {
+        Some((Ok(grouped), turned)) if grouped.unmatched.is_empty() => Ok((turned, grouped)),
+        _ => Err(fault),
+    }
 }
 
 /// The layout of that name.

@@ -42,6 +42,16 @@ pub(super) fn well(text: &str) -> Option<(u32, u32)> {
     is_well.then(|| (row_number(row), column.parse().unwrap_or(0)))
 }
 
+/// Whether a text is a well with its row behind its column, such as `01A`.
+pub(super) fn is_turned_well(text: &str) -> bool {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (column, row) = text.split_at(digits);
+    (1..=3).contains(&digits)
+        && matches!(row.len(), 1 | 2)
+        && row.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && column.bytes().any(|byte| byte != b'0')
+}
+
 /// The number of a row of wells by its letters: A is 1, Z 26, AA 27.
 pub(crate) fn row_number(letters: &str) -> u32 {
     letters.bytes().fold(0, |n, letter| n * 26 + u32::from(letter.to_ascii_uppercase() - b'A') + 1)
@@ -89,6 +99,10 @@ mod tests {
     fn wells_are_read_and_called() {
         assert_eq!((well("A01"), well("b7"), well("AA48")), (Some((1, 1)), Some((2, 7)), Some((27, 48))));
         assert!(["", "A", "01", "ABC1", "A1x", "A-1"].iter().all(|text| well(text).is_none()));
+        assert!(["01A", "7b", "48AA", "012H"].iter().all(|text| is_turned_well(text)));
+        assert!(
+            ["", "01", "A", "A01", "01ABC", "00A", "1A1", "0001A"].iter().all(|text| !is_turned_well(text))
+        );
         let name = well_name;
         assert_eq!(name("01", "03").as_deref(), Some("A03"));
         assert_eq!((name("16", "24").as_deref(), name("27", "1").as_deref()), (Some("P24"), Some("AA01")));

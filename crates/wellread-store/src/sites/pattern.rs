@@ -9,7 +9,8 @@
 //! |---|---|
 //! | text | itself, in capital and small letters as written |
 //! | `{name}` | one character or more, but no `/`: digits as far as they go, else letters as far as they go, else as few as fit |
-//! | `{name:d}`, `{name:a}`, `{name:w}` | digits; letters; a well such as `A01` |
+//! | `{name:d}`, `{name:a}` | digits; letters |
+//! | `{name:w}`, `{name:rw}` | a well such as `A01`; one with its row behind its column, such as `01A` |
 //! | `{name:3}`, `{name:3d}` | exactly three characters; three digits |
 //! | `{:d}` | the same without a name: it must be there and says nothing |
 //! | `*`, `…` | anything, also nothing, but no `/` |
@@ -52,6 +53,14 @@ pub(super) enum Class {
     Digits,
     Letters,
     Well,
+    /// A well with its row behind its column, such as `01A`.
+    TurnedWell,
+}
+
+/// The pattern for wells such as `01A` instead of those such as `A01`. `None` where it has no wells.
+pub(super) fn turned_wells(pattern: &str) -> Option<String> {
+    let turned = pattern.replace("{well}", "{well:rw}").replace("{well:w}", "{well:rw}");
+    (turned != pattern).then_some(turned)
 }
 
 impl Pattern {
@@ -184,8 +193,12 @@ impl Pattern {
             Part::Field { class: Class::Letters, .. } => {
                 (1..=run(u8::is_ascii_alphabetic)).rev().any(goes_on)
             }
-            Part::Field { class: Class::Well, .. } => wells(&rest[..most]).any(goes_on),
-            well @ Part::Field { .. } if strict && is_open_well(well) => wells(&rest[..most]).any(goes_on),
+            Part::Field { class: class @ (Class::Well | Class::TurnedWell), .. } => {
+                wells(*class, &rest[..most]).any(goes_on)
+            }
+            well @ Part::Field { .. } if strict && is_open_well(well) => {
+                wells(Class::Well, &rest[..most]).any(goes_on)
+            }
             Part::Field { class: Class::Any, .. } => {
                 let preferred = [run(u8::is_ascii_digit), run(u8::is_ascii_alphabetic)];
                 preferred.into_iter().filter(|&length| length > 0).chain(1..=most).any(goes_on)
@@ -227,8 +240,11 @@ fn field(inside: &str, before: &[Part]) -> Result<Part, String> {
         "d" => Class::Digits,
         "a" => Class::Letters,
         "w" => Class::Well,
+        "rw" => Class::TurnedWell,
         other => {
-            return Err(format!("{{{inside}}}: {other:?} is none of d (digits), a (letters), w (a well)"));
+            return Err(format!(
+                "{{{inside}}}: {other:?} is none of d (digits), a (letters), w (a well: A01), rw (a well: 01A)"
+            ));
         }
     };
     Ok(Part::Field { name: name.to_owned(), role: Role::of(name), class, width })
@@ -239,9 +255,9 @@ fn is_open_well(part: &Part) -> bool {
     matches!(part, Part::Field { name, class: Class::Any, width: None, .. } if name == "well")
 }
 
-/// Lengths of the wells that a text begins with, the longest first.
-fn wells(text: &str) -> impl Iterator<Item = usize> {
-    let is_well = move |n: &usize| text.is_char_boundary(*n) && Class::Well.is(&text[..*n]);
+/// Lengths of the wells of a class that a text begins with, the longest first.
+fn wells(class: Class, text: &str) -> impl Iterator<Item = usize> {
+    let is_well = move |n: &usize| text.is_char_boundary(*n) && class.is(&text[..*n]);
     (2..=text.len().min(5)).rev().filter(is_well)
 }
 
@@ -253,6 +269,7 @@ impl Class {
             Self::Digits => text.bytes().all(|byte| byte.is_ascii_digit()),
             Self::Letters => text.bytes().all(|byte| byte.is_ascii_alphabetic()),
             Self::Well => super::natural::well(text).is_some(),
+            Self::TurnedWell => super::natural::is_turned_well(text),
         }
     }
 }
@@ -332,6 +349,14 @@ mod tests {
         assert_eq!(found("{a:a}{b:d}", "xy3"), fields(&[("a", "xy"), ("b", "3")]));
         assert_eq!(found("{p}_{w:w}_{:d}", "a_b_C03_77"), fields(&[("p", "a_b"), ("w", "C03")]));
         assert_eq!(found("{p}_{w:w}", "a_b_C3x"), None);
+        assert_eq!(
+            found("{well:rw}*s{site}", "03C_x_s7"),
+            fields(&[("well", "03C"), ("site", "7")]),
+            "the row is behind the column"
+        );
+        assert_eq!(found("{well:rw}_{a}", "C03_x"), None);
+        assert_eq!(turned_wells("{well}_{a}*").as_deref(), Some("{well:rw}_{a}*"));
+        assert_eq!(turned_wells("{row}{col}_{a}"), None);
         assert_eq!(found("{a:3d}", "1234"), None);
     }
 

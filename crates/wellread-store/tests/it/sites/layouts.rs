@@ -207,6 +207,37 @@ fn every_microscope_is_recognised() {
 }
 
 #[test]
+fn imagexpress_has_more_than_nine_wavelengths() {
+    // An identifier may begin with a digit.
+    for identifier in ["", "07447158-AC92-4844-8826-F9B43BC7F8F9"] {
+        let dir = tempfile::tempdir().unwrap();
+        let files: Vec<String> = (1..=12).map(|w| format!("P1_A01_s1_w{w}{identifier}.tif")).collect();
+        write(dir.path(), &files.iter().map(String::as_str).collect::<Vec<_>>());
+        let store = open(dir.path(), &options()).unwrap();
+        assert_eq!(store.hints().sites.unwrap().summary().layout, "imagexpress");
+        assert_eq!(names(&*store), ["P1_A01_s1"]);
+        assert_eq!(channels(&*store), (1..=12).map(|w| format!("w{w}")).collect::<Vec<_>>());
+        assert_eq!(image(&*store, 0), ([1, 12, 1], pixels(&(0..12).collect::<Vec<u16>>())));
+    }
+}
+
+#[test]
+fn wells_may_have_their_row_behind_their_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = ["01A", "02A", "01B", "02B"].map(|well| [1, 2].map(|c| format!("{well}_x_s1_w{c}.tif")));
+    write(dir.path(), &files.iter().flatten().map(String::as_str).collect::<Vec<_>>());
+    for text_of_wells in ["{well}", "{well:w}", "{well:rw}"] {
+        let store = open(dir.path(), &pattern(&format!("{text_of_wells}*_s{{site}}_w{{channel}}"))).unwrap();
+        assert_eq!(text(&*store, "Metadata_Well"), ["01A", "01B", "02A", "02B"], "{text_of_wells}");
+        assert_eq!(image(&*store, 1), ([1, 2, 1], pixels(&[4, 5])));
+    }
+    // Not where one of them is no such well.
+    write(dir.path(), &["mask_x_s1_w1.tif"]);
+    let error = failure(dir.path(), &pattern("{well}*_s{site}_w{channel}"));
+    assert!(error.contains("are the same plane by their names"), "{error}");
+}
+
+#[test]
 fn wells_of_older_microscopes_are_columns() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &["003005-1-001001001.tif", "003005-1-001001002.tif", "012024-10-001001001.tif"]);
