@@ -103,23 +103,28 @@ pub fn pixel_types(source: &dyn Store) -> Vec<PixelType> {
     found.into_iter().collect()
 }
 
-/// The error of an image whose pixel type is not that of row 0, in a set that must have one: masks beside images, mostly.
-pub fn other_type(store: &dyn Store, row: usize, found: PixelType, first: PixelType) -> Error {
-    let UnlikeRows { path, image, other } = UnlikeRows::of(store, row, 0);
-    Error::new(path, format_args!("{image} is {found}, but {other} is {first}")).row(row)
+/// The error of a row whose pixel type is not that of the first of the rows that must have one: masks beside images, mostly. Each
+/// row with its type.
+pub fn other_type(
+    store: &dyn Store,
+    (row, found): (usize, PixelType),
+    (first, its): (usize, PixelType),
+) -> Error {
+    let UnlikeRows { path, image, other } = UnlikeRows::of(store, row, first);
+    Error::new(path, format_args!("{image} is {found}, but {other} is {its}")).row(row)
 }
 
 /// Whether all images of `source` have one pixel type, as those of one kind have.
 ///
 /// # Errors
-/// The first row of another type than row 0; rows that are no images are left out, as in [`pixel_types`].
+/// The first row of another type than the first image; rows that are no images are left out, as in [`pixel_types`].
 pub fn one_pixel_type(source: &dyn Store) -> Result<()> {
     let mut first = None;
     for (row, info) in each_row::infos(source, source.len()).enumerate() {
         let Ok(info) = info else { continue };
-        let first = *first.get_or_insert(info.dtype);
-        if info.dtype != first {
-            return Err(other_type(source, row, info.dtype, first));
+        let first = *first.get_or_insert((row, info.dtype));
+        if info.dtype != first.1 {
+            return Err(other_type(source, (row, info.dtype), first));
         }
     }
     Ok(())

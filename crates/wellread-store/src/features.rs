@@ -28,7 +28,7 @@ pub use unique::{is_own_of_tables, renamed};
 pub(crate) use unique::{unique_names, unique_schema};
 use values::plain_values;
 
-use crate::hints::Renamed;
+use crate::hints::{LeftOut, Renamed};
 use crate::words::counted;
 use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
@@ -152,6 +152,11 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
     }
     let there = source.hints().feature_names();
     if let Some(name) = columns.iter().find(|name| !there.contains(name)) {
+        let others = source.hints().columns_left_out();
+        if let Some(LeftOut { why, .. }) = others.iter().find(|other| other.name == *name) {
+            let cause = format_args!("the column {name:?} has {why}, which make no groups");
+            return Err(Error::new(source.path(), cause).hint("name a column of text, numbers or times"));
+        }
         let error = Error::new(source.path(), format_args!("has no column {name:?}"));
         return Err(match there.as_slice() {
             [] => error.hint("it has no columns beside the images: `wellread convert --join` adds them"),

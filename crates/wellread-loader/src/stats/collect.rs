@@ -23,6 +23,8 @@ struct ThreadStats<'a> {
     store: &'a dyn Store,
     order: &'a ChannelOrder,
     dtype: PixelType,
+    /// The row that has this type.
+    first: usize,
     counts: Vec<Counts>,
     /// The moments of the group at hand, one per channel.
     moments: Vec<Moments>,
@@ -58,7 +60,7 @@ pub(super) fn of_rows(
     }
     let info = store.row_info(first_row)?;
     let order = ChannelOrder::of(store, rows)?;
-    Ok(pass(store, rows, info, &order, jobs, done)?.finish(&order, percents))
+    Ok(pass(store, rows, (first_row, info), &order, jobs, done)?.finish(&order, percents))
 }
 
 impl PartialStats {
@@ -76,7 +78,7 @@ impl PartialStats {
         jobs: usize,
         done: &(dyn Fn() + Sync),
     ) -> Result<Self> {
-        pass(store, rows, store.row_info(first)?, order, jobs, done)
+        pass(store, rows, (first, store.row_info(first)?), order, jobs, done)
     }
 }
 
@@ -86,11 +88,11 @@ pub fn group_of(store: &dyn Store) -> usize {
     store.hints().rows_per_read.max(16)
 }
 
-/// Counts the values of some rows, all of the pixel type of `info`.
+/// Counts the values of some rows, all of the pixel type of the row `first`, whose shape and type are `info`.
 fn pass(
     store: &dyn Store,
     rows: &[usize],
-    info: RowInfo,
+    (first, info): (usize, RowInfo),
     order: &ChannelOrder,
     jobs: usize,
     done: &(dyn Fn() + Sync),
@@ -104,7 +106,7 @@ fn pass(
     let all = Mutex::new(Vec::<Counts>::new());
     let failed = Mutex::new(None::<(usize, Error)>);
     wellread_store::threads::share(jobs, || {
-        let mut pass = ThreadStats { store, order, dtype, counts: vec![], moments: vec![] };
+        let mut pass = ThreadStats { store, order, dtype, first, counts: vec![], moments: vec![] };
         let (mut scratch, mut pixels) = (Scratch::default(), vec![]);
         while !stop.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -173,7 +175,7 @@ impl ThreadStats<'_> {
     fn image(&mut self, row: usize, info: RowInfo, pixels: &[u8]) -> Result<()> {
         let path = self.store.path();
         if info.dtype != self.dtype {
-            return Err(other_type(self.store, row, info.dtype, self.dtype).hint(
+            return Err(other_type(self.store, (row, info.dtype), (self.first, self.dtype)).hint(
                 "compute the statistics of each pixel type by itself, or have the files written anew in one type",
             ));
         }

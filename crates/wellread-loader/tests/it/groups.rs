@@ -8,8 +8,8 @@ use std::sync::Arc;
 use wellread_image::{PixelType, Shape};
 use wellread_loader::stats::PERCENTILES;
 use wellread_loader::{
-    Dataset, Field, GroupFields, GroupStats, ItemContext, Jitter, Loader, LoaderBuilder, Normalize, OnError,
-    Scale, Stats, Transform,
+    Dataset, Field, GroupFields, GroupStats, ItemContext, Jitter, Loader, LoaderBuilder, MemoryStore,
+    Normalize, OnError, Scale, Stats, Transform,
 };
 
 const SHAPE: Shape = Shape([1, 2, 1, 9, 7]);
@@ -73,6 +73,20 @@ fn statistics_are_those_of_each_plate() {
     let dataset = plates(PixelType::U8);
     let error = GroupStats::of(dataset.store(), &["none".to_owned()], &[50.0], 1, &|| {}).unwrap_err();
     assert!(error.to_string().contains("no column \"none\""), "{error}");
+}
+
+#[test]
+fn an_image_of_another_type_is_compared_with_the_first_of_its_group() {
+    let mut store = MemoryStore::new("set");
+    for (name, dtype) in [("a", PixelType::U8), ("b", PixelType::U16), ("c", PixelType::U8)] {
+        store.push(name, Shape::plane(1, 2), dtype, vec![1; 2 * dtype.size()]).unwrap();
+    }
+    let plates: ArrayRef = Arc::new(StringArray::from(vec!["BR1", "BR2", "BR2"]));
+    let columns = RecordBatch::try_from_iter([("Metadata_Plate", plates)]).unwrap();
+    let dataset = Dataset::from_store(Box::new(store)).with_columns(columns).unwrap();
+    let error = GroupStats::of(dataset.store(), &by_plate(), &[50.0], 1, &|| {}).unwrap_err();
+    assert_eq!(error.row_index(), Some(2));
+    assert!(error.to_string().contains("the image is uint8, but row 1 is uint16"), "{error}");
 }
 
 #[test]
