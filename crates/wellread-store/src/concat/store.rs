@@ -288,8 +288,19 @@ impl Store for Concat {
             |text: fn(&StoreLayout) -> &String| parts::in_words(layouts.iter().map(|one| text(one).clone()));
         let chunk = layouts.first().and_then(|layout| layout.chunk);
         let sum = |count: fn(&StoreLayout) -> usize| layouts.iter().map(count).sum();
+        let mut codecs: Vec<(String, usize)> = vec![];
+        // Where a part does not tell, the others do not tell of all.
+        let all_tell = layouts.iter().all(|layout| !layout.codecs.is_empty());
+        for (codec, files) in layouts.iter().filter(|_| all_tell).flat_map(|layout| &layout.codecs) {
+            match codecs.iter_mut().find(|(known, _)| known == codec) {
+                Some((_, sum)) => *sum += files,
+                None => codecs.push((codec.clone(), *files)),
+            }
+        }
         Ok(StoreLayout {
             codec: of(|layout| &layout.codec),
+            codecs,
+            pixel_share: layouts.iter().filter_map(|layout| layout.pixel_share).reduce(f64::min),
             pieces: of(|layout| &layout.pieces),
             variant: of(|layout| &layout.variant),
             chunk: chunk.filter(|_| layouts.iter().all(|layout| layout.chunk == chunk)),

@@ -34,6 +34,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use wellread_image::{ImageMetadata, Region, Shape};
 
+/// Files of the first site that are looked into for what they have been kept as.
+const MOST_LOOKED_INTO: usize = 64;
+
 /// How a set came to be one of sites.
 struct Origin {
     /// Name of the layout, or the pattern.
@@ -106,6 +109,18 @@ impl SitesStore {
     /// The rows of the files that a site has.
     fn files_of_site(&self, row: usize) -> Result<impl Iterator<Item = usize>> {
         Ok(self.planes(row)?.iter().filter(|&&file| file != NO_FILE).map(|&file| file as usize))
+    }
+
+    /// Looks into the files of the first site on this machine, since those of a channel may be kept in another way than the first ones.
+    fn look_into_first(&self) {
+        if self.inner.far().is_none()
+            && let Ok(files) = self.files_of_site(0)
+        {
+            for file in files.take(MOST_LOOKED_INTO) {
+                // An error comes back where the file is read.
+                let _ = self.inner.row_info(file);
+            }
+        }
     }
 
     /// The row of a site's first file.
@@ -293,6 +308,7 @@ impl Store for SitesStore {
     }
 
     fn layout(&self) -> Result<StoreLayout> {
+        self.look_into_first();
         let layout = self.inner.layout()?;
         let files = counted(self.grouped.planes_of_site(), "file");
         let variant = format!("{} sites of {files}; {}", self.origin.layout, layout.variant);

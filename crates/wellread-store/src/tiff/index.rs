@@ -14,6 +14,7 @@ use crate::Result;
 use crate::place::{self, File};
 use crate::refusal::Refusal;
 use crate::stamp::Stamp;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use wellread_image::ImageMetadata;
@@ -149,6 +150,19 @@ impl FileIndex {
         let planes: usize =
             self.series.iter().map(|s| 300 + s.planes.len() * 12 + s.others.len() * 200).sum();
         400 + pages + planes
+    }
+
+    /// The pages that hold planes of its images, each once: no smaller copies and masks.
+    pub(super) fn own_pages(&self) -> impl Iterator<Item = &Page> {
+        let planes = self.series.iter().flat_map(|series| series.planes.iter());
+        let own: BTreeSet<u32> = planes.filter(|plane| plane.source == 0).map(|plane| plane.page).collect();
+        own.into_iter().filter_map(move |page| self.pages.get(page as usize))
+    }
+
+    /// Bytes of the file that hold pixels of its images. Directories and other levels of a pyramid are not among them.
+    pub(super) fn bytes_of_pixels(&self) -> u64 {
+        let segments = self.own_pages().flat_map(|page| page.segments.iter());
+        segments.map(|segment| segment.len).fold(0, u64::saturating_add).min(self.len)
     }
 
     /// Other files that hold planes of this file's images.

@@ -399,6 +399,24 @@ impl TiffStore {
         self.rows.iter().filter(is_so).count()
     }
 
+    /// The codecs of the files that were looked into and are kept, with how many files have each. Also the share of their bytes that holds
+    /// pixels of images. No file is read for it.
+    fn codecs_and_share(&self) -> (Vec<(String, usize)>, Option<f64>) {
+        let mut codecs: Vec<(String, usize)> = vec![];
+        let (mut of_pixels, mut all) = (0_u64, 0_u64);
+        for index in self.files.iter().filter_map(|file| file.index.get()) {
+            let Some(page) = index.own_pages().next() else { continue };
+            let codec = codec_name(&page.format);
+            match codecs.iter_mut().find(|(known, _)| *known == codec) {
+                Some((_, files)) => *files += 1,
+                None => codecs.push((codec, 1)),
+            }
+            of_pixels = of_pixels.saturating_add(index.bytes_of_pixels());
+            all = all.saturating_add(index.len);
+        }
+        (codecs, (all > 0).then(|| of_pixels as f64 / all as f64))
+    }
+
     /// A file's name without extension, behind the folders that it is in below the one opened.
     fn stem(&self, path: &Path) -> String {
         let below = path.strip_prefix(&self.path).ok().and_then(Path::parent).filter(|_| self.is_folder);
@@ -505,6 +523,7 @@ impl Store for TiffStore {
             return Ok(StoreLayout::default());
         }
         self.with(0, |index, series, _, _| {
+            let (codecs, pixel_share) = self.codecs_and_share();
             let page = series.planes.iter().find(|p| p.source == 0).map_or(0, |p| p.page as usize);
             let format = &*index.pages[page].format;
             let description = match index.kind {
@@ -517,6 +536,8 @@ impl Store for TiffStore {
             let order = if index.header.endian == Endian::Big { ", big-endian" } else { "" };
             Ok(StoreLayout {
                 codec: codec_name(format),
+                codecs,
+                pixel_share,
                 pieces: pieces_name(format),
                 variant: format!("{description}{big}{order}"),
                 white_is_zero_images: self.images_of(Look::WhiteIsZero),

@@ -113,6 +113,17 @@ fn pages_of_one_kind_are_a_stack_and_copies_are_left_out() {
 }
 
 #[test]
+fn smaller_copies_are_no_bytes_of_the_pixels() {
+    let dir = folder();
+    let page = Page::grey(10, 10, 8, &[&[1; 100]]);
+    let level = Page::grey(5, 5, 8, &[&[2; 25]]).with(254, &[1]);
+    let bytes = tiff(true, &[page, level]);
+    let layout = open_bytes(dir.path(), &bytes).unwrap().layout().unwrap();
+    assert_eq!(layout.pixel_share, Some(100.0 / bytes.len() as f64));
+    assert_eq!(layout.codecs, [("none".to_owned(), 1)]);
+}
+
+#[test]
 fn image_j_hyperstacks() {
     let dir = folder();
     let pages: Vec<Page> = (0..12u8).map(|i| Page::grey(1, 1, 8, &[&[i]])).collect();
