@@ -43,7 +43,6 @@ pub use size::parse_size;
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use wellread_measure::to_stderr;
 use wellread_store::sites::{SiteOptions, misspelt_fields};
 use wellread_store::staged::{self, Leftover, LeftoverKind};
 use wellread_store::{Missing, OpenOptions, Store, Unmatched, place};
@@ -152,55 +151,55 @@ impl OpenArgs {
     pub fn open_again(&self, path: &Path) -> anyhow::Result<Box<dyn Store>> {
         let store = wellread_store::open(path, &self.options())?;
         if !self.skip_null {
-            return Ok(self.cells.of(store, false)?);
+            return Ok(self.cells.of(store, None)?);
         }
-        Ok(self.cells.of(Box::new(wellread_store::subset::Subset::without_nulls(store)?), false)?)
+        Ok(self.cells.of(Box::new(wellread_store::subset::Subset::without_nulls(store)?), None)?)
     }
 
     /// Opens `path`, and says what the set lacks.
-    pub fn open(&self, path: &Path) -> Outcome<Box<dyn Store>> {
-        let store = self.open_to_describe(path)?;
+    pub fn open(&self, path: &Path, ui: Ui) -> Outcome<Box<dyn Store>> {
+        let store = self.open_to_describe(path, ui)?;
         for what in store.hints().lacks {
-            to_stderr(format!("note: {}: missing: {what}", path.display()));
+            ui.hint(format!("note: {}: missing: {what}", path.display()));
         }
         Ok(store)
     }
 
     /// Opens `path`, for who says what the set lacks as part of its answer.
-    pub fn open_to_describe(&self, path: &Path) -> Outcome<Box<dyn Store>> {
+    pub fn open_to_describe(&self, path: &Path, ui: Ui) -> Outcome<Box<dyn Store>> {
         if let Some(name) = &self.read_as {
             known_format(name)?;
         }
         let options = self.options();
         let store = wellread_store::open(path, &options)?;
-        note_strays(&*store, &options);
+        note_strays(&*store, &options, ui);
         if !self.skip_null {
-            return Ok(self.cells.of(store, true)?);
+            return Ok(self.cells.of(store, Some(ui))?);
         }
         let subset = wellread_store::subset::Subset::without_nulls(store)?;
         if subset.left_out() > 0 {
             let rows = wellread_store::words::counted(subset.left_out(), "row");
             let were = if subset.left_out() == 1 { "was" } else { "were" };
-            to_stderr(format!("note: {rows} without an image {were} left out"));
+            ui.hint(format!("note: {rows} without an image {were} left out"));
         }
-        Ok(self.cells.of(Box::new(subset), true)?)
+        Ok(self.cells.of(Box::new(subset), Some(ui))?)
     }
 }
 
 /// Notes four things that are likely mistakes. Most names of files are a layout's, and others are not: images are single files then. A
 /// folder's table does not name all images, or names files elsewhere. A pattern's field is nearly called like a known one.
-pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
+pub fn note_strays(store: &dyn Store, options: &OpenOptions, ui: Ui) {
     let path = store.path().display();
     for (field, meant) in options.pattern.as_deref().map_or_else(Vec::new, misspelt_fields) {
-        to_stderr(format!(
+        ui.hint(format!(
             "note: the pattern has a field {{{field}}}, which is a column of its own; did you mean {{{meant}}}?"
         ));
     }
     if let Some(unnamed) = store.hints().sites.and_then(|sites| sites.summary().unnamed_in_words()) {
-        to_stderr(format!("note: {path}: {unnamed} (--layout files reads each file as an image)"));
+        ui.hint(format!("note: {path}: {unnamed} (--layout files reads each file as an image)"));
     }
     if let Some(unused) = wellread_store::sites::unused_table(store, options) {
-        to_stderr(format!("note: {path}: {unused}"));
+        ui.hint(format!("note: {path}: {unused}"));
     }
     let Some(strays) = wellread_store::sites::strays(store, options) else { return };
     let single = "--layout files if single files are meant";
@@ -209,7 +208,7 @@ pub fn note_strays(store: &dyn Store, options: &OpenOptions) {
     } else {
         format!("--layout {} --unmatched skip leaves others out", strays.layout)
     };
-    to_stderr(format!("note: {path}: {strays} ({advice}; {single})"));
+    ui.hint(format!("note: {path}: {strays} ({advice}; {single})"));
 }
 
 /// Values as one default of an option that takes a list, shown in the help text as it is typed.

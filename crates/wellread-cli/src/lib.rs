@@ -187,6 +187,11 @@ pub fn out_of_memory(bytes: Option<usize>) -> String {
     )
 }
 
+/// Says that nobody gets what is printed on stdout, so that a command that prints something fails. To be called before [`run`].
+pub fn stdout_is_closed() {
+    output::refuse_stdout();
+}
+
 /// Runs the command with the arguments of this process, and returns its exit code. Takes over what happens on Ctrl-C for
 /// the rest of the process: unfinished output is removed, and the process ends with code 130.
 pub fn run() -> u8 {

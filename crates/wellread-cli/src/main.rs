@@ -1,11 +1,17 @@
 //! The `wellread` program: see the library of this crate.
 
+#[cfg(unix)]
+mod closed_stdout;
 mod out_of_memory;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     out_of_memory::prepare();
+    #[cfg(unix)]
+    if closed_stdout::was_closed() {
+        wellread_cli::stdout_is_closed();
+    }
     ignore_file_size_signal();
     wellread_cli::run().into()
 }

@@ -3,6 +3,7 @@
 use console::Term;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wellread_measure::to_stderr;
@@ -36,7 +37,7 @@ impl From<wellread_store::Error> for Failure {
 pub struct Ui {
     /// One JSON document on stdout.
     pub json: bool,
-    /// No progress, no hints.
+    /// No progress, no hints, no notes: results, errors, and what is lost or changed.
     pub quiet: bool,
     /// A step of a longer command, which prints the one JSON document.
     nested: bool,
@@ -130,11 +131,20 @@ impl Ui {
 
 /// By what writing to stdout failed first; nothing is written after that.
 static STDOUT_ERROR: Mutex<Option<io::Error>> = Mutex::new(None);
+/// Whether stdout was closed when the program began: writing to what is in its place does not fail.
+static STDOUT_IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Has all that is written to stdout from now on fail.
+pub fn refuse_stdout() {
+    STDOUT_IS_CLOSED.store(true, Ordering::Relaxed);
+}
 
 /// Has `write` write to stdout, unless that failed before.
 pub fn to_stdout(write: impl FnOnce() -> io::Result<()>) {
     let mut lost = STDOUT_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
-    if lost.is_none() {
+    if lost.is_none() && STDOUT_IS_CLOSED.load(Ordering::Relaxed) {
+        *lost = Some(io::Error::other("stdout is closed"));
+    } else if lost.is_none() {
         *lost = write().err();
     }
 }
@@ -146,7 +156,10 @@ fn print_line(text: &str) {
 /// Why what was printed on stdout has not all arrived, if it has not. A reader that went away (`wellread … | head`) wants no
 /// more: that is no failure.
 pub fn lost() -> Option<String> {
-    to_stdout(|| io::stdout().flush());
+    // Of a closed stdout there is nothing to flush, and nothing is lost where nothing was printed.
+    if !STDOUT_IS_CLOSED.load(Ordering::Relaxed) {
+        to_stdout(|| io::stdout().flush());
+    }
     let lost = STDOUT_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
     let error = lost.as_ref().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)?;
     let words = error.to_string();

@@ -35,7 +35,7 @@ pub fn run(args: &Args, program: &Program, ui: Ui) -> Outcome {
         let options = sites.open_options();
         // What cannot be opened says so below.
         if let Ok(store) = wellread_store::open(path, &options) {
-            note_strays(&*store, &options);
+            note_strays(&*store, &options, ui);
         }
     }
     let bar = ui.progress(0, "preparing images");

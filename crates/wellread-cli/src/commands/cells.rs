@@ -1,8 +1,8 @@
 //! Flags of every command that takes cells, cut out of images, as its images: `--cells TABLE …`.
 
 use super::size::parse_size;
+use crate::output::Ui;
 use std::path::{Path, PathBuf};
-use wellread_measure::to_stderr;
 use wellread_store::Store;
 use wellread_store::cells::{CellOptions, CellsStore, Edge, Mask, Unit, Unmatched, file_and_table};
 
@@ -92,13 +92,13 @@ impl CellArgs {
         table.into_iter().chain(self.cells_masks.as_deref())
     }
 
-    /// These images, or the cells that are cut out of them; says what was left out where `says` is set.
-    pub fn of(&self, images: Box<dyn Store>, says: bool) -> wellread_store::Result<Box<dyn Store>> {
+    /// These images, or the cells that are cut out of them. Says by `ui`, where there is one, what was left out.
+    pub fn of(&self, images: Box<dyn Store>, ui: Option<Ui>) -> wellread_store::Result<Box<dyn Store>> {
         let Some((table, options)) = self.chosen() else { return Ok(images) };
         let store = CellsStore::open(images, table, &options)?;
-        if says {
+        if let Some(ui) = ui {
             for note in store.cells().report().notes() {
-                to_stderr(format!("note: {note}"));
+                ui.warn(format!("note: {note}"));
             }
         }
         Ok(Box::new(store))

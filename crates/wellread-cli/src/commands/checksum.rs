@@ -29,7 +29,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let sums = if let Some(on) = &args.on.on {
         on.sums((&args.open, &args.path), "reading", ui)?
     } else {
-        let store = args.open.open(&args.path)?;
+        let store = args.open.open(&args.path, ui)?;
         let bar = ui.progress(store.len() as u64, "reading");
         let sums = wellread_store::checksum::all(&*store, args.jobs, &|| bar.inc(1));
         bar.finish_and_clear();

@@ -1,5 +1,6 @@
 //! `wellread compare A B`
 
+use super::result_file::local_path;
 use super::{parse_positive, parse_share};
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use serde_json::json;
@@ -43,10 +44,10 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     table: Vec<String>,
     /// Write the comparison as Markdown to this file, for a pull request; - prints it to stdout instead of the text.
-    #[arg(long, value_name = "FILE|-")]
+    #[arg(long, value_name = "FILE|-", value_parser = local_path())]
     markdown: Option<PathBuf>,
     /// Add B's figures (or A's, if it is alone) to this file of JSON lines, and report where a level changed.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = local_path())]
     history: Option<PathBuf>,
     /// Name of the record in the history; by default the measured commit.
     #[arg(long, requires = "history")]

@@ -105,7 +105,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
     let Places { on, keys } = on_cluster::of(&args.on, args.join.is_some())?;
     args.write.say_what_is_ignored(format, ui);
     let open = layouts::of_source(&args.open);
-    let mut source = open.open(&args.source)?;
+    let mut source = open.open(&args.source, ui)?;
     let mut skipped = vec![];
     if args.on_error == "skip" {
         (source, skipped) =

@@ -113,7 +113,7 @@ pub fn run(args: &Args, data: &Path, ui: Ui) -> Outcome {
         seed: args.seed,
     };
     // What is wrong with the path is said as everywhere.
-    let format = args.open.open(data)?.format();
+    let format = args.open.open(data, ui)?.format();
     note_leftovers(data, ui);
     note_leftovers_beside(data, ui);
     note_leftovers_elsewhere(ui);

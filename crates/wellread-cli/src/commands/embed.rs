@@ -4,6 +4,7 @@ mod input;
 mod on_nodes;
 
 use super::command_line::{command_line, without};
+use super::result_file::local_path;
 use super::trace::TraceArgs;
 use super::{
     OpenArgs, default_jobs, identity, left_out, on, outside_of, parse_positive, parse_seconds, parse_threads,
@@ -52,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "MODEL")]
     model: ModelName,
     /// Table to write (Parquet).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = local_path())]
     out: PathBuf,
     #[command(flatten)]
     open: OpenArgs,
@@ -194,7 +195,7 @@ impl Args {
 
 pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
     args.check_places()?;
-    let store = args.open.open(&args.path)?;
+    let store = args.open.open(&args.path, ui)?;
     let options = args.options(&*store, program)?;
     options.check().map_err(|e| Failure::Usage(format!("{e:#}")))?;
     if args.nodes.is_worker() {

@@ -4,6 +4,7 @@ mod on_nodes;
 mod text;
 
 use super::nodes::NodeArgs;
+use super::result_file::local_path;
 use super::trace::TraceArgs;
 use super::{SiteArgs, listed, parse_positive, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
@@ -79,7 +80,7 @@ pub struct Args {
     #[arg(long, default_value_t = Config::default().loader_workers, value_parser = parse_threads)]
     workers: usize,
     /// Folder of the results.
-    #[arg(long, aliases = ["out", "output"], default_value_os_t = Config::default().output_dir)]
+    #[arg(long, aliases = ["out", "output"], default_value_os_t = Config::default().output_dir, value_parser = local_path())]
     output_dir: PathBuf,
     /// Run PyTorch with torch.compile.
     #[arg(help_heading = "Frameworks", long)]

@@ -6,7 +6,7 @@ mod pieces;
 use super::OpenArgs;
 use crate::output::{Outcome, Ui, bytes};
 use channels::Others;
-use pieces::{bytes_in_chunks, bytes_of_pieces};
+use pieces::{Codecs, Pieces, bytes_in_chunks, bytes_of_pieces, larger_than_pixels};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use wellread_image::{Region, ome_xml};
@@ -14,7 +14,7 @@ use wellread_store::labels::{self, Labels};
 use wellread_store::store::RowsAhead;
 use wellread_store::words::counted;
 use wellread_store::{
-    Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, features, read_region, registry,
+    Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, features, read_region,
 };
 
 /// Rows that are looked at unless a number is given: of a set on this machine, and of one behind a network, where looking at
@@ -61,7 +61,8 @@ struct Info {
     channels_elsewhere: Vec<channels::OtherChannels>,
     physical_size_um: Option<[Option<f64>; 3]>,
     layout: String,
-    codec: String,
+    #[serde(flatten)]
+    codecs: Codecs,
     files: usize,
     bytes_on_disk: u64,
     bytes_of_pixels: u64,
@@ -110,7 +111,7 @@ struct ShapeCount {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    let store = args.open.open_to_describe(&args.path)?;
+    let store = args.open.open_to_describe(&args.path, ui)?;
     let Described { info, pieces, labels, others } =
         describe(&*store, args.rows.unwrap_or(if store.far().is_some() { ROWS_FAR } else { ROWS }))?;
     if ui.json {
@@ -197,21 +198,15 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         line("labels", format!("beside {}: {labels}", counted(labels.images, "image")));
     }
     line("layout", info.layout.clone());
-    line(
-        "codec",
-        if info.images > 1 && info.files > 1 {
-            format!("{} (first image)", info.codec)
-        } else {
-            info.codec.clone()
-        },
-    );
+    line("codec", info.codecs.in_words(info.images, info.files));
     line("on disk", format!("{} in {}", bytes(info.bytes_on_disk), counted(info.files, "file")));
     let bits = info.bits_per_pixel.map(|bits| format!(" ({about}{bits:.2} bits on disk per pixel)"));
     line("pixels", format!("{about}{}{}", bytes(info.bytes_of_pixels), bits.unwrap_or_default()));
     if let Some(why) = &info.pixels_unsupported {
         line("note", format!("the pixels cannot be read: {why}"));
-    } else if let Some(note) =
-        pieces.and_then(|pieces| larger_than_pixels(&info, pieces)).or_else(|| wide_pixels(&info))
+    } else if let Some(note) = pieces
+        .and_then(|pieces| larger_than_pixels((info.format, &info.codecs), pieces, about))
+        .or_else(|| wide_pixels(&info))
     {
         line("note", note);
     }
@@ -220,30 +215,6 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
         line("note", format!("several columns are called {from}: one of them is {to} here"));
     }
     Ok(())
-}
-
-/// Bytes of pixels, as they are and in files.
-#[derive(Clone, Copy)]
-struct Pieces {
-    /// Bytes of the pixels in their pieces without a codec: chunks are whole also where the image ends within them.
-    plain: u64,
-    /// Bytes of the files that hold the pieces, without those of metadata.
-    stored: u64,
-}
-
-/// A line for compression that makes the pixels larger than they are.
-fn larger_than_pixels(info: &Info, Pieces { plain, stored }: Pieces) -> Option<String> {
-    let codec = info.codec.to_lowercase();
-    let is_plain = codec.is_empty() || codec == "none" || codec == "uncompressed";
-    let as_they_are = registry::format_named(info.format).is_ok_and(|format| format.holds_bare_pixels);
-    (as_they_are && !is_plain && plain > 0 && stored > plain).then(|| {
-        format!(
-            "the files are {}{:.0} % larger than the pixels: {} saves nothing here (wellread convert --compression none)",
-            if info.is_sampled() { "about " } else { "" },
-            100.0 * (stored as f64 / plain as f64 - 1.0),
-            info.codec
-        )
-    })
 }
 
 /// Files with Parquet's plain pixels of few bits hold at least this share of the bytes that these would take.
@@ -256,7 +227,7 @@ fn wide_pixels(info: &Info) -> Option<String> {
         "uint16" | "int16" => 16,
         _ => return None,
     };
-    let in_parquet = matches!(info.format, "parquet" | "ome-arrow-dataset") && info.codec == "none";
+    let in_parquet = matches!(info.format, "parquet" | "ome-arrow-dataset") && info.codecs.first() == "none";
     let is_wide = info.bits_per_pixel.is_some_and(|bits| bits >= 32.0 * PLAIN_PARQUET);
     (in_parquet && is_wide).then(|| {
         format!(
@@ -339,7 +310,10 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         .sum::<u128>();
     let plain = if rows == 0 { 0 } else { in_chunks * store.len() as u128 / rows as u128 };
     let pieces = are_whole
-        .then(|| bytes_of_pieces(&files).map(|stored| Pieces { plain: plain as u64, stored }))
+        .then(|| {
+            let of_pixels = |stored: u64| (stored as f64 * layout.pixel_share.unwrap_or(1.0)) as u64;
+            bytes_of_pieces(&files).map(|stored| Pieces { plain: plain as u64, stored: of_pixels(stored) })
+        })
         .transpose()?;
     let labels = labels::beside(store);
     let sizes = [&metadata.physical_size_z, &metadata.physical_size_y, &metadata.physical_size_x];
@@ -348,7 +322,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
     let mut dtypes: Vec<_> = counts.keys().map(|(_, d)| d.name()).collect();
     dtypes.sort_unstable();
     dtypes.dedup();
-    let looks = layout.lost_looks();
+    let (looks, codecs) = (layout.lost_looks(), Codecs::of(&layout));
     let info = Info {
         path: store.path().to_owned(),
         format: store.format(),
@@ -374,7 +348,7 @@ fn describe(store: &dyn Store, max_rows: usize) -> Outcome<Described> {
         channels_elsewhere: others.first.iter().flatten().cloned().collect(),
         physical_size_um: physical.iter().any(Option::is_some).then_some(physical),
         layout: layout.pieces,
-        codec: layout.codec,
+        codecs,
         files: files.len(),
         bytes_on_disk,
         bytes_of_pixels: bytes_of_pixels as u64,

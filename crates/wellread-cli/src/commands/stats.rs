@@ -1,7 +1,7 @@
 //! `wellread stats PATH`
 
 use super::on::{self, Found, On, OnArgs};
-use super::result_file::check_local;
+use super::result_file::local_path;
 use super::trace::TraceArgs;
 use super::{OpenArgs, default_jobs, listed, outside_of, parse_threads};
 use crate::output::{Failure, Outcome, Ui};
@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_value = listed(&PERCENTILES), value_parser = parse_percentile)]
     percentiles: Vec<f64>,
     /// JSON file for all results, histograms included.
-    #[arg(long, visible_alias = "output", value_name = "FILE")]
+    #[arg(long, visible_alias = "output", value_name = "FILE", value_parser = local_path())]
     out: Option<PathBuf>,
     /// Threads.
     #[arg(long, default_value_t = default_jobs(), value_parser = parse_threads)]
@@ -66,8 +66,7 @@ fn check_out(out: &Path) -> Outcome {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    args.out.as_deref().map_or(Ok(()), check_local)?;
-    let store = args.open.open(&args.path)?;
+    let store = args.open.open(&args.path, ui)?;
     masks::none_beside_images(&*store)
         .map_err(|error| error.hint("statistics need images of one kind: give the folder of one kind"))?;
     if let Some(out) = &args.out {

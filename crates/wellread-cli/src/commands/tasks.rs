@@ -4,6 +4,7 @@ mod on_nodes;
 
 use super::nodes::NodeArgs;
 use super::parse_positive;
+use super::result_file::local_path;
 use super::trace::TraceArgs;
 use crate::output::{Failure, Outcome, Ui, shown_on};
 use indicatif::ProgressBar;
@@ -43,7 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "TASKS.csv")]
     config: PathBuf,
     /// The results, a JSON file; logs, checkpoints and the report go beside it.
-    #[arg(long, alias = "out", value_name = "RESULTS.json")]
+    #[arg(long, alias = "out", value_name = "RESULTS.json", value_parser = local_path())]
     output: PathBuf,
     /// The git repository, or a folder of it.
     #[arg(long, default_value = ".", value_name = "DIR")]
@@ -74,7 +75,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
     /// Folder of the report; by default RESULTS.report beside the results.
-    #[arg(long, alias = "out-report", value_name = "DIR")]
+    #[arg(long, alias = "out-report", value_name = "DIR", value_parser = local_path())]
     report: Option<PathBuf>,
     /// Check everything that can be checked, print the plan, and run nothing.
     #[arg(long)]

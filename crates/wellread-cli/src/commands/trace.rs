@@ -1,6 +1,7 @@
 //! `--trace FILE`, of the commands that measure or read much.
 
 use super::command_line::command_line;
+use super::result_file::local_path;
 use crate::output::{Outcome, Ui};
 use std::path::PathBuf;
 use wellread_store::trace;
@@ -10,7 +11,7 @@ use wellread_store::trace;
 pub struct TraceArgs {
     /// Record what each thread does (open, read, decompress, transform, wait, steps) as a timeline in this file. Open
     /// the file at ui.perfetto.dev.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = local_path())]
     trace: Option<PathBuf>,
 }
 

@@ -74,7 +74,7 @@ enum Ignored {
 pub fn run(args: &Args, ui: Ui) -> Outcome {
     let with_hint = |failure| with_level_hint(args, failure);
     let (first, other) = match args.against.as_deref().filter(|path| !is_list(path)) {
-        None => (sets::opened(args.open.clone(), &args.path)?, None),
+        None => (sets::opened(args.open.clone(), &args.path, ui)?, None),
         Some(list) if is_printed_list(list) => {
             let cause = "is what `wellread checksum` prints for people, and no list to compare with";
             let hint =
@@ -82,7 +82,7 @@ pub fn run(args: &Args, ui: Ui) -> Outcome {
             return Err(Error::new(list, cause).hint(hint).choice().into());
         }
         Some(other) => {
-            let [first, other] = sets::open_both(&args.open, &args.path, other).map_err(with_hint)?;
+            let [first, other] = sets::open_both(&args.open, &args.path, other, ui).map_err(with_hint)?;
             (first, Some(other))
         }
     };

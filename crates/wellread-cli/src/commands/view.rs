@@ -1,6 +1,7 @@
 //! `wellread view PATH [--row N] [--out x.png]`
 
 use super::OpenArgs;
+use super::result_file::local_path;
 use crate::output::{Failure, Outcome, Ui};
 use std::path::PathBuf;
 use wellread_measure::path_text::text;
@@ -25,7 +26,7 @@ pub struct Args {
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=1000))]
     count: u64,
     /// PNG file to write.
-    #[arg(long, visible_alias = "output", default_value = "view.png")]
+    #[arg(long, visible_alias = "output", default_value = "view.png", value_parser = local_path())]
     out: PathBuf,
     #[command(flatten)]
     open: OpenArgs,
@@ -50,8 +51,7 @@ fn check_out(out: &std::path::Path) -> Outcome {
 }
 
 pub fn run(args: &Args, ui: Ui) -> Outcome {
-    super::result_file::check_local(&args.out)?;
-    let store = args.open.open(&args.path)?;
+    let store = args.open.open(&args.path, ui)?;
     if store.files()?.iter().any(|file| super::same_place(file, &args.out)) {
         return Err(Failure::Usage(format!(
             "--out {}: is one of the images to be viewed",

@@ -35,9 +35,24 @@ fn wrong_usage_is_exit_code_2() {
         let said = wellread(&["info", &format!("{spelled}://lab/a.tif")]).stderr;
         assert!(said.contains("write s3://lab/a.tif"), "{said}");
     }
-    for (command, out) in [("stats", "s3://bucket/stats.json"), ("view", "s3://bucket/view.png")] {
-        let said = format!("{out}: is an address");
-        fails(&[command, "none", "--out", out], 2, &[&said, "give --out a local path"]);
+    // Before anything is read: none of the sets and results is there.
+    let commands: [&[&str]; 12] = [
+        &["stats", "none", "--out"],
+        &["view", "none", "--out"],
+        &["embed", "none", "--model", "none.onnx", "--out"],
+        &["infer", "--out"],
+        &["infer", "--output-dir"],
+        &["bench", "dataset", "--out"],
+        &["bench", "dataset", "--data-dir"],
+        &["compare", "none", "none", "--markdown"],
+        &["compare", "none", "--history"],
+        &["rerun", "none", "--out"],
+        &["tasks", "train", "--config", "none.csv", "--output"],
+        &["stats", "none", "--trace"],
+    ];
+    for command in commands {
+        let address = "s3://bucket/results";
+        fails(&[command, &[address]].concat(), 2, &[address, "is an address", "give a local path"]);
     }
     fails(&["bench"], 2, &["WHAT"]);
     fails(&["bench", "nonsense", "--out", arg(&out)], 2, &["nonsense", "dataloader"]);

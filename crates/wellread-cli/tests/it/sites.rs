@@ -50,6 +50,8 @@ fn info_tells_of_the_plate_and_convert_of_what_is_missing() {
     let misspelt = wellread(&["info", arg(&plate), "--pattern", "{well}f01p01-{chanel}sk1fk1fl1.tiff"]);
     assert_eq!(misspelt.code, 0, "{}", misspelt.stderr);
     assert!(misspelt.stderr.contains("{chanel}, which is a column of its own; did you mean {channel}?"));
+    let quiet = wellread(&["info", "-q", arg(&plate), "--pattern", "{well}f01p01-{chanel}sk1fk1fl1.tiff"]);
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (0, ""));
     let right = wellread(&["info", arg(&plate), "--pattern", "{well}f01p01-{channel}sk1fk1fl1.tiff"]);
     assert!(right.code == 0 && !right.stderr.contains("did you mean"), "{}", right.stderr);
     let done = wellread(&["info", arg(&plate), "--layout", "harmony", "--pattern", "{channel}"]);
@@ -245,4 +247,29 @@ fn convert_and_embed_say_that_sets_have_other_channels() {
     std::fs::copy(sets.join("a.parquet"), sets.join("b.parquet")).unwrap();
     let done = wellread(&["convert", arg(&sets), arg(&both), "--overwrite"]);
     assert!(done.code == 0 && !done.stderr.contains("channels are"), "{}", done.stderr);
+}
+
+#[test]
+fn info_names_every_codec_of_the_files_of_a_site() {
+    let dir = tempfile::tempdir().unwrap();
+    let plate = dir.path().join("P1/Images");
+    std::fs::create_dir_all(&plate).unwrap();
+    for (channel, codec) in [(1, "none"), (2, "lzw"), (3, "none")] {
+        let set = dir.path().join(format!("set{channel}"));
+        let size = ["--images", "1", "--size", "16x16", "--formats", "tiff", "--compression", codec];
+        json(&[&["generate", arg(&set)], &size[..]].concat());
+        let mut files = std::fs::read_dir(set.join("tiff")).unwrap().map(|entry| entry.unwrap().path());
+        let is_image = |file: &PathBuf| file.extension().is_some_and(|e| e == "tiff" || e == "tif");
+        let image = files.find(is_image).unwrap();
+        std::fs::copy(image, plate.join(format!("r01c01f01p01-ch{channel}sk1fk1fl1.tiff"))).unwrap();
+    }
+    let info = json(&["info", arg(&plate)]);
+    assert_eq!((&info["images"], &info["files"]), (&1.into(), &3.into()));
+    let codecs = info["codecs"].as_array().unwrap();
+    let files: Vec<_> = codecs.iter().map(|one| one["files"].as_u64().unwrap()).collect();
+    assert_eq!((info["codec"].as_str(), files), (Some("none"), vec![2, 1]));
+    let packed = codecs[1]["codec"].as_str().unwrap();
+    assert!(packed.starts_with("lzw"), "{info}");
+    let said = wellread(&["info", arg(&plate)]).stdout;
+    assert!(said.contains(&format!("none (2 files), {packed} (1 file)\n")), "{said}");
 }

@@ -4,7 +4,7 @@ use crate::compare::side;
 use crate::support::{arg, generate, wellread, wellread_into};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// A device on which there is never any space.
 fn full() -> File {
@@ -16,6 +16,18 @@ fn unread() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     writer.into()
+}
+
+/// Runs `wellread` by a shell that redirects as `redirection` says; its exit code and stderr.
+fn redirected(command: &[&str], redirection: &str) -> (Option<i32>, String) {
+    let script = format!("exec \"$0\" \"$@\" {redirection}");
+    let done = Command::new("sh")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_wellread")])
+        .args(command)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    (done.status.code(), String::from_utf8(done.stderr).unwrap())
 }
 
 /// The error of a full disk behind stdout.
@@ -84,6 +96,21 @@ fn output_that_does_not_arrive_is_an_error() {
     }
     // Both at once.
     assert_eq!(wellread_into(&["info", arg(&tiff)], full(), full()).code, 1);
+}
+
+#[test]
+fn a_closed_stdout_is_an_error_of_commands_that_print() {
+    let dir = tempfile::tempdir().unwrap();
+    generate(dir.path(), 2, &["--formats", "tiff"]);
+    let tiff = dir.path().join("tiff");
+    let tiff = arg(&tiff);
+    let closed = "error: cannot write the output: stdout is closed (hint: check where the output goes)\n";
+    for command in [&["checksum", tiff][..], &["info", tiff], &["info", tiff, "--json"], &["--help"]] {
+        assert_eq!(redirected(command, ">&-"), (Some(1), closed.to_owned()), "{command:?}");
+        assert_eq!(redirected(command, ">/dev/null"), (Some(0), String::new()), "{command:?}");
+    }
+    // Other failures keep their code.
+    assert_eq!(redirected(&["no-such-command"], ">&-").0, Some(2));
 }
 
 #[test]

@@ -1,11 +1,91 @@
-//! Bytes of the pieces that pixels lie in, such as chunks.
+//! Bytes of the pieces that pixels lie in, such as chunks, and how they are compressed.
 
 use crate::output::Outcome;
 use std::path::{Path, PathBuf};
-use wellread_store::{Error, StoreLayout};
+use wellread_store::words::counted;
+use wellread_store::{Error, StoreLayout, registry};
 
 /// Names of files of metadata beside chunks.
 const ZARR_METADATA: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
+
+/// How pixels are compressed.
+#[derive(serde::Serialize)]
+pub(super) struct Codecs {
+    /// That of the first image.
+    codec: String,
+    /// All codecs, where the files that were looked into have several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    codecs: Vec<CodecFiles>,
+}
+
+/// A codec, and how many files have it.
+#[derive(serde::Serialize)]
+struct CodecFiles {
+    codec: String,
+    files: usize,
+}
+
+impl Codecs {
+    /// Those of a set.
+    pub fn of(layout: &StoreLayout) -> Self {
+        let several = layout.codecs.iter().filter(|_| layout.codecs.len() > 1);
+        Self {
+            codec: layout.codec.clone(),
+            codecs: several
+                .map(|(codec, files)| CodecFiles { codec: codec.clone(), files: *files })
+                .collect(),
+        }
+    }
+
+    /// That of the first image.
+    pub fn first(&self) -> &str {
+        &self.codec
+    }
+
+    /// The codecs of all files where they differ, or else that of the first image; of a set of so many images and files.
+    pub fn in_words(&self, images: usize, files: usize) -> String {
+        if self.codecs.is_empty() {
+            let of = if images > 1 && files > 1 { " (first image)" } else { "" };
+            return format!("{}{of}", self.codec);
+        }
+        let each = self.codecs.iter().map(|one| format!("{} ({})", one.codec, counted(one.files, "file")));
+        let looked_into: usize = self.codecs.iter().map(|one| one.files).sum();
+        let of = if looked_into < files { "; others were not looked into" } else { "" };
+        each.collect::<Vec<_>>().join(", ") + of
+    }
+
+    /// Whether pixels are as they are, without a codec.
+    fn are_none(&self) -> bool {
+        let codec = self.codec.to_lowercase();
+        self.codecs.is_empty() && (codec.is_empty() || codec == "none" || codec == "uncompressed")
+    }
+}
+
+/// Bytes of pixels, as they are and in files.
+#[derive(Clone, Copy)]
+pub(super) struct Pieces {
+    /// Bytes of the pixels in their pieces without a codec: chunks are whole also where the image ends within them.
+    pub plain: u64,
+    /// Bytes that the pieces have in files, without metadata and without other levels of a pyramid.
+    pub stored: u64,
+}
+
+/// A line for compression that makes the pixels of a format larger than they are. `about` stands before a figure that some rows tell.
+pub(super) fn larger_than_pixels(
+    (format, codecs): (&str, &Codecs),
+    Pieces { plain, stored }: Pieces,
+    about: &str,
+) -> Option<String> {
+    let as_they_are = registry::format_named(format).is_ok_and(|format| format.holds_bare_pixels);
+    (as_they_are && !codecs.are_none() && plain > 0 && stored > plain).then(|| {
+        let all: Vec<&str> = codecs.codecs.iter().map(|one| one.codec.as_str()).collect();
+        format!(
+            "the files are {about}{:.0} % larger than the pixels: {} saves nothing here (wellread convert --compression none)",
+            100.0 * (stored as f64 / plain as f64 - 1.0),
+            if all.is_empty() { codecs.first().to_owned() } else { all.join(" and ") }
+        )
+    })
+}
 
 /// Bytes of those of `files` that hold pixels.
 pub(super) fn bytes_of_pieces(files: &[PathBuf]) -> Outcome<u64> {

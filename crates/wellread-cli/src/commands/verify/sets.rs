@@ -7,7 +7,7 @@
 
 use super::super::cells::CellArgs;
 use super::super::{OpenArgs, SiteArgs};
-use crate::output::{Failure, Outcome};
+use crate::output::{Failure, Outcome, Ui};
 use std::path::Path;
 use wellread_store::Store;
 
@@ -21,15 +21,15 @@ pub(super) struct Opened {
 ///
 /// # Errors
 /// It cannot be opened as it is asked for.
-pub(super) fn opened(options: OpenArgs, path: &Path) -> Outcome<Opened> {
-    Ok(Opened { set: options.open(path)?, options })
+pub(super) fn opened(options: OpenArgs, path: &Path, ui: Ui) -> Outcome<Opened> {
+    Ok(Opened { set: options.open(path, ui)?, options })
 }
 
 /// Opens a set and the one that it is compared with.
 ///
 /// # Errors
 /// The first one cannot be opened, as it is asked for or by itself; the other one neither.
-pub(super) fn open_both(options: &OpenArgs, first: &Path, other: &Path) -> Outcome<[Opened; 2]> {
+pub(super) fn open_both(options: &OpenArgs, first: &Path, other: &Path, ui: Ui) -> Outcome<[Opened; 2]> {
     // How pixels are read is asked of the first set alone, which has levels, or several columns.
     let of_other = OpenArgs {
         sites: options.sites.clone(),
@@ -37,30 +37,30 @@ pub(super) fn open_both(options: &OpenArgs, first: &Path, other: &Path) -> Outco
         skip_null: options.skip_null,
         ..OpenArgs::default()
     };
-    let refusal = match open_fitting(options, first) {
-        Ok(set) => return Ok([set, open_as_far_as_fits(&of_other, other)?]),
+    let refusal = match open_fitting(options, first, ui) {
+        Ok(set) => return Ok([set, open_as_far_as_fits(&of_other, other, ui)?]),
         Err(refusal) => refusal,
     };
     if options.sites.options().is_default() && options.cells.cells.is_none() {
         return Err(refusal);
     }
     // What the first set cannot take is of the other one.
-    let Ok(set) = opened(without_sites(&without_cells(options)), first) else { return Err(refusal) };
-    match open_fitting(&of_other, other) {
+    let Ok(set) = opened(without_sites(&without_cells(options)), first, ui) else { return Err(refusal) };
+    match open_fitting(&of_other, other, ui) {
         Ok(other) => Ok([set, other]),
         Err(of_other) => Err(both(refusal, of_other)),
     }
 }
 
 /// Opens a set with as many of the options as fit it.
-fn open_as_far_as_fits(options: &OpenArgs, path: &Path) -> Outcome<Opened> {
+fn open_as_far_as_fits(options: &OpenArgs, path: &Path, ui: Ui) -> Outcome<Opened> {
     let images = without_cells(options);
     let bare = without_sites(&images);
-    open_fitting(options, path).or_else(|_| opened(images, path)).or_else(|_| opened(bare, path))
+    open_fitting(options, path, ui).or_else(|_| opened(images, path, ui)).or_else(|_| opened(bare, path, ui))
 }
 
 /// Opens a set, cells of images that are no cells already.
-fn open_fitting(options: &OpenArgs, path: &Path) -> Outcome<Opened> {
+fn open_fitting(options: &OpenArgs, path: &Path, ui: Ui) -> Outcome<Opened> {
     if options.cells.cells.is_some()
         && without_cells(options).open_again(path).is_ok_and(|images| are_cells(&*images))
     {
@@ -69,7 +69,7 @@ fn open_fitting(options: &OpenArgs, path: &Path) -> Outcome<Opened> {
             "{cause} (hint: --cells is for the images that cells are cut out of)"
         )));
     }
-    opened(options.clone(), path)
+    opened(options.clone(), path, ui)
 }
 
 /// Whether images are cells that were cut out before, by the name of the first one.
