@@ -9,6 +9,9 @@ __version__: str
 def formats() -> list[str]:
     """Names of the storage formats of this build."""
 
+def is_address(path: str) -> bool:
+    """Whether a path is an address, such as "s3://bucket/plate.parquet", and none of the file system."""
+
 def misspelt_fields(pattern: str) -> list[tuple[str, str]]:
     """Fields of a pattern that are columns of their own, and nearly called like a known one: each with that one."""
 
@@ -91,7 +94,13 @@ class Parts:
     @property
     def ending(self) -> str:
         """The ending of the parts' names."""
-    def commit(self, parts: list[str], options: dict[str, Any], joined: bool, source: Dataset | None) -> int:
+    @property
+    def joins(self) -> bool:
+        """Whether parts become one table when the set is made of them."""
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether columns of all images stand beside files of images."""
+    def commit(self, parts: list[str], options: dict[str, Any], source: Dataset | None) -> int:
         """Makes a set of these parts, in this order, at its place. The number of images."""
     def keep(self) -> None:
         """Leaves what was written to a later run that goes on with it; where none does, it goes."""

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import os
 import pickle
 import shutil
 import warnings
@@ -12,7 +13,9 @@ import pytest
 import tifffile
 import wellread as wr
 from PIL import Image
-from wellread import _check
+from wellread import _check, _native
+from wellread._tasks import task
+from wellread.ray import _cluster
 
 
 @pytest.fixture
@@ -418,3 +421,24 @@ def test_sets_of_other_channels_are_told_where_channels_go_by_number(tmp_path):
         # Of rows of one set, and of sets that are alike, nothing is mixed.
         assert len(wr.DataLoader(both, 1, rows=[1])) == 1
         assert len(wr.DataLoader(one + one.select([0]), 1)) == 2
+
+
+def test_an_address_is_what_the_readers_take_for_one():
+    for path in ("s3://bucket/a", "https://host/a", "other+x.1-y://a"):
+        assert _native.is_address(path) and task._ADDRESS.match(path)
+        assert _cluster.absolute(path) == path
+    # A folder may have such a name.
+    for path in ("a/b://c", "://a", "s 3://a", "s3:/a", "a"):
+        assert not _native.is_address(path) and not task._ADDRESS.match(path)
+        assert _cluster.absolute(path) == os.path.abspath(path)
+
+
+def test_formats_say_what_becomes_of_parts(tmp_path):
+    found = {}
+    for format in wr.formats():
+        parts = _native.Parts(str(tmp_path / format), format, False, None)
+        found[format] = (parts.joins, parts.keeps_columns)
+        parts.discard()
+    assert {format for format, (joins, _) in found.items() if joins} <= {"lance"}
+    assert {format for format, (_, keeps) in found.items() if keeps} == {"ome-zarr"}
+    assert found.get("lance", (True, False)) == (True, False)

@@ -31,7 +31,7 @@ use wellread_measure::counters::Instructions;
 use wellread_measure::interleave::Turn;
 use wellread_report::{Cell, Finding, Severity, Table};
 use wellread_store::RowHints;
-use wellread_store::place::{self, LinkUse};
+use wellread_store::place::LinkUse;
 use wellread_trace::{Kind, span};
 
 /// The benchmark's registration.
@@ -195,7 +195,7 @@ fn take_samples(
     ];
     let read = context.take_traffic();
     values.extend(traffic::amplification(read));
-    let link = place::link(dataset.store().path()).map(|_| LinkUse::now().since(link_before));
+    let link = dataset.is_far().then(|| LinkUse::now().since(link_before));
     traffic::put(&mut values, traffic::over_link(link, read.used));
     Ok(Measurement { values, items, verified, ..Measurement::default() })
 }

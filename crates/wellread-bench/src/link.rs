@@ -7,7 +7,7 @@
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wellread_measure::samples::median;
 use wellread_store::Store;
@@ -47,17 +47,22 @@ pub struct LinkSpeed {
     pub at_once: usize,
 }
 
+/// The link to what does not lie on this machine of a set, and an address at its other end; `None` where all lies here, and of places
+/// without a link. The path of a set does not tell: a table here may name images in a bucket.
+pub(crate) fn of(store: &dyn Store) -> Option<(&'static dyn Link, &Path)> {
+    let far = store.far()?;
+    Some((place::link(far)?, far))
+}
+
 /// The link to a set; `None` of sets on this machine.
 ///
 /// # Errors
 /// A set without files that hold anything; requests that fail.
 pub fn measure(store: &dyn Store) -> Result<Option<LinkSpeed>> {
-    let Some(link) = place::link(store.path()) else { return Ok(None) };
-    let about = link.about(store.path())?;
+    let Some((link, far)) = of(store) else { return Ok(None) };
+    let about = link.about(far)?;
     let mut files: Vec<(PathBuf, u64)> = vec![];
-    // Files of the first rows: to list those of all takes a while where each image has some.
-    let rows: Vec<usize> = (0..store.len().min(FILES)).collect();
-    for file in store.files_of(&rows)?.into_iter().take(FILES) {
+    for file in files_over(store, far)?.into_iter().take(FILES) {
         let length = place::metadata(&file)?.length;
         files.push((file, length));
     }
@@ -86,6 +91,20 @@ pub fn measure(store: &dyn Store) -> Result<Option<LinkSpeed>> {
         bytes_per_s: bytes as f64 / best.as_secs_f64().max(1e-9),
         at_once,
     }))
+}
+
+/// Files of a set in the place of `far`: those of the first rows, since to list those of all takes a while where each image has some.
+/// Where the first ones lie elsewhere, those of all rows.
+fn files_over(store: &dyn Store, far: &Path) -> Result<Vec<PathBuf>> {
+    let is_over_link = |file: &PathBuf| place::scheme(file) == place::scheme(far);
+    let rows: Vec<usize> = (0..store.len().min(FILES)).collect();
+    let mut files = store.files_of(&rows)?;
+    files.retain(is_over_link);
+    if files.is_empty() {
+        files = store.files()?;
+        files.retain(is_over_link);
+    }
+    Ok(files)
 }
 
 /// One pass over some ranges.
@@ -135,6 +154,23 @@ pub(crate) fn fastest(mut pass: impl FnMut(usize) -> Result<Duration>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_store::{ENDPOINT, LATENCY, linked};
+    use wellread_store::{OpenOptions, open, open_all};
+
+    #[test]
+    fn a_table_here_of_images_in_a_bucket_has_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let [table, images] = linked(dir.path(), FILES + 4);
+        let options = OpenOptions::default();
+        let store = open(&table, &options).unwrap();
+        assert!(place::link(store.path()).is_none());
+        let of_table = measure(&*store).unwrap().unwrap();
+        assert_eq!((of_table.endpoint.as_str(), of_table.latency_s), (ENDPOINT, LATENCY.as_secs_f64()));
+        // The first rows are images here, which the link does not lead to.
+        let mixed = measure(&*open_all(&[&images, &table], &options).unwrap()).unwrap().unwrap();
+        assert_eq!(mixed.endpoint, ENDPOINT);
+        assert!(measure(&*open(&images, &options).unwrap()).unwrap().is_none());
+    }
 
     #[test]
     fn more_requests_are_tried_while_they_gain() {

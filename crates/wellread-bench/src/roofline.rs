@@ -37,7 +37,6 @@ use wellread_measure::clock::Stopwatch;
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
 use wellread_report::{Cell, Table};
 use wellread_store::bare_codec::BareCodec;
-use wellread_store::place;
 use wellread_store::{Block, PixelSink, Request, RowHints, Scratch};
 
 /// Most images of a pass of reading; another pass reads others, so that nothing is found in a cache that an epoch
@@ -265,9 +264,13 @@ impl Limits {
 }
 
 fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> Result<Limits> {
-    let is_far = place::link(&set.path).is_some();
+    let link = crate::link::of(&*session.open(set)?).map(|(link, _)| link);
+    let is_far = link.is_some();
     let reading = if is_far { None } else { Some(reading(session, set)?) };
-    let link = link::limit(session, set)?;
+    let link = match link {
+        Some(link) => link::limit(session, set, link)?,
+        None => None,
+    };
     let store = session.open(set)?;
     let codec = match BareCodec::named(set.codec.as_deref().unwrap_or_default())? {
         Some(codec) => bare(codec, &*store).unwrap_or_else(|error| {

@@ -34,7 +34,6 @@ use wellread_measure::clock::Stopwatch;
 use wellread_measure::compare::MIN_SAMPLES;
 use wellread_measure::interleave::{Event, Plan};
 use wellread_measure::limits::{CopyLimits, LimitSettings, measure_copy};
-use wellread_store::place;
 use wellread_store::words::counted_with;
 use wellread_trace::{Kind, labelled};
 
@@ -106,7 +105,7 @@ pub fn diagnose(
         None => crate::sample::batch_size(&*store, crop)?,
     };
     let sample = Sample::draw(&*store, limits, batch_size, seed, crop)?;
-    let is_far = place::is_registered(store.path());
+    let is_far = store.far().is_some();
     drop(store);
     let mut transform = Transform::preset("none").context("the loader has no transform none")?;
     if let Some((height, width)) = crop {

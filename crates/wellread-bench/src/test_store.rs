@@ -1,10 +1,15 @@
-//! A set in memory for tests that says what files it has and how long a read takes.
+//! A set in memory for tests that says what files it has and how long a read takes; a place for tests that has a link.
 
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wellread_image::{PixelType, Shape};
+use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::MemoryStore;
-use wellread_store::{PixelSink, Request, Result, Scratch, Store, delegate_store};
+use wellread_store::place::{self, File, FileRange, Link, LinkAbout, Listing, Metadata, Place};
+use wellread_store::{
+    ImageView, PixelSink, Request, Result, Scratch, Store, WriteOptions, create, delegate_store,
+};
 
 /// Images in memory.
 pub(crate) struct TestStore {
@@ -45,5 +50,95 @@ impl Store for TestStore {
             std::thread::sleep(self.each * requests.len() as u32);
         }
         self.inner.read(requests, scratch, sink)
+    }
+}
+
+/// The scheme of addresses of this machine's files as if they lay behind a link.
+const SCHEME: &str = "wellread-linked";
+/// The server at the other end of the link, and how long it takes for any answer.
+pub(crate) const ENDPOINT: &str = "https://linked";
+pub(crate) const LATENCY: Duration = Duration::from_millis(1);
+
+/// The place of such addresses.
+#[derive(Debug)]
+struct Linked;
+
+static LINKED: Linked = Linked;
+wellread_store::register_place!("wellread-linked", LINKED);
+
+/// A table in `folder`, `load_data.csv`, of images behind the link; and the folder of these images on this machine.
+pub(crate) fn linked(folder: &Path, images: usize) -> [PathBuf; 2] {
+    let (table, here) = (folder.join("load_data.csv"), folder.join("images"));
+    let plain = WriteOptions { variant: Some("plain".into()), ..WriteOptions::default() };
+    let mut writer = create(&here, "tiff", &plain).unwrap();
+    let shape = Shape::plane(8, 8);
+    for row in 0..images {
+        let metadata = ImageMetadata::named(format!("image-{row:02}"));
+        let pixels = vec![row as u8; shape.pixels()];
+        writer
+            .write(&ImageView { metadata: &metadata, shape, dtype: PixelType::U8, pixels: &pixels })
+            .unwrap();
+    }
+    writer.finish().unwrap();
+    let is_image =
+        |path: &PathBuf| path.extension().is_some_and(|ending| ending == "tif" || ending == "tiff");
+    let entries = std::fs::read_dir(&here).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).filter(is_image).collect();
+    files.sort();
+    assert_eq!(files.len(), images);
+    let mut text = "FileName_OrigDNA,PathName_OrigDNA,Metadata_Well\n".to_owned();
+    for (row, file) in files.iter().enumerate() {
+        let name = file.file_name().unwrap().to_string_lossy();
+        writeln!(text, "{name},{SCHEME}://{},A{:02}", here.display(), row + 1).unwrap();
+    }
+    std::fs::write(&table, text).unwrap();
+    [table, here]
+}
+
+fn local(path: &Path) -> &Path {
+    let inside = path.to_str().and_then(|text| text.strip_prefix(SCHEME)?.strip_prefix("://"));
+    inside.map_or(path, Path::new)
+}
+
+/// An error for what the link does not lead to.
+fn check(path: &Path) -> io::Result<()> {
+    if place::scheme(path) == Some(SCHEME) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("{} does not lie behind the link", path.display())))
+}
+
+impl Place for Linked {
+    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        place::metadata(local(path))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Listing> {
+        place::list(local(folder))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<(File, u64)> {
+        place::open(local(path))
+    }
+
+    fn link(&self) -> Option<&dyn Link> {
+        Some(self)
+    }
+}
+
+impl Link for Linked {
+    fn about(&self, path: &Path) -> io::Result<LinkAbout> {
+        check(path)?;
+        Ok(LinkAbout {
+            endpoint: ENDPOINT.to_owned(),
+            region: None,
+            credentials: "none".to_owned(),
+            in_flight: 8,
+        })
+    }
+
+    fn fetch(&self, ranges: &[FileRange], _: usize) -> io::Result<Duration> {
+        ranges.iter().try_for_each(|one| check(&one.path))?;
+        Ok(LATENCY)
     }
 }

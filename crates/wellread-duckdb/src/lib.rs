@@ -52,6 +52,7 @@ pub static FORMAT: Format = Format {
     foreign_entry: |_| Ok(None),
     keeps_features: true,
     keeps_features_at: |_| false,
+    joins_parts: false,
     own_columns: is_own_of_tables,
     keeps_durations: false,
     holds_bare_pixels: false,

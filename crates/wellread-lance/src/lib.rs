@@ -51,6 +51,7 @@ pub static FORMAT: Format = Format {
     foreign_entry: place::foreign,
     keeps_features: true,
     keeps_features_at: |_| false,
+    joins_parts: true,
     own_columns: is_own_of_tables,
     keeps_durations: true,
     holds_bare_pixels: false,

@@ -48,6 +48,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<loader::Loader>()?;
     module.add_class::<trace::Step>()?;
     module.add_function(wrap_pyfunction!(formats::formats, module)?)?;
+    module.add_function(wrap_pyfunction!(formats::is_address, module)?)?;
     module.add_function(wrap_pyfunction!(formats::parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(formats::misspelt_fields, module)?)?;
     module.add_class::<whole_set::StatsSum>()?;

@@ -213,15 +213,26 @@ impl Parts {
         self.with(PartedSet::ending)
     }
 
+    /// Whether parts become one table when the set is made of them.
+    #[getter]
+    fn joins(&self) -> PyResult<bool> {
+        self.with(PartedSet::joins)
+    }
+
+    /// Whether columns of all images stand beside files of images.
+    #[getter]
+    fn keeps_columns(&self) -> PyResult<bool> {
+        self.with(PartedSet::keeps_columns)
+    }
+
     /// Makes a set of these parts, in this order, and moves it to its place. `source` has the columns of all images, for a format that keeps
-    /// them beside files of images; with `joined` parts of a table become one. The number of images.
-    #[pyo3(signature = (parts, options, joined, source))]
+    /// them beside files of images. The number of images.
+    #[pyo3(signature = (parts, options, source))]
     fn commit(
         &self,
         py: Python<'_>,
         parts: Vec<String>,
         options: WriteChoice,
-        joined: bool,
         source: Option<PyRef<'_, Dataset>>,
     ) -> PyResult<usize> {
         let mut options = options.options()?;
@@ -236,6 +247,7 @@ impl Parts {
                     options.features = features::all(source.store())?;
                 }
             }
+            let joined = set.joins();
             set.commit(&parts, &options, joined)
         })
     }

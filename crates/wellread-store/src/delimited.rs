@@ -231,6 +231,8 @@ pub(crate) fn names_at_beginning(text: &[u8]) -> Vec<String> {
 pub(crate) struct Table {
     /// The names of the columns.
     pub header: Vec<String>,
+    /// As [`Delimited::has_semicolons`].
+    pub has_semicolons: bool,
     rows: usize,
     /// All values, without spaces around them, row by row, and where each ends.
     text: String,
@@ -248,7 +250,8 @@ impl Table {
         if header.is_empty() {
             return Err(Error::new(path, "the table is empty"));
         }
-        let mut table = Self { header, rows: 0, text: String::new(), ends: vec![] };
+        let has_semicolons = lines.has_semicolons();
+        let mut table = Self { header, has_semicolons, rows: 0, text: String::new(), ends: vec![] };
         lines.each(|record| {
             table.rows += 1;
             for value in record {

@@ -125,6 +125,9 @@ pub struct Format {
     pub keeps_features: bool,
     /// Whether such columns are kept in a target of this name that holds several images, of a format that is no table.
     pub keeps_features_at: fn(&Path) -> bool,
+    /// Whether the parts of a table that several processes write become one table, in one pass ([`crate::parted`]): where the format's own
+    /// library takes no folder of tables for a set.
+    pub joins_parts: bool,
     /// Whether the format's tables have a column of this name themselves, so that none beside the images can:
     /// [`create`](crate::create) renames one that has it ([`crate::features::renamed`]).
     pub own_columns: fn(&str) -> bool,

@@ -119,6 +119,16 @@ impl PartedSet {
         if is_by_image(self.format) { "" } else { self.format.set_ending }
     }
 
+    /// Whether the parts should become one table in [`Self::commit`], by their format.
+    pub fn joins(&self) -> bool {
+        self.format.joins_parts
+    }
+
+    /// Whether columns of all images stand beside files of images: they are given to [`Self::commit`], and not to the parts.
+    pub fn keeps_columns(&self) -> bool {
+        is_by_image(self.format) && self.format.keeps_features_in(self.staged.target(), 2)
+    }
+
     /// The name of a part by its number.
     pub fn part_name(&self, number: usize) -> String {
         format!("part-{number:05}{}", self.ending())

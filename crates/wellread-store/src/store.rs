@@ -108,7 +108,7 @@ pub trait Store: Send + Sync {
 
     /// The place of files of this set, as far as some do not lie in the file system of this machine. It is
     /// [`Self::path`], or one of the files where that names no such place, as for a table here of images in a bucket.
-    /// `None` where all lie here.
+    /// `None` where all lie here. Ask this of an open set, and not its path.
     fn far(&self) -> Option<&Path> {
         Some(self.path()).filter(|path| crate::place::is_registered(path))
     }

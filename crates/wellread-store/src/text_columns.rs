@@ -55,8 +55,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<RecordBatch> {
             Error::new(path, cause).hint("write commas, semicolons or tabs between fields in place of |")
         );
     }
-    let may_have_commas = lines.has_semicolons();
-    let mut types = vec![Kinds { with_comma: may_have_commas, ..Kinds::default() }; names.len()];
+    let mut types = vec![Kinds::new(lines.has_semicolons()); names.len()];
     let mut rows = 0usize;
     let first = lines.each(|record| {
         rows += 1;
@@ -68,12 +67,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<RecordBatch> {
     if rows == 0 {
         return Err(Error::new(path, "the table has no rows"));
     }
-    if types.iter().any(|kinds| kinds.number && kinds.has_point) {
-        // A table that has points in numbers has commas for something else.
-        for kinds in &mut types {
-            kinds.with_comma = false;
-        }
-    }
+    settle(&mut types);
     let mut columns: Vec<Column> = types.into_iter().map(Kinds::column).collect();
     let second = lines.each(|record| {
         for (column, text) in columns.iter_mut().zip(record) {
@@ -136,8 +130,8 @@ fn number_with_comma(text: &str) -> Option<f64> {
 }
 
 /// Types that fit every value of a column seen so far.
-#[derive(Clone, Copy)]
-struct Kinds {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kinds {
     whole: bool,
     /// Whole numbers from 0 to 2⁶⁴.
     unsigned: bool,
@@ -152,23 +146,47 @@ struct Kinds {
     some: bool,
 }
 
-impl Default for Kinds {
-    fn default() -> Self {
-        Self {
-            whole: true,
-            unsigned: true,
-            digits: true,
-            number: true,
-            with_comma: false,
-            has_point: false,
-            truth: true,
-            some: false,
+/// Settles the types of a table's columns once all values were seen: a table that has points in numbers has commas for something else
+/// than decimal marks.
+pub(crate) fn settle(types: &mut [Kinds]) {
+    if types.iter().any(|kinds| kinds.number && kinds.has_point) {
+        for kinds in types {
+            kinds.with_comma = false;
         }
     }
 }
 
 impl Kinds {
-    fn see(&mut self, text: &str) {
+    /// The types of a column before its first value; `with_comma` in a table where commas may be decimal marks.
+    pub const fn new(with_comma: bool) -> Self {
+        Self {
+            whole: true,
+            unsigned: true,
+            digits: true,
+            number: true,
+            with_comma,
+            has_point: false,
+            truth: true,
+            some: false,
+        }
+    }
+
+    /// Whether a value was seen.
+    pub const fn has_some(self) -> bool {
+        self.some
+    }
+
+    /// The values that were seen, or some of them, in the narrowest type.
+    pub fn array<'t>(self, values: impl Iterator<Item = &'t str>) -> ArrayRef {
+        let mut column = self.column();
+        for text in values {
+            column.push(value(text));
+        }
+        column.finish()
+    }
+
+    /// Takes another value into account.
+    pub fn see(&mut self, text: &str) {
         let Some(text) = value(text) else { return };
         self.some = true;
         self.number = self.number && !is_code(text) && text.parse::<f64>().is_ok();

@@ -34,6 +34,8 @@ pub enum Kind {
     WaitImage,
     /// A thread waits until the bytes of its batch, which lie far away, were asked for.
     WaitRequest,
+    /// A thread waits for what another one reads of a table's rows: where their pages lie, their shapes, their metadata.
+    WaitIndex,
     /// The threads of an epoch are started.
     StartWorkers,
     /// The threads of an epoch are ended.
@@ -74,7 +76,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Open,
         Self::Read,
         Self::Query,
@@ -89,6 +91,7 @@ impl Kind {
         Self::WaitMemory,
         Self::WaitImage,
         Self::WaitRequest,
+        Self::WaitIndex,
         Self::StartWorkers,
         Self::StopWorkers,
         Self::Batch,
@@ -126,6 +129,7 @@ impl Kind {
             Self::WaitMemory => "wait for memory",
             Self::WaitImage => "wait for image",
             Self::WaitRequest => "wait for request",
+            Self::WaitIndex => "wait for index",
             Self::StartWorkers => "start workers",
             Self::StopWorkers => "stop workers",
             Self::Batch => "batch",
@@ -158,7 +162,8 @@ impl Kind {
             | Self::WaitPage
             | Self::WaitMemory
             | Self::WaitImage
-            | Self::WaitRequest => "wait",
+            | Self::WaitRequest
+            | Self::WaitIndex => "wait",
             Self::Rows | Self::StartWorkers | Self::StopWorkers => "loader",
             Self::Batch
             | Self::Sample
@@ -191,6 +196,7 @@ impl Kind {
             | Self::WaitMemory
             | Self::WaitImage
             | Self::WaitRequest
+            | Self::WaitIndex
             | Self::Section
             | Self::Forward
             | Self::Backward

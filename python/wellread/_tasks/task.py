@@ -10,6 +10,7 @@ import importlib
 import importlib.machinery
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from typing import Any
 from .phases import Meter, Phases, Report, rank_of_process
 from .settings import TaskError, nearest
 
+# The beginning of an address, as `wellread_store::place::scheme` has it: the package may not be here.
+_ADDRESS = re.compile(r"[A-Za-z0-9+.-]+://")
 # Characters of a message of others that an error keeps.
 _MOST = 1500
 # What CUDA, torch's allocator for the processors, and the system say of memory that is not to be had.
@@ -88,7 +91,7 @@ class Task:
             if needed:
                 raise TaskError("inference needs a checkpoint_path: a checkpoint that a training run has written")
             return None
-        if "://" not in self.checkpoint_path and not Path(self.checkpoint_path).exists():
+        if not _ADDRESS.match(self.checkpoint_path) and not Path(self.checkpoint_path).exists():
             raise TaskError(f"the checkpoint {self.checkpoint_path} is not there: correct checkpoint_path")
         return self.checkpoint_path
 

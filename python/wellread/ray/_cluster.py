@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import _native
 from ..errors import Error
 
 MISSING = "wellread.ray needs Ray: pip install 'wellread[ray]'"
@@ -253,4 +254,4 @@ def run(
 
 def absolute(path: str) -> str:
     """A path that means the same in a process of another working folder; an address as it is."""
-    return path if "://" in path else os.path.abspath(path)
+    return path if _native.is_address(path) else os.path.abspath(path)

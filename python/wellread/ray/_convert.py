@@ -21,7 +21,7 @@ from ..dataset import Dataset
 from ..errors import ChoiceError, Error
 from . import _cluster, _sets
 from ._whole import Job, unreadable
-from ._write import JOINED, format_of, options
+from ._write import format_of, options
 
 # Bytes of pixels in a part at most, and parts at least, as far as images are enough: the parts of a set are the same
 # on any cluster, so that another one can go on with them.
@@ -95,7 +95,8 @@ def converted(
             for (start, end), (size, was_there) in zip(ranges, answers, strict=True):
                 written += size
                 resumed += end - start if was_there else 0
-        images = parts.commit(names, choices, format in JOINED, dataset._native)
+        joined = parts.joins
+        images = parts.commit(names, choices, dataset._native)
     except BaseException:
         _give_up(parts, resume)
         raise
@@ -109,7 +110,7 @@ def converted(
         "bytes_of_pixels_written": written,
         "images_resumed": resumed,
         "verified": verify,
-        "joined_in_one_pass": format in JOINED,
+        "joined_in_one_pass": joined,
         "cluster": job.summary(),
     }
 
@@ -120,7 +121,7 @@ def apart(source: str, target: str) -> None:
     Raises:
         wellread.ChoiceError: one lies in the other.
     """
-    pair = [path if "://" in path else os.path.realpath(path) for path in (source, target)]
+    pair = [path if _native.is_address(path) else os.path.realpath(path) for path in (source, target)]
     one, other = (path.rstrip("/") + "/" for path in pair)
     if one.startswith(other) or other.startswith(one):
         raise ChoiceError(

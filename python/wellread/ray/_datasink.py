@@ -19,6 +19,8 @@ class WellreadDatasink(Datasink):
     folder: str
     ending: str
     environment: dict[str, str]
+    # Whether the format keeps columns beside files of images, in one file of all, which the driver writes.
+    keeps_columns: bool
 
     def __init__(
         self,
@@ -34,8 +36,6 @@ class WellreadDatasink(Datasink):
         super().__init__()
         self.target, self.format, self.options = target, format, choices
         self.image, self.name, self.channels, self.verify = image, name, channels, verify
-        # Of formats of files of images, OME-Zarr keeps columns beside them, in one file of all.
-        self.keeps_columns = format == "ome-zarr"
         self.token = uuid.uuid4().hex
 
     def get_name(self) -> str:

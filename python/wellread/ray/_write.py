@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import ray.data
 
 TUNES = ("random", "scan", "size", "reference")
-# Formats of tables whose parts are put together into one, since a folder of such tables is something else.
-JOINED = ("lance",)
 MEMORY = 1 << 30
 
 # Sets that this process writes, by their tokens: what Ray copies of a datasink has the token alone.
@@ -150,6 +148,7 @@ def begin(sink: Any, overwrite: bool) -> None:
     """Claims the target, and notes where parts are written."""
     parts = _native.Parts(sink.target, sink.format, overwrite, None)
     sink.ending, sink.folder, sink.environment = parts.ending, parts.part(""), _environment.told()
+    sink.keeps_columns = parts.keeps_columns
     _writing[sink.token] = parts
 
 
@@ -184,7 +183,7 @@ def commit(sink: Any, written: list[dict[str, Any]]) -> None:
     parts = _writing.pop(sink.token, None)
     if parts is None:
         raise Error(f"{sink.target}: was written, or given up, before", path=sink.target)
-    parts.commit([part["part"] for part in written], sink.options, sink.format in JOINED, source)
+    parts.commit([part["part"] for part in written], sink.options, source)
 
 
 def discard(sink: Any) -> None:

@@ -12,7 +12,7 @@ use crate::link::{fastest, pass};
 use anyhow::Result;
 use wellread_loader::order::Permutation;
 use wellread_loader::{Dataset, Loader};
-use wellread_store::place::{self, Recording};
+use wellread_store::place::{Link, Recording};
 use wellread_store::subset::Subset;
 
 /// Most images of the epoch, and bytes of their pixels unless there are fewer than [`FEW`].
@@ -20,9 +20,8 @@ const IMAGES: usize = 2048;
 const BYTES: usize = 256 << 20;
 const FEW: usize = 32;
 
-/// Images per second that the link gives at best; `None` of sets on this machine, and of those of which nothing went over it.
-pub(super) fn limit(session: &Session<'_>, set: &FormatSet) -> Result<Option<f64>> {
-    let Some(link) = place::link(&set.path) else { return Ok(None) };
+/// Images per second that the link to a set gives at best; `None` where nothing went over it.
+pub(super) fn limit(session: &Session<'_>, set: &FormatSet, link: &dyn Link) -> Result<Option<f64>> {
     let store = session.open(set)?;
     let info = store.row_info(0)?;
     let each = (info.shape.pixels() * info.dtype.size()).max(1);

@@ -1,6 +1,9 @@
 //! Which stage is named, and when none is.
 
 use super::*;
+use crate::test_store::linked;
+use std::path::Path;
+use wellread_store::{OpenOptions, Store};
 
 const NAMES: [(&str, &str, &str); 4] = [
     ("cold", "storage", "a"),
@@ -41,6 +44,26 @@ fn the_largest_difference_binds() {
         let said = verdict(&stages, binds, true, Some("model"), 10);
         assert!(said.to_lowercase().contains(&format!("{expected} binds")) && said.contains('%'), "{said}");
     }
+}
+
+#[test]
+fn images_that_a_table_here_names_elsewhere_are_fetched() {
+    let dir = tempfile::tempdir().unwrap();
+    let [table, images] = linked(dir.path(), 8);
+    let settings = Settings {
+        batch_size: Some(4),
+        rounds: 2,
+        time_budget: Duration::from_secs(1),
+        ..Settings::default()
+    };
+    let of = |path: &Path| {
+        let open = || -> Result<Box<dyn Store>> { Ok(wellread_store::open(path, &OpenOptions::default())?) };
+        diagnose(open, &settings, &|_, _| ()).unwrap()
+    };
+    let names = |found: &Diagnosis| found.stages.iter().map(|stage| stage.name).collect::<Vec<_>>();
+    let far = of(&table);
+    assert_eq!((names(&far), far.notes.len()), (vec!["fetching", "copying"], 0));
+    assert!(names(&of(&images)).contains(&"decoding"));
 }
 
 #[test]

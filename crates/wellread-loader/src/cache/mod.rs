@@ -120,34 +120,35 @@ impl Cache {
         }
     }
 
-    /// Makes ready what is to be there before the set at `set` is opened: a cache on disk, which keeps what opening reads as well.
+    /// Makes ready what is to be there before the set at an address is opened: a cache on disk, which keeps what opening reads as well.
+    /// A path of this machine says nothing yet: a table there may name images in a bucket. So
+    /// [`Dataset::with_cache`](crate::Dataset::with_cache) looks again once the set is open.
     ///
     /// # Errors
-    /// A cache on disk whose folder cannot be used. A set on this machine, of which it would keep nothing. A cache file
-    /// for a set behind a network.
+    /// A cache on disk whose folder cannot be used. A cache file for a set behind a network.
     pub fn begin(&self, set: &Path) -> Result<()> {
-        if !matches!(self, Self::Disk(_) | Self::File { .. }) {
-            return Ok(());
-        }
-        // Sets in several buckets have `s3:` in common.
-        let is_remote = |path: &Path| place::is_registered(path);
-        let is_far = is_remote(set) || is_remote(Path::new(&format!("{}//bucket", set.display())));
-        let Self::Disk(spec) = self else {
-            if !is_far {
-                return Ok(());
+        if place::is_registered(set) { self.begin_opened(set, true) } else { Ok(()) }
+    }
+
+    /// As [`Self::begin`] for an open set, some of which lies behind a network if it `is_far`.
+    ///
+    /// # Errors
+    /// As [`Self::begin`]; a cache on disk for a set on this machine, of which it would keep nothing.
+    pub(crate) fn begin_opened(&self, set: &Path, is_far: bool) -> Result<()> {
+        match self {
+            Self::Disk(spec) if is_far => disk_cache::begin(spec).map(drop),
+            Self::Disk(_) => {
+                let cause = "lies on this machine, and a cache on disk keeps bytes of sets behind a network";
+                let hint = "leave the cache out, or choose file, memory or lru";
+                Err(Error::new(set, cause).choice().hint(hint))
             }
-            let cause = "lies behind a network, and a cache `file` is of files of this machine, by their times of change";
-            let hint = "choose disk:FOLDER:SIZE, such as disk:/scratch/wellread:200GiB, or memory or lru";
-            return Err(Error::new(set, cause).choice().hint(hint));
-        };
-        if !is_far {
-            let cause = "lies on this machine, and a cache on disk keeps bytes of sets behind a network";
-            return Err(Error::new(set, cause).choice().hint(format_args!(
-                "leave the cache out, or choose file, memory or lru; of a table here that names images in a bucket: {}={spec}",
-                disk_cache::VARIABLE
-            )));
+            Self::File { .. } if is_far => {
+                let cause = "lies behind a network, and a cache `file` is of files of this machine, by their times of change";
+                let hint = "choose disk:FOLDER:SIZE, such as disk:/scratch/wellread:200GiB, or memory or lru";
+                Err(Error::new(set, cause).choice().hint(hint))
+            }
+            _ => Ok(()),
         }
-        disk_cache::begin(spec).map(drop)
     }
 
     /// Bytes that are kept at most.

@@ -155,16 +155,16 @@ impl Dataset {
     /// once for all of their cells, and not the crops.
     ///
     /// # Errors
-    /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started, with [`Cache::Disk`]
-    /// as [`Cache::begin`].
+    /// With [`Cache::File`] a file that cannot be made, with [`Cache::Preload`] a thread that cannot be started. [`Cache::Disk`] for a
+    /// set on this machine, or whose folder cannot be used; [`Cache::File`] for one of which some lies behind a network.
     pub fn with_cache(mut self, cache: &Cache) -> Result<Self> {
-        cache.begin(self.store.path())?;
         if let Some(beside) = &self.beside {
             return Self::of_columns(beside.images.clone().with_cache(cache)?, Arc::clone(&beside.columns));
         }
         if let Some(cut) = &self.cut {
             return cut.with_cache(cache);
         }
+        cache.begin_opened(self.store.path(), self.is_far())?;
         if let Some(cached) = CachedStore::new(Arc::clone(&self.store), cache)? {
             let cached = Arc::new(cached);
             self.caches.push(cache.clone());

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::{Cache, Dataset, Loader, MemoryStore};
-use wellread_store::{ImageView, OpenOptions, WriteOptions};
+use wellread_store::planes::PlaneStore;
+use wellread_store::{ImageView, OpenOptions, Store, WriteOptions, delegate_store};
 
 const ROWS: usize = 40;
 
@@ -34,6 +35,10 @@ fn opened(path: &Path) -> Dataset {
     Dataset::open_with(path, &OpenOptions::default()).unwrap()
 }
 
+fn opened_store(path: &Path) -> Box<dyn Store> {
+    wellread_store::open(path, &OpenOptions::default()).unwrap()
+}
+
 fn epoch(dataset: &Dataset, workers: usize, number: u64) -> Vec<(Vec<usize>, Vec<usize>, Vec<u32>)> {
     let loader = Loader::builder(dataset)
         .batch_size(7)
@@ -45,6 +50,42 @@ fn epoch(dataset: &Dataset, workers: usize, number: u64) -> Vec<(Vec<usize>, Vec
         .unwrap();
     loader.set_epoch(number);
     loader.iter().map(|batch| bits(&batch.unwrap())).collect()
+}
+
+/// A set here whose images lie in a bucket, as those of a table do.
+struct NamedHere(Box<dyn Store>);
+
+impl Store for NamedHere {
+    delegate_store!(self => self.0; format, path, len, metadata, layout, files, has_checksums);
+    delegate_store!(self => self.0; hints, row_hints, row_info, read);
+
+    fn far(&self) -> Option<&Path> {
+        Some(Path::new("s3://bucket/a"))
+    }
+}
+
+#[test]
+fn a_cache_goes_by_where_the_images_lie() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    written(&path, 0);
+    let far = || Dataset::from_store(Box::new(NamedHere(opened_store(&path))));
+    let planes = PlaneStore::new(Box::new(NamedHere(opened_store(&path)))).unwrap();
+    assert!(planes.len() == 2 * ROWS && planes.far().is_some());
+    let said = |dataset: Dataset, cache: &Cache| dataset.with_cache(cache).err().unwrap().to_string();
+    let file = Cache::File { folder: Some(dir.path().join("cache")), limit: usize::MAX };
+    let error = said(far(), &file);
+    assert!(error.contains("lies behind a network"), "{error}");
+    // It gets as far as the folder, which is a file.
+    let taken = dir.path().join("taken");
+    std::fs::write(&taken, b"").unwrap();
+    let disk: Cache = format!("disk:{}:1GiB", taken.display()).parse().unwrap();
+    let error = said(far(), &disk);
+    assert!(error.contains("cannot keep a cache there"), "{error}");
+    let error = said(opened(&path), &disk);
+    assert!(error.contains("lies on this machine"), "{error}");
+    // Before a set is open, a path here does not tell where its images lie.
+    assert!(disk.begin(&path).is_ok() && file.begin(&path).is_ok());
 }
 
 #[test]

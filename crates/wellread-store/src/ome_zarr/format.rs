@@ -16,6 +16,7 @@ pub static FORMAT: Format = Format {
     foreign_entry: foreign::entry,
     keeps_features: false,
     keeps_features_at: |_| true,
+    joins_parts: false,
     own_columns: |name| name == series::IMAGE,
     keeps_durations: false,
     holds_bare_pixels: true,

@@ -15,7 +15,7 @@ use super::recognise::NAME;
 use super::schema::ImageColumn;
 use super::sums::have_sums;
 use crate::features::RowId;
-use crate::lazy::Lazy;
+use crate::lazy::{self, Lazy};
 use crate::ome_arrow::{CHUNKS, MetadataRows, PLANES, Row, eight_bit};
 use crate::place::{Ticket, Wanted};
 use crate::surface::option_as;
@@ -29,7 +29,7 @@ use parquet::file::statistics::Statistics;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use wellread_image::{ImageMetadata, PixelType, ome_arrow};
 
 /// Images in an OME-Arrow column of a Parquet file, open for reading.
@@ -238,7 +238,7 @@ impl ParquetStore {
     }
 
     fn metadata_of(&self, group: usize) -> Result<Arc<MetadataRows>> {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = lazy::locked(&self.latest);
         if let Some((g, metadata)) = &*latest
             && *g == group
         {

@@ -1,18 +1,17 @@
 //! Columns beside sites: plate, well, site and what else the names or a table say.
 
 use crate::features::SITE;
-use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray};
+use crate::text_columns::Kinds;
+use arrow_array::{ArrayRef, Int64Array, StringArray};
 use std::sync::Arc;
-
-/// Words for no number in a column of numbers, as in tables of cells.
-const NO_NUMBER: [&str; 6] = ["NA", "N/A", "NaN", "nan", "null", "None"];
 
 /// The type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text,
     Whole,
-    Number,
+    /// The narrowest one, as tables of cells have it.
+    Narrowest(Kinds),
 }
 
 /// A column, as text.
@@ -38,20 +37,14 @@ impl TextColumn {
         self
     }
 
-    /// As whole or other numbers, where all values are such and none is a code (`01`); else as text: as tables of cells have it.
-    pub fn typed(mut self) -> Self {
-        let mut numbers = self.values.iter().flatten().filter(|value| is_some(value)).peekable();
-        let has_some = numbers.peek().is_some();
-        let (mut is_whole, mut is_number) = (true, true);
-        for value in numbers {
-            is_number = is_number && !is_code(value) && value.parse::<f64>().is_ok();
-            is_whole = is_whole && value.parse::<i64>().is_ok();
+    /// In the narrowest type that fits all values, as tables of cells have it ([`Kinds`]). A column without a value is one of text:
+    /// another plate may have names there.
+    pub fn typed(mut self, kinds: Kinds) -> Self {
+        if kinds.has_some() {
+            self.kind = Kind::Narrowest(kinds);
+        } else {
+            self.values.fill(None);
         }
-        self.kind = match (has_some && is_number, is_whole) {
-            (true, true) => Kind::Whole,
-            (true, false) => Kind::Number,
-            (false, _) => Kind::Text,
-        };
         self
     }
 
@@ -67,23 +60,9 @@ impl TextColumn {
         match self.kind {
             Kind::Text => Arc::new(values.collect::<StringArray>()),
             Kind::Whole => Arc::new(values.map(|value| value?.parse::<i64>().ok()).collect::<Int64Array>()),
-            Kind::Number => {
-                let number = |value: Option<&str>| value.filter(|value| is_some(value))?.parse::<f64>().ok();
-                Arc::new(values.map(number).collect::<Float64Array>())
-            }
+            Kind::Narrowest(kinds) => kinds.array(values.map(Option::unwrap_or_default)),
         }
     }
-}
-
-/// Whether a value of a column of numbers is one.
-fn is_some(value: &str) -> bool {
-    !NO_NUMBER.contains(&value)
-}
-
-/// Whether digits are a code rather than a number.
-fn is_code(value: &str) -> bool {
-    let digits = value.trim_start_matches('-');
-    digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The columns with sites as numbers, as CellProfiler has them.
@@ -97,21 +76,34 @@ mod tests {
     use super::*;
     use arrow_array::Array;
     use arrow_array::cast::AsArray;
-    use arrow_array::types::{Float64Type, Int64Type};
+    use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 
     #[test]
     fn columns_of_tables_have_the_narrowest_type() {
         let of = |values: [&str; 2]| {
+            let mut kinds = Kinds::new(false);
+            for value in values {
+                kinds.see(value);
+            }
             let values = values.iter().map(|&value| Some(value.to_owned()).filter(|value| !value.is_empty()));
-            TextColumn::new("Metadata_Dose", values.collect()).typed()
+            TextColumn::new("Metadata_Dose", values.collect()).typed(kinds)
         };
         assert_eq!(of(["0", "-3"]).array().as_primitive::<Int64Type>().values(), &[0, -3]);
         let doses = of(["0.5", "NA"]).array();
         assert_eq!((doses.as_primitive::<Float64Type>().value(0), doses.is_null(1)), (0.5, true));
         assert!(of(["", "2"]).array().is_null(0));
-        for text in [["01", "2"], ["A01", "2"], ["NA", "nan"]] {
+        // Identifiers of 20 digits: a float has the same for both.
+        let whole = [12_345_678_901_234_567_890, 12_345_678_901_234_567_891];
+        let texts = whole.map(|value: u64| value.to_string());
+        let identifiers = of([texts[0].as_str(), texts[1].as_str()]);
+        assert_eq!(identifiers.array().as_primitive::<UInt64Type>().values(), &whole);
+        assert_eq!(identifiers.of(&[1]).array().as_primitive::<UInt64Type>().values(), &whole[1..]);
+        for text in [["01", "2"], ["A01", "2"], ["123456789012345678901", "2"], ["A01", "NA"]] {
             assert_eq!(of(text).array().as_string::<i32>().value(0), text[0]);
         }
+        assert!(of(["True", "false"]).array().as_boolean().value(0));
+        assert!(of(["A01", "NA"]).array().is_null(1));
+        assert_eq!(of(["NA", "nan"]).array().as_string::<i32>().null_count(), 2);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::file_names::{PICTURES, TIFF, ends};
 use crate::format::{Missing, OpenOptions};
 use crate::hints::SiteTable;
 use crate::surface::{option, option_as};
+use crate::text_columns::{self, Kinds};
 use crate::{Error, Result, Store, place};
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -332,6 +333,15 @@ fn columns_of(table: &Table, map: &[(String, String)]) -> Vec<TextColumn> {
         let rest = [FILE, FOLDER, ADDRESS].iter().find_map(|start| name.strip_prefix(start));
         name.starts_with(METADATA) || rest.is_some_and(|rest| rest.starts_with("Illum"))
     };
+    let kinds = |column: usize| {
+        let mut kinds = Kinds::new(table.has_semicolons);
+        for row in 0..table.len() {
+            kinds.see(table.value(row, column));
+        }
+        kinds
+    };
+    let mut types: Vec<Kinds> = (0..table.header.len()).map(kinds).collect();
+    text_columns::settle(&mut types);
     let column = |(at, name): (usize, &String)| {
         let is_path = !name.starts_with(METADATA);
         let value = |row: usize| {
@@ -342,7 +352,7 @@ fn columns_of(table: &Table, map: &[(String, String)]) -> Vec<TextColumn> {
         let column = TextColumn::new(name, (0..table.len()).map(value).collect());
         // Digits of a barcode are no number, and names of files are none.
         let is_text = [PLATE, WELL].contains(&name.as_str()) || is_path;
-        if is_text { column } else { column.typed() }
+        if is_text { column } else { column.typed(types[at]) }
     };
     let mut found: Vec<TextColumn> = vec![];
     for (at, name) in table.header.iter().enumerate().filter(|(_, name)| is_kept(name)) {

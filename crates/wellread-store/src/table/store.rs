@@ -7,7 +7,7 @@ use super::row::{Arrays, Pieces};
 use super::{ImageTable, Rows};
 use crate::features::{RowId, unique_schema};
 use crate::format::format_named;
-use crate::lazy::Lazy;
+use crate::lazy::{self, Lazy};
 use crate::ome_arrow::{
     CHUNKS, ImageColumn, LISTS, MetadataRows, PLANES, PieceBox, PixelColumn, SmallColumns, covers, eight_bit,
 };
@@ -24,7 +24,7 @@ use arrow_array::{Array, RecordBatch, StructArray};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use wellread_image::ome_arrow::ROW_ID;
 use wellread_image::{ImageMetadata, Shape};
 
@@ -341,7 +341,7 @@ impl TableStore {
     }
 
     fn metadata_block(&self, block: usize) -> Result<Arc<MetadataRows>> {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = lazy::locked(&self.latest);
         if let Some((known, rows)) = &*latest
             && *known == block
         {

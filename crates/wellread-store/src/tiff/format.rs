@@ -16,6 +16,7 @@ pub static FORMAT: Format = Format {
     foreign_entry: |folder| entries::foreign_by_look(folder, own::belongs),
     keeps_features: false,
     keeps_features_at: |_| false,
+    joins_parts: false,
     own_columns: |_| false,
     keeps_durations: false,
     holds_bare_pixels: true,

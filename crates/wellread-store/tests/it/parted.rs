@@ -113,6 +113,17 @@ fn tables_of_parts_are_one_set_whose_images_are_called_as_before() {
 }
 
 #[test]
+fn formats_say_what_becomes_of_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    for (format, keeps_columns) in
+        [("parquet", false), ("tiff", false), ("ome-zarr", true), ("image-folder", false)]
+    {
+        let set = PartedSet::begin(&dir.path().join(format), format, false, None).unwrap();
+        assert_eq!((set.joins(), set.keeps_columns()), (false, keeps_columns), "{format}");
+    }
+}
+
+#[test]
 fn parts_become_one_table_where_that_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let source = source(dir.path());

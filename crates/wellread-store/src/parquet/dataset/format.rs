@@ -25,6 +25,7 @@ pub static FORMAT: Format = Format {
     },
     keeps_features: true,
     keeps_features_at: |_| false,
+    joins_parts: false,
     own_columns: tables::is_own,
     keeps_durations: true,
     holds_bare_pixels: false,

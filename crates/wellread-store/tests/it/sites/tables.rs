@@ -3,6 +3,9 @@
 use super::{
     channels, failure, image, layout, names, numbers, options, pixels, text, tiff, with_missing, write,
 };
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef};
 use std::path::Path;
 use wellread_store::sites::unused_table;
 use wellread_store::{Missing, OpenOptions, open, read_image};
@@ -133,6 +136,30 @@ fn metadata_of_numbers_are_numbers() {
     assert_eq!(numbers(&*store, "Metadata_Dose"), [0, 3]);
     assert_eq!(text(&*store, "Metadata_Batch"), ["01", "02"]);
     assert_eq!(text(&*store, "Metadata_Plate"), ["101", "101"]);
+}
+
+#[test]
+fn metadata_have_the_types_of_a_table_of_cells() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &["a1.tif", "b1.tif"]);
+    let path = dir.path().join("set.csv");
+    let header = "FileName_OrigDNA;Metadata_Barcode;Metadata_Dose;Metadata_Control;Metadata_Note";
+    let [one, other] = [12_345_678_901_234_567_890, 12_345_678_901_234_567_891u64];
+    std::fs::write(&path, format!("{header}\na1.tif;{one};0,5;True;\nb1.tif;{other};2;False;NA\n")).unwrap();
+    let column = |name: &str| {
+        let store = open(&path, &options()).unwrap();
+        let table = store.hints().features(&[format!("Metadata_{name}")]).unwrap().unwrap();
+        ArrayRef::clone(table.column(0))
+    };
+    // As floats, both were the same.
+    assert_eq!(column("Barcode").as_primitive::<UInt64Type>().values(), &[one, other]);
+    assert_eq!(column("Dose").as_primitive::<Float64Type>().values(), &[0.5, 2.0]);
+    let control: Vec<_> = column("Control").as_boolean().iter().collect();
+    assert_eq!(control, [Some(true), Some(false)]);
+    assert_eq!(column("Note").as_string::<i32>().null_count(), 2);
+    // A table that has points in numbers has commas for something else.
+    std::fs::write(&path, "FileName_OrigDNA;Metadata_Dose;Other\na1.tif;0,5;0.5\nb1.tif;2;1\n").unwrap();
+    assert_eq!(column("Dose").as_string::<i32>().value(0), "0,5");
 }
 
 #[test]
