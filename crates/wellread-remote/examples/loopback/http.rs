@@ -31,6 +31,8 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
     /// The length to tell where it is not the body's: of an answer to HEAD.
     pub(crate) length: Option<u64>,
+    /// Whether the server that it came from takes no further request over this connection.
+    pub(crate) is_last: bool,
 }
 
 impl Request {
@@ -48,7 +50,7 @@ impl Request {
 impl Answer {
     pub(crate) fn text(status: u16, kind: &str, body: String) -> Self {
         let headers = vec![("Content-Type".to_owned(), kind.to_owned())];
-        Self { status, headers, body: body.into_bytes(), length: None }
+        Self { status, headers, body: body.into_bytes(), length: None, is_last: false }
     }
 
     /// The head with this length; a `Content-Range` is shifted.
@@ -192,6 +194,8 @@ pub(crate) fn read_answer(reader: &mut impl BufRead, method: &str) -> io::Result
         let has_none = method == "HEAD" || matches!(status, 204 | 304);
         let ends_with_the_connection =
             length.is_none() && header(&headers, "transfer-encoding").is_none() && !has_none;
+        let says_close = header(&headers, "connection").is_some_and(|how| how.eq_ignore_ascii_case("close"));
+        let is_last = ends_with_the_connection || says_close;
         let mut body = vec![];
         if ends_with_the_connection {
             reader.take(BODY).read_to_end(&mut body)?;
@@ -201,7 +205,7 @@ pub(crate) fn read_answer(reader: &mut impl BufRead, method: &str) -> io::Result
         // Those of the connection are not those of the other one.
         let own = ["content-length", "transfer-encoding", "connection", "keep-alive"];
         headers.retain(|(name, _)| !own.iter().any(|own| name.eq_ignore_ascii_case(own)));
-        return Ok(Answer { status, headers, body, length: length.filter(|_| has_none) });
+        return Ok(Answer { status, headers, body, length: length.filter(|_| has_none), is_last });
     }
 }
 

@@ -44,6 +44,7 @@ fn once(host: &str, kept: &mut Option<BufReader<TcpStream>>, request: &Request) 
     connection.write_all(head.as_bytes())?;
     connection.write_all(&request.body)?;
     let answer = read_answer(&mut reader, &request.method)?;
-    *kept = Some(reader);
+    // A server that closes the connection may still take bytes of the next request, and never answer.
+    *kept = (!answer.is_last).then_some(reader);
     Ok(answer)
 }

@@ -90,7 +90,7 @@ fn object(path: &Path, request: &Request) -> io::Result<Answer> {
         file.seek(SeekFrom::Start(start))?;
         file.read_exact(&mut body)?;
     }
-    Ok(Answer { status, headers, body, length: Some(end - start) })
+    Ok(Answer { status, headers, body, length: Some(end - start), is_last: false })
 }
 
 /// Start and end of `bytes=a-b`, `bytes=a-`, `bytes=-n` in an object of this length.
