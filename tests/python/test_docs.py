@@ -116,6 +116,20 @@ def test_every_page_is_in_the_summary_once():
     assert sorted(listed) == sorted(there)
 
 
+# Pages that may be longer, and why.
+LONG = {
+    "docs/upstream.md": "a table with a row for each line of the documents",
+    "docs/peers.md": "the tables of one run, which a script writes",
+}
+
+
+def test_pages_are_short():
+    lines = {name_of(page): page.read_text().count("\n") for page in (ROOT / "README.md", *DOCS.rglob("*.md"))}
+    long = sorted(f"{name}: {count} lines" for name, count in lines.items() if count > 200 and name not in LONG)
+    assert long == [], "split them where that helps a reader"
+    assert [name for name in LONG if name not in lines] == []
+
+
 def test_the_site_is_built_without_a_broken_link(site):
     folder, said = site
     assert "WARN" not in said, said
