@@ -5,8 +5,8 @@
     help of each command -> parts (usage, arguments, groups of options, examples) -> a page for each command
                                 └─ groups that several commands share word for word -> commands/shared-options.md
 
-A page of more than `MOST_LINES` lines hands its groups of options to a second one, `NAME-options.md`, and its examples
-too where that is not enough.
+A page of more than `MOST_LINES` lines hands its groups of options to a second one, `NAME-options.md`.
+Where that is not enough, its examples go there too.
 """
 
 import os

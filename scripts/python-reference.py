@@ -30,7 +30,7 @@ MODULES = {
 }
 # A page of more lines hands the methods of its class to a second one, `NAME-methods.md`.
 MOST_LINES = 200
-# Parts of long modules and of methods of long classes that have a page of their own: its name, its title, what is there.
+# Parts of long modules and of methods of long classes that have a page of their own: its name, its title, its things.
 PARTS = {
     "wellread.Dataset": (
         "dataset-makers.md",
