@@ -47,6 +47,7 @@ PARTS = {
 # Sections of docstrings.
 TITLES = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):$", re.M)
 ROLE = re.compile(r":(?:class|meth|func|attr|mod|exc):`~?([^`]+)`")
+UPSTREAM = re.compile(r"(?<![\w`/.-])[Uu]pstream\b(?![`/.-])")
 ITEM = re.compile(r"^((?:\*{0,2}\w+(?:, )?)+|[\w.]+):\s*(.*)$")
 
 
@@ -231,6 +232,17 @@ def joined(parts: list[str]) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def introduced(text: str) -> str:
+    """A page whose first "upstream" is a link to what it means; code, tables and titles are left alone."""
+    lines, fenced = text.split("\n"), False
+    for i, line in enumerate(lines):
+        fenced ^= line.startswith("```")
+        if not fenced and not line.startswith(("|", "#")) and UPSTREAM.search(line):
+            lines[i] = UPSTREAM.sub(r"[\g<0>](../../upstream.md)", line, count=1)
+            break
+    return "\n".join(lines)
+
+
 def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
@@ -271,7 +283,7 @@ def index(written: dict[str, str]) -> str:
 def pages(root: Path = ROOT) -> dict[str, str]:
     """All pages by their paths below the root."""
     written = Writer(root / "python" / "wellread").pages()
-    found = {f"{PAGES.as_posix()}/{name}": text for name, text in written.items()}
+    found = {f"{PAGES.as_posix()}/{name}": introduced(text) for name, text in written.items()}
     return found | {f"{PAGES.as_posix()}.md": index(written)}
 
 

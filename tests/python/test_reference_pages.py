@@ -187,6 +187,13 @@ def test_parts_of_a_long_class_and_of_a_module_have_pages_of_their_own(package, 
     assert "[found.md]" not in pages["docs/reference/python.md"]
 
 
+def test_the_first_upstream_of_a_page_is_a_link():
+    text = "# Upstream\n\n| upstream |\n\n```text\nupstream\n```\n\nIt is upstream's, as upstream has it."
+    said = "It is [upstream](../../upstream.md)'s, as upstream has it."
+    assert python.introduced(text) == text.replace("It is upstream's, as upstream has it.", said)
+    assert python.introduced("`upstream`, a/upstream") == "`upstream`, a/upstream"
+
+
 def test_a_name_that_nothing_defines_is_an_error(package):
     file = package / "python/wellread/__init__.py"
     file.write_text(PACKAGE.replace('"Set", "find"', '"Set", "lost", "find"'))
