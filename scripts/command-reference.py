@@ -41,7 +41,7 @@ OWN = ("Arguments", "Commands", *EXAMPLES, "Options")
 
 
 def help_of(binary: Path, *command: str) -> str:
-    """What `wellread COMMAND --help` prints, on any machine."""
+    """The output of `wellread COMMAND --help`, on any machine."""
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "XDG_CACHE_HOME": "/home/you/.cache"}
     done = subprocess.run([binary, *command, "--help"], capture_output=True, text=True, check=True, env=environment)
     text = done.stdout

@@ -83,7 +83,7 @@ def plate_run(facts):
 
 
 def pages(results):
-    """What each page is with the tables of the results."""
+    """Each page with the tables of the results."""
     book, plates, remote = (ROOT / "docs" / f"peers{name}.md" for name in ("", "-plates", "-remote"))
     readme = ROOT / "README.md"
     text, buckets = book.read_text(), remote.read_text()
@@ -116,7 +116,7 @@ def known(results):
 
 
 def wrong(results):
-    """What differs from the result files, in words."""
+    """Differences from the result files, in words."""
     found = [
         f"{path.relative_to(ROOT)}: a table is not that of docs/results: python3 scripts/figures.py --write"
         for path, text in pages(results).items()

@@ -42,11 +42,12 @@ CLEAN = (
     "docs/reference/*.md",
     "docs/reference/python/*.md",
     "docs/results/*.md",
-    "examples/gallery/*.py",
+    "examples/**/*.py",
     "python/README.md",
     "python/wellread/**/*.py",
     "python/wellread/**/*.pyi",
-    "scripts/prose.py",
+    "scripts/*.py",
+    "tests/python/**/*.py",
 )
 # Titles of decisions.
 NOT_YET = ("docs/SUMMARY.md",)

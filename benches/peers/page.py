@@ -1,4 +1,4 @@
-"""What a run of compare.py comes to, as Markdown: a function of its JSON file alone, so that a page is of one run.
+"""The report of a run of compare.py, as Markdown: a function of its JSON file alone, so that a page is of one run.
 
 No ratio is printed that the judge refuses, and tables of fewer rounds than it asks for are not put into a page.
 """
@@ -22,7 +22,7 @@ def paired(peer, ours):
 
 
 def failure(*runs):
-    """What went wrong in the first run that failed."""
+    """The error of the first run that failed."""
     return next((run["error"] for series in runs for run in series if "error" in run), None)
 
 

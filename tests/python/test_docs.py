@@ -246,7 +246,7 @@ def rate(text):
 
 
 def of_upstream(begin):
-    """What is here of a line of docs/upstream.md that begins so."""
+    """The part here of a line of docs/upstream.md that begins so."""
     (line,) = [line for line in (DOCS / "upstream.md").read_text().splitlines() if line.startswith(f"| {begin}")]
     return line.strip("|").split(" | ")[1]
 

@@ -33,7 +33,7 @@ def module(name):
 
 
 def run(name, tmp_path, *options, code=0):
-    """What a script printed, and its result; on generated images unless `options` name others."""
+    """The output of a script, and its result; on generated images unless `options` name others."""
     environment = {**os.environ, "TMPDIR": str(tmp_path), "WELLREAD_SHARED": ""}
     command = [sys.executable, SCRIPTS / f"{name}.py", "--out", tmp_path / "out", *map(str, options)]
     # For what hangs: the longest takes an idle machine a minute.

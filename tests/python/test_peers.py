@@ -195,7 +195,7 @@ def run(round_, first, *later):
 
 
 def result(rounds=6):
-    """Of a set of 100 images: two peers, of which one comes close in the first epoch."""
+    """A set of 100 images: two peers, of which one comes close in the first epoch."""
     each = range(1, rounds + 1)
     runs = {
         "wellread:tiff": [run(r, 1.0, 0.5, 0.1, 0.5) for r in each],
