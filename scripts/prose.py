@@ -55,9 +55,9 @@ NOT_YET = ("docs/SUMMARY.md",)
 KNOW_UPSTREAM = ("docs/upstream.md", "docs/decisions/", "docs/results/", "CHANGELOG.md")
 
 MOST_WORDS = 25
-# Decisions, and docs and comments of code that users do not see: all of Rust but help texts and the Python package.
-MOST_WORDS_OF_DEVELOPERS = 32
-OF_DEVELOPERS = re.compile(r"docs/decisions/|(?!crates/wellread-(?:cli|python)/src/).*\.rs$")
+# Docs and comments of code that users do not see: all of Rust but help texts and the Python package.
+MOST_WORDS_IN_CODE = 32
+CODE = re.compile(r"(?!crates/wellread-(?:cli|python)/src/).*\.rs$")
 METAPHORS = (
     "batteries included", "bells and whistles", "bread and butter", "front door", "game changer", "heavy lifting",
     "in a nutshell", "low-hanging", "magic", "on steroids", "out of the box", "pave the way", "rule of thumb",
@@ -236,7 +236,7 @@ def findings(text: str, file: str) -> list[Finding]:
     """The sentences of a text that break a rule; `file` is its path from the root."""
     allowed = [set(ALLOW.findall(line)) for line in text.split("\n")]
     found: list[Finding] = []
-    most = MOST_WORDS_OF_DEVELOPERS if OF_DEVELOPERS.match(file) else MOST_WORDS
+    most = MOST_WORDS_IN_CODE if CODE.match(file) else MOST_WORDS
     said = not file.endswith(".md") or file.startswith(KNOW_UPSTREAM)
     # The first "upstream" of a page for users is in a sentence with a link to upstream.md, or after one.
     link = re.search(r"\]\([^)]*upstream\.md", text)
