@@ -17,9 +17,11 @@ CLIPPY := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_H
 # Where the tests have DuckDB's library from: the package of that Python.
 WITH_DUCKDB := WELLREAD_DUCKDB="$(PYTHON_ENV)/bin/python"
 LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
+# Of the crate `wellread`: the formats that need no engine.
+LIGHT_FEATURES := wellread/parquet,wellread/tiff,wellread/ome-zarr,wellread/image-folder
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-remote bench-ray docs reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -155,6 +157,14 @@ bench-ray: build-all python-package ## a Ray cluster of two processors: wellread
 docs: ## the documentation as a site, in results/docs (compiles mdbook once, a few minutes)
 	"$$(scripts/mdbook.sh "$(CACHE)/mdbook")" build docs
 	@echo "Open results/docs/index.html in a browser."
+
+# After `make docs`, which empties its folder. Without the engines, which take long to compile and add no public names.
+docs-rust: ## the Rust API in results/docs/rust (compiles the light crates' dependencies, a few minutes)
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)-light" cargo doc --locked --no-deps -p wellread -p wellread-loader -p wellread-store \
+	  -p wellread-image -p wellread-trace --no-default-features --features $(LIGHT_FEATURES)
+	rm -rf results/docs/rust && mkdir -p results/docs
+	cp -r "$(CARGO_TARGET_DIR)-light/doc" results/docs/rust
+	@echo "Open results/docs/rust/wellread/index.html in a browser."
 
 reference: ## pages of commands, of the Python package and of support, from the built program, its sources and trials of it
 	python3 scripts/command-reference.py "$(WELLREAD)" docs

@@ -4,8 +4,8 @@
 
 TIME_COMMANDS is the example `time_commands` of wellread-measure. Both programs time the same two commands in blocks
 that alternate, so that a drifting machine drifts for both; hyperfine without a shell (`-N`). Printed are medians
-over all blocks with 95 % bootstrap intervals over blocks, and the ratio of the programs' medians with its interval:
-they agree where that holds 1. Exit code 1 where they do not.
+over all blocks with 95 % bootstrap intervals over blocks, and the ratio of the programs' medians with its interval.
+They agree where that holds 1. Exit code 1 where they do not.
 """
 
 import argparse

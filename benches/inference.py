@@ -4,7 +4,7 @@
     python inference.py --example target/release/examples/infer [--rounds 5] [--passes 20] [--threads 2]
 
 Needs torch, torchvision, safetensors and, for its rows, onnxruntime. Each round runs every backend once, each in a
-process of its own, in random order; a backend's figure is the median of its passes, and the ratio is the median
+process of its own, in random order. A backend's figure is the median of its passes. The ratio is the median
 over the rounds of the ratio to PyTorch in the same round. Logits of the same random images are compared too.
 """
 

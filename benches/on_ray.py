@@ -12,8 +12,8 @@
 One cluster of two processors serves all. A round is each variant once, in an order that is turned by one from round
 to round. Each run is a process of its own, which reads the set twice: at first Ray starts its workers, later they are
 there. Before the rounds each variant runs once unmeasured, and the checksum of every image is compared; of a timed
-read those of one batch are. Of commands each result is compared. A ratio is that of one round; the table has medians,
-with 95 % intervals from six rounds on. `WELLREAD` names the program, `PYTHONPATH` has the package.
+read those of one batch are. Each result of a command is compared. A ratio is that of one round; the table has
+medians, with 95 % intervals from six rounds on. `WELLREAD` names the program, `PYTHONPATH` has the package.
 
 The script may not be called ray.py: it would be what `import ray` finds.
 """
@@ -122,7 +122,7 @@ def readers(a, address, kind, folder):
 
 
 def checksums(wellread, path):
-    """What the images of a set are, in text."""
+    """The images of a set, in text."""
     done = subprocess.run([wellread, "--json", "checksum", str(path)], capture_output=True, text=True)
     return done.stdout if done.returncode == 0 else done.stderr
 
@@ -146,7 +146,7 @@ def commands(a, address, source, folder):
         stats.unlink(missing_ok=True)
 
     def came(command):
-        """What came of a command, by which runs are compared."""
+        """The results of a command, by which runs are compared."""
         if command == "stats":
             return stats.read_text()
         return checksums(a.wellread, target)

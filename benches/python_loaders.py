@@ -3,9 +3,9 @@
 python benches/python_loaders.py --wellread PATH --python PYTHON --out results/python-loaders
 
 Speed is a run of `wellread bench dataloader --framework rust,pytorch` for each set and format, in interleaved rounds,
-pixels checked; medians with their range: alone, and beside the peers, which share PyTorch's process. Memory is of
-fresh processes, one for each loader, with the processes they start: the peak of what they take together, pages that
-several share counted once (PSS), over three shuffled epochs.
+pixels checked. Figures are medians with their range: alone, and beside the peers, which share PyTorch's process.
+Memory is of fresh processes, one for each loader, with the processes they start. It is the peak of what they take
+together, pages that several share counted once (PSS), over three shuffled epochs.
 PYTHON needs wellread, torch and the peers.
 """
 

@@ -12,10 +12,10 @@ latency, all bytes through one bandwidth.
 
 A round is each variant once, in an order that is turned by one from round to round, each in a process of its own.
 Before the rounds each runs once unmeasured, with every pixel compared; of a timed epoch one batch is. The first epoch
-counts from opening on. wellread has a second one, whose share of the link's limit stands beside it: bare requests of
-the same ranges by the same client, which `wellread bench dataloader` measures in each round. The first of wellread's
-formats runs twice in a round: how far it lies from itself is the noise. `remote/remote_page.py` makes the table.
-`WELLREAD` names the program, `PYTHONPATH` has the package.
+counts from opening on. wellread has a second one, whose share of the link's limit stands beside it. That is bare
+requests of the same ranges by the same client, which `wellread bench dataloader` measures in each round. The first of
+wellread's formats runs twice in a round: how far it lies from itself is the noise. `remote/remote_page.py` makes the
+table. `WELLREAD` names the program, `PYTHONPATH` has the package.
 """
 
 import argparse
@@ -46,7 +46,7 @@ SELF, CHILDREN = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
 
 
 def cpu_seconds():
-    """Of this process and of workers that have ended."""
+    """The CPU of this process and of workers that have ended."""
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, (SELF, CHILDREN)))
 
 
@@ -110,7 +110,7 @@ def limit_of_link(a, job, environment):
 
 
 def variants_of(a, part, kind, folder, server):
-    """What is run of a part: wellread in each format over the link, and the peers."""
+    """The runs of a part: wellread in each format over the link, and the peers."""
     job = {
         "set": part, "images": kind.images, "rows": min(kind.rows, kind.images), "channels": kind.channels,
         "height": kind.height, "width": kind.width, "dtype": kind.dtype, "batch": BATCH, "threads": a.threads,

@@ -1,4 +1,4 @@
-"""What a set takes on many nodes: a model of its cost, and a simulation that checks it (docs/scale.md).
+"""The cost of a set on many nodes: a model of it, and a simulation that checks it (docs/scale.md).
 
     python benches/scale.py --workload convert --nodes 1,8,64 [--local DIR] [--remote DIR] [--loop DIR] [--FIELD X]
     python benches/scale.py --write docs/scale.md       # writes the page's tables anew

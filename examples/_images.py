@@ -1,4 +1,4 @@
-"""What the examples read: cells and plates that ``wellread generate`` draws."""
+"""Images for the examples: cells and plates that ``wellread generate`` draws."""
 
 import subprocess
 import sys

@@ -3,8 +3,8 @@
     python nf1_supervised.py [FOLDER]
 
 FOLDER has images/ and profiles.parquet, as tests/data of cytomining/CytoDataFrame has them. Without it, images of the
-same names are generated. A network learns how many cells CellProfiler found in a site; of five sites it can learn
-no more than these five, so that nothing is left to test with.
+same names are generated. A network learns how many cells CellProfiler found in a site. There are five sites, and
+it learns these five alone, so that nothing is left to test with.
 """
 
 import sys

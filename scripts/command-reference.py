@@ -6,6 +6,7 @@
                                 └─ groups that several commands share word for word -> commands/shared-options.md
 
 A page of more than `MOST_LINES` lines hands its groups of options to a second one, `NAME-options.md`.
+Where that is not enough, its examples go there too.
 """
 
 import os
@@ -35,11 +36,12 @@ MACHINE = [
     (re.compile(r"/home/you/\.cache"), "~/.cache"),
 ]
 # Parts that every command has under these titles, with another text each.
-OWN = ("Arguments", "Commands", "Example", "Examples", "Options")
+EXAMPLES = ("Example", "Examples")
+OWN = ("Arguments", "Commands", *EXAMPLES, "Options")
 
 
 def help_of(binary: Path, *command: str) -> str:
-    """What `wellread COMMAND --help` prints, on any machine."""
+    """The output of `wellread COMMAND --help`, on any machine."""
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "XDG_CACHE_HOME": "/home/you/.cache"}
     done = subprocess.run([binary, *command, "--help"], capture_output=True, text=True, check=True, env=environment)
     text = done.stdout
@@ -115,12 +117,16 @@ def pages(helps: dict[str, str]) -> dict[str, str]:
     for name, (usage, titled) in parted.items():
         own = {title: text for title, text in titled.items() if title not in common}
         page = page_of(name, usage, own, [f"shared-options.md#{title}" for title in titled if title in common])
-        if len(page.splitlines()) > MOST_LINES:
-            more = [title for title in own if title not in OWN]
+        more: list[str] = []
+        for kept in (OWN, [title for title in OWN if title not in EXAMPLES]):
+            if len(page.splitlines()) <= MOST_LINES:
+                break
+            more = [title for title in own if title not in kept]
             links = [f"{name}-options.md#{title}" for title in more]
             links += [f"shared-options.md#{title}" for title in titled if title in common]
-            page = page_of(name, usage, {title: text for title, text in own.items() if title in OWN}, links)
-            back = f"[wellread {name}]({name}.md) has its usage, its other options and examples."
+            page = page_of(name, usage, {title: text for title, text in own.items() if title in kept}, links)
+        if more:
+            back = f"[wellread {name}]({name}.md) has its usage and its other options."
             rest = sections({title: own[title] for title in more})
             written[f"commands/{name}-options.md"] = f"# wellread {name}: options of each part\n\n{back}\n{rest}"
         written[f"commands/{name}.md"] = page

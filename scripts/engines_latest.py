@@ -1,9 +1,9 @@
 """engines_latest.py [--out FOLDER]: files of the newest releases of each engine's Python package, read by wellread.
 
 `make engines-latest` runs it in an environment of its own (scripts/newest-packages.sh). Each package writes the same
-small images as OME-Arrow tables. wellread (`WELLREAD`) shows, checksums and converts them; pixels are compared with
-the SHA-256 of the arrays, names, order and the columns beside the images with what was written. What DuckDB has to
-read is read with the DuckDB of this environment and with that of `WELLREAD_DUCKDB`.
+small images as OME-Arrow tables. wellread (`WELLREAD`) shows, checksums and converts them. Pixels are compared with
+the SHA-256 of the arrays. Names, order and the columns beside the images are compared with what was written. DuckDB's
+files are read with the DuckDB of this environment and with that of `WELLREAD_DUCKDB`.
 
 Each engine's crate has stamps: the newest versions whose files its own reader was tested with. The table says who
 read a file by the program's note. "own reader" means that there was none: what is of a kind that it does not know is
@@ -360,7 +360,7 @@ def is_newer(declares: str, stamp: str) -> bool:
 
 
 class Refused(Exception):
-    """What the program says that it cannot read."""
+    """The program's words for a file that it cannot read."""
 
 
 class Wellread:

@@ -30,13 +30,16 @@ MOST_BYTES = 200_000
 # The rows of README's table: a peer and the loader of ours beside it, in the set of large fields.
 SET = "1080"
 ROWS = (
+    ("pyarrow-binary", "wellread:typed.parquet"),
     ("tensorstore", "wellread:ome-zarr"),
     ("tifffile-mapped-0", "wellread:tiff"),
     ("zarr-python", "wellread:ome-zarr"),
     ("tifffile", "wellread:tiff"),
     ("pylance", "wellread:images.lance"),
 )
-HEAD = "| 24 images of 1080 x 1080 `uint16` | first epoch | later epochs |"
+HEAD = "| 24 images, one channel, 1080 x 1080 `uint16`, TIFF uncompressed | first epoch | later epochs |"
+# Its last row: a peer and ours in the sites of several channels, of the result of plates.
+SITES = ("tifffile lzw", "wellread lzw")
 BEGIN, END = "<!-- figures:begin -->", "<!-- figures:end -->"
 # A median and its interval: 1.69 (1.61–1.83).
 FIGURE = re.compile(r"(?<![\w.,–])(\d[\d,.]*) \((\d[\d,.]*–\d[\d,.]*)\)")
@@ -50,8 +53,18 @@ def load(folder=RESULTS):
     return {name: json.loads((folder / f"{name}.json").read_text()) for name in NAMES}
 
 
-def readme_table(peers):
-    """README's table: the judged ratios of the chosen rows, and which run they are of."""
+def sites_row(plates):
+    """The row of sites of several channels: its ratios are of the same kind, seconds of the peer over ours."""
+    part = plates["parts"]["a"]
+    (row,) = [one for one in part["rows"] if (one["top"], one["bottom"]) == SITES]
+    ratios = [plate_page.spread(*plate_page.judged(part, row, phase)["ratio"]) for phase in plate_page.PHASES]
+    (rows,) = {run["rows"] for side in SITES for run in part["runs"][side]}
+    about = f"{rows} sites of 5 channels, TIFF with LZW: {part['about'][row['top']]}"
+    return f"| {peers_page.cell(about)} | {' | '.join(ratios)} |"
+
+
+def readme_table(peers, plates):
+    """README's table: the judged ratios of the chosen rows, and which runs they are of."""
     (measured,) = [one for one in peers["sets"] if one["name"] == SET]
     phases = {phase: peers_page.judged(measured, phase) for phase in peers_page.PHASES}
     lines = [HEAD, "|---|---|---|"]
@@ -59,11 +72,18 @@ def readme_table(peers):
         of_peer = [one for rows in phases.values() for one in rows if (one["peer"], one["ours"]) == (peer, ours)]
         ratios = [peers_page.times(one["judgement"]).split(":")[0] for one in of_peer]
         lines.append(f"| {peers_page.cell(of_peer[0]['about'])} | {' | '.join(ratios)} |")
-    return "\n".join([*lines, "", f"{peers_page.of_run(peers['facts'])}."])
+    lines.append(sites_row(plates))
+    runs = f"{peers_page.of_run(peers['facts'])}. The row of sites: {plate_run(plates['facts'])}."
+    return "\n".join([*lines, "", runs])
+
+
+def plate_run(facts):
+    """Which run the row of sites is of."""
+    return f"`{facts['command']}`, commit {facts['commit']}, {facts['date']}, {facts['machine']}"
 
 
 def pages(results):
-    """What each page is with the tables of the results."""
+    """Each page with the tables of the results."""
     book, plates, remote = (ROOT / "docs" / f"peers{name}.md" for name in ("", "-plates", "-remote"))
     readme = ROOT / "README.md"
     text, buckets = book.read_text(), remote.read_text()
@@ -79,7 +99,7 @@ def pages(results):
         book: text,
         plates: plate_page.put(plates.read_text(), results["plates"]),
         remote: buckets,
-        readme: f"{before}{BEGIN}\n{readme_table(results['peers'])}\n{END}{after}",
+        readme: f"{before}{BEGIN}\n{readme_table(results['peers'], results['plates'])}\n{END}{after}",
     }
 
 
@@ -96,7 +116,7 @@ def known(results):
 
 
 def wrong(results):
-    """What differs from the result files, in words."""
+    """Differences from the result files, in words."""
     found = [
         f"{path.relative_to(ROOT)}: a table is not that of docs/results: python3 scripts/figures.py --write"
         for path, text in pages(results).items()

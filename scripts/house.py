@@ -3,9 +3,9 @@
 
     python3 scripts/house.py [--crate NAME] [--json]
 
-Reads `crates/*/src` and `python/wellread`, needs nothing but Python 3.10, and ends with 1 when the files of a crate
-or of the package import each other in a circle, or when a crate's top-level modules do: then none of them is below
-the others. How an import is read:
+Reads `crates/*/src` and `python/wellread`, and needs nothing but Python 3.10. It ends with 1 when the files of a
+crate or of the package import each other in a circle. It also ends with 1 when a crate's top-level modules do: then
+none of them is below the others. How an import is read:
 
     file -> `use` lines and paths in code (crate::a::B, super::B, a::B) -> re-exports -> the file that defines a name
 
@@ -14,7 +14,7 @@ out: they may look anywhere. Macros' `$crate::` paths belong to those who call t
 the imports of a module count, and those inside of its functions do not.
 
 Formats and their helpers read, list and write through `wellread_store::place` alone, so that another place than the
-file system touches none of them. What goes past it is listed and fails too, but for `PAST_PLACES`.
+file system touches none of them. Code that goes past it is listed and fails too, but for `PAST_PLACES`.
 """
 
 import argparse
@@ -326,12 +326,12 @@ def is_for_types(node) -> bool:
 
 
 def label(folder: Path) -> str:
-    """What a crate or package is called here."""
+    """The name of a crate or package here."""
     return "python" if folder.parent.name == "python" else folder.name
 
 
 def of_crate(folder: Path) -> dict:
-    """What is said of one crate."""
+    """The lines about one crate."""
     rust = (folder / "Cargo.toml").exists()
     source = folder / "src" if rust else folder
     files = sorted(source.rglob("*.rs" if rust else "*.py"))

@@ -1,4 +1,5 @@
-"""What a Python package shows its users, read from its sources: scripts/python-reference.py makes pages of it.
+"""The names that a Python package shows its users, read from its sources: scripts/python-reference.py makes pages of
+them.
 
     __all__ of a public module -> the file that defines each name -> `Thing`: node, members, bases
 
@@ -36,7 +37,7 @@ class Module:
         return None
 
     def imported(self, node: ast.ImportFrom, name: str):
-        """What `from .x import name` brings: a definition, or a module with None."""
+        """The thing that `from .x import name` brings: a definition, or a module with None."""
         folder = self.file.parent
         for _ in range(node.level - 1):
             folder = folder.parent
@@ -96,7 +97,7 @@ def is_overload(node) -> bool:
 
 
 def names(module: Module) -> list[str]:
-    """What `__all__` of a module lists."""
+    """The names that `__all__` of a module lists."""
     for node in module.tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return ast.literal_eval(node.value)

@@ -30,9 +30,24 @@ MODULES = {
 }
 # A page of more lines hands the methods of its class to a second one, `NAME-methods.md`.
 MOST_LINES = 200
+# Parts of long modules and of methods of long classes that have a page of their own: its name, its title, its things.
+PARTS = {
+    "wellread.Dataset": (
+        "dataset-makers.md",
+        "Make a set from a wellread.Dataset or a table",
+        ("cells", "concat", "from_arrow", "from_load_data", "with_columns"),
+    ),
+    "wellread.ray": ("wellread-ray-checks.md", "Check sets by wellread.ray", ("checksum", "stats", "verify")),
+    "wellread.bench": (
+        "wellread-bench-classes.md",
+        "Classes of wellread.bench",
+        ("BenchmarkConfig", "BenchmarkError", "BenchmarkLogger"),
+    ),
+}
 # Sections of docstrings.
 TITLES = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):$", re.M)
 ROLE = re.compile(r":(?:class|meth|func|attr|mod|exc):`~?([^`]+)`")
+UPSTREAM = re.compile(r"(?<![\w`/.-])[Uu]pstream\b(?![`/.-])")
 ITEM = re.compile(r"^((?:\*{0,2}\w+(?:, )?)+|[\w.]+):\s*(.*)$")
 
 
@@ -58,14 +73,15 @@ class Writer:
     def place(self, dotted: str, one: Thing) -> None:
         """Note where a thing and its members are."""
         full, own = f"{dotted}.{one.name}", dotted == "wellread" and bool(methods(one))
-        page = f"{one.name.lower()}.md" if own else page_name(dotted)
+        page = f"{one.name.lower()}.md" if own else part_of(dotted, one.name) or page_name(dotted)
         self.places[full] = (page, "" if own else slug(one.name))
         behind = f"{one.name.lower()}-methods.md" if self.is_long.get(one.name) and own else page
         for member in one.members:
             if is_attribute(member.node):
                 self.places[f"{full}.{member.name}"] = (page, "attributes" if own else slug(one.name))
             elif member.name != "__init__":
-                self.places[f"{full}.{member.name}"] = (behind, slug(f"{one.name}.{member.name}"))
+                at = part_of(full, member.name) if behind != page else None
+                self.places[f"{full}.{member.name}"] = (at or behind, slug(f"{one.name}.{member.name}"))
 
     def pages(self) -> dict[str, str]:
         written = {}
@@ -73,32 +89,40 @@ class Writer:
             page = page_name(dotted)
             listed = "".join(f"* {self.link(f'{dotted}.{one.name}', page, one.name)}\n" for one in things)
             parts = [f"# {dotted}\n", self.prose(docstring_of_module(self.package, dotted), page, dotted), listed]
+            of_page = {page: parts}
             for one in things:
-                if self.places[f"{dotted}.{one.name}"][0] != page:
+                at = self.places[f"{dotted}.{one.name}"]
+                if not at[1]:
                     written |= self.alone(one)
-                else:
-                    parts += [
-                        f"## `{one.name}`\n",
-                        *self.of_thing(one, dotted, page),
-                        *self.of_methods(one, dotted, page),
-                    ]
-            written[page] = joined(parts)
+                    continue
+                if at[0] not in of_page:
+                    of_page[at[0]] = [f"# {title_of(dotted)}\n", f"[`{dotted}`]({page}) has the rest.\n"]
+                of_page[at[0]] += [
+                    f"## `{one.name}`\n",
+                    *self.of_thing(one, dotted, at[0]),
+                    *self.of_methods(one, dotted, at[0]),
+                ]
+            written |= {name: joined(texts) for name, texts in of_page.items()}
         return written
 
     def alone(self, one: Thing) -> dict[str, str]:
-        """The page of a class, or its two pages."""
+        """The page of a class, or its two or three pages."""
         full = f"wellread.{one.name}"
         page = self.places[full][0]
         parts = [f"# {full}\n", *self.of_thing(one, "wellread", page, "## Attributes\n")]
         if not self.is_long.get(one.name):
             return {page: joined([*parts, *self.of_methods(one, "wellread", page)])}
-        second = page.replace(".md", "-methods.md")
+        second, third = page.replace(".md", "-methods.md"), PARTS.get(full, ("",))[0]
         listed = "".join(f"* {self.link(f'{full}.{member.name}', page, member.name)}\n" for member in methods(one))
-        head = f"# Methods of {full}\n\n{self.link(full, second, full)} has its arguments and attributes.\n"
-        return {
+        about = f"{self.link(full, second, full)} has its arguments and attributes.\n"
+        written = {
             page: joined([*parts, "## Methods\n", listed]),
-            second: joined([head, *self.of_methods(one, "wellread", second)]),
+            second: joined([f"# Methods of {full}\n\n{about}", *self.of_methods(one, "wellread", second)]),
         }
+        if third:
+            head = f"# {title_of(full)}\n\n{about}"
+            written[third] = joined([head, *self.of_methods(one, "wellread", third)])
+        return written
 
     def of_thing(self, one: Thing, dotted: str, page: str, title: str = "") -> list[str]:
         """How it is called, what it is, and its attributes."""
@@ -116,9 +140,12 @@ class Writer:
         return [called, f"Base: {bases}.\n" if bases else "", self.prose(one.docstring, page, full), *table]
 
     def of_methods(self, one: Thing, dotted: str, page: str) -> list[str]:
+        """Those of its methods that are on this page."""
         parts = []
         for member in methods(one):
             name = f"{one.name}.{member.name}"
+            if self.places[f"{dotted}.{name}"][0] != page:
+                continue
             called = f"```text\n{signature(name, member.node)}\n```\n"
             own = dotted == "wellread" and bool(methods(one))
             text = self.prose(member.docstring, page, f"{dotted}.{one.name}")
@@ -205,8 +232,30 @@ def joined(parts: list[str]) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def introduced(text: str) -> str:
+    """A page whose first "upstream" is a link to what it means; code, tables and titles are left alone."""
+    lines, fenced = text.split("\n"), False
+    for i, line in enumerate(lines):
+        fenced ^= line.startswith("```")
+        if not fenced and not line.startswith(("|", "#")) and UPSTREAM.search(line):
+            lines[i] = UPSTREAM.sub(r"[\g<0>](../../upstream.md)", line, count=1)
+            break
+    return "\n".join(lines)
+
+
 def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def part_of(full: str, name: str) -> str | None:
+    """The page of its own that a part of a module or class has, if `name` is in one."""
+    page, _, names = PARTS.get(full, ("", "", ()))
+    return page if name in names else None
+
+
+def title_of(full: str) -> str:
+    """The title of that page."""
+    return PARTS[full][1]
 
 
 def page_name(dotted: str) -> str:
@@ -221,7 +270,8 @@ def index(written: dict[str, str]) -> str:
     """The page that lists the others."""
     rows = "".join(f"| [`{dotted}`](python/{page_name(dotted)}) | {about} |\n" for dotted, about in MODULES.items())
     own = sorted(set(written) - {page_name(dotted) for dotted in MODULES})
-    own = [page for page in own if not page.endswith("-methods.md")]
+    parts = {page for page, _, _ in PARTS.values()}
+    own = [page for page in own if not page.endswith("-methods.md") and page not in parts]
     classes = ", ".join(f"[`{re.search('^# (.*)$', written[page], re.M)[1]}`](python/{page})" for page in own)
     return (
         "# Python API\n\n`make reference` writes these pages from the signatures and docstrings of the package. "
@@ -233,7 +283,7 @@ def index(written: dict[str, str]) -> str:
 def pages(root: Path = ROOT) -> dict[str, str]:
     """All pages by their paths below the root."""
     written = Writer(root / "python" / "wellread").pages()
-    found = {f"{PAGES.as_posix()}/{name}": text for name, text in written.items()}
+    found = {f"{PAGES.as_posix()}/{name}": introduced(text) for name, text in written.items()}
     return found | {f"{PAGES.as_posix()}.md": index(written)}
 
 

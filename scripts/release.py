@@ -1,4 +1,4 @@
-"""What has to hold before a release, as far as it can be told on a bare machine, offline.
+"""Conditions of a release, as far as a bare machine can check them, offline.
 
     python3 scripts/release.py check [--tag v0.1.0] [--verify]   every check, a line each; exit code 1 when one failed
     python3 scripts/release.py version                           the version of this workspace
@@ -210,7 +210,7 @@ def set_version(root: Path, old: str, new: str) -> None:
 
 
 def changelog_section(text: str, wanted: str) -> str | None:
-    """What CHANGELOG.md says below `## VERSION`, with or without a date behind it."""
+    """The text of CHANGELOG.md below `## VERSION`, with or without a date behind it."""
     found = re.search(rf"^## \[?{re.escape(wanted)}\]?(?=\s|$).*?$(.*?)(?=^## |\Z)", text, re.M | re.S)
     return found.group(1).strip() if found else None
 
@@ -309,7 +309,7 @@ def check_deny() -> list[str]:
 
 
 def workflow_faults(name: str, text: str) -> list[str]:
-    """What can be told without a parser: actions by major version, permissions and concurrency stated."""
+    """Findings without a parser: actions by major version, permissions and concurrency stated."""
     wrong = []
     for action in re.findall(r"uses:\s*(\S+)", text):
         if not action.startswith("./") and not re.search(r"@(v\d+|release/v\d+|[0-9a-f]{40})$", action):
@@ -327,7 +327,7 @@ def check_workflows() -> list[str]:
 
 
 def lint(tool: str, *arguments: str | Path) -> list[str]:
-    """What a linter says; nothing is to be said."""
+    """The findings of a linter; there must be none."""
     path = shutil.which(tool)
     if not path:
         raise Skip(f"no {tool} here")
@@ -344,7 +344,7 @@ def built(*endings: str) -> list[Path]:
 
 
 def check_metadata() -> list[str]:
-    """What a wheel says of itself is what pyproject.toml says."""
+    """A wheel says of itself the same as pyproject.toml."""
     wrong = []
     for wheel in built(".whl"):
         with zipfile.ZipFile(wheel) as packed:

@@ -79,7 +79,8 @@ def written_with(program, source, name, codec):
 
 
 def crop(program, source, name):
-    """What a crop reads of an image: the chunks that it touches, where the format has chunks inside of an image."""
+    """The part of an image that a crop reads: the chunks that it touches, where the format has chunks inside of an
+    image."""
     target = program.folder / f"{name}-in-chunks"
     if program("convert", source, target, "--format", name, "--chunk", CHUNK) is None:
         return "the whole image"

@@ -38,7 +38,7 @@ KINDS = {"small": Kind(100, 100, "uint8", 10_000, 20), "large": Kind(1080, 1080,
 
 
 def checksum(image):
-    """Of an image: what `expected.json` has of its pixels in C order."""
+    """The checksum of an image in `expected.json`, of its pixels in C order."""
     return hashlib.sha256(image.tobytes()).hexdigest()
 
 

@@ -15,7 +15,7 @@ TOLERANCE = 0.02
 
 
 def checksum(stored):
-    """Of stored pixels."""
+    """The checksum of stored pixels."""
     return zlib.crc32(np.ascontiguousarray(stored).tobytes())
 
 
@@ -33,7 +33,7 @@ def of_batch(batch, dtype):
 
 
 def wrong(found, rows, expected):
-    """What is wrong with these checksums, which must be those of `rows`; None where nothing is."""
+    """The fault of these checksums, which must be those of `rows`; None where there is none."""
     wanted = Counter(expected[row] for row in rows)
     other = Counter(found) - wanted
     if other or len(found) != len(rows):

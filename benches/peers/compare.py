@@ -5,7 +5,7 @@
     python compare.py --write docs/peers.md results/peers/peers.json
 
 In each round every loader runs once, in random order, each in a process of its own that does the same number of
-epochs; one of wellread's and one of the peers, others in each round, run twice, which gives the noise floor. Before
+epochs. One of wellread's and one of the peers, others in each round, run twice, which gives the noise floor. Before
 the rounds each runs once unmeasured, with every pixel of every epoch compared. Needs `wellread` for Python on the
 path (`make bench-peers`).
 """
@@ -111,7 +111,7 @@ def loaders_of(rows):
 
 class Processes:
     """Calls in processes of their own, forked from one that has imported torch, NumPy, pandas and pyarrow and done
-    nothing else: importing them takes longer than most of the runs."""
+    nothing else. Importing them takes longer than most of the runs."""
 
     def __init__(self):
         self.context = multiprocessing.get_context("forkserver")
@@ -208,7 +208,7 @@ COMPARED = ("torch", "numpy", "tifffile", "zarr", "tensorstore", "pyarrow", "duc
 
 
 def versions(names=COMPARED):
-    """Of what is compared, as far as it is installed."""
+    """The versions of what is compared, as far as it is installed."""
     found = {"Python": platform.python_version()}
     for name in names:
         try:

@@ -1,9 +1,9 @@
-"""What may be said of two loaders that were measured in turns: the rules of `wellread bench`, for Python.
+"""The verdict on two loaders that were measured in turns: the rules of `wellread bench`, for Python.
 
 The unit is the process: each round gives one value a side, and a ratio is of the two values of one round. The
 estimate is the median of the rounds' ratios; its interval that of `wellread_measure::bootstrap` for medians
-(Hettmansperger and Sheather). Fewer than six rounds have no interval and no verdict; a difference within what the
-same loader, run twice in a round, differs from itself is no verdict either
+(Hettmansperger and Sheather). Fewer than six rounds have no interval and no verdict. A difference within that of
+the same loader, run twice in a round, is no verdict either
 (docs/decisions/0009-when-a-format-is-called-fastest.md).
 """
 
@@ -65,7 +65,8 @@ class Judgement:
 
 
 def judge(peer, ours, floor):
-    """Of the seconds of each round, the peer's and wellread's in the same order, and the noise floor as a share."""
+    """The judgement on the seconds of each round, the peer's and wellread's in the same order, and the noise floor as
+    a share."""
     if len(peer) != len(ours):
         raise ValueError(f"{len(peer)} rounds of the peer, {len(ours)} of wellread: they are paired")
     ratios = [a / b for a, b in zip(peer, ours, strict=True)]

@@ -1,4 +1,4 @@
-"""What a run of compare.py comes to, as Markdown: a function of its JSON file alone, so that a page is of one run.
+"""The report of a run of compare.py, as Markdown: a function of its JSON file alone, so that a page is of one run.
 
 No ratio is printed that the judge refuses, and tables of fewer rounds than it asks for are not put into a page.
 """
@@ -22,7 +22,7 @@ def paired(peer, ours):
 
 
 def failure(*runs):
-    """What went wrong in the first run that failed."""
+    """The error of the first run that failed."""
     return next((run["error"] for series in runs for run in series if "error" in run), None)
 
 
@@ -115,8 +115,7 @@ def closest(rows, phase):
     for row in known:
         one = row["judgement"]
         if one.clear and one.estimate < 1:
-            said.append(f"Faster than wellread in {when} is {row['about']} ({row['set']}): wellread has "
-                        f"{times(one)} of its speed.")  # fmt: skip
+            said.append(f"{row['about']} is faster in {when} ({row['set']}): wellread has {times(one)} of its speed.")
     open_ones = [row for row in known if not row["judgement"].clear]
     if open_ones:
         names = "; ".join(f"{row['about']} ({row['set']})" for row in open_ones)
@@ -124,7 +123,7 @@ def closest(rows, phase):
     behind = [row for row in known if row["judgement"].clear and row["judgement"].estimate > 1]
     if behind:
         row = behind[0]
-        said.append(f"Closest behind wellread in {when} comes {row['about']} on {row['set']}: wellread is "
+        said.append(f"{row['about']} is the closest slower peer in {when} ({row['set']}): wellread is "
                     f"{times(row['judgement'])} times as fast.")  # fmt: skip
     return " ".join(said)
 

@@ -159,7 +159,7 @@ def tifffile_imread(task, workers):
 
 def tifffile_mapped(task, workers):
     """tifffile.memmap, for files that are not compressed: mapped once, when opened, as many as a process may have
-    open (each takes a file descriptor); the others are opened anew for each image."""
+    open (each takes a file descriptor). The others are opened anew for each image."""
     import tifffile
 
     paths = files(task, "tiff", "*.tiff")
@@ -282,7 +282,7 @@ class Spdl:
 
 
 def scaled_chunks(task):
-    """Of an Arrow column of chunk lists a batch, without Python objects: offsets and one buffer of values."""
+    """A batch of an Arrow column of chunk lists, without Python objects: offsets and one buffer of values."""
     import pyarrow as pa
 
     shape, scale = tuple(task.about()["shape"][-2:]), task.scale()
@@ -334,7 +334,7 @@ def vortex_data(task, _):
 
 
 def of_each_thread(make):
-    """What threads may not share: made in each of them when it is first needed."""
+    """Parts that threads may not share: made in each of them when it is first needed."""
     local = threading.local()
 
     def get():
@@ -468,7 +468,7 @@ class Loader:
     workers: bool = False
     """Whether it has worker processes of torch."""
     imports: tuple = ()
-    """What is imported before the clock starts."""
+    """The modules that are imported before the clock starts."""
 
 
 CACHE = ("pyarrow.parquet",)

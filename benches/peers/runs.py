@@ -59,7 +59,7 @@ class Task:
         return [rows[at : at + self.batch] for at in range(0, len(rows), self.batch)]
 
     def scale(self):
-        """What stored pixels are multiplied by."""
+        """The factor of stored pixels."""
         return np.float32(1 / np.iinfo(self.about()["dtype"]).max)
 
 
@@ -138,7 +138,7 @@ def memory(peak=False):
 
 
 def wrong_with(source, e, task, parts, delivered, expected):
-    """What is wrong with what an epoch delivered; None where nothing is."""
+    """The fault of what an epoch delivered; None where there is none."""
     count, found = delivered
     rows = task.orders[e]
     if count != len(rows):

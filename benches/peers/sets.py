@@ -127,14 +127,14 @@ def begin(folder, images):
 
 
 def written(folder):
-    """What is known of a set that is there already; None where it is not."""
+    """The note of a set that is there already; None where it is not."""
     stamp = folder / "about.json"
     about = json.loads(stamp.read_text()) if stamp.exists() else {}
     return about if about.get("version") == VERSION else None
 
 
 def finish(folder, wellread, array, count, **more):
-    """What peers' authors would keep the images in, and the note of what the set is."""
+    """The forms in which peers' authors would keep the images, and the note of what the set is."""
     write_tuned(folder, wellread)
     about = {"version": VERSION, "images": count, "shape": list(array.shape), "dtype": str(array.dtype), **more}
     (folder / "about.json").write_text(json.dumps(about))

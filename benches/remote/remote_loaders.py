@@ -1,6 +1,6 @@
 """Loaders that read a bucket: each yields batches as rows and pixels of the stored type.
 
-Who reads at random is given wellread's order. LitData, MosaicML Streaming and WebDataset read their own shards one
+Random readers are given wellread's order. LitData, MosaicML Streaming and WebDataset read their own shards one
 after the other, as they are made for.
 """
 

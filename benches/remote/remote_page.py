@@ -1,9 +1,9 @@
-"""What a run of `benches/remote.py` comes to, as Markdown: a function of its JSON file alone.
+"""The report of a run of `benches/remote.py`, as Markdown: a function of its JSON file alone.
 
 Ratios and their intervals are those of `benches/peers/judge.py`: the unit is the process, and both sides of a ratio
-ran in one round. Beside each stands the goal, and whether the whole interval is on its side of it ("reached"), on the
-other one ("missed"), or holds it ("open"). Each peer stands beside wellread in the format that is nearest to its own.
-Readers of shards in sequence stand beside wellread's Parquet in random order.
+ran in one round. Each has its goal beside it. The verdict says whether the whole interval is on the goal's side
+("reached"), on the other one ("missed"), or holds it ("open"). Each peer stands beside wellread in the format that is
+nearest to its own. Readers of shards in sequence stand beside wellread's Parquet in random order.
 """
 
 import statistics

@@ -14,7 +14,7 @@ SHARD = 32 << 20
 
 @dataclass(frozen=True)
 class Kind:
-    """What images a part of the benchmark is of."""
+    """The images of a part of the benchmark."""
 
     about: str
     images: int
@@ -23,7 +23,7 @@ class Kind:
     channels: int
     dtype: str
     rows: int
-    """Of an epoch, at most."""
+    """Images of an epoch, at most."""
 
 
 KINDS = {
@@ -36,7 +36,7 @@ FORMATS = {"parquet": "images.parquet", "lance": "images.lance", "vortex": "imag
 
 
 def checksum(pixels):
-    """Of the pixels of an image, whatever axes of length 1 it has."""
+    """The checksum of the pixels of an image, whatever axes of length 1 it has."""
     return zlib.crc32(np.ascontiguousarray(pixels).tobytes())
 
 

@@ -1,4 +1,4 @@
-"""What a set takes on many nodes: the plan of it, and its cost in closed form (docs/scale.md).
+"""A set on many nodes: the plan of it, and its cost in closed form (docs/scale.md).
 
 Plan ─▶ costs(): seconds that an image takes of each resource ─▶ predict(): the slowest resource sets the pace
 """
@@ -91,7 +91,7 @@ class Cost:
 
 
 def costs(plan, hit=0.0):
-    """What an image costs when a share `hit` of its bytes lies in the node's cache."""
+    """The cost of an image when a share `hit` of its bytes lies in the node's cache."""
     miss = 1 - hit
     written = plan.written_per_image if plan.workload == "convert" else 0.0
     moved = miss * plan.bytes_per_image + written
@@ -120,7 +120,7 @@ def costs(plan, hit=0.0):
 
 @dataclass(frozen=True)
 class Result:
-    """What the work takes."""
+    """The cost of the work."""
 
     seconds: float
     images_per_s: float

@@ -231,5 +231,5 @@ class Simulation:
 
 
 def simulate(plan):
-    """What the work takes, piece by piece."""
+    """The cost of the work, piece by piece."""
     return Simulation(plan).run()

@@ -24,7 +24,7 @@ parser.add_argument("--written-rows", type=Path, metavar="FOLDER", help="where e
 
 
 def train(config):
-    """What each rank runs."""
+    """The work of each rank."""
     rank = ray.train.get_context().get_world_rank()
     loader = wellread.DataLoader(
         config["images"], 4, shuffle=True, seed=42, num_workers=1, as_="torch", scale=(0, 4000), shard="local",

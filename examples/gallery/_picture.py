@@ -159,7 +159,11 @@ def _ticks(ends: tuple[float, float], logarithmic: bool) -> list[float]:
     low, high = ends
     if logarithmic:
         decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        return [d * 10.0**e for e in decades for d in (1, 2, 5) if low <= d * 10.0**e <= high]
+        for digits in ((1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
+            found = [d * 10.0**e for e in decades for d in digits if low <= d * 10.0**e <= high]
+            if len(found) >= 3:
+                return found
+        # Ends that are close: steps of one size.
     raw = (high - low) / 4
     power = 10 ** math.floor(math.log10(raw))
     step = next(power * d for d in (1, 2, 5, 10) if power * d >= raw)

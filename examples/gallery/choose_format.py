@@ -77,7 +77,7 @@ def draw(path: Path, result: dict) -> None:
     ways, images = result["ways"], result["images"]
     sheet = Sheet(900, 430, f"{images:,} images of {result['image']}: {result['chosen']}")
     ends = [(min(way[axis] for way in ways) / 1.15, 1.15 * max(way[axis] for way in ways)) for axis in AXES]
-    x_title, y_title = "terabytes of the screen", "hours of an epoch by one machine"
+    x_title, y_title = "terabytes of the screen (log)", "hours of an epoch by one machine (log)"
     chart = Chart(sheet, (60, 66, 600, 370), *ends, y_title, x_title, logarithmic=True)
     colours = dict(zip(dict.fromkeys(way["format"] for way in ways), TINTS * 3, strict=False))
     for way in sorted(ways, key=lambda way: way["cold"]):
@@ -85,6 +85,9 @@ def draw(path: Path, result: dict) -> None:
         chart.point(x, y, colour if way["cold"] else "white", 4, colour)
         if way["name"] == result["chosen"]:
             chart.point(x, y, colour, 7, RED)
+        right = x * x > ends[0][0] * ends[0][1]
+        across, down = chart.place(x, y)
+        sheet.words(across + (-10 if right else 10), down, way["name"], 9, colour, "rm" if right else "lm")
     y = 70
     for name, colour in colours.items():
         sheet.words(625, y, name, 13, colour)

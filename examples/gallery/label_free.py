@@ -125,7 +125,7 @@ def draw(path: Path, pixels, predicted, stain, inputs: list[str], target: str, r
     losses = result["losses"]
     chart = Chart(sheet, (720, 60, 885, 250), (0, len(losses)), (0, 1.05 * max(losses)), "loss", "step")
     chart.line(range(len(losses)), losses, BLUE)
-    sheet.words(12, 262, "All three are of the same site, on one scale of grey.", 11, GREY)
+    sheet.words(12, 262, f"All three are of the same site. Both {target} panels are on one scale.", 11, GREY)
     sheet.save(path)
 
 

@@ -116,8 +116,8 @@ def _jax_batches(dtype: str) -> Callable[[Any], Any]:
 
 
 def _jax_column(what: str) -> Callable[[Any], Any]:
-    """As :func:`of_column`, for JAX, which has 64 bits only where it is told so: whole numbers that 32 bits do not
-    hold become others, which is said once."""
+    """As :func:`of_column`, for JAX, which has 64 bits only where it is told so. Whole numbers that 32 bits do not
+    hold become others; a warning says so once."""
     import jax.numpy
     import numpy
 
@@ -157,7 +157,7 @@ def of_column(as_: str, what: str = "labels") -> Callable[[Any], Any]:
 def of_values(found: tuple[bytes, str, bytes | None] | list[str | None], exact: bool = False) -> Any:
     """The values of a column as a NumPy array: see :meth:`wellread.Dataset.column`.
 
-    With ``exact``, whole numbers some of which are missing and some beyond 2**53 are objects (int or None), where
+    With ``exact``, whole numbers some of which are missing and some beyond 2**53 are objects (int or None).
     float64 would make several of them one.
     """
     import numpy

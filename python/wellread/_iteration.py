@@ -44,8 +44,8 @@ class Core:
         return self._last if self._last is not None else self.place()
 
     def place(self) -> tuple[int, int]:
-        """Epoch and position after the batch taken last: the next epoch's beginning once all batches are taken, since
-        who counts them, as Lightning does, never asks for the end."""
+        """Epoch and position after the batch taken last. They are the next epoch's beginning once all batches are
+        taken: Lightning counts batches and never asks for the end."""
         is_over = self._ends_with_its_batches and not self.native.__length_hint__()
         place = self.native.progress()
         if place is None:  # Closed meanwhile, and told before that.
@@ -79,8 +79,8 @@ class Core:
 
 
 class Iterator(Generic[B_co]):
-    """An iteration over an epoch, or what is left of it after a state; with `turn` (which one, of how many) that of
-    one of several processes that take turns."""
+    """An iteration over an epoch, or over the rest of it after a state. With `turn` (which one, of how many) it is
+    that of one of several processes that take turns."""
 
     def __init__(self, loader: LoaderBase[B_co], state: str | None, turn: tuple[int, int] | None = None):
         self.core: Core = Core(loader, state, turn)

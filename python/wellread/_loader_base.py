@@ -263,10 +263,10 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
     def stats(self) -> dict[str, int | float | None]:
         """Bytes read so far: "read" and "used" as in `traffic`, and "bytes_read_per_used", their ratio.
 
-        A set in a bucket or on a web server also has the traffic of the link since this loader was made: "requests",
-        "bytes_received" and "link_wait_s". The last is the seconds that threads waited for answers. The ratio is then
-        that of the bytes received. For sets on this machine they are None. They are counted for all loaders of a
-        process together.
+        A set in a bucket or on a web server also has the traffic of the link since this loader was made. The keys are
+        "requests", "bytes_received" and "link_wait_s". The last is the seconds that threads waited for answers. The
+        ratio is then that of the bytes received. For sets on this machine they are None. They are counted for all
+        loaders of a process together.
 
         The numbers of the dataset's ``cache_report`` are called "cache_bytes", "cache_images" and so on, those of
         a cache on disk as "cache_disk_hits" and so on.

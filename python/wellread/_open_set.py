@@ -77,15 +77,16 @@ class OpenSet:
 
     @property
     def parts(self) -> dict[str, range | list[int]]:
-        """The sets that make up this one, by their names, with the rows of each, in order: a range if they follow
-        each other, else a list. Empty if it is one set. ``ds.select(ds.parts[name])`` is one of them. Chosen rows
-        (:meth:`select`, :meth:`filter`) and :meth:`cells` stay in their parts; a part may lose all its rows.
+        """The sets that make up this one, by their names, with the rows of each, in order. Rows are a range if
+        they follow each other, else a list. Empty if it is one set. ``ds.select(ds.parts[name])`` is one of them.
+        Chosen rows (:meth:`select`, :meth:`filter`) and :meth:`cells` stay in their parts; a part may lose all its
+        rows.
         """
         return {name: _rows.of_ranges(ranges) for name, ranges in self._native.parts()}
 
     def part_weights(self, shares: Sequence[float] | Mapping[str, float]) -> list[float]:
         """Weights of the rows, for ``DataLoader(…, weights=…)``, which draw each part in its share, for any number of
-        rows: ``both.part_weights([1, 1])`` mixes two sets half and half.
+        rows. ``both.part_weights([1, 1])`` mixes two sets half and half.
 
         Args:
             shares: a number for each of :attr:`parts`, in their order or by their names; only their ratios count.
@@ -112,9 +113,10 @@ class OpenSet:
         return None if report is None else json.loads(report)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The set as an Arrow stream, for ``pyarrow.table(ds)``, ``polars.DataFrame(ds)`` or DuckDB: ``row_id``,
-        ``ome_image`` (the published OME-Arrow struct, pixels as lists of their own type) and the columns beside the
-        images. Rows are read as the stream is. A requested schema is not followed, as the interface allows."""
+        """The set as an Arrow stream, for ``pyarrow.table(ds)``, ``polars.DataFrame(ds)`` or DuckDB. It has
+        ``row_id``, ``ome_image`` (the published OME-Arrow struct, pixels as lists of their own type) and the columns
+        beside the images. Rows are read as the stream is. A requested schema is not followed, as the interface
+        allows."""
         return self._native.arrow_stream()
 
     @property
@@ -179,14 +181,14 @@ class OpenSet:
 
         Args:
             index: a row, or a slice, list of rows or array of truth values, as in ``ds[index]``.
-            region: slices along the last axes of (T, C, Z, Y, X), such as ``(slice(0, 256), slice(256, 512))`` for
-                the first 256 rows and second 256 columns of all planes. Only the chunks, tiles or strips that it
+            region: slices along the last axes of (T, C, Z, Y, X). ``(slice(0, 256), slice(256, 512))`` is the
+                first 256 rows and second 256 columns of all planes. Only the chunks, tiles or strips that it
                 touches are decoded. Steps are not possible.
 
         Returns:
             An array (C, Y, X), or (T, C, Z, Y, X) if the region has more than one time point or depth. Several rows
-            add an axis before that (of length 0 for no row), or give a list of arrays if images differ in shape or
-            type. The memory is the caller's, aligned to 64 bytes and writable.
+            add an axis before that (of length 0 for no row). They give a list of arrays if images differ in shape
+            or type. The memory is the caller's, aligned to 64 bytes and writable.
 
         Raises:
             IndexError: there is no such row, or the region lies outside the image.
@@ -301,7 +303,7 @@ class OpenSet:
     ) -> list[list[int]]:
         """Rows in parts, such as training, validation and test.
 
-        Each row's part follows from a hash of its name alone, so it stays the same when images are added or put into
+        Each row's part follows from a hash of its name alone. So it stays the same when images are added or put into
         another order or format. The parts are those of wellread's Rust API and of
         :class:`wellread.lightning.WellreadDataModule`.
 

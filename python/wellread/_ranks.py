@@ -7,8 +7,8 @@
                  RANK and WORLD_SIZE, or the step that srun has started    what a launcher says of this process
     else         one rank
 
-Ranks are looked for when they are needed and not when a loader is made, since programs make their loaders before they
-start a process group. Nothing is imported for it, and no library is made to start anything.
+Ranks are looked for when they are needed and not when a loader is made. Programs make their loaders before they start
+a process group. Nothing is imported for it, and no library is made to start anything.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _is_child_of(process: int) -> bool:
 def of_environment(variables: Mapping[str, str]) -> Found:
     """Statements of launchers to this process: ``RANK`` and ``WORLD_SIZE``, and the step that ``srun`` has started.
 
-    Where both are there, ``RANK`` and ``WORLD_SIZE`` count: a launcher such as torchrun runs once on each node, as a
+    Where both are there, ``RANK`` and ``WORLD_SIZE`` count. A launcher such as torchrun runs once on each node, as a
     task of the step, and starts the ranks. Where no such launcher can have made them, they must be those of the step.
     """
     launched = _of_launcher(variables)

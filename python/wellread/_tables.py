@@ -20,8 +20,8 @@ def is_table(table: Any) -> bool:
 
 
 def with_index(table: Any, on: Sequence[str]) -> Any:
-    """A table with an Arrow stream: the ``obs`` of what has one, and of a pandas frame its index as columns, where
-    that has names or `on` asks for an "index".
+    """A table with an Arrow stream: the ``obs`` of an object that has one. The index of a pandas frame becomes
+    columns, where it has names or `on` asks for an "index".
 
     Raises TypeError for what is no table.
     """

@@ -71,8 +71,8 @@ def each(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class Arrangement:
-    """How the arrays of a batch are put together: of which types they are (`dtypes`), which are views of images, and
-    what a dictionary calls them (`names`, None for tuples)."""
+    """How the arrays of a batch are put together. It has their types (`dtypes`), which are views of images, and
+    their names in a dictionary (`names`, None for tuples)."""
 
     def __init__(
         self, dtypes: Sequence[str], views: Views | None, has_targets: bool, names: Sequence[str] | None

@@ -1,7 +1,7 @@
 """The user's own callables: they are called on each image or batch, and what they return is checked.
 
-An image's result becomes part of a batch, so what cannot be is told here, with the callable's name and the row, and
-not by the library that stacks.
+An image's result becomes part of a batch. So an error about a result that cannot be one is raised here, with the
+callable's name and the row. The library that stacks would name neither.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def on_images(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, list[
 
 
 def on_samples(transform: Callable[[Any], Any], as_: str) -> Callable[[Any, list[int]], Any]:
-    """As :func:`on_images`, of batches that are tuples or dictionaries of arrays, such as (pixels, targets): the
+    """As :func:`on_images`, of batches that are tuples or dictionaries of arrays, such as (pixels, targets). The
     transform is given one image of each, and returns the same.
 
     It raises TypeError where a result is of another kind than what was given.

@@ -167,8 +167,8 @@ def _kind_of_value(one: Any) -> str | None:
 
 
 def _in_units_of(values: NDArray[Any], one: Any) -> Any:
-    """A date, a time or a duration as the column stores it: dates of a time zone as those of UTC; None where its
-    units cannot hold it."""
+    """A date, a time or a duration as the column stores it: dates of a time zone as those of UTC. It is None
+    where its units cannot hold it."""
     import numpy
 
     if isinstance(one, datetime.time):

@@ -59,10 +59,10 @@ class Dataset(OpenSet):
         wellread.ChoiceError: a table, column or level that it does not have (a :class:`ValueError` too).
         ValueError: ``cache`` is no policy.
 
-    ``ds[i]`` is an array in the stored type, of shape (C, Y, X), or (T, C, Z, Y, X) where an image has more than one
-    time point or depth. Negative rows count from the end. ``ds[2:8]``, ``ds[[3, 1]]`` and ``ds[mask]`` read all their
-    rows in one request. They are one array with the images along the first axis, or a list of arrays if images differ
-    in shape or type. No rows give an empty array, (0, C, Y, X) by the shape and type of the first image.
+    ``ds[i]`` is an array in the stored type, of shape (C, Y, X). It is (T, C, Z, Y, X) where an image has more than
+    one time point or depth. Negative rows count from the end. ``ds[2:8]``, ``ds[[3, 1]]`` and ``ds[mask]`` read all
+    their rows in one request. They are one array with the images along the first axis, or a list of arrays if images
+    differ in shape or type. No rows give an empty array, (0, C, Y, X) by the shape and type of the first image.
 
     A folder with masks beside the images, by the names of folders and files, opens with a UserWarning: both are
     images of the set. A folder with images that its ``load_data.csv`` does not name also opens with one: these are no
@@ -229,8 +229,8 @@ class Dataset(OpenSet):
         return _concat([*before, other])
 
     def select(self, rows: slice | Sequence[int] | NDArray[Any]) -> Dataset:
-        """Some rows as a set, in this order, over the same open files and cache: a slice, a list of rows, a range, or
-        one truth value per row. Nothing is read.
+        """Some rows as a set, in this order, over the same open files and cache. Rows are a slice, a list of rows, a
+        range, or one truth value per row. Nothing is read.
 
         Raises:
             IndexError: there is no such row.
@@ -287,7 +287,7 @@ class Dataset(OpenSet):
         Args:
             table: a table with a row per cell: Parquet (of CytoTable or pycytominer), CSV, TSV or CellProfiler's
                 SQLite ("experiment.sqlite:Per_Nuclei" names one of its tables). Or a set of label images, by its path
-                or as a Dataset, such as some rows of one (:meth:`select`): each label is a cell, with its centroid
+                or as a Dataset, such as some rows of one (:meth:`select`). Each label is a cell, with its centroid
                 and area. Or a table in memory, as :meth:`with_columns` takes it: a pandas or polars frame, a pyarrow
                 table.
             x, y: columns of the position. The default is those of CellProfiler or scikit-image, such as
@@ -349,8 +349,8 @@ class Dataset(OpenSet):
         on: str | Sequence[str] | None = None,
         unmatched: Lone = "error",
     ) -> Dataset:
-        """The same images with the columns of a table beside them, for ``labels=``, ``by=``, ``columns=``,
-        :meth:`split` and other options that take a column: the plan of a plate, predictions, an AnnData.
+        """The same images with the columns of a table beside them: the plan of a plate, predictions, an
+        AnnData. They serve ``labels=``, ``by=``, ``columns=``, :meth:`split` and other options that take a column.
 
         Args:
             table: a pandas or polars frame, a pyarrow table, a DuckDB result, or anything else with

@@ -35,10 +35,10 @@ class WellreadDataModule(pl.LightningDataModule):
         dataset: a :class:`wellread.Dataset`, or the path of one.
         batch_size: images per batch.
         split: shares of training, validation and test, which add up to 1. Each image's part follows from a hash of
-            its name alone, so it stays the same when images are added or put into another order or format: the
-            parts of :meth:`wellread.Dataset.split`.
-        split_by: a column of the dataset, such as a plate or a donor, whose rows are kept together; or a list of one
-            key per row of the dataset.
+            its name alone. So it stays the same when images are added or put into another order or format. The
+            parts are those of :meth:`wellread.Dataset.split`.
+        split_by: a column of the dataset, such as a plate or a donor, whose rows are kept together. Or it is a list
+            of one key per row of the dataset.
         split_seed: draws another split.
         train, val, test: the rows of each part, instead of a split; a part that is not named is empty.
         labels: a column of the dataset, or an array of one value per row: batches are (pixels, labels).

@@ -147,14 +147,14 @@ class DataLoader(LoaderBase[B_co]):
             of all rows of the dataset, whichever rows ``rows`` takes. A list names the classes in their order.
             :attr:`classes` has them, :attr:`class_to_idx` their numbers.
         columns: several columns: batches are (pixels, {name: values}).
-        features: columns of numbers, or a pattern of their names such as "Cells_*", or several: batches are (pixels,
+        features: columns of numbers, or a pattern of their names such as "Cells_*", or several. Batches are (pixels,
             features), a float32 array (N, number of columns) with NaN for missing values. :attr:`feature_names` are
             its columns.
         indices: batches have the dataset's row of each image (int64).
         as_dict: batches are dictionaries of their parts, {"pixels": …, "labels": …}. Otherwise a batch of several
             parts is a tuple of those that were asked for: (pixels, targets, labels, columns, features, indices).
-        keys: the names of the parts in the dictionary of a batch: {"pixels": "image", "labels": "class"}, or
-            one name per part in their order, such as ("image", "mask").
+        keys: the names of the parts in the dictionary of a batch, as in {"pixels": "image", "labels":
+            "class"}. Or it is one name per part in their order, such as ("image", "mask").
         transform: a callable for each image (an array of the chosen library, without the batch's axis): torchvision,
             MONAI, your own. The loader stacks its results, so it must return arrays of one shape. It runs in the
             thread that iterates. With targets it is given (image, target) and returns both, or a dictionary by the
@@ -171,10 +171,10 @@ class DataLoader(LoaderBase[B_co]):
         KeyError: there is no such column.
         wellread.Error: the set cannot be read.
 
-    A batch of N images has the shape (N, C, Y, X), or (N, T, C, Z, Y, X) where images have more than one time point
-    or depth. Iterations are ordinary iterators: several may run at once, and leaving one early stops its threads.
-    Ctrl-C works while waiting for a batch. :meth:`state_dict` and :meth:`load_state_dict` resume in the middle of an
-    epoch. ``with`` closes a loader (:meth:`close`).
+    A batch of N images has the shape (N, C, Y, X). It is (N, T, C, Z, Y, X) where images have more than one time
+    point or depth. Iterations are ordinary iterators: several may run at once, and leaving one early stops its
+    threads. Ctrl-C works while waiting for a batch. :meth:`state_dict` and :meth:`load_state_dict` resume in the
+    middle of an epoch. ``with`` closes a loader (:meth:`close`).
 
     Type checkers see a loader by the type of its batches: ``DataLoader[torch.Tensor]``,
     ``DataLoader[tuple[torch.Tensor, Any]]`` with labels alone, ``DataLoader[dict[str, Any]]``, and

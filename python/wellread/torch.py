@@ -121,8 +121,8 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
 
     Args:
         dataset: a :class:`wellread.Dataset`, or the path of one.
-        transform: a callable for each image, a tensor (C, Y, X), or (T, C, Z, Y, X) where there is more than one time
-            point or depth.
+        transform: a callable for each image, a tensor (C, Y, X). It is (T, C, Z, Y, X) where there is more than one
+            time point or depth.
         labels: a column of the dataset, or an array of one value per row: items are (image, label).
         classes: True, or a list: labels are the numbers of classes, as those of :class:`wellread.DataLoader`.
         dtype: the type that images are converted to before the transform: "float32", with which torch computes,

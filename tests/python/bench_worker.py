@@ -1,4 +1,4 @@
-"""What the tests of `wellread bench` in Python share: a small run, and the worker's package by itself."""
+"""Shared parts of the tests of `wellread bench` in Python: a small run, and the worker's package by itself."""
 
 import importlib.util
 import sys

@@ -1,8 +1,9 @@
-"""What the documentation says to run: the fenced blocks of its pages, and a program that runs those of one page.
+"""The commands and snippets of the documentation: the fenced blocks of its pages, and a program that runs those of
+one page.
 
-``python docs_pages.py docs/python.md`` runs the blocks of that page one after the other in the working folder: ``sh``
-by bash, ``python`` in one namespace, as a reader who goes through the page would. It stops at the first that fails
-and says its file and line. HTML comments before a block, which readers do not see, say what to do with it:
+``python docs_pages.py docs/python.md`` runs the blocks of that page one after the other in the working folder. It
+runs ``sh`` by bash, ``python`` in one namespace, as a reader who goes through the page would. It stops at the first
+that fails and says its file and line. HTML comments before a block, which readers do not see, say what to do with it:
 
 ``<!-- not run: REASON -->``
     It cannot run here: a GPU, the user's own program, half an hour. The reason is checked to be there.

@@ -7,7 +7,7 @@ KINDS = [("uint8", 1, 1, 1), ("uint16", 3, 1, 1), ("uint16", 2, 4, 2), ("float32
 
 
 def kind_name(kind):
-    """What a kind of sets is called in the names of tests."""
+    """The name of a kind of sets in the names of tests."""
     return f"{kind[0]}-c{kind[1]}z{kind[2]}t{kind[3]}"
 
 

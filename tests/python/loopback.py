@@ -63,7 +63,7 @@ class Loopback:
         return self.set()
 
     def environment(self):
-        """What leads S3's clients here."""
+        """Variables that lead S3's clients here."""
         return {
             "AWS_ENDPOINT_URL": self.url, "AWS_ENDPOINT_URL_S3": self.url, "AWS_ACCESS_KEY_ID": "lab",
             "AWS_SECRET_ACCESS_KEY": "lab-secret", "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1",

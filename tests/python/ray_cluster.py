@@ -65,7 +65,7 @@ def files(folder):
 
 
 def hidden(folder):
-    """What is left of output that is not finished."""
+    """The remains of output that is not finished."""
     return [path.name for path in Path(folder).iterdir() if path.name.startswith(".")]
 
 

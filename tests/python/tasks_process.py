@@ -42,7 +42,7 @@ for line in sys.stdin:
 
 
 class Ran:
-    """What a task's process left behind."""
+    """The remains of a task's process."""
 
     def __init__(self, code, output, log):
         self.code, self.output, self.log = code, output, log

@@ -37,8 +37,8 @@ def is_test(file):
 
 
 def defined(of, function, text):
-    """Whether a file has the function: of the type or trait `of` where that is said, else the only one
-    of that name, or the only one outside of types."""
+    """Whether a file has the function. It is that of the type or trait `of` where that is said. Else it is the
+    only one of that name, or the only one outside of types."""
     if of:
         parts = re.findall(rf"^(?:impl|(?:pub\S* )?trait)\b[^{{]*\b{of}\b.*?^}}", text, re.M | re.S)
         return any(re.search(rf"\bfn {function}\b", part) for part in parts)
@@ -150,7 +150,7 @@ def test_lines_are_about_right(crate):
 
 
 def dependencies(crate):
-    """What the crate is built of; what its tests need besides is left out."""
+    """The parts that the crate is built of; further needs of its tests are left out."""
     manifest = (ROOT / "crates" / crate / "Cargo.toml").read_text(encoding="utf-8")
     sections = re.findall(r"^\[(?:target\..*\.)?dependencies\]$(.*?)(?=^\[|\Z)", manifest, re.M | re.S)
     return {name for section in sections for name in re.findall(r"^([\w-]+)", section, re.M)}

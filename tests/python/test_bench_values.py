@@ -1,4 +1,4 @@
-"""What `wellread bench` writes is right: every figure is computed again, by NumPy, from the times of the same run.
+"""The figures of `wellread bench` are right: every one is computed again, by NumPy, from the times of the same run.
 
 Upstream's documents name these figures; `docs/upstream.md` says where each is.
 """
@@ -65,7 +65,7 @@ def run(wellread, tmp_path_factory):
 
 
 def printed(*args):
-    """What the command prints for people."""
+    """The text that the command prints for people."""
     binary = os.environ.get("WELLREAD") or shutil.which("wellread")
     done = subprocess.run([binary, *map(str, args)], capture_output=True, text=True, encoding="utf-8", timeout=3600)
     assert done.returncode == 0, done.stderr
@@ -249,7 +249,7 @@ def test_the_checksum_is_of_the_pixels_alone(run, wellread, tmp_path):
 
 
 def test_conversions_are_printed_by_format_and_path(tmp_path):
-    """What is printed of Track 4 is a line for each format and path; its figures are the medians of the file."""
+    """Track 4 is printed as a line for each format and path; its figures are the medians of the file."""
     few = ["--images", 6, "--formats", "tiff,parquet", "--repeats", 2, "--samples", 4, "--out", tmp_path]
     said = printed("bench", "conversion", *ONCE, *few)
     rows = pq.read_table(tmp_path / "conversion.parquet").to_pylist()

@@ -1,4 +1,4 @@
-"""What wellread writes, the reference libraries read to the same bytes; what they write, wellread reads."""
+"""The reference libraries read wellread's files to the same bytes; wellread reads theirs."""
 
 import hashlib
 import json

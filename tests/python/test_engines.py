@@ -52,7 +52,8 @@ READERS = {
 
 
 def test_a_build_of_the_workspace_has_the_engines(wellread):
-    """Of the crate `wellread` alone they are default features. What skips absent formats would skip them unseen."""
+    """They are default features of the crate `wellread` alone. Tests that skip absent formats would skip them
+    unseen."""
     package = pytest.importorskip("wellread")
     missing = {absent["name"] for absent in wellread("doctor")["formats_missing"]}
     for engine in ("lance", "vortex", "duckdb"):
@@ -86,7 +87,7 @@ def test_options_keep_pixels(wellread, generated, tmp_path, format):
 
 
 def struct_type(pixels):
-    """What upstream's inferred tables look like, with pixels of another type."""
+    """The look of upstream's inferred tables, with pixels of another type."""
     chunk = pa.struct(
         [(a, pa.int64()) for a in ["t", "c", "z", "y", "x", "shape_z", "shape_y", "shape_x"]]
         + [("pixels", pa.list_(pixels))]
@@ -195,7 +196,7 @@ def test_categories_are_columns_of_text(wellread, tmp_path, format):
 
 
 def test_intervals_are_left_out_for_every_format(wellread, tmp_path):
-    """Of months, days and hours at once: DuckDB alone has a type for them."""
+    """Months, days and hours at once: DuckDB alone has a type for them."""
     images = pa.array([image(i)[1] for i in range(3)], struct_type(pa.uint16()))
     path = tmp_path / "a.duckdb"
     with duckdb.connect(str(path)) as connection:

@@ -33,7 +33,7 @@ def module(name):
 
 
 def run(name, tmp_path, *options, code=0):
-    """What a script printed, and its result; on generated images unless `options` name others."""
+    """The output of a script, and its result; on generated images unless `options` name others."""
     environment = {**os.environ, "TMPDIR": str(tmp_path), "WELLREAD_SHARED": ""}
     command = [sys.executable, SCRIPTS / f"{name}.py", "--out", tmp_path / "out", *map(str, options)]
     # For what hangs: the longest takes an idle machine a minute.
@@ -42,6 +42,14 @@ def run(name, tmp_path, *options, code=0):
     picture = tmp_path / "out" / f"{name}.png"
     assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size <= MOST_BYTES
     return done.stdout, json.loads((tmp_path / "out" / f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize("ends", [(1.03, 4.03), (0.1, 1.2), (1.7, 1.9), (0.003, 700.0)])
+def test_logarithmic_axes_have_three_numbers_or_more(ends):
+    pytest.importorskip("PIL")
+    found = module("_picture")._ticks(ends, logarithmic=True)
+    assert len(found) >= 3 and found == sorted(found)
+    assert ends[0] - 1e-9 <= found[0] and found[-1] <= ends[1] + 1e-9
 
 
 def test_each_script_has_a_page_a_picture_and_a_place_in_the_index():

@@ -379,7 +379,7 @@ def test_mixed_precision_computes_in_the_half_type_with_weights_of_float32(infer
 
 
 def test_autocast_keeps_weights_of_float32(monkeypatch):
-    """What its session holds: weights and images of float32, and outputs in the half type."""
+    """The parts of its session: weights and images of float32, and outputs in the half type."""
     import torch
     from _wellread_bench.inference import pytorch
 

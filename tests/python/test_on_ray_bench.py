@@ -29,7 +29,7 @@ def runs(seconds, rounds=6):
 
 
 def found(rounds=6):
-    """Of two readers: Ray Data's takes eight times as long."""
+    """Two readers: Ray Data's takes eight times as long."""
     of = {
         "wellread parquet": runs(0.5, rounds),
         "wellread parquet, again": runs(0.501, rounds),

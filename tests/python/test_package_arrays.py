@@ -96,7 +96,7 @@ def test_bfloat16_of_numpy(parquet):
 
 @pytest.mark.parametrize("ask", [np.asarray, wr.Batch.memoryview, np.from_dlpack])
 def test_views_of_batches_keep_them_and_nothing_longer(parquet, ask):
-    """Whatever is asked for by, memory goes back to the loader with the last view, without a look for cycles."""
+    """Memory goes back to the loader with the last view, without a look for cycles, whatever asked for it."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -151,7 +151,7 @@ def test_jax_takes_a_batch_for_an_array(parquet):
 
 
 def test_a_read_only_batch_binds_numpy_and_not_torch(batch):
-    """What docs/python-loaders.md says of the flag."""
+    """The words of docs/python-loaders.md about the flag."""
     import jax.dlpack
     import torch
 

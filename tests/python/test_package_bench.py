@@ -194,7 +194,7 @@ class Card:
 
 
 def test_peaks_of_memory_are_set_back(monkeypatch):
-    """What is not used is given back first; then the peak is what is allocated."""
+    """Unused memory is given back first; then the peak is what is allocated."""
     card = Card()
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=card))
     bench.reset_memory_stats()

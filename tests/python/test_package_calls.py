@@ -192,7 +192,7 @@ class Calls:
             pass
 
     def config(self):
-        """Of a framework that there is not, so that nothing is measured."""
+        """A framework that there is not, so that nothing is measured."""
         fields = ["model_name", "batch_sizes", "input_shape", "dtype", "data_source", "threads", "seed"]
         field = self.draw.choice(fields)
         return wellread.bench.BenchmarkConfig(framework="none", verbose=False, **{field: self.v()})

@@ -153,7 +153,7 @@ def test_the_runner_is_a_command(tmp_path):
 
 @pytest.fixture(scope="module")
 def noise(wellread, tmp_path_factory):
-    """What upstream makes: eight bits of uniform noise."""
+    """Images as upstream makes them: eight bits of uniform noise."""
     folder = tmp_path_factory.mktemp("noise")
     options = ["--images", 12, "--size", "20x30", "--dtype", "uint8", "--kind", "noise", "--formats"]
     wellread("generate", folder, *options, "parquet,tiff,ome-zarr")

@@ -1,6 +1,6 @@
 """10^5 random crops of generated plates, in every layout, against NumPy slices of what tifffile and zarr-python read.
 
-What a crop is was written down here from docs/howto/cells.md alone: nothing is asked of wellread but the crops.
+The rule of a crop is written down here from docs/howto/cells.md alone: nothing is asked of wellread but the crops.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the package does in the long run: memory, threads, processes, and a check of the native module for leaks."""
+"""The package in the long run: memory, threads, processes, and a check of the native module for leaks."""
 
 import ctypes
 import gc
@@ -302,7 +302,7 @@ COUNTED = pytest.mark.skipif(
 
 
 def counted(labelled, calls, part="1", under=()):
-    """Of each call: how often it was made, by how many bytes memory grew, how many are allowed, and its name."""
+    """The calls: how often each was made, by how many bytes memory grew, how many are allowed, and its name."""
     script = SCRIPT.replace("CALLS", repr(calls))
     done = subprocess.run(
         [*under, sys.executable, "-c", script, labelled, part], capture_output=True, text=True, timeout=3600,

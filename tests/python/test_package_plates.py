@@ -1,4 +1,4 @@
-"""What differs from plate to plate, against NumPy: statistics, normalisation, illumination."""
+"""Differences from plate to plate, against NumPy: statistics, normalisation, illumination."""
 
 import json
 import shutil
@@ -58,7 +58,7 @@ def test_normalisation_is_that_of_each_plate(plates, tmp_path, wellread):
 
 
 def test_illumination_is_told_by_names_of_channels(tmp_path):
-    """Of two plates whose channels are in another order each."""
+    """Two plates whose channels are in another order each."""
     random = np.random.default_rng(8)
     flat = {stain: random.uniform(0.5, 2, (12, 10)).astype(np.float32) for stain in ("DNA", "ER", "AGP")}
     for number, field in enumerate(flat.values()):

@@ -29,7 +29,7 @@ TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "LOCAL_RANK": "1"}
 
 @pytest.fixture(autouse=True)
 def said(monkeypatch):
-    """What was said before by this process does not count."""
+    """Earlier output of this process does not count."""
     monkeypatch.setattr(_ranks, "_said", set())
 
 

@@ -370,7 +370,7 @@ def test_masks_of_cellpainting(shared, tmp_path):
 
 
 def test_masks_may_be_called_as_a_file_of_their_image(tmp_path):
-    """Of a site of several files a program segments one: Cellpose writes r01c01f01p01-ch1sk1fk1fl1_cp_masks.tif."""
+    """A program segments one file of a site of several: Cellpose writes r01c01f01p01-ch1sk1fk1fl1_cp_masks.tif."""
     sites = [(row, column, field) for row in (1, 2) for column in (1, 2) for field in (1, 2)]
     for folder in ("images", "masks", "few", "two"):
         (tmp_path / folder).mkdir()

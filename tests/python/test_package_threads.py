@@ -1,5 +1,5 @@
-"""Threads of Python that share what the package gives them: with the interpreter's lock, and without it where there
-is an interpreter of that kind (`python3.14t`; `pip install .` builds a wheel for it there)."""
+"""Threads of Python share what the package gives them. They run with the interpreter's lock, and without it where
+there is an interpreter of that kind (`python3.14t`; `pip install .` builds a wheel for it there)."""
 
 import os
 import sys

@@ -433,7 +433,7 @@ def test_a_stop_of_a_transform_does_not_end_torchs_loader(parquet):
 
 
 def test_centre_crops_of_torchvision_round_to_even(tmp_path):
-    """What docs/migration.md says of odd differences."""
+    """The words of docs/migration.md about odd differences."""
     import tifffile
     from torchvision.transforms import v2
 

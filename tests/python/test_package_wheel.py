@@ -1,8 +1,8 @@
 """The wheels, of the package and of the command: what is in them, and that they work in an environment of their own.
 
 maturin packs the native module that the build has left. It would have cargo build that package alone, with features
-of its own, which compiles everything once more: a cargo before the other in PATH builds the workspace instead, which
-is done.
+of its own, which compiles everything once more. So a cargo before the other in PATH builds the workspace instead,
+which is done.
 """
 
 import os

@@ -195,7 +195,7 @@ def run(round_, first, *later):
 
 
 def result(rounds=6):
-    """Of a set of 100 images: two peers, of which one comes close in the first epoch."""
+    """A set of 100 images: two peers, of which one comes close in the first epoch."""
     each = range(1, rounds + 1)
     runs = {
         "wellread:tiff": [run(r, 1.0, 0.5, 0.1, 0.5) for r in each],
@@ -236,7 +236,7 @@ def test_the_page_has_the_tables_of_one_run(page):
         "| TIFF folder | peer tifffile | 50 | 200 | 4.00 (4.00–4.00) | 10 | 10 |",
         "| TIFF folder | peer spdl | 4 | 200 | 50.0 (50.0–50.0) | 10 | 10 |",
     ]
-    said = "Closest behind wellread in later epochs comes peer tifffile on TIFF folder: wellread is 4.00 (4.00–4.00)"
+    said = "peer tifffile is the closest slower peer in later epochs (TIFF folder): wellread is 4.00 (4.00–4.00)"
     assert said in later
     assert page.put(text, result()) == text
 
@@ -255,7 +255,7 @@ def test_a_peer_that_is_faster_is_said_to_be(page):
     for r in one["sets"][0]["runs"]["spdl"]:
         r["epochs_s"] = [0.5, 25.0]
     text = page.put(PAGE, one)
-    assert "Faster than wellread in the first epoch is peer spdl (TIFF folder): wellread has 0.50 (0.50–0.50)" in text
+    assert "peer spdl is faster in the first epoch (TIFF folder): wellread has 0.50 (0.50–0.50)" in text
 
 
 def test_too_few_rounds_are_put_into_no_page(page, modules, tmp_path):

@@ -26,7 +26,7 @@ def run(round_, first, later):
 
 
 def result(rounds=6, peer_s=2.0, ours_s=0.5):
-    """Of one row, whose peer takes four times as long in later epochs and twice as long in the first."""
+    """One row, whose peer takes four times as long in later epochs and twice as long in the first."""
     ours = [run(i, ours_s * 2, [ours_s, ours_s]) for i in range(1, rounds + 1)]
     peer = [run(i, peer_s, [peer_s]) for i in range(1, rounds + 1)]
     row = {"what": "a set", "top": "peer", "bottom": "ours", "goal": 3, "at_most": False}

@@ -77,6 +77,16 @@ def test_a_long_page_hands_its_groups_on():
     assert "--option-7\n" in pages["commands/one-options.md"]
 
 
+def test_a_page_of_many_options_hands_its_examples_on():
+    many = "\n".join(f"      --option-{i}" for i in range(commands.MOST_LINES - 20))
+    pages = commands.pages(
+        helps() | {"one": HELP.format(name="one").replace("  -h, --help", f"{many}\n  -h, --help")}
+    )
+    assert "## Examples" not in pages["commands/one.md"] and "--option-7\n" in pages["commands/one.md"]
+    assert "(one-options.md#examples)" in pages["commands/one.md"]
+    assert "## Examples\n\n```text\n  wellread one\n```\n" in pages["commands/one-options.md"]
+
+
 def test_pages_of_commands_that_are_gone_are_removed(tmp_path):
     (tmp_path / "commands").mkdir()
     (tmp_path / "commands/three.md").write_text("old")
@@ -156,6 +166,32 @@ def test_pages_have_signatures_arguments_and_errors(package):
     assert "## `version`\n\n```text\nwellread.version: str\n```\n" in of_all
     assert "wellread.find(\n    argument_0: int = 0,\n" in of_all and ") -> int\n```\n\nFinds.\n" in of_all
     assert "* [`Set`](set.md)\n" in of_all
+
+
+def test_parts_of_a_long_class_and_of_a_module_have_pages_of_their_own(package, monkeypatch):
+    parts = {"wellread.Set": ("set-reads.md", "Reads", ("read",)), "wellread": ("found.md", "Found", ("find",))}
+    monkeypatch.setattr(python, "PARTS", parts)
+    pages = python.pages(package)
+    # A class that is not long keeps its methods.
+    assert "docs/reference/python/set-reads.md" not in pages
+    assert pages["docs/reference/python/found.md"].startswith(
+        "# Found\n\n[`wellread`](wellread.md) has the rest.\n\n## `find`\n"
+    )
+    assert "* [`find`](found.md#find)\n" in pages["docs/reference/python/wellread.md"]
+    monkeypatch.setattr(python, "MOST_LINES", 10)
+    pages = python.pages(package)
+    assert pages["docs/reference/python/set-reads.md"].startswith("# Reads\n\n[`wellread.Set`](set.md) has its")
+    assert "## `Set.read`\n" in pages["docs/reference/python/set-reads.md"]
+    assert "## `Set.read`\n" not in pages["docs/reference/python/set-methods.md"]
+    assert "* [`read`](set-reads.md#setread)\n" in pages["docs/reference/python/set.md"]
+    assert "[found.md]" not in pages["docs/reference/python.md"]
+
+
+def test_the_first_upstream_of_a_page_is_a_link():
+    text = "# Upstream\n\n| upstream |\n\n```text\nupstream\n```\n\nIt is upstream's, as upstream has it."
+    said = "It is [upstream](../../upstream.md)'s, as upstream has it."
+    assert python.introduced(text) == text.replace("It is upstream's, as upstream has it.", said)
+    assert python.introduced("`upstream`, a/upstream") == "`upstream`, a/upstream"
 
 
 def test_a_name_that_nothing_defines_is_an_error(package):

@@ -1,4 +1,4 @@
-"""What a release stands on: order of crates, versions, licences, workflows; and that the checks find what is wrong.
+"""Parts of a release: order of crates, versions, licences, workflows; and that the checks find what is wrong.
 
 Nothing is built and nothing is asked of the network.
 """
@@ -57,7 +57,8 @@ def test_the_order_of_this_workspace_is_one_in_which_it_can_be_published(release
 
 
 def units(*what):
-    """What cargo would compile: each unit by all that decides what the compiler is given, and by what it needs."""
+    """The units that cargo would compile: each by all that decides what the compiler is given, and by what it
+    needs."""
     asked = ["cargo", "build", "--release", "--locked", "--workspace", "-Zunstable-options", "--unit-graph", *what]
     told = subprocess.check_output(
         asked, cwd=ROOT, env={**os.environ, "RUSTC_BOOTSTRAP": "1"}, stderr=subprocess.DEVNULL

@@ -1,6 +1,6 @@
 """Sets in a bucket, against moto's server: S3 as boto3 meets it, with listings, ETags, conditions, multipart uploads.
 
-moto answers as Amazon does down to odd corners (empty objects, markers of folders, errors in XML), and boto3 comes
+moto answers as Amazon does down to odd corners (empty objects, markers of folders, errors in XML). boto3 comes
 with it, by which the tests put and look at objects past wellread.
 """
 
@@ -238,7 +238,7 @@ def test_the_second_epoch_comes_from_the_cache_on_disk(sets, s3, tmp_path):
 
 
 def of_a_child(method, target, argument):
-    """What a function puts into a queue in a process of its own, which has to end well."""
+    """The item that a function puts into a queue in a process of its own, which has to end well."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"this system has no {method}")
     context = multiprocessing.get_context(method)

@@ -1,5 +1,5 @@
-"""Reports of the real binary in a real browser: nothing fails, nothing is asked of the network, all of it works by
-pointer and by keyboard, and axe-core finds nothing that keeps a person out."""
+"""Reports of the real binary in a real browser: nothing fails, and nothing is asked of the network. All of it
+works by pointer and by keyboard, and axe-core finds nothing that keeps a person out."""
 
 import re
 import subprocess
@@ -129,7 +129,7 @@ def is_own(url, path):
 
 
 def words_of(plot):
-    """What is said below a figure."""
+    """The text below a figure."""
     return plot.locator("output").inner_text()
 
 

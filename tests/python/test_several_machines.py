@@ -37,7 +37,7 @@ UNKNOWN = _nodes.Named(None, None)
 
 @pytest.fixture(autouse=True)
 def said(monkeypatch):
-    """What was said before by this process does not count."""
+    """Earlier output of this process does not count."""
     monkeypatch.setattr(_ranks, "_said", set())
 
 

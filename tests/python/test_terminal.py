@@ -1,4 +1,4 @@
-"""What a running benchmark shows: progress and figures so far in a terminal, plain text in a pipe."""
+"""The output of a running benchmark: progress and figures so far in a terminal, plain text in a pipe."""
 
 import os
 import re

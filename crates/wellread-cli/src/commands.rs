@@ -1,5 +1,5 @@
-//! One file per subcommand: its arguments, a `run`. This module has [`OpenArgs`], places and small parsers. Shared parts are below:
-//! `command_line` has the command as a line of words, `program` this program as a command sees it, `identity` tells files from others.
+//! One file per subcommand: its arguments, a `run`. This module has [`OpenArgs`], places and small parsers. Shared parts are below.
+//! `command_line` has the command as a line of words, `program` this program as a command sees it. `identity` tells files from others.
 //! `trace`, `cells`, `on`, `nodes`, `synthetic`, `plate` and `convert` have flags.
 
 pub mod advise;

@@ -144,8 +144,8 @@ mod signals {
         limit.rlim_cur != libc::RLIM_INFINITY
     }
 
-    /// Called within `abort`, by the thread that aborts, after its last allocation has returned: no lock of the allocator is
-    /// held, and what allocates may be called.
+    /// Called within `abort`, by the thread that aborts, after its last allocation has returned. No lock of the allocator is
+    /// held, so functions that allocate may be called.
     extern "C" fn on_abort(signal: libc::c_int) {
         let bytes = Some(FAILED_ALLOCATION_BYTES.try_with(Cell::get).unwrap_or(0)).filter(|&bytes| bytes > 0);
         // A thread that the standard library begins maps a stack for signals, and panics where it cannot.

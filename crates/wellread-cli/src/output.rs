@@ -54,8 +54,8 @@ impl Ui {
         Self { nested: true, ..self }
     }
 
-    /// A progress bar over `total` steps; hidden when quiet or when stderr is no terminal, and for the first
-    /// half second, so that fast commands stay silent.
+    /// A progress bar over `total` steps. It is hidden when quiet or when stderr is no terminal, and for the
+    /// first half second, so that fast commands stay silent.
     pub fn progress(self, total: u64, what: &str) -> ProgressBar {
         if self.quiet || !console_is_terminal() {
             return ProgressBar::hidden();

@@ -201,7 +201,7 @@ pub(crate) fn some_batches(stream: FFI_ArrowArrayStream) -> Result<Vec<RecordBat
 }
 
 /// A set with the columns of a table in memory beside its images. Also the names of the columns that are left out and
-/// what they hold, and a name in the table whose folders are not those of its image.
+/// what they hold. A name in the table whose folders are not those of its image comes last.
 pub(crate) type WithTable<D> = (D, Vec<(String, &'static str)>, Option<String>);
 
 /// A set with the columns of a table in memory beside its images, which are told by the columns `on`, or by their order.

@@ -139,7 +139,7 @@ impl Dataset {
     }
 
     /// The same images with the columns of an Arrow stream beside them. Also the names of the columns that are left
-    /// out and what they hold, and a name in the table whose folders are not those of its image.
+    /// out and what they hold. A name in the table whose folders are not those of its image comes last.
     fn with_columns(
         &self,
         py: Python<'_>,
@@ -289,8 +289,8 @@ impl Dataset {
             .with(py, Activity::Choosing, |dataset| Ok(wellread::store::masks::channels(dataset.store())))
     }
 
-    /// Two sets that this one is put together from, or two of its images, that have other channels at the same numbers: their names and
-    /// channels. `rows` and `channels` narrow the search. About `most` images are looked at.
+    /// Two sets that this one is put together from, or two of its images, that have other channels at the same numbers. It gives their
+    /// names and channels. `rows` and `channels` narrow the search. About `most` images are looked at.
     #[pyo3(signature = (rows, channels, most))]
     fn mixed_channels(
         &self,
@@ -306,8 +306,8 @@ impl Dataset {
         })
     }
 
-    /// Pixels of rows of equal shape and type, read in one request; with `region` (first index and length along T, C, Z,
-    /// Y, X) a box of each.
+    /// Pixels of rows of equal shape and type, read in one request. With `region` (first index and length along T, C, Z,
+    /// Y, X) it is a box of each.
     #[pyo3(signature = (rows, region=None))]
     fn read(
         &self,

@@ -106,8 +106,8 @@ pub(crate) fn detached_from<T: Send>(
     interruptible(py, doing, || stop.store(true, Ordering::Relaxed), || place::until(&stop, work))
 }
 
-/// As [`interruptible`], of work that owns all that it uses. At the first signal it is told to stop and left to itself:
-/// its thread ends when it looks, waits for a place, or is done, and drops there what it made.
+/// As [`interruptible`], of work that owns all that it uses. At the first signal it is told to stop and left to itself.
+/// Its thread ends when it looks, waits for a place, or is done, and drops there what it made.
 pub(crate) fn abandonable<T: Send + 'static>(
     py: Python<'_>,
     doing: Activity,

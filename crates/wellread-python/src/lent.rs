@@ -21,8 +21,8 @@ pub(crate) struct FreeBuffers {
     free: Mutex<Vec<usize>>,
 }
 
-// SAFETY: an address is on the shelf once, is aligned, and is as large as its owner says, who promised that it is kept
-// and initialised (`Lent::lend`).
+// SAFETY: an address is on the shelf once, is aligned, and is as large as its owner says. The owner promised that it
+// is kept and initialised (`Lent::lend`).
 unsafe impl BatchMemory for FreeBuffers {
     fn take(&self, _: usize) -> Option<NonNull<u8>> {
         let address = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
@@ -49,8 +49,8 @@ impl Lent {
         free.split_off(kept)
     }
 
-    /// Lends memory: `address`, a multiple of 64, has as many bytes as the loader's `batch_bytes`, is kept until it comes
-    /// back with a batch, and is not used meanwhile.
+    /// Lends memory: `address`, a multiple of 64, has as many bytes as the loader's `batch_bytes`. It is kept until it
+    /// comes back with a batch, and is not used meanwhile.
     fn lend(&self, address: usize) -> PyResult<()> {
         if address == 0 || !address.is_multiple_of(64) {
             return Err(PyValueError::new_err(format!("the address {address:#x} is not a multiple of 64")));

@@ -5,7 +5,7 @@
 //!                                 (wellread)                          └ memory goes back to the pool with the last view
 //! ```
 //!
-//! The Python side checks types, names arguments in its errors and gives defaults; here values are taken as they are
+//! The Python side checks types, names arguments in its errors and gives defaults. Here values are taken as they are
 //! and what the loader refuses is raised. Nothing here calls Python while threads wait for it. The interpreter is
 //! released ([`pyo3::Python::detach`]) wherever pixels are read or waited for. An [`std::sync::Arc`] counts memory that
 //! other libraries hold views of, and needs no interpreter to give it back.

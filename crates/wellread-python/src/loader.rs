@@ -246,7 +246,7 @@ impl Batches {
         }
     }
 
-    /// Reads the next batch of an iteration without workers, in a thread beside this one where that takes long: signals
+    /// Reads the next batch of an iteration without workers, in a thread beside this one where that takes long. Signals
     /// reach Python in this one only.
     fn read(&self, py: Python<'_>) -> PyResult<Option<Poll<Next>>> {
         let start = Instant::now();

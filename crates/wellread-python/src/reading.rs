@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wellread::store::{Block, CopySink, PixelSink, Request, RowInfo, Scratch};
 use wellread::{DType, Error, Output, Region, Result};
 
-/// Images of more bytes are read in a thread of their own, so that Ctrl-C is answered meanwhile; a thread costs more than
+/// Images of more bytes are read in a thread of their own, so that Ctrl-C is answered meanwhile. A thread costs more than
 /// an image of a tenth of that.
 const DETACHED_READ_BYTES: usize = 4 << 20;
 

@@ -45,28 +45,28 @@ class PhaseTimer(pl.Callback):
     - ``checkpoint_loading``: reading a checkpoint, and giving its states to module and optimizers;
     - ``data_setup``: ``setup`` of a :class:`WellreadDataModule`, making the loaders, starting their workers;
     - ``batch_breakdown``: of the first batch, the wait for it (``first_batch_loading``), ``first_batch_to_device``,
-      ``first_batch_forward`` (``training_step``) and ``first_batch_postprocess`` (backward pass, optimizer, and what
-      the other callbacks do at its end);
+      ``first_batch_forward`` (``training_step``) and ``first_batch_postprocess``. The last has the backward pass,
+      the optimizer and the other callbacks at its end;
     - ``epoch_breakdown`` (training only): ``first_epoch``, and two of these as ``data_loading_first_batch`` and
       ``model_forward_first_batch``;
     - ``full_training``: all epochs;
     - ``sanity_check``: the batches that Lightning validates before it trains;
     - ``dataset_info``: batches of an epoch (``num_batches``, ``num_train_batches``), images of a batch and of the
-      first epoch, and throughput and time per batch of one pass over the data. The pass is the median epoch after the
-      first, without validation, or the first if it is the only one. Under ``test`` and ``predict`` it is the whole
-      run;
+      first epoch. It also has throughput and time per batch of one pass over the data. The pass is the median epoch
+      after the first, without validation, or the first if it is the only one. Under ``test`` and ``predict`` it is
+      the whole run;
     - ``steady_state``: all steps but the first: ``step_seconds`` and ``data_wait_seconds`` (mean, p50, and p95
       from 20 steps on) and ``data_wait_fraction``. A step is from asking for its batch to its end, without
       validation;
     - ``peak_memory``: of this process (RSS), of it and its children (PSS, seen at ends of epochs), and of CUDA;
     - ``final_metrics``: what the module logged last.
 
-    Each timer has ``elapsed_seconds``, the host's ``memory_delta_mb``, and ``peak_memory_mb``: the peak so far, at
-    the timer's end, in MB, of CUDA where the module is on it, else of the host. The host's is
+    Each timer has ``elapsed_seconds``, the host's ``memory_delta_mb``, and ``peak_memory_mb``. That is the peak so
+    far, at the timer's end, in MB, of CUDA where the module is on it, else of the host. The host's is
     ``peak_host_memory_mb`` in any case. Under ``test`` and ``predict`` the names
     are ``total_inference``, ``full_prediction`` and ``inference_info``. A CUDA device is waited for before each
-    reading of the clock, several times in a step: some 10 microseconds each, and no step begins before the one
-    before it has ended.
+    reading of the clock, several times in a step. Each wait takes some 10 microseconds, and no step begins
+    before the one before it has ended.
 
     :meth:`phase` measures work outside of the trainer::
 

@@ -31,8 +31,8 @@ class Steps:
     def settle(self, on_cuda: bool, epoch_follows: bool) -> None:
         """Decides, at the end of the first epoch, what of it is warm-up.
 
-        All of it where another follows, since caches fill in a first epoch; else the first batch, and on CUDA two
-        more, in which cuDNN chooses its algorithms and the allocator grows.
+        All of it where another follows, since caches fill in a first epoch. Else it is the first batch, and on
+        CUDA two more, in which cuDNN chooses its algorithms and the allocator grows.
         """
         if self._warm_up is None:
             self._warm_up = self.batches if epoch_follows else min(3 if on_cuda else 1, self.batches)

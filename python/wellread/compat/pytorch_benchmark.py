@@ -1,7 +1,7 @@
 """Upstream's ``pytorch_benchmark.py``: its datasets over wellread's, and its tracks by ``wellread bench``.
 
 Names, arguments, keys and units (seconds) are upstream's. Where its figures mislead, those here are measured as
-``wellread bench`` does: formats are read and not copied from one list, and a batch's time begins when it is asked
+``wellread bench`` does. Formats are read and not copied from one list, and a batch's time begins when it is asked
 for. The constants may be changed before a function is called, as upstream's were edited:
 ``pytorch_benchmark.N_ROWS = 200``.
 """

@@ -206,7 +206,7 @@ def run(
     num_cpus: float = 1,
 ) -> Generator[Any, None, None]:
     """The result of each job, in their order. `work` is a function of this package that returns a result and the
-    number of images that it read; `done` is called with that number as tasks end, in any order.
+    number of images that it read. `done` is called with that number as tasks end, in any order.
 
     Raises:
         wellread.Error: what the first task raised that failed, or how its node or process was lost for good; the

@@ -261,7 +261,7 @@ def run(
     summary: Summary,
 ) -> int:
     """Computes the parts that are left; how many images they are of. `ask` is told what the first model says that was
-    opened, and answers which parts are left; `tell` is given each part that is whole, and its images.
+    opened, and answers which parts are left. `tell` is given each part that is whole, and its images.
 
     Raises:
         wellread.Error: a program failed, nodes have opened something else, or a part was lost each time.

@@ -104,8 +104,8 @@ def read(
     num_workers: int | None = None,
     **choices: Any,
 ) -> ray.data.Dataset:
-    """A set of images as a :class:`ray.data.Dataset`: columns ``image`` (a tensor (C, Y, X), or (T, C, Z, Y, X)),
-    ``name``, ``row``, and those asked for.
+    """A set of images as a :class:`ray.data.Dataset`. Its columns are ``image`` (a tensor (C, Y, X), or (T, C, Z, Y,
+    X)), ``name``, ``row``, and those asked for.
 
     Args:
         path: the set, which every node can open. Or a :class:`wellread.Dataset`, for options of opening, some rows of

@@ -46,8 +46,8 @@ class Recipe:
 
 
 def of(path: Path | Sequence[Path] | Dataset) -> Dataset:
-    """The set at `path`, whose paths mean the same on every node; an open one, such as some rows, as it is but for
-    its paths."""
+    """The set at `path`, whose paths mean the same on every node. An open one, such as some rows, stays as it is
+    but for its paths."""
     if not isinstance(path, Dataset):
         path = Dataset(path)
     if path._made is not None:

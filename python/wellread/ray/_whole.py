@@ -297,8 +297,8 @@ def stats(
 
 
 def _write(path: str, text: str) -> None:
-    """Writes a file, whole or not at all. It has the mode of the one that it replaces, or that of any new file: the
-    umask of the process is not touched, which other threads write files by."""
+    """Writes a file, whole or not at all. It has the mode of the one that it replaces, or that of any new file. The
+    umask of the process is not touched, since other threads write files by it."""
     place = os.path.realpath(path)
     folder = os.path.dirname(place)
     os.makedirs(folder, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What needs a CUDA device: `make test-gpu` on a machine that has one. Elsewhere nothing here is collected."""
+"""Tests that need a CUDA device: `make test-gpu` on a machine that has one. Elsewhere nothing here is collected."""
 
 import pytest
 

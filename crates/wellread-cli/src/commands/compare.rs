@@ -15,12 +15,14 @@ use wellread_measure::path_text;
 #[command(after_help = "\
 Compares two results, or two revisions, and fails with code 3 when the second is slower.
 
-A and B are result files (.parquet, .csv, .json as bench, infer and tasks write them), folders of them, or commits of the
-repository around the working folder. Either side may be several results: A1 A2 A3 -- B1 B2 B3. Rows are matched by their
-configuration. Each gets the ratio of B to A with its 95 % interval and a verdict: faster, slower, same or unclear. The
-interval counts processes, since rounds of one process do not predict the next. Fewer than three processes a side give a
-ratio within these runs, no verdict and no code 3. Noise is no regression: the interval must not hold 1, and the
-probability must survive the correction for all rows of its table.
+A and B are result files (.parquet, .csv, .json as bench, infer and tasks write them) or folders
+of them. They may also be commits of the repository around the working folder. Either side may be
+several results: A1 A2 A3 -- B1 B2 B3. Rows are matched by their configuration. Each gets the
+ratio of B to A with its 95 % interval and a verdict: faster, slower, same or unclear. The
+interval counts processes, since rounds of one process do not predict the next. Fewer than three
+processes a side give a ratio within these runs, no verdict and no code 3. Noise is no regression:
+the interval must not hold 1, and the probability must survive the correction for all rows of its
+table.
 
 Examples:
   wellread bench dataloader --input plate.parquet --processes 5 --out before

@@ -57,8 +57,8 @@ pub struct Args {
     /// Most bytes of pixels that wait between reading and writing.
     #[arg(long, default_value = "1GiB", value_parser = parse_bytes)]
     memory: u64,
-    /// Table whose columns are added to the images (Parquet, CSV or TSV): profiles with one row per image, or a plan
-    /// whose rows many images share.
+    /// Table whose columns are added to the images (Parquet, CSV or TSV). It has profiles with one row per image, or
+    /// a plan whose rows many images share.
     #[arg(long, value_name = "PROFILES", requires = "on")]
     join: Option<PathBuf>,
     /// Column of the profiles that has the images' names or file names; several, separated by commas, for profiles

@@ -29,7 +29,7 @@ pub struct Args {
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Asks a Python for the versions of packages without importing them (importing PyTorch takes seconds). `wellread` may also lie on
-/// the path without being installed, which the records of packages do not tell: its version is then in its native module alone.
+/// the path without being installed, which the records of packages do not tell. Its version is then in its native module alone.
 const PACKAGES: &str = r#"
 import importlib.machinery, importlib.metadata as m, importlib.util, json, platform
 def on_path(p):

@@ -29,7 +29,7 @@ const BATCH_SIZE: usize = 64;
 /// Images of a part, about.
 const PART_ROWS: usize = 4096;
 
-/// Computes the features of every image, or of every cell, by a model, and writes them beside the columns of the set: a table that
+/// Computes the features of every image, or of every cell, by a model. Writes them beside the columns of the set: a table that
 /// pycytominer and pandas read.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -48,7 +48,7 @@ pub struct Args {
     /// A file or folder of images, a folder of tables, or a pattern such as 'plates/*.parquet'.
     path: PathBuf,
     /// Model: FILE.onnx runs in ONNX Runtime; resnet50 and vit_b_16 run in this program. python:package.module:Class is
-    /// a torch.nn.Module, or a callable that takes a float32 batch N x C x H x W and returns a row of features per
+    /// a torch.nn.Module or a callable. It takes a float32 batch N x C x H x W and returns a row of features per
     /// image.
     #[arg(long, value_name = "MODEL")]
     model: ModelName,
@@ -126,8 +126,8 @@ pub struct Args {
     pub trace: TraceArgs,
 }
 
-/// The command that a table tells of: without what says on which machines it is computed, how often it was begun and what is printed,
-/// on which no value depends. So the table is the same to the byte wherever it was made.
+/// The command that a table tells of. It leaves out the machines, how often the command was begun and the printing: no value depends
+/// on them. So the table is the same to the byte wherever it was made.
 fn told_command(line: &str) -> String {
     let valued = ["on", "actors", "cpus-per-actor", "gpus-per-actor"];
     without(line, &valued, &["--resume", "--overwrite", "--json", "--quiet", "-q"])

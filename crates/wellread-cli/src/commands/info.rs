@@ -17,8 +17,8 @@ use wellread_store::{
     Error, Renamed, Scratch, SetPart, SiteSummary, SiteTable, Store, features, read_region,
 };
 
-/// Rows that are looked at unless a number is given: of a set on this machine, and of one behind a network, where looking at
-/// one may take requests of its own.
+/// Rows that are looked at unless a number is given. There is one number for a set on this machine, and one for a set behind
+/// a network. Looking at a row may take requests there.
 const ROWS: usize = 100_000;
 const ROWS_FAR: usize = 1000;
 

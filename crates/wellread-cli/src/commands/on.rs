@@ -137,7 +137,7 @@ impl On {
         self.converse(command, request, what, ui, &mut |_, _| Ok(None))
     }
 
-    /// As [`Self::send`], where the Python tells and asks meanwhile: `hear` is given each `told`, with the bar that is shown, and its answer
+    /// As [`Self::send`], where the Python tells and asks meanwhile. `hear` is given each `told`, with the bar that is shown, and its answer
     /// is a line on stdin.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! How a set is opened, in the words of the command line and of Python: for a cluster that opens it, and for those who are told
+//! How a set is opened, in the words of the command line and of Python. A cluster opens it by these words, and messages say
 //! what to type.
 //!
 //! ```text

@@ -1,7 +1,7 @@
 //! `wellread bench --recipe FILE.toml` and `wellread rerun summary.json`: studies that can be repeated.
 //!
 //! A recipe is a list of runs. Each is a command of this program with its options as keys. The parser of typed commands
-//! parses all of them before the first runs, so a recipe can do what the command line can, and no more.
+//! parses all of them before the first runs. So a recipe can do what the command line can, and no more.
 //!
 //! ```toml
 //! title = "Which format for random access?"
@@ -181,7 +181,7 @@ fn texts(value: &toml::Value, key: &str) -> Result<Vec<String>, String> {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Repeats the run of bench, infer or tasks that wrote a summary.json, into a folder beside the old
-one, and reports which versions, hardware and settings differ. Then `wellread compare` reports what
+one. Reports which versions, hardware and settings differ. Then `wellread compare` reports what
 became faster or slower. Relative paths begin at the run's working folder, which summary.json names.
 Those that are not there begin at this folder. If pixels differ from then, the exit code is 1.
 

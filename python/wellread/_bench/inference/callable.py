@@ -6,7 +6,7 @@
 
 A `torch.nn.Module` is put into evaluation mode, on the best device there is, and called with a tensor in inference
 mode. Anything else is called with a NumPy array, which is its own to keep. Both are float32, N x C x H x W, and
-return one array or tensor with a row per image; of several (a tuple) the first counts.
+return one array or tensor with a row per image. The first counts if there are several (a tuple).
 """
 
 import inspect

@@ -2,7 +2,7 @@
 
 A model has `modes` (`train`, `inference`), `step(batch, mode)`, which returns the loss or nothing, `why_not(mode)`,
 and `backend`, a text for the report. To add one that the program has too: one file with `shapes`, `torch_layers` and
-`jax_network`, and one line in `BUILT_IN`; it begins with the same weights as in Rust.
+`jax_network`, and one line in `BUILT_IN`. It begins with the same weights as in Rust.
 """
 
 import importlib

@@ -1,8 +1,8 @@
 """The readers of images: one entry per reader, its class imported when it is used.
 
 A reader is made from a path and a `Finish`, has a length, and gives `reader[i]` as float32. It may have
-`native(i)`, the stored TCZYX pixels, `take(rows)`, many images by one call to its library, and `fork_safe = False`
-when a forked process must not use what was opened before.
+`native(i)`, the stored TCZYX pixels, and `take(rows)`, many images by one call to its library. `fork_safe = False`
+says that a forked process must not use what was opened before.
 """
 
 import importlib

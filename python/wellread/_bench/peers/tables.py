@@ -15,9 +15,9 @@ def parquet_column(path):
 
 class UpstreamCache:
     """Upstream's cached dataset: each image becomes Python objects and then an array of its own type in a list, when
-    opened; `__getitem__` copies, converts to float, looks for the maximum and divides.
+    opened. `__getitem__` copies, converts to float, looks for the maximum and divides.
 
-    Upstream divides only the images whose maximum exceeds 1, and always by 255; here all are scaled alike, by the
+    Upstream divides only the images whose maximum exceeds 1, and always by 255. Here all are scaled alike, by the
     range of their type, so that the pixels can be compared. The work is the same.
     """
 

@@ -1,8 +1,8 @@
 """The timed work: one file per benchmark, each with `turn(worker, request)`.
 
-A turn opens, warms up where the request says so, reads the clock around what a user would call, and answers with
-raw nanoseconds, less what the clock itself cost. It computes no statistics: the program does that for every framework
-alike.
+A turn opens, warms up where the request says so, and reads the clock around what a user would call. It answers
+with raw nanoseconds, less what the clock itself cost. It computes no statistics: the program does that for every
+framework alike.
 """
 
 from .. import peers

@@ -6,8 +6,8 @@ An epoch that has used up its share of the time is cut short after two batches a
 
 The epoch's clock runs from beginning an iteration to its end, and a batch of small images takes 10 us to load. Peers,
 which shuffle as they are told to, are given their order before. Where a loader is kept, all else waits for the end of
-the turn: to ask which rows an epoch had, to send pixels, to make figures of times. After 2 ms of other work between
-two epochs of 0.65 ms the second took 0.85: its threads sleep, its caches hold other things.
+the turn. It is to ask which rows an epoch had, to send pixels, to make figures of times. After 2 ms of other work
+between two epochs of 0.65 ms the second took 0.85: its threads sleep, its caches hold other things.
 """
 
 import numpy as np

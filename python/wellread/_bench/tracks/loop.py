@@ -1,7 +1,7 @@
 """Track 3: a model fed by a loader; where does a step's time go?
 
 A step is: ask for a batch, have it (`wait`), run the model on it, and wait for the device. The first batch and the
-model's first step, which compiles where the framework does, are given apart. Each turn opens the set anew: where its
+model's first step, which compiles where the framework does, are given apart. Each turn opens the set anew. Where its
 steps reach the end of the first epoch, the time of that epoch has opening in it and all its steps. None is told of a
 turn that made the model.
 """

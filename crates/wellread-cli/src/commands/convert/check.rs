@@ -36,7 +36,7 @@ pub(super) struct Check<'a> {
 
 impl Check<'_> {
     /// Reads back what was written and compares it with the source. Output that differs is removed before anybody finds it at the
-    /// target; of what an interrupted run has left, what comes before a damaged image is kept. `failed` makes the error of a source that
+    /// target. An interrupted run has left images, and those before a damaged one are kept. `failed` makes the error of a source that
     /// cannot be read.
     pub(super) fn run(
         &self,

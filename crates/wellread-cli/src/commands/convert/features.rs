@@ -199,8 +199,8 @@ fn cannot_join(format: &Format, target: &Path, images: usize) -> String {
     format!("--join needs a format with columns beside the images: {can} ({}{of_one} has none)", format.name)
 }
 
-/// Names of columns that a target without columns has not. In the source's own format it has all that is told by the images' names, as
-/// the classes of image folders, and not what a file of labels says.
+/// Names of columns that a target without columns has not. In the source's own format it has all that the images' names tell, as the
+/// classes of image folders. It has not what a file of labels says.
 fn lost(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<String> {
     let schema = columns.schema();
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();

@@ -1,7 +1,7 @@
 """ResNet-50 (He et al. 2015), as torchvision has it: the stride of a block is in its 3 x 3 convolution.
 
 Batch normalisation of inference is a factor and a summand per channel, computed in float64 when the weights are
-loaded; XLA fuses both with the ReLU that follows.
+loaded. XLA fuses both with the ReLU that follows.
 """
 
 import jax
