@@ -61,6 +61,24 @@ def section(title):
     return re.search(rf"^##+ {title}$(.*?)(?=^#|\Z)", TEXT, re.M | re.S)[1]
 
 
+# A flag in a line of code, behind commands that are named whole and text of the command line alone.
+FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+COMMANDS = re.compile(r"`[^`]*`|\b(?:wellread|aws) [a-z].*|--features|^\s*about: .*")
+
+
+def test_messages_that_python_shows_name_options_and_no_flags():
+    others = {"bench", "cli", "compare", "infer", "measure", "model", "report", "tasks", "train", "worker"}
+    crates = [crate for crate in CRATES if crate.removeprefix("wellread-") not in others]
+    assert {"wellread-store", "wellread-loader", "wellread-duckdb", "wellread-python"} <= set(crates)
+    found = [
+        f"{file.relative_to(ROOT)}: {line.strip()}"
+        for file in sources(*crates)
+        for line in code(file).splitlines()
+        if not line.lstrip().startswith("//") and FLAG.search(COMMANDS.sub("", line))
+    ]
+    assert not found, "name the option by `surface::option` or `option_as`:\n" + "\n".join(found)
+
+
 # Files of crates that load with a condition variable, or a value that one thread makes for all: no batch waits there.
 WAITS = r"\b(Condvar|Lazy)\b"
 WAITS_OF_OTHERS = {
