@@ -117,6 +117,16 @@ def test_waits_are_named_or_are_none_of_a_batch():
     assert not missing, f'name in "Why a batch is late" who waits in {sorted(missing)}'
 
 
+def test_builds_without_places_name_every_scheme_that_is_registered():
+    def schemes(macro, text):
+        return re.findall(rf"^ *wellread_store::{macro}!\(\"(\w+)\"", text, re.M)
+
+    registered = [scheme for file in sources("wellread-remote") for scheme in schemes("register_place", code(file))]
+    assert {"s3", "https"} <= set(registered)
+    absent = schemes("absent_place", (ROOT / "crates/wellread/src/engines.rs").read_text(encoding="utf-8"))
+    assert sorted(absent) == sorted(registered), "name each in crates/wellread/src/engines.rs"
+
+
 def test_paths_are_there():
     wrong = []
     for span in spans(TEXT):
