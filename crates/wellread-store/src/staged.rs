@@ -30,11 +30,12 @@ pub use wellread_trace::process::process_mark;
 
 use crate::entries::OLD;
 use crate::journal::{self, Journal};
+use crate::surface::option;
 use crate::{Error, Result, WriteOptions, place};
 use cleaning::{RESUMABLE, unfinished};
 use held::{is_busy, pause};
 use leftovers::remove_leftovers;
-use names::{partial_name, resume_folder};
+use names::{overwrite_hint, partial_name, resume_folder};
 use remove::remove_any;
 use renaming::{is_taken, keep_access, move_new};
 use replace::{may_be_replaced, through_links};
@@ -86,7 +87,7 @@ impl Staged {
             return Self::elsewhere(target, overwrite);
         }
         if !overwrite && target.symlink_metadata().is_ok() {
-            return Err(Error::new(target, "already exists").hint("choose another name or pass --overwrite"));
+            return Err(Error::new(target, "already exists").hint(overwrite_hint()));
         }
         let target = &through_links(target)?;
         may_be_replaced(target)?;
@@ -216,7 +217,11 @@ impl Staged {
                 target,
                 "is written as a whole, not image by image, so that an interrupted run cannot be gone on with",
             )
-            .hint("leave --resume out, or write a folder of images: a name without an ending, and --format")),
+            .hint(format_args!(
+                "leave {} out, or write a folder of images: a name without an ending, and {}",
+                option("resume"),
+                option("format")
+            ))),
             Some(of) => Self::resumable(target, options.overwrite, of),
             None => Self::new(target, options.overwrite),
         }
@@ -325,7 +330,7 @@ impl Staged {
             return move_new(from, &self.target).map_err(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => {
                     Error::new(&self.target, "was put there by another process meanwhile, and is kept")
-                        .hint("choose another name or pass --overwrite")
+                        .hint(overwrite_hint())
                 }
                 _ => cannot(&e),
             });

@@ -96,7 +96,7 @@ impl Stats {
         let value = document(path)?;
         if let Some(by) = columns_of(&value) {
             return Err(Error::new(path, format_args!("holds statistics for each {by}, not of a whole set"))
-                .hint("normalize takes it as it is; for anything else compute them of the whole set: leave --by out"));
+                .hint("normalize takes it as it is; for anything else compute them of the whole set: `wellread stats` without `--by`"));
         }
         if value["version"].as_u64().is_none_or(|version| version > u64::from(VERSION)) {
             return Err(Error::new(

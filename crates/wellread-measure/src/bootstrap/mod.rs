@@ -1,12 +1,14 @@
-//! Intervals by resampling: how far a figure could have come out otherwise.
+//! Intervals of figures: how far a figure could have come out otherwise.
 //!
-//! [`Bootstrap`] asks how the recomputed figure spreads when the samples are drawn anew, with replacement. It
-//! assumes no distribution, which suits timings: they are skewed and have outliers. The same seed gives the same
-//! interval on every machine.
+//! [`Bootstrap`] has the settings of all methods. It resamples where no formula gives the interval: for the ratio of two
+//! medians, and for figures of the caller's own. There the recomputed figure spreads as the samples are drawn anew,
+//! with replacement. The same seed gives the same interval on every machine. Medians, percentiles and means are
+//! computed, and nothing is drawn. No method but the mean's assumes a distribution, which suits timings: they are skewed and have
+//! outliers.
 //!
 //! | figure | function | method |
 //! |---|---|---|
-//! | median, any percentile | [`Bootstrap::median`], [`Bootstrap::percentile`] | order statistics: resampling, written down |
+//! | median, any percentile | [`Bootstrap::median`], [`Bootstrap::percentile`] | between order statistics, by the binomial distribution |
 //! | median of the ratios of rounds | [`Bootstrap::median_of_ratios`] | the same, of the ratios |
 //! | median of batches within rounds | [`Bootstrap::clustered_median`] | the same, of the medians of rounds |
 //! | median over median | [`Bootstrap::ratio_of_medians`], independent or by round | percentile interval of resamples |
@@ -72,7 +74,7 @@ pub struct Interval {
     pub high: f64,
     /// Confidence, for example 0.95.
     pub confidence: f64,
-    /// Number of independent units resampled (samples, pairs of a round, or clusters; of two unpaired sets
+    /// Number of independent units behind it (samples, pairs of a round, or clusters; of two unpaired sets
     /// the smaller).
     pub n: usize,
     /// How the ends were found.
@@ -116,14 +118,14 @@ impl Interval {
     }
 }
 
-/// The settings of a bootstrap.
+/// The settings of intervals: the confidence of all, and the resamples and seed of those that are resampled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bootstrap {
     /// Number of resamples, at least 100.
     pub resamples: usize,
     /// Confidence in `(0, 1)`.
     pub confidence: f64,
-    /// Seed of the resampling.
+    /// Seed of the resampling; other intervals do not depend on it.
     pub seed: u64,
 }
 

@@ -212,7 +212,15 @@ pub trait Place: Send + Sync + Debug {
         Err(read_only())
     }
 
-    /// Gives a file or folder another name, at which there is nothing or a file that is replaced.
+    /// Gives a file or folder another name, at which there is nothing or a file that is replaced. In a place that is not
+    /// on this machine a folder may be there as well, and its files are replaced.
+    ///
+    /// A folder that cannot be moved at once is moved file by file, since a reader may open the set meanwhile:
+    ///
+    /// 1. [`crate::parted::LIST`] is there before every other file. A part that it names and that is not there yet is an
+    ///    error. Without it, the parts that are there would be taken for the set.
+    /// 2. Files of deeper folders follow before those above, so that the metadata of the set come last.
+    /// 3. All files are there before one goes from its former name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let _ = (from, to);
         Err(read_only())

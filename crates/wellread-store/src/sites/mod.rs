@@ -61,7 +61,7 @@ pub use recognise::{Strays, strays};
 pub use unused::unused_table;
 
 use crate::format::{Missing, OpenOptions, Unmatched};
-use crate::surface::option;
+use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, Result, Store, place};
 use group::{Fault, Grouped, some};
@@ -188,7 +188,9 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
             files.len(),
             some(&grouped.unmatched)
         );
-        return Err(Error::new(&path, cause).hint("--unmatched skip leaves them out").choice());
+        return Err(Error::new(&path, cause)
+            .hint(format_args!("{} leaves them out", option_as("unmatched", "skip")))
+            .choice());
     }
     sites(inner, matcher, grouped, layout, options.missing)
 }

@@ -82,7 +82,10 @@ pub(super) fn opened(
         let whole = whole_sites(&grouped);
         if whole.is_empty() {
             let cause = format!("no site has all of its files: {}", incomplete.first.join("; "));
-            return Err(Error::new(path, cause).hint("--missing zero reads the missing part as 0").choice());
+            let zero = option_as("missing", "zero");
+            return Err(Error::new(path, cause)
+                .hint(format_args!("{zero} reads the missing part as 0"))
+                .choice());
         }
         only(grouped, &whole)
     } else {

@@ -3,6 +3,7 @@
 use super::replace::through_links;
 use crate::entries::{PARTIAL, RESUME};
 use crate::place;
+use crate::surface::option_as;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,11 @@ pub fn part(target: &Path) -> Option<PathBuf> {
 pub(super) fn resume_folder(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     target.with_file_name(format!("{RESUME}{name}"))
+}
+
+/// The advice where a name is taken.
+pub(super) fn overwrite_hint() -> String {
+    format!("choose another name, or replace it: {}", option_as("overwrite", "true"))
 }
 
 /// Counts the names of this process.
