@@ -11,7 +11,7 @@
 //! <https://mlcommons.org/benchmarks/storage/>).
 //!
 //! Waiting is measured a second time, by difference, in the same turn. The same steps run with batches that are full
-//! already (`synthetic_step_s`), with decoded images in memory (`cached_step_s`). They also run with files that are
+//! already (`synthetic_step_s`), and with decoded images in memory (`cached_step_s`). They also run with files that are
 //! not in the page cache (`cold_step_s`). The last reads every image once, starting included. `wait_by_difference_fraction` is the
 //! share of a step that goes away with full batches. It also counts what the loader takes from the model by keeping
 //! processors and memory busy, which no clock around waiting sees. Means of a few steps each; below zero where noise is
