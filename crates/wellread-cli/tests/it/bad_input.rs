@@ -84,6 +84,9 @@ fn options_that_contradict_or_do_nothing_are_named() {
         fails(&["info", arg(path), "--table", "plate"], 2, &["has no tables", "leave table out"]);
         fails(&["stats", arg(path), "--level", "1"], 2, &["has no multiscale levels", "leave level out"]);
     }
+    for set in [&tiff, &parquet] {
+        fails(&["stats", arg(set), "--by", "nope"], 2, &["has no column \"nope\""]);
+    }
     let level = ["verify", arg(&tiff), "--against", arg(&parquet), "--level", "1"];
     fails(
         &level,
