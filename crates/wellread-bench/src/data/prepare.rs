@@ -36,6 +36,8 @@ pub struct Prepared {
     pub about: String,
     /// Whether the rows are the planes of the images in the sets: of a set that is measured as it lies there.
     pub planes: bool,
+    /// Number of images, where the checksums are of their planes.
+    pub of_images: Option<usize>,
 }
 
 impl Prepared {
@@ -115,7 +117,8 @@ pub fn prepare(
         })
     };
     let sets = formats.iter().map(set_of).collect();
-    Ok(Prepared { folder: folder.to_owned(), sets, expected, about, planes: false })
+    let of_images = opened.images();
+    Ok(Prepared { folder: folder.to_owned(), sets, expected, about, planes: false, of_images })
 }
 
 /// [`prepare`], which reports from several threads, with a callback that is for one.
@@ -279,6 +282,14 @@ impl<'s> Opened<'s> {
                 }
                 Ok((identity, about))
             }
+        }
+    }
+
+    /// Number of images, where the rows are their planes.
+    fn images(&self) -> Option<usize> {
+        match self {
+            Self::Synthetic(_) => None,
+            Self::Stored { images, .. } => *images,
         }
     }
 

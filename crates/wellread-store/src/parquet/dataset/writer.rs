@@ -89,6 +89,11 @@ impl DatasetWriter {
                 .choice()
                 .hint("leave the shard size out"));
         }
+        if let Some(chunk) = options.chunk.filter(|chunk| chunk.contains(&0)) {
+            return Err(Error::new(path, format_args!("a chunk of {} is empty", Shape(chunk)))
+                .choice()
+                .hint("give five positive numbers T,C,Z,Y,X"));
+        }
         let codec = codec(path, options)?;
         let staged = Staged::new(path, options.overwrite)?;
         staged.create_dir()?;
