@@ -28,7 +28,7 @@ const PARQUET: &str = "images.parquet";
 
 /// Bytes of batches that are committed together. At each commit, DuckDB writes the columns of a group of 122,880 rows
 /// anew, and leaves the room that they had. When a commit is as large as all data before it, DuckDB writes each image
-/// twice, not as often as there are batches, and most sets once, into a file without gaps.
+/// twice, not as often as there are batches. It writes most sets once, into a file without gaps.
 const COMMIT_BYTES: usize = 256 << 20;
 /// As much where an interrupted run is to lose little.
 const RESUMED_COMMIT_BYTES: usize = 64 << 20;

@@ -44,7 +44,7 @@ pub(crate) fn sql_type(of: &DataType) -> std::result::Result<String, String> {
     })
 }
 
-/// The batch as DuckDB's appender takes it: with texts in place of columns without a type, and wider numbers in place of those of
+/// The batch as DuckDB's appender takes it: with texts in place of columns without a type. It has wider numbers in place of those of
 /// 16 bits with a point.
 pub(crate) fn as_taken(batch: &RecordBatch) -> RecordBatch {
     let columns: Vec<ArrayRef> = batch.columns().iter().map(typed).collect();

@@ -1,7 +1,7 @@
 //! SHA-256 of pixels, per image: the measure of "read correctly" everywhere in wellread.
 //!
-//! A row's digest is over its pixels in C order (T, C, Z, Y, X), little-endian, in its own pixel type: the
-//! output of `numpy.ascontiguousarray(image).tobytes()` on a little-endian machine. Two sets hold the same
+//! A row's digest is over its pixels in C order (T, C, Z, Y, X), little-endian, in its own pixel type. It
+//! is the output of `numpy.ascontiguousarray(image).tobytes()` on a little-endian machine. Two sets hold the same
 //! images exactly when their lists of digests agree, whatever their formats.
 
 use crate::store::RowsAhead;
@@ -128,7 +128,8 @@ pub fn all(store: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Resu
     of_rows(store, (0, store.len()), jobs, done)
 }
 
-/// As [`all`], of the rows from the first of two up to, and without, the second: those of all ranges one after the other are those of the set.
+/// As [`all`], of the rows from the first of two up to, and without, the second. Those of all ranges one after the other are those of the
+/// set.
 pub fn of_rows(
     store: &dyn Store,
     (first_row, end_row): (usize, usize),

@@ -1,8 +1,8 @@
 //! Output that appears whole or not at all: written beside its place, renamed when complete.
 //!
-//! That holds when the program fails, is interrupted (its handler of signals calls [`remove_unfinished`]) or is killed
-//! (the next writer of the target that sees that the process has ended cleans up). Nothing is synchronised to the disk:
-//! it does not hold when the machine loses power soon after. Output that replaces a file or folder has its mode and,
+//! That holds when the program fails, is interrupted (its handler of signals calls [`remove_unfinished`]) or is
+//! killed. In the last case the next writer of the target that sees that the process has ended cleans up. Nothing is synchronised to the
+//! disk: it does not hold when the machine loses power soon after. Output that replaces a file or folder has its mode and,
 //! where the system lets it, its owner.
 //!
 //! Locks and links are the file system's own; how output gets into another [`place`] is in `staged/elsewhere.rs`.
@@ -49,7 +49,7 @@ const ATTEMPTS: usize = 100;
 /// A file or folder being written under a temporary name beside its final place.
 ///
 /// [`Staged::commit`] renames it into place; dropping it without that removes what was written. A name left
-/// behind by a killed process starts with `.wellread-partial-` and is removed by the next writer of the same target that can tell that
+/// behind by a killed process starts with `.wellread-partial-`. It is removed by the next writer of the same target that can tell that
 /// the process has ended.
 #[derive(Debug)]
 pub struct Staged {
@@ -68,7 +68,7 @@ impl Staged {
     /// Chooses the temporary name for `target`; makes missing parent folders. Creates nothing else.
     ///
     /// With `overwrite`, a file, an empty folder or a folder that holds a set of images and nothing else is
-    /// replaced; other folders and devices never are. A link stays, and its target is replaced.
+    /// replaced. Other folders and devices never are. A link stays, and its target is replaced.
     ///
     /// # Errors
     /// When `target` exists and may not be replaced, or the parent cannot be made.
@@ -310,7 +310,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Keeps the output where it could not be put in place of what was there: in another place half of that may be gone by now.
+    /// Keeps the output where it could not be put in place of what was there. In another place half of that may be gone by now.
     fn keep_half_placed(&mut self, placed: Result<()>) -> Result<()> {
         if placed.is_err() && self.overwrite && place::is_registered(&self.target) {
             self.remove = false;

@@ -329,7 +329,7 @@ fn a_crop_larger_than_the_images_is_wrong_usage() {
     }
 }
 
-/// Random crops are compared with parts of whole images, several of an image come from one read, and the table has the
+/// Random crops are compared with parts of whole images, several of an image come from one read. The table has the
 /// requests to the loader.
 #[test]
 fn random_crops_are_verified_and_their_amplification_is_told() {

@@ -31,7 +31,7 @@ pub struct Stats {
     /// Images whose channels are in another order than in the first: they are counted by name.
     #[serde(default)]
     pub reordered: u64,
-    /// Images whose channels are not called as in the first, where that makes channels go by number: values of several stains may be
+    /// Images whose channels are not called as in the first, where that makes channels go by number. Values of several stains may be
     /// counted as one channel.
     #[serde(default)]
     pub other_names: u64,

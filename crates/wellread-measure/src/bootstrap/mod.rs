@@ -15,7 +15,7 @@
 //! | mean | [`Bootstrap::mean`] | Student's t, corrected for skewness |
 //! | any other smooth figure | [`Bootstrap::bca`] | BCa |
 //!
-//! **Medians and percentiles.** Whether a sample lies above the median is the toss of a coin, so the ranks between
+//! **Medians and percentiles.** Whether a sample lies above the median is the toss of a coin. So the ranks between
 //! which the median lies follow from the binomial distribution alone. The percentile interval of resampled medians
 //! approximates just that, and ends on one of the samples. With seven samples, its ends are the smallest and the
 //! largest, and it covers 98 %. Here the ends stand between two samples, at the requested probability, which gives
@@ -27,12 +27,12 @@
 //! from them.
 //!
 //! **Why not BCa for these.** Its acceleration comes from leaving out one sample at a time, and the jackknife is inconsistent for
-//! medians (Efron and Tibshirani 1993, chapter 11). For means it needs more samples than a benchmark has: of 20 skewed
-//! values it covered 91 % (and see Hesterberg 2015, <https://doi.org/10.1080/00031305.2015.1089789>), where Hall's
+//! medians (Efron and Tibshirani 1993, chapter 11). For means it needs more samples than a benchmark has. It covered
+//! 20 skewed values in 91 % (and see Hesterberg 2015, <https://doi.org/10.1080/00031305.2015.1089789>), where Hall's
 //! correction (1992, <https://doi.org/10.1111/j.2517-6161.1992.tb01876.x>) covers 94 %.
 //!
-//! **Rounds.** Batches of one round resemble each other, and a few rounds resampled whole understate how far rounds differ:
-//! the percentile interval of the pooled median covered 90-94 % of six or seven rounds. The medians of the rounds are
+//! **Rounds.** Batches of one round resemble each other, and a few rounds resampled whole understate how far rounds differ.
+//! The percentile interval of the pooled median covered 90-94 % of six or seven rounds. The medians of the rounds are
 //! independent values, and the interval of their median covers 93-97 %.
 //!
 //! **Ratios of two independent medians** are resampled. Sorted uniform numbers have Beta-distributed order statistics.
@@ -185,8 +185,8 @@ impl Bootstrap {
         })
     }
 
-    /// Interval of the median of samples that come in groups (the batches of each round, the runs of each process), by
-    /// the medians of whole groups. Samples of one group resemble each other; to take them one by one would claim a
+    /// Interval of the median of samples that come in groups (the batches of each round, the runs of each process). It
+    /// goes by the medians of whole groups. Samples of one group resemble each other; to take them one by one would claim a
     /// precision that is not there.
     pub fn clustered_median(&self, groups: &[&[f64]]) -> Option<Interval> {
         let estimate = median(usable(&groups.concat())?)?;
@@ -233,8 +233,8 @@ impl Bootstrap {
         Some(self.interval_between(estimate, replicates, tail, n))
     }
 
-    /// Interval of the median of `numerator[i] / denominator[i]` over rounds: where the machine drifts, this
-    /// is tighter than the ratio of medians, because drift common to a round cancels before anything else is
+    /// Interval of the median of `numerator[i] / denominator[i]` over rounds. Where the machine drifts, this
+    /// is tighter than the ratio of medians: drift common to a round cancels before anything else is
     /// done. Equal lengths, all values positive.
     pub fn median_of_ratios(&self, numerator: &[f64], denominator: &[f64]) -> Option<Interval> {
         let (a, b) = (positive(numerator)?, positive(denominator)?);
@@ -245,7 +245,7 @@ impl Bootstrap {
         self.median(&ratios)
     }
 
-    /// The figure to compare two sets by: the median of the ratios of rounds where they were measured in turns, else
+    /// The figure to compare two sets by. It is the median of the ratios of rounds where they were measured in turns, else
     /// the ratio of their medians.
     pub fn ratio(&self, numerator: &[f64], denominator: &[f64], pairing: Pairing) -> Option<Interval> {
         match pairing {
@@ -297,7 +297,7 @@ fn positive(samples: &[f64]) -> Option<&[f64]> {
     usable(samples).filter(|samples| samples.iter().all(|value| *value > 0.0))
 }
 
-/// The t of a mean of skewed samples that has, after Hall's transformation, the value `t`; `skewness` is that of the
+/// The t of a mean of skewed samples that has, after Hall's transformation, the value `t`. `skewness` is that of the
 /// samples divided by the square root of their number.
 fn unskewed(t: f64, skewness: f64) -> f64 {
     if skewness.abs() < 1e-6 {

@@ -69,8 +69,8 @@ impl WriteImage for GroupWriter {
 }
 
 impl OmeZarrWriter {
-    /// Starts a new set at `path`: if the name ends in `.zarr` one image group, or a series of several with columns beside them; else
-    /// a folder of groups.
+    /// Starts a new set at `path`: if the name ends in `.zarr` one image group, or a series of several with columns beside them. Else
+    /// it is a folder of groups.
     ///
     /// # Errors
     /// An existing target (without `overwrite`), or options that OME-Zarr does not have.

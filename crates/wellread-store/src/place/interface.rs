@@ -131,7 +131,7 @@ pub trait Place: Send + Sync + Debug {
         let _ = folders;
     }
 
-    /// Lists a folder and all below it, where that takes fewer requests than listing each of its folders: for those who are going to
+    /// Lists a folder and all below it, where that takes fewer requests than listing each of its folders. It is for those who are going to
     /// look into all of them. A failed listing fails again when they do.
     fn list_all_ahead(&self, folder: &Path) {
         let _ = folder;
@@ -141,14 +141,14 @@ pub trait Place: Send + Sync + Debug {
     /// error.
     fn open(&self, path: &Path) -> io::Result<(File, u64)>;
 
-    /// A reader's way to ask for bytes before they are read, of which no more than `most` are held, or a bound of the place's own;
+    /// A reader's way to ask for bytes before they are read. No more than `most` are held, or a bound of the place's own. It is
     /// `None` where that gains nothing.
     fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
         let _ = most;
         None
     }
 
-    /// Takes nothing that was said of `path` before, and of what lies below it, for what is there now: a set is about to be opened
+    /// Takes nothing that was said of `path` before, and of what lies below it, for what is there now. A set is about to be opened
     /// or written.
     fn look_anew(&self, path: &Path) {
         let _ = path;

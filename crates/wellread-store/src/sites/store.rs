@@ -114,7 +114,7 @@ impl SitesStore {
         Ok(self.planes(row)?.iter().filter(|&&file| file != NO_FILE).map(|&file| file as usize))
     }
 
-    /// Looks into the files of the first site on this machine, since those of a channel may be kept in another way than the first ones.
+    /// Looks into the files of the first site on this machine. Those of a channel may be kept in another way than the first ones.
     fn look_into_first(&self) {
         if self.inner.far().is_none()
             && let Ok(files) = self.files_of_site(0)

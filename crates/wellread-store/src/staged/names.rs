@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 use wellread_trace::process::process_mark;
 
-/// The folder with the part of `target` that an interrupted run has left and that can be gone on with, or that a run is writing.
+/// The folder with the part of `target` that an interrupted run has left, or that a run is writing. It can be gone on with.
 pub fn part(target: &Path) -> Option<PathBuf> {
     let folder = resume_folder(&through_links(target).ok()?);
     place::look_anew(&folder);
@@ -31,7 +31,7 @@ pub(super) fn overwrite_hint() -> String {
 /// Counts the names of this process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// A name beside `target` that no other writer has, and none had. A number of a process is not enough: another machine or container may
+/// A name beside `target` that no other writer has, and none had. A number of a process is not enough. Another machine or container may
 /// have a process of the same number, and so may a killed process of the past.
 pub(super) fn partial_name(target: &Path) -> PathBuf {
     let n = COUNTER.fetch_add(1, Ordering::Relaxed);
