@@ -398,12 +398,7 @@ impl Output<'_, '_> {
         pixels: &mut Vec<u8>,
     ) -> std::result::Result<(), Failure> {
         let dtype = self.plan.info.dtype;
-        let mut region = *chunk;
-        for a in 0..5 {
-            let end = (chunk.start[a] + chunk.size[a]).min(self.wanted.start[a] + self.wanted.size[a]);
-            region.start[a] = chunk.start[a].max(self.wanted.start[a]);
-            region.size[a] = end - region.start[a];
-        }
+        let Some(region) = chunk.intersection(self.wanted) else { return Ok(()) };
         let bytes = region.pixels() * dtype.size();
         room::grow(pixels, bytes)?;
         pixels[..bytes].chunks_exact_mut(dtype.size()).for_each(|pixel| pixel.copy_from_slice(value));
