@@ -352,6 +352,27 @@ impl TiffStore {
             .ok_or_else(|| Error::new(path, "has changed since it was opened"))
     }
 
+    /// The reading of request `i`, whose row lies in the file with this index.
+    ///
+    /// # Errors
+    /// Images that are not read, or a region beyond the image.
+    fn job<'a>(
+        &'a self,
+        i: usize,
+        request: &'a Request,
+        (place, path): (Row, &'a Path),
+        index: &'a FileIndex,
+    ) -> Result<Job<'a>> {
+        let series = self.series(place, path, index)?;
+        let info = info_of(series, path)?;
+        if !request.region.fits(info.shape) {
+            self.check(request)?;
+        }
+        let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
+        let id = self.id(place.file as usize);
+        Ok(Job { request: i, info, region, index, series, path, id, files, restarts })
+    }
+
     /// Checks that a file is what opening has taken all files for, of which it has looked into some. That is one image, whose planes are no
     /// other row's.
     ///
@@ -614,14 +635,7 @@ impl Store for TiffStore {
         for (i, request) in requests.iter().enumerate() {
             let (place, path) = self.row(request.row)?;
             let index = self.index_with(place.file as usize, &mut context, &mut raw)?;
-            let series = self.series(place, path, &index)?;
-            let info = info_of(series, path)?;
-            if !request.region.fits(info.shape) {
-                self.check(request)?;
-            }
-            let id = self.id(place.file as usize);
-            let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
-            let job = Job { request: i, info, region, index: &index, series, path, id, files, restarts };
+            let job = self.job(i, request, (place, path), &index)?;
             job.ranges(&mut context, &mut raw, wanted)?;
         }
         if raw.capacity() <= MOST_WINDOW {
@@ -636,19 +650,12 @@ impl Store for TiffStore {
             let file = place.file as usize;
             let mut one = || {
                 let index = self.index_with(file, &mut scratch.context, &mut scratch.raw)?;
-                let series = self.series(place, path, &index)?;
-                let info = info_of(series, path)?;
-                if !request.region.fits(info.shape) {
-                    self.check(request)?;
-                }
-                let id = self.id(file);
-                let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
-                let job = Job { request: i, info, region, index: &index, series, path, id, files, restarts };
-                let done = job.run(scratch, sink);
+                let done = self.job(i, request, (place, path), &index)?.run(scratch, sink);
                 if index.stamp.is_none() {
                     return done;
                 }
-                let (handle, _) = scratch.context.get::<Context>().file(&self.opened, id, path)?;
+                let context = scratch.context.get::<Context>();
+                let (handle, _) = context.file(&self.opened, self.id(file), path)?;
                 unless_written(index.stamp, handle, path, done)
             };
             one().map_err(|e| e.row(request.row))?;
