@@ -127,6 +127,23 @@ def test_builds_without_places_name_every_scheme_that_is_registered():
     assert sorted(absent) == sorted(registered), "name each in crates/wellread/src/engines.rs"
 
 
+def test_layouts_are_named_where_users_look_for_them():
+    folder = ROOT / "crates/wellread-store/src/sites"
+    files = re.findall(r"^ *&super::(\w+)::LAYOUT,$", (folder / "layouts.rs").read_text(encoding="utf-8"), re.M)
+    texts = [(folder / f"{file}.rs").read_text(encoding="utf-8") for file in files]
+    names = [re.search(r"static LAYOUT: Layout = Layout \{\s*name: \"([\w-]+)\"", text)[1] for text in texts]
+    assert len(names) > 6
+
+    def page(name):
+        return " ".join((ROOT / name).read_text(encoding="utf-8").split())
+
+    quoted, marked = [", ".join(f"{mark}{name}{mark}" for name in names) for mark in ('"', "`")]
+    assert f"make images: {quoted}, or" in page("python/wellread/dataset.py")
+    assert f"one microscope: {marked} |" in page("docs/formats/plates.md")
+    listed = [row[0].strip("`") for row in rows((ROOT / "docs/howto/plates.md").read_text(encoding="utf-8"))]
+    assert [name for name in listed if name in names] == names
+
+
 def test_paths_are_there():
     wrong = []
     for span in spans(TEXT):

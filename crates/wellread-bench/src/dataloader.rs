@@ -178,10 +178,10 @@ fn epochs(
     turn: Turn,
     share: f64,
 ) -> Result<(Measurement, Option<MemoryUse>)> {
+    // Warm-up compares every pixel, once.
     let (round, full) = (turn.round as u64, turn.warmup);
     let lasting = Stopwatch::start();
     let mut all: Vec<Measurement> = Vec::new();
-    // Warm-up compares every pixel, once.
     let long_enough = TURN_SECONDS.min(share);
     if session.config.keep_open && kept.is_none() {
         epoch(session, set, choices, kept, round * MAX_EPOCHS, false, share)?;

@@ -1,6 +1,6 @@
 //! One file per subcommand: its arguments, a `run`. This module has [`OpenArgs`], places and small parsers. Shared parts are below.
 //! `command_line` has the command as a line of words, `program` this program as a command sees it. `identity` tells files from others.
-//! `trace`, `cells`, `on`, `nodes`, `synthetic`, `plate` and `convert` have flags.
+//! `trace`, `sites`, `cells`, `on`, `nodes`, `synthetic`, `plate` and `convert` have flags.
 
 pub mod advise;
 pub mod bench;
@@ -28,6 +28,7 @@ pub mod recipe;
 mod recorded_paths;
 pub mod report;
 mod result_file;
+mod sites;
 mod size;
 pub mod stats;
 pub mod synthetic;
@@ -38,14 +39,15 @@ pub mod verify;
 pub mod view;
 pub mod write_options;
 
+pub use sites::SiteArgs;
 pub use size::parse_size;
 
 use crate::output::{Failure, Outcome, Ui, bytes};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use wellread_store::sites::{SiteOptions, misspelt_fields};
+use wellread_store::sites::misspelt_fields;
 use wellread_store::staged::{self, Leftover, LeftoverKind};
-use wellread_store::{Missing, OpenOptions, Store, Unmatched, place};
+use wellread_store::{OpenOptions, Store, place};
 
 /// Options of every command that opens a set of images.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -69,71 +71,6 @@ pub struct OpenArgs {
     pub sites: SiteArgs,
     #[command(flatten)]
     pub cells: cells::CellArgs,
-}
-
-/// Options of sets whose images are made of several files each.
-#[derive(clap::Args, Clone, Debug, Default, PartialEq, Eq)]
-pub struct SiteArgs {
-    /// How files of a folder make images: harmony, imagexpress, cellvoyager, cv1000, columbus, incell, cellomics, or
-    /// files (each file is an image). By default the names decide, if all of them fit one layout.
-    #[arg(long, value_name = "LAYOUT")]
-    pub layout: Option<String>,
-    /// Pattern of file names: text, {field} and * for anything, such as 'r{row}c{col}f{site}p{z}-ch{channel}*'. The
-    /// fields channel, z and time are axes of an image; other fields become columns. {field:d} matches digits alone,
-    /// {field:2} two characters. A / separates folders.
-    #[arg(long, value_name = "PATTERN", conflicts_with = "layout")]
-    pub pattern: Option<String>,
-    /// Images that lack one of their files: error fails where one is read, skip leaves them out, zero fills the missing
-    /// part with 0.
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = parse_missing)]
-    pub missing: Missing,
-    /// Files whose names do not fit the chosen layout or pattern: error fails, skip leaves them out.
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = parse_unmatched)]
-    pub unmatched: Unmatched,
-    /// Replace the beginning FROM of paths in a table (load_data.csv) of another machine with TO. Repeat the option for
-    /// several.
-    #[arg(long, value_name = "FROM=TO", value_parser = parse_path_map)]
-    pub path_map: Vec<(String, String)>,
-}
-
-fn parse_missing(text: &str) -> Result<Missing, String> {
-    text.parse()
-}
-
-fn parse_unmatched(text: &str) -> Result<Unmatched, String> {
-    text.parse()
-}
-
-/// Parses `FROM=TO`: the last `=` is that between them where several are there, since it is rare in paths here.
-fn parse_path_map(text: &str) -> Result<(String, String), String> {
-    let parts = text.rsplit_once('=').filter(|(from, to)| !from.is_empty() && !to.is_empty());
-    let (from, to) = parts.ok_or_else(|| format!("{text:?} is not FROM=TO, two beginnings of paths"))?;
-    Ok((from.to_owned(), to.to_owned()))
-}
-
-impl SiteArgs {
-    /// As the store's options.
-    pub fn options(&self) -> SiteOptions {
-        SiteOptions {
-            layout: self.layout.clone(),
-            pattern: self.pattern.clone(),
-            missing: self.missing,
-            unmatched: self.unmatched,
-            path_map: self.path_map.clone(),
-        }
-    }
-
-    /// The same of a command whose images, those of `option`, need not be files.
-    pub fn of(&self, path: Option<&Path>, option: &str) -> Outcome<SiteOptions> {
-        let options = self.options();
-        if path.is_none() && !options.is_default() {
-            return Err(Failure::Usage(format!(
-                "--layout, --pattern, --missing, --unmatched and --path-map say how files make images: name them with \
-                 {option} PATH"
-            )));
-        }
-        Ok(options)
-    }
 }
 
 impl OpenArgs {
@@ -391,9 +328,6 @@ mod tests {
         assert!(["5", "-1%", "nan", "x%", "", "%", "inf"].iter().all(|text| parse_share(text).is_err()));
         assert!(parse_size("100").is_err() && parse_size("0x5").is_err());
         assert_eq!(parse_tczyx("1,2,3,4,5"), Ok([1, 2, 3, 4, 5]));
-        assert_eq!(parse_path_map("/a=b=/c"), Ok(("/a=b".to_owned(), "/c".to_owned())));
-        assert!(parse_path_map("/a").is_err() && parse_path_map("=/c").is_err());
-        assert!(parse_missing("zero") == Ok(Missing::Zero) && parse_unmatched("zero").is_err());
         assert!(parse_tczyx("1,2,3").is_err() && parse_tczyx("1,1,1,0,1").is_err());
     }
 }

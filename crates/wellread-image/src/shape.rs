@@ -135,6 +135,19 @@ impl Region {
             self.start[a] < other.start[a] + other.size[a] && other.start[a] < self.start[a] + self.size[a]
         })
     }
+
+    /// The box that two boxes share; `None` where they share no pixel. Unlike [`clip_runs`] it keeps rows and columns
+    /// apart, which turning needs.
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        let mut shared = Self { start: [0; 5], size: [0; 5] };
+        for a in 0..5 {
+            let start = self.start[a].max(other.start[a]);
+            let end = (self.start[a] + self.size[a]).min(other.start[a] + other.size[a]);
+            shared.start[a] = start;
+            shared.size[a] = end.checked_sub(start).filter(|&n| n > 0)?;
+        }
+        Some(shared)
+    }
 }
 
 /// Calls `run(block_offset, region_offset, length)` for every run of pixels that `block` and `region` share.
@@ -241,6 +254,11 @@ mod tests {
             clip_runs(&block, &region, |b, r, n| got.extend((0..n).map(|i| (b + i, r + i))));
             prop_assert_eq!(&got, &expected);
             prop_assert_eq!(block.intersects(&region), !expected.is_empty());
+            let shared = block.intersection(&region);
+            prop_assert_eq!(shared.map_or(0, |shared| shared.pixels()), expected.len());
+            // Its first pixel is the first of both.
+            let first = shared.map(|shared| (at(&block, shared.start).unwrap(), at(&region, shared.start).unwrap()));
+            prop_assert_eq!(first, expected.first().copied());
         }
     }
 }

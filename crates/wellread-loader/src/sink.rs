@@ -14,7 +14,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wellread_image::Region;
-use wellread_store::cover::intersection;
 use wellread_store::{Block, Error, PixelSink, Request, Result, RowInfo};
 use wellread_trace::{Kind, span};
 
@@ -131,7 +130,7 @@ impl FusedSink<'_, '_> {
     /// Takes what a target needs of a part of a block.
     fn put_target(&mut self, target: usize, block: &Block<'_>, part: &Part) {
         let target = &mut self.targets[target];
-        let Some(shared) = intersection(&part.region, &target.region) else { return };
+        let Some(shared) = part.region.intersection(&target.region) else { return };
         target.missing = target.missing.saturating_sub(shared.pixels());
         let &mut Target { region, destination, channels, first_channel, affine, orientation, .. } = target;
         let size = block.dtype.size();
@@ -204,7 +203,7 @@ impl PixelSink for FusedSink<'_, '_> {
         let served = self.served(request, block)?;
         let Request { row, region } = self.requests[request];
         // Blocks may exceed the request; the pixels of another request come with that.
-        let Some(part) = intersection(&block.region, &region) else { return Ok(()) };
+        let Some(part) = block.region.intersection(&region) else { return Ok(()) };
         let within = [3, 4].map(|axis| part.start[axis] - block.region.start[axis]);
         self.put_served(served, row, block, &Part { region: part, within }, block.data.len());
         Ok(())
@@ -219,7 +218,7 @@ impl PixelSink for FusedSink<'_, '_> {
         let Request { row, region } = self.requests[request];
         let mut moved = *part;
         moved.start[3..].copy_from_slice(&to);
-        let Some(shared) = intersection(&moved, &region) else { return Ok(()) };
+        let Some(shared) = moved.intersection(&region) else { return Ok(()) };
         let within = [3, 4].map(|axis| {
             (part.start[axis] - block.region.start[axis]) + (shared.start[axis] - moved.start[axis])
         });

@@ -121,11 +121,6 @@ pub fn residency<P: AsRef<Path>>(paths: &[P]) -> Result<Residency> {
     Ok(sum)
 }
 
-/// Share of a file, or of all files below a folder, that is in the page cache. Errors as [`residency`].
-pub fn resident_fraction(path: &Path) -> Result<f64> {
-    Ok(residency(&[path])?.fraction())
-}
-
 /// Drops the pages of the files, folders searched recursively, and verifies it. Never fails: the fault is in
 /// [`DropReport::reason`], and the remaining files are dropped nevertheless.
 pub fn drop_pages<P: AsRef<Path>>(paths: &[P]) -> DropReport {

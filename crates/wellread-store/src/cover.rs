@@ -14,7 +14,6 @@
 //! ```
 
 use std::ops::Range;
-use wellread_image::Region;
 
 /// Rows and columns of a crop.
 pub type Rectangle = [Range<usize>; 2];
@@ -88,18 +87,6 @@ impl Cover {
             }
         }
     }
-}
-
-/// The box that two boxes share. Unlike `clip_runs` it keeps rows and columns apart, which turning needs.
-pub fn intersection(a: &Region, b: &Region) -> Option<Region> {
-    let mut shared = Region { start: [0; 5], size: [0; 5] };
-    for axis in 0..5 {
-        let start = a.start[axis].max(b.start[axis]);
-        let end = (a.start[axis] + a.size[axis]).min(b.start[axis] + b.size[axis]);
-        shared.start[axis] = start;
-        shared.size[axis] = end.checked_sub(start).filter(|&n| n > 0)?;
-    }
-    Some(shared)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub const ACQUISITION: &str = "Metadata_Acquisition";
 pub type FeatureColumns = RecordBatch;
 
 /// The columns of both batches, of which each is a row per image. Where a name is in both, the second batch's column
-/// is left out if it is `key`-like (the same values), and renamed otherwise. Those which were are told beside them.
+/// is left out if it has the same values, and renamed otherwise. The renamed columns are told beside them.
 ///
 /// # Errors
 /// Batches of different lengths.

@@ -30,12 +30,11 @@ pub use wellread_trace::process::process_mark;
 
 use crate::entries::OLD;
 use crate::journal::{self, Journal};
-use crate::surface::option;
 use crate::{Error, Result, WriteOptions, place};
 use cleaning::{RESUMABLE, unfinished};
 use held::{is_busy, pause};
 use leftovers::remove_leftovers;
-use names::{overwrite_hint, partial_name, resume_folder};
+use names::{folder_hint, overwrite_hint, partial_name, resume_folder};
 use remove::remove_any;
 use renaming::{is_taken, keep_access, move_new};
 use replace::{may_be_replaced, through_links};
@@ -217,11 +216,7 @@ impl Staged {
                 target,
                 "is written as a whole, not image by image, so that an interrupted run cannot be gone on with",
             )
-            .hint(format_args!(
-                "leave {} out, or write a folder of images: a name without an ending, and {}",
-                option("resume"),
-                option("format")
-            ))),
+            .hint(folder_hint())),
             Some(of) => Self::resumable(target, options.overwrite, of),
             None => Self::new(target, options.overwrite),
         }

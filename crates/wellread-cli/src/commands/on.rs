@@ -43,7 +43,8 @@ pub struct On {
 
 /// A cluster by its name.
 ///
-/// # Errors A text that is no cluster.
+/// # Errors
+/// A text that is no cluster.
 pub fn parse_on(text: &str) -> Result<On, String> {
     let address = match text.strip_prefix("ray") {
         Some("") => None,

@@ -20,7 +20,6 @@
 //! let back = ome_xml::read(&xml)?.remove(0);
 //! let pages = back.ifd_of_planes(|_file| Some(24))?;
 //! assert_eq!(pages.source(1, 2, 3).map(|page| page.ifd), Some(23));
-//! assert_eq!(pages.first_missing(), None);
 //! # Ok::<(), ome_xml::OmeXmlError>(())
 //! ```
 //!
@@ -100,24 +99,6 @@ impl OmeImage {
             file_uuid: None,
             has_exact_name: false,
         }
-    }
-
-    /// The same image with one `TiffData` block for each plane, the first plane being in page `first_ifd`.
-    pub fn with_block_per_plane(mut self, first_ifd: usize) -> Self {
-        self.planes = (0..self.shape.planes())
-            .map(|index| {
-                let (first_t, first_c, first_z) = self.dimension_order.plane_position(index, self.shape);
-                TiffData {
-                    first_t,
-                    first_c,
-                    first_z,
-                    ifd: Some(first_ifd + index),
-                    plane_count: Some(1),
-                    ..TiffData::default()
-                }
-            })
-            .collect();
-        self
     }
 }
 

@@ -55,7 +55,7 @@ impl DimensionOrder {
         }
     }
 
-    /// Index of plane (t, c, z) among the planes of an image of `shape`; the inverse of [`Self::plane_position`].
+    /// Index of plane (t, c, z) among the planes of an image of `shape`.
     pub const fn plane_index(self, t: usize, c: usize, z: usize, shape: Shape) -> usize {
         let [fast, middle, slow] = self.axes();
         let at = [t, c, z];
@@ -63,7 +63,8 @@ impl DimensionOrder {
     }
 
     /// (t, c, z) of the plane with this index; the inverse of [`Self::plane_index`].
-    pub const fn plane_position(self, index: usize, shape: Shape) -> (usize, usize, usize) {
+    #[cfg(test)]
+    pub(super) const fn plane_position(self, index: usize, shape: Shape) -> (usize, usize, usize) {
         let [fast, middle, slow] = self.axes();
         let mut at = [0; 3];
         at[fast] = index % shape.0[fast];
@@ -144,7 +145,8 @@ impl PlaneMap {
     }
 
     /// (t, c, z) of the first plane, in dimension order, that lies in no page; `None` when all are there.
-    pub fn first_missing(&self) -> Option<(usize, usize, usize)> {
+    #[cfg(test)]
+    pub(super) fn first_missing(&self) -> Option<(usize, usize, usize)> {
         let mut next = 0;
         for (&start, run) in &self.runs {
             if start > next {

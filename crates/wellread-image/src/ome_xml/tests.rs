@@ -7,6 +7,17 @@ use crate::{Channel, PhysicalSize, TimeIncrement};
 use proptest::prelude::*;
 use std::fmt::Write;
 
+/// The image with one `TiffData` block for each plane, the first plane being in page `first_ifd`.
+fn with_block_per_plane(mut image: OmeImage, first_ifd: usize) -> OmeImage {
+    let blocks = (0..image.shape.planes()).map(|index| {
+        let (first_t, first_c, first_z) = image.dimension_order.plane_position(index, image.shape);
+        let (ifd, plane_count) = (Some(first_ifd + index), Some(1));
+        TiffData { first_t, first_c, first_z, ifd, plane_count, ..TiffData::default() }
+    });
+    image.planes = blocks.collect();
+    image
+}
+
 /// As Bio-Formats writes it: big-endian, one block per plane, each naming its own file.
 const BIO_FORMATS: &str = r#"<?xml version="1.0" encoding="UTF-8"?><!-- Warning: <OME> in a comment -->
 <OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="urn:uuid:c8a261cc-6798-4e58-885a-dcee460619f9">
@@ -382,7 +393,7 @@ prop_compose! {
             time_increment,
         };
         let mut image = OmeImage { dimension_order, big_endian, file_uuid, ..OmeImage::new(metadata, shape, dtype) };
-        if per_plane { image = image.with_block_per_plane(3); }
+        if per_plane { image = with_block_per_plane(image, 3); }
         if file_name.is_some() {
             for block in &mut image.planes {
                 block.file_name.clone_from(&file_name);

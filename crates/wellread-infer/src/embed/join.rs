@@ -5,7 +5,7 @@
 //!  set: columns, names ──┴─ Table::batch ─▶ groups of rows ─▶ one file, looked at again
 //! ```
 
-use super::parts::{GROUP_BYTES, LEFT_OUT, PartReader, create, word, write_error};
+use super::parts::{GROUP_BYTES, LEFT_OUT, PartReader, create, word};
 use super::table::{FEATURES, FeatureLayout, Table};
 use crate::source::Unreadable;
 use anyhow::{Result, ensure};
@@ -17,6 +17,7 @@ use parquet::file::metadata::KeyValue;
 use std::fs::File;
 use std::path::Path;
 use wellread_store::Error;
+use wellread_store::parquet::write_error;
 use wellread_store::words::counted;
 
 /// Where a table says what it is made of.

@@ -15,13 +15,13 @@ use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::errors::ParquetError;
 use parquet::file::metadata::{FileMetaData, KeyValue};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wellread_store::Error;
+use wellread_store::parquet::write_error;
 use wellread_store::staged::process_mark;
 
 /// The column of the images' rows in the set.
@@ -37,16 +37,6 @@ const READ_ROWS: usize = 1024;
 
 /// A writer of a table's file.
 pub(super) type Writer = ArrowWriter<BufWriter<File>>;
-
-/// The library's error of a write that failed; an error of the disk keeps its hint.
-pub(super) fn write_error(target: &Path, error: &ParquetError) -> Error {
-    if let ParquetError::External(source) = error
-        && let Some(io) = source.downcast_ref::<std::io::Error>()
-    {
-        return Error::io(target, "cannot write", io);
-    }
-    Error::new(target, format_args!("cannot write: {error}"))
-}
 
 /// Makes a file for a table; errors speak of `target`.
 pub(super) fn create(path: &Path, target: &Path) -> Result<BufWriter<File>, Error> {

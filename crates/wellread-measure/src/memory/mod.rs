@@ -279,14 +279,6 @@ pub fn resident() -> Result<Resident> {
     })
 }
 
-/// Proportional set of this process and all its descendants now, in bytes.
-///
-/// # Errors
-/// On systems other than Linux.
-pub fn tree_pss() -> Result<u64> {
-    Ok(sample_tree(std::process::id())?.bytes)
-}
-
 /// Gives memory that is free in the C library's heap back to the kernel, and says whether that was possible
 /// (glibc only). Call it before [`PeakGuard::start`] where the growth shall be that of the work alone. Do not
 /// call it around timed work, because pages given back must be mapped again when they are next needed.

@@ -8,6 +8,11 @@ fn on_disk() -> tempfile::TempDir {
     tempfile::tempdir_in(program.parent().unwrap()).unwrap()
 }
 
+/// Share of a file that is in the page cache.
+fn resident_fraction(path: &Path) -> Result<f64> {
+    Ok(residency(&[path])?.fraction())
+}
+
 #[test]
 fn a_file_is_dropped_and_warmed_again() {
     let folder = on_disk();

@@ -9,7 +9,7 @@
 //! A part is copied out of its block only where its pixels are to be changed, or where their taker cannot take
 //! parts.
 
-use crate::cover::{Cover, Rectangle, intersection};
+use crate::cover::{Cover, Rectangle};
 use crate::{Block, Error, PixelSink, Request, Result, RowHints, Scratch, Store, room};
 use std::ops::Range;
 use std::path::Path;
@@ -174,9 +174,9 @@ impl PixelSink for CutSink<'_, '_> {
             return Err(Error::new(self.path, cause).row(row));
         }
         // Pixels beyond come with another request, where they are wanted.
-        let Some(part) = intersection(&block.region, &region) else { return Ok(()) };
+        let Some(part) = block.region.intersection(&region) else { return Ok(()) };
         for &(_, i) in &self.order[self.serves[request].clone()] {
-            let Some(shared) = intersection(&part, &self.wanted[i].part.region) else { continue };
+            let Some(shared) = part.intersection(&self.wanted[i].part.region) else { continue };
             let buffer = &mut *self.buffer;
             (self.each)(i, &mut Cut { block, part: shared, buffer, path: self.path, row })?;
         }

@@ -202,11 +202,6 @@ impl Cells {
         self.boxes.get(cell).map(|cell| cell.image)
     }
 
-    /// The row of the table that each cell is.
-    pub fn table_rows(&self) -> &[usize] {
-        &self.rows
-    }
-
     fn placed(
         images: &dyn Store,
         table: CellTable,

@@ -21,14 +21,13 @@ pub(super) fn block_region(at: [usize; 5], chunk: &[usize; 5]) -> Region {
     Region { start, size: *chunk }
 }
 
-/// The part of a region in the chunk that begins at `origin` and has a part of it, in the chunk's own
-/// coordinates.
+/// The part of a region in the chunk that begins at `origin`, in the chunk's own coordinates. It is the whole chunk where
+/// they share nothing.
 pub(super) fn part_inside(region: &Region, origin: [usize; 5], chunk: &[usize; 5]) -> Region {
-    let mut part = Region { start: [0; 5], size: [0; 5] };
-    for a in 0..5 {
-        part.start[a] = region.start[a].saturating_sub(origin[a]);
-        let end = (region.start[a] + region.size[a]).min(origin[a] + chunk[a]) - origin[a];
-        part.size[a] = end - part.start[a];
+    let whole = Region { start: origin, size: *chunk };
+    let mut part = region.intersection(&whole).unwrap_or(whole);
+    for (start, origin) in part.start.iter_mut().zip(origin) {
+        *start -= origin;
     }
     part
 }
@@ -63,5 +62,14 @@ mod tests {
         })
         .unwrap();
         assert_eq!(seen, [(1, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn a_part_is_in_coordinates_of_its_chunk() {
+        let region = Region { start: [0, 0, 2, 5, 9], size: [1, 1, 1, 5, 2] };
+        let chunk = [1, 1, 4, 4, 10];
+        let inside = |origin| part_inside(&region, origin, &chunk);
+        assert_eq!(inside([0, 0, 0, 4, 0]), Region { start: [0, 0, 2, 1, 9], size: [1, 1, 1, 3, 1] });
+        assert_eq!(inside([0, 0, 0, 8, 10]), Region { start: [0, 0, 2, 0, 0], size: [1, 1, 1, 2, 1] });
     }
 }

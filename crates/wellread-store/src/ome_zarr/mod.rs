@@ -6,7 +6,7 @@
 //!                      ▼
 //!        group: multiscales, axes, omero ──▶ array: shape, chunks, keys, codecs   (each distinct text parsed
 //!                                               │                                   once, one shared plan)
-//!        request ──store──▶ chunk files that the region touches ──codec──▶ Block ──▶ sink
+//!        request ──read───▶ chunk files that the region touches ──codec──▶ Block ──▶ sink
 //!                              └─ sharding: index once, then ranged reads of inner chunks
 //! ```
 //!
@@ -37,6 +37,7 @@
 //! | [`series`] | several images in one `.zarr`, with names and columns beside them |
 //! | [`order`] | memory order: from any order of axes to TCZYX |
 //! | [`plausible`] | declared sizes against what the files can hold |
+//! | [`read`] | requests: chunk files and pieces of shards, to blocks |
 //! | [`store`] | the [`crate::Store`] |
 //! | [`writer`], [`encode`], [`write_metadata`] | the [`crate::StoreWriter`] |
 //!
@@ -67,6 +68,7 @@ mod plans;
 mod plate;
 mod plausible;
 mod ranges;
+mod read;
 mod series;
 mod shard;
 mod stamps;

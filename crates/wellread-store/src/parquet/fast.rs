@@ -505,20 +505,16 @@ fn give_back(raw: &mut Vec<u8>, decoded: &mut Vec<u8>) {
 /// The smallest part of `whole` that has all pixels of `wanted` in it and is contiguous in memory, with its
 /// offset in pixels. `None` where they share nothing.
 pub(super) fn contiguous_part(whole: &Region, wanted: &Region) -> Option<(Region, usize)> {
-    if !whole.intersects(wanted) {
-        return None;
-    }
+    let shared = whole.intersection(wanted)?;
     let mut part = *whole;
     let mut offset = 0;
     let mut stride = whole.pixels();
     for a in 0..5 {
         stride /= whole.size[a];
-        let start = whole.start[a].max(wanted.start[a]);
-        let end = (whole.start[a] + whole.size[a]).min(wanted.start[a] + wanted.size[a]);
-        (part.start[a], part.size[a]) = (start, end - start);
-        offset += (start - whole.start[a]) * stride;
+        (part.start[a], part.size[a]) = (shared.start[a], shared.size[a]);
+        offset += (shared.start[a] - whole.start[a]) * stride;
         // Beyond an axis of several indices everything must be taken whole.
-        if end - start > 1 {
+        if shared.size[a] > 1 {
             break;
         }
     }

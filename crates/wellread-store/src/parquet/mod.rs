@@ -76,4 +76,4 @@ mod writer;
 pub use format::{DEFAULT_FORMAT, FORMAT};
 pub(crate) use plain::{PlainColumns, plain_names, read_plain, read_plain_columns};
 pub use store::ParquetStore;
-pub use writer::ParquetWriter;
+pub use writer::{ParquetWriter, write_error};

@@ -3,7 +3,7 @@
 use super::replace::through_links;
 use crate::entries::{PARTIAL, RESUME};
 use crate::place;
-use crate::surface::option_as;
+use crate::surface::{option, option_as};
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +26,12 @@ pub(super) fn resume_folder(target: &Path) -> PathBuf {
 /// The advice where a name is taken.
 pub(super) fn overwrite_hint() -> String {
     format!("choose another name, or replace it: {}", option_as("overwrite", "true"))
+}
+
+/// The advice where one file is to be resumed.
+pub(super) fn folder_hint() -> String {
+    let (resume, format) = (option("resume"), option("format"));
+    format!("leave {resume} out, or write a folder of images: a name without an ending, and {format}")
 }
 
 /// Counts the names of this process.

@@ -27,6 +27,7 @@
 //! | `planes` | the planes of a region, in order |
 //! | `read`, `pieces`, `decode`, `ranges` | a region read; the strips and tiles that hold it; these → blocks; where they lie |
 //! | `restarts` | where long LZW strips can be entered, for reads of a few rows |
+//! | `scan` | the rows of a folder: which of its files are looked into when it is opened |
 //! | `store` | the [`Store`](crate::Store) |
 //! | `writer`, `encode` | the [`StoreWriter`](crate::StoreWriter) |
 //! | `sums` | checksums of strips, tiles and directories |
@@ -62,6 +63,7 @@ mod ranges;
 mod read;
 mod restarts;
 mod samples;
+mod scan;
 mod series;
 mod store;
 mod sums;

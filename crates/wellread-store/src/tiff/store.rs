@@ -1,11 +1,9 @@
 //! The store over a TIFF file or a folder of them.
 //!
-//! Opening lists the folder. Names do not tell which files hold several images, or planes of each other. Folders of
-//! up to [`SCAN`] files have all their directories read at once. Larger ones have a sample read, and the rest only
-//! when the sample holds anything but single images. Behind a network the bound is [`FAR_SCAN`] files. The index of a
-//! file is kept once read, up to [`CACHE`] bytes for the store.
+//! Opening lists the folder, and `scan.rs` finds the rows of its files. The index of a file is kept once read, up to
+//! [`CACHE`] bytes for the store.
 //!
-//! Long because all of it is one type: which files are looked into when, what is kept of them, and the answers of a store.
+//! Long because every answer of the store is made of the indices of files, which are kept or read anew here.
 
 use super::codec::Codec;
 use super::companion::Companions;
@@ -18,37 +16,25 @@ use super::predictor;
 use super::read::{Context, Job};
 use super::restarts::{FileKey, Restarts};
 use super::series::{CONVERT, Series};
-use crate::ahead::Fetching;
 use crate::fd_table;
 use crate::file_names;
 use crate::name_index;
 use crate::open_files::OpenFiles;
-use crate::place::{self, HEAD, Ticket, Wanted};
+use crate::place::{self, HEAD, Wanted};
 use crate::stamp::unless_written;
-use crate::threads;
 use crate::words::counted;
 use crate::{
     Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
     Scratch, Store, StoreLayout,
 };
 use std::cell::Cell;
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashSet};
-use std::ops::{Deref, Range};
+use std::collections::HashSet;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use wellread_image::ImageMetadata;
 
-/// Folders of more files have only [`SAMPLE`] of them looked into when opened.
-const SCAN: usize = 256;
-const SAMPLE: usize = 32;
-/// As [`SCAN`], of folders behind a network: as many as come in one round trip, with the usual bound on requests.
-const FAR_SCAN: usize = 64;
-/// Files of the sample of such a folder that are its longest.
-const LONGEST: usize = 8;
-/// Files that are worth a thread.
-const FILES_PER_THREAD: usize = 16;
 /// Bytes of file indices kept in memory by one store.
 const CACHE: usize = 256 << 20;
 
@@ -70,39 +56,39 @@ pub(super) struct TiffStore {
     far: Option<PathBuf>,
     is_folder: bool,
     /// Whether only some files of the folder were looked into, all of which held one image.
-    sampled: bool,
-    files: Vec<FileSlot>,
-    rows: Vec<Row>,
+    pub(super) sampled: bool,
+    pub(super) files: Vec<FileSlot>,
+    pub(super) rows: Vec<Row>,
     /// Bytes of indices kept.
     kept: AtomicUsize,
     first_id: u64,
     /// Descriptions of images by OME-XML, each parsed once.
     descriptions: Descriptions,
     /// The descriptions in companions of files that have no OME-XML.
-    companions: Companions,
+    pub(super) companions: Companions,
     /// Files that stay open.
     opened: OpenFiles<FileKey>,
     /// Where their LZW strips can be entered.
     restarts: Restarts,
     /// Whether the first directory lies behind the first bytes that a place far away is asked for, in the first file that is longer.
-    is_at_end: OnceLock<bool>,
+    pub(super) is_at_end: OnceLock<bool>,
 }
 
-struct FileSlot {
-    path: PathBuf,
+pub(super) struct FileSlot {
+    pub(super) path: PathBuf,
     /// Name of its image by the folder's index of names.
     name: Option<Box<str>>,
-    index: OnceLock<Box<FileIndex>>,
+    pub(super) index: OnceLock<Box<FileIndex>>,
 }
 
 #[derive(Clone, Copy)]
-struct Row {
-    file: u32,
-    series: u32,
+pub(super) struct Row {
+    pub(super) file: u32,
+    pub(super) series: u32,
 }
 
 /// An index that the store keeps, or that was read for this one use.
-enum IndexRef<'a> {
+pub(super) enum IndexRef<'a> {
     Kept(&'a FileIndex),
     Own(Box<FileIndex>),
 }
@@ -172,129 +158,12 @@ impl TiffStore {
         Ok(store)
     }
 
-    fn rows_of_file(file: usize, index: &FileIndex) -> Vec<Row> {
+    pub(super) fn rows_of_file(file: usize, index: &FileIndex) -> Vec<Row> {
         (0..index.series.len()).map(|series| Row { file: file as u32, series: series as u32 }).collect()
     }
 
-    /// Finds the rows of a folder.
-    fn find_rows(&mut self, is_listed: bool) {
-        let n = self.files.len();
-        let mut fetching = self.far().and_then(|far| Fetching::of(far, None));
-        let scan = if fetching.is_some() { FAR_SCAN } else { SCAN };
-        let sample = self.sample(scan, is_listed);
-        // All of few files are looked into, most likely: their heads are on their way together.
-        let first = if n > scan { sample.clone() } else { (0..n).collect() };
-        let tickets = self.ask(fetching.as_mut(), first.into_iter());
-        let looked_into = threads::in_runs(sample.len(), FILES_PER_THREAD, |run| {
-            sample[run].iter().map(|&file| self.index(file).ok()).collect::<Vec<_>>()
-        });
-        let looked_into: Vec<_> = looked_into.into_iter().flatten().collect();
-        let is_related = |i: &IndexRef<'_>| i.others().next().is_some();
-        // A companion may relate files that the sample leaves out.
-        let related = !self.companions.is_empty() || looked_into.iter().flatten().any(is_related);
-        let single = looked_into.iter().all(|i| i.as_ref().is_some_and(|i| i.series.len() == 1));
-        drop(looked_into);
-        if n > scan && single && !related {
-            self.sampled = true;
-            self.rows = (0..n as u32).map(|file| Row { file, series: 0 }).collect();
-            return;
-        }
-        if !related {
-            self.scan_all(fetching.as_mut());
-        }
-        let rest = if n <= SCAN { self.ask(fetching.as_mut(), 0..n) } else { vec![] };
-        // Files whose planes belong to an image of another file are no rows, and need not be looked into.
-        // Each may hold the description of all.
-        let mut claimed: HashSet<PathBuf> = HashSet::new();
-        let mut rows = vec![vec![]; n];
-        for (i, file) in self.files.iter().enumerate() {
-            if claimed.contains(&file.path) {
-                continue;
-            }
-            match self.index(i) {
-                Ok(index) => {
-                    claimed.extend(index.others().filter(|p| *p != file.path).map(Path::to_owned));
-                    rows[i] = Self::rows_of_file(i, &index);
-                }
-                // A file that cannot be read is a row whose use is an error that names the file.
-                Err(_) => rows[i] = vec![Row { file: i as u32, series: 0 }],
-            }
-        }
-        drop((tickets, rest));
-        let own = rows.into_iter().zip(&self.files).filter(|(_, file)| !claimed.contains(&file.path));
-        self.rows = own.flat_map(|(rows, _)| rows).collect();
-    }
-
-    /// The files that are looked into first, in order: some from all over the folder. A folder far away may be larger than `scan` and small
-    /// enough to be looked into as a whole here. Its longest files are among them, where a listing tells lengths: several images take more
-    /// bytes than one.
-    fn sample(&self, scan: usize, is_listed: bool) -> Vec<usize> {
-        let n = self.files.len();
-        let spread = |count: usize| (0..count.min(n)).map(move |i| i * (n - 1) / (count.min(n) - 1).max(1));
-        if !is_listed || !(scan + 1..=SCAN).contains(&n) {
-            return spread(SAMPLE).collect();
-        }
-        let mut sample: BTreeSet<usize> = spread(SAMPLE - LONGEST).collect();
-        let length = |file: &usize| place::metadata(&self.files[*file].path).map_or(0, |meta| meta.length);
-        let mut others: Vec<usize> = (0..n).filter(|file| !sample.contains(file)).collect();
-        others.sort_by_cached_key(|file| Reverse(length(file)));
-        sample.extend(others.into_iter().take(LONGEST));
-        sample.into_iter().collect()
-    }
-
-    /// Asks for what is hoped to hold the directories of files that were not looked into, where each look would be a round trip.
-    fn ask(&self, fetching: Option<&mut Fetching>, files: impl Iterator<Item = usize>) -> Vec<Ticket> {
-        let Some(fetching) = fetching else { return vec![] };
-        let unknown = files.map(|file| &self.files[file]).filter(|file| file.index.get().is_none());
-        let mut wanted = Wanted::default();
-        unknown.for_each(|file| self.want_directories(&file.path, &mut wanted));
-        fetching.fetch(&wanted)
-    }
-
-    /// Adds the beginning of a file, where its header is, and its end, where many writers put the directories. They are taken to be where
-    /// they are in the first file that was looked into.
-    fn want_directories(&self, file: &Path, wanted: &mut Wanted) {
-        wanted.head(file);
-        if *self.is_at_end.get().unwrap_or(&true) {
-            wanted.tail(file);
-        }
-    }
-
-    /// Reads the directories of every file; of files far away, of some at a time, which are asked for together.
-    fn scan_all(&self, mut fetching: Option<&mut Fetching>) {
-        let n = self.files.len();
-        let step = if fetching.is_some() { SCAN } else { n.max(1) };
-        for first in (0..n).step_by(step) {
-            let files = first..(first + step).min(n);
-            let tickets = self.ask(fetching.as_deref_mut(), files.clone());
-            self.scan_files(files);
-            drop(tickets);
-        }
-    }
-
-    /// Looks into all files that opening has left out of a folder far away that is not large. A caller that asks for one name wants them
-    /// all, and each would be a round trip.
-    fn look_into_rest(&self) {
-        if self.sampled
-            && self.files.len() <= SCAN
-            && let Some(mut fetching) = self.far().and_then(|far| Fetching::of(far, None))
-        {
-            self.scan_all(Some(&mut fetching));
-        }
-    }
-
-    /// Reads the directories of these files.
-    fn scan_files(&self, files: Range<usize>) {
-        threads::in_runs(files.len(), FILES_PER_THREAD, |run| {
-            for file in run {
-                // Errors come back when the row is used.
-                let _ = self.index(files.start + file);
-            }
-        });
-    }
-
     /// The index of a file.
-    fn index(&self, file: usize) -> Result<IndexRef<'_>> {
+    pub(super) fn index(&self, file: usize) -> Result<IndexRef<'_>> {
         if let Some(index) = self.files[file].index.get() {
             return Ok(IndexRef::Kept(index));
         }
@@ -350,6 +219,27 @@ impl TiffStore {
             .series
             .get(row.series as usize)
             .ok_or_else(|| Error::new(path, "has changed since it was opened"))
+    }
+
+    /// The reading of request `i`, whose row lies in the file with this index.
+    ///
+    /// # Errors
+    /// Images that are not read, or a region beyond the image.
+    fn job<'a>(
+        &'a self,
+        i: usize,
+        request: &'a Request,
+        (place, path): (Row, &'a Path),
+        index: &'a FileIndex,
+    ) -> Result<Job<'a>> {
+        let series = self.series(place, path, index)?;
+        let info = info_of(series, path)?;
+        if !request.region.fits(info.shape) {
+            self.check(request)?;
+        }
+        let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
+        let id = self.id(place.file as usize);
+        Ok(Job { request: i, info, region, index, series, path, id, files, restarts })
     }
 
     /// Checks that a file is what opening has taken all files for, of which it has looked into some. That is one image, whose planes are no
@@ -614,14 +504,7 @@ impl Store for TiffStore {
         for (i, request) in requests.iter().enumerate() {
             let (place, path) = self.row(request.row)?;
             let index = self.index_with(place.file as usize, &mut context, &mut raw)?;
-            let series = self.series(place, path, &index)?;
-            let info = info_of(series, path)?;
-            if !request.region.fits(info.shape) {
-                self.check(request)?;
-            }
-            let id = self.id(place.file as usize);
-            let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
-            let job = Job { request: i, info, region, index: &index, series, path, id, files, restarts };
+            let job = self.job(i, request, (place, path), &index)?;
             job.ranges(&mut context, &mut raw, wanted)?;
         }
         if raw.capacity() <= MOST_WINDOW {
@@ -636,19 +519,12 @@ impl Store for TiffStore {
             let file = place.file as usize;
             let mut one = || {
                 let index = self.index_with(file, &mut scratch.context, &mut scratch.raw)?;
-                let series = self.series(place, path, &index)?;
-                let info = info_of(series, path)?;
-                if !request.region.fits(info.shape) {
-                    self.check(request)?;
-                }
-                let id = self.id(file);
-                let (region, files, restarts) = (&request.region, &self.opened, &self.restarts);
-                let job = Job { request: i, info, region, index: &index, series, path, id, files, restarts };
-                let done = job.run(scratch, sink);
+                let done = self.job(i, request, (place, path), &index)?.run(scratch, sink);
                 if index.stamp.is_none() {
                     return done;
                 }
-                let (handle, _) = scratch.context.get::<Context>().file(&self.opened, id, path)?;
+                let context = scratch.context.get::<Context>();
+                let (handle, _) = context.file(&self.opened, self.id(file), path)?;
                 unless_written(index.stamp, handle, path, done)
             };
             one().map_err(|e| e.row(request.row))?;

@@ -14,7 +14,7 @@
 //! repeating the edge and cuts the result.
 
 use super::block::{Block, BlockSpec, Tape};
-use super::resize::{double_and_join, halved, pool, split_and_halve, unpool};
+use super::resize::{double_and_join, pool, split_and_halve, unpool};
 use super::{NormKind, Param, Tensor};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -306,10 +306,5 @@ impl Unet {
         }
         let full = self.head.infer(&at)?;
         Ok(if self.padded_size(size) == size { full } else { full.window([0, 0, 0], size) })
-    }
-
-    /// Lengths of D, H and W at the bottom, for images of `size`.
-    pub fn bottom_size(&self, size: [usize; 3]) -> [usize; 3] {
-        (0..self.spec.depth).fold(self.padded_size(size), |size, _| halved(size, self.spec.planes()))
     }
 }

@@ -116,7 +116,8 @@ fn refusal(error: &anyhow::Error) -> Value {
 
 /// Opens the model, then computes the parts that are asked for on stdin, until it ends.
 ///
-/// # Errors Stdout is gone. Other failures are answers.
+/// # Errors
+/// Stdout is gone. Other failures are answers.
 pub fn work(store: Box<dyn Store>, options: EmbedOptions) -> Outcome {
     let parts = asked();
     let mut worker = match PartWorker::open(store, options) {
@@ -169,7 +170,8 @@ pub fn said(error: &anyhow::Error) -> Failure {
 
 /// Has a cluster compute the parts, and puts them together; what came of it, and what the nodes did.
 ///
-/// # Errors No cluster, an error of a node, or a table that is there. Parts that are whole are kept.
+/// # Errors
+/// No cluster, an error of a node, or a table that is there. Parts that are whole are kept.
 pub fn run(
     on: &On,
     (nodes, program): (&NodeArgs, &[OsString]),

@@ -32,8 +32,9 @@ fn is_same(a: &TaskConfig, b: &TaskConfig) -> bool {
 
 /// Has a cluster run the tasks, and writes the results of all parts as those of one run.
 ///
-/// # Errors A fault of the whole run, no cluster, or results that cannot be written. A part that failed is the error of
-/// its tasks.
+/// # Errors
+/// A fault of the whole run, no cluster, or results that cannot be written. A part that failed is the error of its
+/// tasks.
 pub fn run(cluster: &Cluster, config: &Config, tell: &dyn Fn(&Event<'_>), ui: Ui) -> Outcome<suite::Outcome> {
     let planning = Config { dry_run: true, elsewhere: true, ..config.clone() };
     let mut outcome = suite::run(&planning, tell).map_err(|e| failed(&e))?;

@@ -211,8 +211,8 @@ fn pixels_column() -> ColumnPath {
         .into()
 }
 
-/// The library's error of a write that failed; an error of the disk keeps its hint.
-pub(super) fn write_error(target: &Path, error: &ParquetError) -> Error {
+/// The library's error of a write that failed. An error of the disk keeps its hint.
+pub fn write_error(target: &Path, error: &ParquetError) -> Error {
     if let ParquetError::External(source) = error
         && let Some(io) = source.downcast_ref::<std::io::Error>()
     {
