@@ -106,7 +106,7 @@ fn sqlite(path: &Path, table: Option<&str>, wanted: &[&str]) -> Result<CellTable
     if rows == 0 {
         return Err(Error::new(path, "the table has no rows"));
     }
-    let (names, left_out) = (database.names(), vec![]);
+    let (names, left_out) = (database.names(), database.left_out());
     let columns = Columns::Sqlite(Box::new(database));
     Ok(CellTable { path: path.to_owned(), names, left_out, rows, columns })
 }
