@@ -141,7 +141,7 @@ impl Args {
         let cells: Vec<_> = self.open.cells.paths().map(identity::file).collect();
         let source = serde_json::json!({
             "path": identity::place(&self.path), "opened": format!("{:?}", self.open), "cells": cells,
-            "bytes": store.bytes_on_disk()?,
+            "bytes": left_out::bytes_on_disk(store, self.on_error == "skip")?,
         });
         Ok(EmbedOptions {
             model: self.model.clone(),
