@@ -61,7 +61,7 @@ pub struct Joined {
 /// the most folders in common, those that a folder of images lies in counted too. Images without a profile get nulls.
 ///
 /// Whole names go first: where a folder holds `a.tif` and `a.tiff`, each has the profile of its file name. A profile of `a`
-/// is an error.
+/// is an error there. So are profiles of `a` and of `a.tif` for the one image `a` in the file `a.tif`.
 ///
 /// Text, whole numbers and the like are taken; columns of nulls alone, nested and binary ones are not. Where `columns` names
 /// some, only those are, in that order; else all but the index of pandas.

@@ -10,7 +10,7 @@ mod unreadable;
 
 use super::trace::TraceArgs;
 use super::write_options::WriteArgs;
-use super::{OpenArgs, identity, note_leftovers_beside};
+use super::{OpenArgs, identity, left_out, note_leftovers_beside};
 use crate::output::{Failure, Outcome, Ui, bytes};
 use check::{Check, Checked};
 use complete::{Finding, SameImages, size};
@@ -379,8 +379,9 @@ fn resume_note(
     let WriteArgs { compression, chunk, shard, variant, .. } = &args.write;
     let cells: Vec<_> = args.open.cells.paths().map(identity::file).collect();
     let profiles = args.join.as_deref().map(identity::file);
+    let bytes = left_out::bytes_on_disk(source, args.on_error == "skip")?;
     Ok(serde_json::json!({
-        "source": identity::place(&args.source), "images": source.len(), "bytes": source.bytes_on_disk()?,
+        "source": identity::place(&args.source), "images": source.len(), "bytes": bytes,
         "opened": format!("{:?}", args.open), "format": format.name, "types": types,
         "compression": compression, "chunk": chunk, "shard": shard, "variant": variant,
         "tune": format!("{:?}", args.write.tune), "checksums": !args.write.no_checksums, "join": profiles, "on": args.on.first(),

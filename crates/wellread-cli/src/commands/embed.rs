@@ -21,6 +21,7 @@ use std::time::Duration;
 use wellread_infer::config::{Config, DEVICES, PROVIDERS};
 use wellread_infer::embed::{self, EmbedOptions, Event, FeatureLayout, ModelName, Pool, Summary};
 use wellread_measure::path_text::text;
+use wellread_store::features::left_out_in_words;
 use wellread_store::words::counted;
 use wellread_store::{Store, mixed_channels, staged};
 
@@ -140,7 +141,7 @@ impl Args {
         let cells: Vec<_> = self.open.cells.paths().map(identity::file).collect();
         let source = serde_json::json!({
             "path": identity::place(&self.path), "opened": format!("{:?}", self.open), "cells": cells,
-            "bytes": store.bytes_on_disk()?,
+            "bytes": left_out::bytes_on_disk(store, self.on_error == "skip")?,
         });
         Ok(EmbedOptions {
             model: self.model.clone(),
@@ -213,6 +214,10 @@ pub fn run(args: &Args, program: &[OsString], ui: Ui) -> Outcome {
             "note: a mask by its name is scaled like a stain: {} (--channels takes others)",
             scaled.join(", ")
         ));
+    }
+    let others = store.hints().columns_left_out();
+    if args.columns.is_none() && !others.is_empty() {
+        ui.warn(format!("note: columns are left out: {}", left_out_in_words(&others)));
     }
     if matches!((&args.model, &args.weights), (ModelName::BuiltIn(_), None)) {
         ui.hint("note: the weights are drawn at random; --weights FILE.safetensors takes trained ones");

@@ -2,6 +2,7 @@
 
 use crate::output::Ui;
 use wellread_infer::source::Unreadable;
+use wellread_store::{Result, Store, place};
 
 /// So many are named.
 const MAX_NAMED: usize = 5;
@@ -15,6 +16,19 @@ pub fn tell(images: &[Unreadable], ui: Ui) {
     if more > 0 {
         ui.warn(format!("… and {more} more; --json lists all"));
     }
+}
+
+/// Bytes of the files of a set, by which a later run knows it. If images may be left out, a file that cannot be looked at has none.
+/// A link to nowhere is an image that cannot be read.
+///
+/// # Errors
+/// A file that cannot be looked at, unless images may be left out.
+pub fn bytes_on_disk(store: &dyn Store, may_leave_out: bool) -> Result<u64> {
+    if !may_leave_out {
+        return store.bytes_on_disk();
+    }
+    let length = |file: &std::path::PathBuf| place::metadata(file).map_or(0, |there| there.length);
+    Ok(store.files()?.iter().map(length).sum())
 }
 
 /// An image by its row, its name where it has one, and the reason.

@@ -1,8 +1,12 @@
 //! Cells on the command line: every command that opens images opens their cells with --cells.
 
 use crate::support::{arg, generate, json, wellread};
+use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, BinaryArray, Float64Array, ListArray, NullArray, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A set of TIFF files, and a table of four cells of each image.
 fn cells_of(folder: &Path) -> (PathBuf, PathBuf) {
@@ -246,4 +250,45 @@ fn a_table_keeps_its_own_row_id() {
         assert!(stored.iter().any(|there| there == name), "{name}: {stored:?}");
     }
     assert!(!stored.iter().any(|name| name == "row_id"), "{stored:?}");
+}
+
+/// Columns of the table that cannot stand beside images are named, as those of a set and of profiles are.
+#[test]
+fn columns_of_a_table_that_are_left_out_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, _) = cells_of(dir.path());
+    let name = json(&["checksum", arg(&tiff)])[0]["name"].as_str().unwrap().to_owned();
+    let nested = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1)])]);
+    let columns: [(&str, ArrayRef); 7] = [
+        ("ImageName", Arc::new(StringArray::from(vec![name]))),
+        ("x", Arc::new(Float64Array::from(vec![13.0]))),
+        ("y", Arc::new(Float64Array::from(vec![15.0]))),
+        ("area", Arc::new(Float64Array::from(vec![7.0]))),
+        ("thumb", Arc::new(BinaryArray::from_iter_values([b"a"]))),
+        ("outline", Arc::new(nested)),
+        ("void", Arc::new(NullArray::new(1))),
+    ];
+    let columns = columns.map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let table = dir.path().join("cells.parquet");
+    let file = std::fs::File::create(&table).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let note =
+        "columns are left out: thumb (binary values); outline (nested values); void (nothing but nulls)";
+    let in_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cells = ["--cells", arg(&table), "--cells-size", "8x8"];
+    let target = dir.path().join("stored.parquet");
+    let done = wellread(&[&["--json", "convert", arg(&tiff), arg(&target)], &cells[..]].concat());
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(document["columns_left_out"], serde_json::json!(["thumb", "outline", "void"]));
+    assert!(in_one_line(&done.stderr).contains(note), "{}", done.stderr);
+    // The note of `embed` comes before anything is made: the table of another run ends this one.
+    let embed = ["embed", arg(&tiff), "--out", arg(&target), "--model", "resnet50"];
+    let refused = wellread(&[&embed[..], &cells[..]].concat());
+    assert!(refused.code == 1 && in_one_line(&refused.stderr).contains(note), "{}", refused.stderr);
+    let named = wellread(&[&embed[..], &cells[..], &["--columns", "area"]].concat());
+    assert!(named.code == 1 && !named.stderr.contains("left out"), "{}", named.stderr);
 }

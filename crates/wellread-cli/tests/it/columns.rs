@@ -320,6 +320,15 @@ fn a_join_tells_images_apart_by_the_endings_of_their_files() {
     std::fs::remove_file(alike.join("a.tiff")).unwrap();
     assert_eq!(wells(&[("a.png", "B2"), ("a.tif", "A1")]), [Some("A1".to_owned())]);
     assert_eq!(wells(&[("a.png", "B2")]), [Some("B2".to_owned())]);
+    // Its name without the ending is as much its own: one of the two profiles would be lost.
+    for rows in [[("a", "B2"), ("a.tif", "A1")], [("a.tif", "A1"), ("a", "B2")]] {
+        let refused = joined(&rows);
+        assert_eq!(refused.code, 1, "{}", refused.stdout);
+        let cause = "rows 0 and 1 both have the profile of the image \"a\"";
+        assert!(refused.stderr.contains(cause), "{}", refused.stderr);
+    }
+    let refused = joined(&[("a.png", "C3"), ("a.tif", "A1"), ("a", "B2")]);
+    assert!(refused.code == 1 && refused.stderr.contains("rows 1 and 2 both"), "{}", refused.stderr);
 }
 
 fn write_parquet<'a>(path: &std::path::Path, columns: impl IntoIterator<Item = (&'a str, ArrayRef)>) {

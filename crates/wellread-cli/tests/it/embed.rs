@@ -239,6 +239,20 @@ fn a_run_without_resume_begins_anew() {
     assert_eq!(read(&out).0.num_rows(), 12, "the old table is kept");
 }
 
+/// A link to nowhere is an image that cannot be read, and has no bytes by which a later run knows the set.
+#[cfg(unix)]
+#[test]
+fn a_link_to_nowhere_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    generate(&dir.path().join("made"), 2, &["--formats", "tiff", "--dtype", "uint8"]);
+    let images = dir.path().join("made/tiff");
+    std::os::unix::fs::symlink("nowhere", images.join("zz.tif")).unwrap();
+    let out = dir.path().join("profiles.parquet");
+    let done = json(&command(&images, &out, dir.path(), &["--on-error", "skip"]));
+    assert_eq!((&done["images"], &done["images_skipped"]), (&2.into(), &1.into()), "{done}");
+    assert_eq!((&done["skipped"][0]["row"], read(&out).0.num_rows()), (&2.into(), 2), "{done}");
+}
+
 #[test]
 fn what_cannot_be_is_refused_with_what_can() {
     let dir = tempfile::tempdir().unwrap();

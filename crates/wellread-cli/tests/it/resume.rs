@@ -48,6 +48,30 @@ fn a_source_that_has_changed_is_not_gone_on_with() {
     }
 }
 
+/// A link to nowhere is an image that cannot be read: it is left out, whether the run may be gone on with or not.
+#[cfg(unix)]
+#[test]
+fn a_link_to_nowhere_is_left_out_of_a_run_that_may_be_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    generate(&dir.path().join("set"), 3, &["--formats", "tiff"]);
+    let source = dir.path().join("set/tiff");
+    std::os::unix::fs::symlink("nowhere", source.join("zz.tif")).unwrap();
+    for format in ["tiff", "ome-zarr", "lance", "duckdb"] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format!("target-{format}"));
+        let args = ["convert", arg(&source), arg(&target), "--format", format, "--resume"];
+        let refused = wellread(&args);
+        assert!(refused.code == 1 && refused.stderr.contains("zz.tif"), "{format}: {}", refused.stderr);
+        let args = [&args[..], &["--on-error", "skip"]].concat();
+        let done = json(&args);
+        assert_eq!((&done["images"], &done["images_skipped"]), (&3.into(), &1.into()), "{format}");
+        assert_eq!((&done["skipped"][0]["row"], &done["verified"]), (&3.into(), &true.into()), "{format}");
+        assert_eq!(json(&["info", arg(&target)])["images"], 3, "{format}");
+    }
+}
+
 fn first_file(folder: &std::path::Path) -> std::path::PathBuf {
     let mut files = std::fs::read_dir(folder).unwrap().flatten().map(|e| e.path());
     files.find(|p| p.extension().is_some()).unwrap()

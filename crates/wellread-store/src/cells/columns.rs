@@ -15,7 +15,12 @@ impl FeatureTable for CellsStore {
     }
 
     fn columns_left_out(&self) -> Vec<LeftOut> {
-        self.images.hints().columns_left_out()
+        let table = &self.cells.table;
+        let is_of_table =
+            |name: &String| table.has(name) || table.left_out.iter().any(|own| own.name == *name);
+        let of_images = self.images.hints().columns_left_out().into_iter();
+        let of_images = of_images.filter(|column| !is_of_table(&column.name));
+        table.left_out.iter().cloned().chain(of_images).collect()
     }
 
     fn features(&self, names: &[String]) -> Result<Option<RecordBatch>> {

@@ -110,7 +110,8 @@ impl Cells {
                 if columns.num_rows() == 0 {
                     return Err(Error::new(path, "the table has no rows").choice());
                 }
-                Self::of_columns(images, CellTable::in_memory(path, columns), options, masks)
+                let table = CellTable::in_memory(path, columns).beside(with_columns::left_out(batches));
+                Self::of_columns(images, table, options, masks)
             }
             CellSource::Path(path) => {
                 let wanted = [&options.x, &options.y, &options.label].into_iter().flatten();

@@ -12,18 +12,21 @@
 //! to this machine first ([`crate::spool`]). Views are not looked at: they
 //! may be programs of any length.
 
+mod bytes;
+mod text;
+
 use super::sqlite_column::Column;
-use crate::features::{joined, key_at};
+use crate::features::{BYTES, joined, key_at};
 use crate::spool::LocalFile;
 use crate::words::counted;
-use crate::{Error, Result, place};
+use crate::{Error, LeftOut, Result, place};
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use text::{address, quoted};
 
 /// The columns that identify the image of a cell: the second, and the first where there are several runs.
 const KEYS: [&str; 2] = ["TableNumber", "ImageNumber"];
@@ -61,6 +64,8 @@ pub(super) struct Database {
 struct Table {
     name: String,
     columns: Vec<String>,
+    /// Columns of bytes, which are none of these.
+    left_out: Vec<LeftOut>,
     /// Whether rows have numbers by which they can be ordered.
     has_row_id: bool,
 }
@@ -82,8 +87,9 @@ impl Database {
         } else {
             choose(path, &with_columns(&connection, names, wanted).map_err(refuse)?)?
         };
-        let objects = Table::of(&connection, objects).map_err(refuse)?;
-        let images = images.map(|name| Table::of(&connection, name)).transpose().map_err(refuse)?;
+        let opened = |name| Table::of(&connection, name)?.without_bytes(&connection);
+        let objects = opened(objects).map_err(refuse)?;
+        let images = images.map(opened).transpose().map_err(refuse)?;
         let keys: Vec<String> = KEYS
             .iter()
             .filter(|key| objects.has(key) && images.as_ref().is_some_and(|images| images.has(key)))
@@ -104,6 +110,12 @@ impl Database {
             names.extend(images.columns.iter().filter(|name| !self.objects.has(name)).cloned());
         }
         names
+    }
+
+    /// The columns of both that hold bytes, and so are none of [`Self::names`].
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        let of_images = self.images.iter().flat_map(|images| &images.left_out);
+        self.objects.left_out.iter().chain(of_images).cloned().collect()
     }
 
     /// The columns of these names, in this order: some, all of which are there.
@@ -178,7 +190,15 @@ impl Table {
         let columns = statement.query_map([&name], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         let probe = format!("SELECT o.rowid FROM {} AS o LIMIT 0", quoted(&name));
         let has_row_id = connection.prepare(&probe).is_ok();
-        Ok(Self { name, columns, has_row_id })
+        Ok(Self { name, columns, left_out: vec![], has_row_id })
+    }
+
+    /// The table without its columns of bytes.
+    fn without_bytes(mut self, connection: &Connection) -> rusqlite::Result<Self> {
+        let found = bytes::columns(connection, &self.name)?;
+        self.columns.retain(|name| !found.contains(name));
+        self.left_out = found.into_iter().map(|name| LeftOut { name, why: BYTES }).collect();
+        Ok(self)
     }
 
     /// Whether there is a column of this name; SQLite does not tell large letters from small ones.
@@ -202,7 +222,9 @@ impl Table {
             for (i, (column, name)) in found.iter_mut().zip(columns).enumerate() {
                 let value = values.get_ref(i).map_err(|e| refuse(e).row(row))?;
                 column.push(value).map_err(|why| {
-                    Error::new(path, format_args!("column {name:?} of table {} {why}", self.name)).row(row)
+                    Error::new(path, format_args!("column {name:?} of table {} {why}", self.name))
+                        .row(row)
+                        .hint("set the value to NULL, or leave the column out of the table")
                 })?;
             }
             row += 1;
@@ -235,29 +257,6 @@ fn connect(path: &Path, file: &LocalFile) -> Result<Connection> {
     // SQL in the file itself is not trusted.
     connection.execute_batch("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;").map_err(refuse)?;
     Ok(connection)
-}
-
-/// A path as SQLite's address of a file.
-fn address(path: &Path) -> String {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut out = String::from(if cfg!(windows) { "file:/" } else { "file:" });
-    for &byte in absolute.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'\\' if cfg!(windows) => out.push('/'),
-            b'/' | b'.' | b'-' | b'_' | b'~' => out.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
-            byte => {
-                // Writing to a text does not fail.
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out + "?immutable=1"
-}
-
-/// A name as SQL has it.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Names of the tables, in order; neither views nor tables that a module computes.

@@ -10,7 +10,7 @@
 //! A table of single cells has thousands of columns and may have gigabytes, of which positions and keys are a small part.
 
 use crate::words::counted;
-use crate::{Error, OpenOptions, Result, Store, concat, parquet, place, text_columns};
+use crate::{Error, LeftOut, OpenOptions, Result, Store, concat, parquet, place, text_columns};
 use arrow_array::RecordBatch;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,8 @@ pub(super) struct CellTable {
     pub path: PathBuf,
     /// Names of the columns.
     pub names: Vec<String>,
+    /// The columns of the file that are not plain.
+    pub left_out: Vec<LeftOut>,
     /// How many rows there are.
     pub rows: usize,
     columns: Columns,
@@ -85,12 +87,12 @@ pub(super) fn open(path: &Path, wanted: &[&str]) -> Result<TableFile> {
             .hint("give the path of the file alone"));
     }
     if head.starts_with(b"PAR1") && !(parquet::FORMAT.holds_images)(path) {
-        let (names, rows) = parquet::plain_names(path)?;
+        let parquet::PlainNames { names, left_out, rows } = parquet::plain_names(path)?;
         if rows == 0 {
             return Err(Error::new(path, "the table has no rows"));
         }
         let columns = Columns::Parquet;
-        return Ok(TableFile::Columns(CellTable { path: path.to_owned(), names, rows, columns }));
+        return Ok(TableFile::Columns(CellTable { path: path.to_owned(), names, left_out, rows, columns }));
     }
     if text_columns::is_text(path) {
         return Ok(TableFile::Columns(CellTable::in_memory(path, text_columns::read(path)?)));
@@ -104,8 +106,9 @@ fn sqlite(path: &Path, table: Option<&str>, wanted: &[&str]) -> Result<CellTable
     if rows == 0 {
         return Err(Error::new(path, "the table has no rows"));
     }
-    let names = database.names();
-    Ok(CellTable { path: path.to_owned(), names, rows, columns: Columns::Sqlite(Box::new(database)) })
+    let (names, left_out) = (database.names(), database.left_out());
+    let columns = Columns::Sqlite(Box::new(database));
+    Ok(CellTable { path: path.to_owned(), names, left_out, rows, columns })
 }
 
 #[cfg(not(feature = "sqlite"))]
@@ -131,7 +134,13 @@ impl CellTable {
     /// A table whose columns are here; errors name `path`.
     pub fn in_memory(path: &Path, columns: RecordBatch) -> Self {
         let names = columns.schema().fields().iter().map(|field| field.name().clone()).collect();
-        Self { path: path.to_owned(), names, rows: columns.num_rows(), columns: Columns::Memory(columns) }
+        let rows = columns.num_rows();
+        Self { path: path.to_owned(), names, left_out: vec![], rows, columns: Columns::Memory(columns) }
+    }
+
+    /// The table, beside whose plain columns were others.
+    pub fn beside(self, left_out: Vec<LeftOut>) -> Self {
+        Self { left_out, ..self }
     }
 
     /// The columns of these names, in this order. There must be some, and all must be there.

@@ -2,6 +2,7 @@
 //! would be rounded, or that contradicts the names of folders, is an error.
 
 use super::store::{Concat, Part};
+use crate::features::ONLY_NULLS;
 use crate::words::counted;
 use crate::{Error, FeatureTable, LeftOut, Renamed, Result, Store, features};
 use arrow_array::cast::AsArray;
@@ -13,6 +14,9 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema};
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// The next step where parts do not agree in a column.
+const ONE_TYPE: &str = "give it one type in all parts, or leave it out of one";
 
 impl FeatureTable for Concat {
     fn feature_names(&self) -> Vec<String> {
@@ -42,11 +46,15 @@ impl FeatureTable for Concat {
         }
         // For each column what each part has of it.
         let mut found: Vec<Vec<Option<ArrayRef>>> = vec![vec![]; names.len()];
+        let mut left_out: Vec<(&Part, LeftOut)> = vec![];
+        let is_lost = |column: &LeftOut| column.why != ONLY_NULLS && names.contains(&column.name);
         for part in self.parts().iter().filter(|part| !part.store.is_empty()) {
             let there: HashSet<String> = part.store.hints().feature_names().into_iter().collect();
             let own: Vec<String> = names.iter().filter(|name| there.contains(*name)).cloned().collect();
             let batch = part.store.hints().features(&own)?;
             let rows = part.store.len();
+            let others = part.store.hints().columns_left_out().into_iter();
+            left_out.extend(others.filter(is_lost).map(|column| (part, column)));
             if let Some(batch) = batch.as_ref().filter(|batch| batch.num_rows() != rows) {
                 let (there, images) = (counted(batch.num_rows(), "row"), counted(rows, "image"));
                 return Err(Error::new(
@@ -65,6 +73,9 @@ impl FeatureTable for Concat {
         let (mut fields, mut columns) = (vec![], vec![]);
         for (name, parts) in names.iter().zip(&found) {
             let column = self.column(name, parts)?;
+            if let Some((part, other)) = left_out.iter().find(|(_, column)| column.name == *name) {
+                return Err(self.not_plain(part, other, parts));
+            }
             fields.push(Field::new(name, column.data_type().clone(), true));
             columns.push(column);
         }
@@ -85,6 +96,15 @@ impl Concat {
         Some(Arc::new(values.collect::<StringArray>()))
     }
 
+    /// The error of a column that has plain values in `parts`, and in `part` values that are left out: these would become nulls.
+    fn not_plain(&self, part: &Part, LeftOut { name, why }: &LeftOut, parts: &[Option<ArrayRef>]) -> Error {
+        let filled = self.parts().iter().filter(|part| !part.store.is_empty());
+        let plain = filled.zip(parts).find_map(|(part, array)| Some((part, array.as_ref()?.data_type())));
+        let beside = plain.map_or_else(String::new, |(part, own)| format!(", and is {own} in {}", part.name));
+        let cause = format_args!("the column {name:?} has {why} in {}{beside}", part.name);
+        Error::new(self.path(), cause).hint(ONE_TYPE).choice()
+    }
+
     /// One column of what the parts have of it.
     fn column(&self, name: &str, parts: &[Option<ArrayRef>]) -> Result<ArrayRef> {
         let filled: Vec<&Part> = self.parts().iter().filter(|part| !part.store.is_empty()).collect();
@@ -102,7 +122,7 @@ impl Concat {
                     self.path(),
                     format_args!("the column {name:?} is {before} in {a}, and {own} in {b}"),
                 )
-                .hint("give it one type in all parts, or leave it out of one")
+                .hint(ONE_TYPE)
                 .choice());
             };
             common = Some((both, first));
@@ -128,7 +148,7 @@ impl Concat {
                         part.name
                     ),
                 )
-                .hint("give it one type in all parts, or leave it out of one")
+                .hint(ONE_TYPE)
                 .choice());
             }
         }

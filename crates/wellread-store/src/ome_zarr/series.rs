@@ -185,7 +185,7 @@ impl SeriesColumns {
     pub fn of(path: &Path) -> Result<Option<Self>> {
         let files = [path.join(FOLDER).join(COLUMNS), path.join(COLUMNS)];
         let Some(file) = files.into_iter().find(|file| place::is_file(file)) else { return Ok(None) };
-        let (mut names, _) = plain_names(&file)?;
+        let mut names = plain_names(&file)?.names;
         if !names.iter().any(|name| name == IMAGE) {
             return Err(no_groups(&file));
         }

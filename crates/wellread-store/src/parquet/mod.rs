@@ -74,6 +74,6 @@ mod values;
 mod writer;
 
 pub use format::{DEFAULT_FORMAT, FORMAT};
-pub(crate) use plain::{PlainColumns, plain_names, read_plain, read_plain_columns};
+pub(crate) use plain::{PlainColumns, PlainNames, plain_names, read_plain, read_plain_columns};
 pub use store::ParquetStore;
 pub use writer::{ParquetWriter, write_error};

@@ -44,16 +44,28 @@ pub(crate) fn read_plain_columns(path: &Path) -> Result<PlainColumns> {
     Ok(PlainColumns { columns: read_columns(&file, &metadata, &names)?, left_out, renamed })
 }
 
-/// Names of the plain columns of a Parquet table, and how many rows it has.
+/// The names of a table's columns, without their values.
+pub(crate) struct PlainNames {
+    /// The plain columns.
+    pub names: Vec<String>,
+    /// The others.
+    pub left_out: Vec<LeftOut>,
+    /// How many rows the table has.
+    pub rows: usize,
+}
+
+/// Names of the columns of a Parquet table, and how many rows it has.
 ///
 /// # Errors
 /// A file that is missing, corrupt or no Parquet.
-pub(crate) fn plain_names(path: &Path) -> Result<(Vec<String>, usize)> {
+pub(crate) fn plain_names(path: &Path) -> Result<PlainNames> {
     let file = PositionalFile::open(path)?;
     let metadata = footer(&file)?;
     let rows = metadata.metadata().file_metadata().num_rows();
-    let names = plain_columns(&named(&metadata).0).map(str::to_owned).collect();
-    Ok((names, usize::try_from(rows).unwrap_or(0)))
+    let (schema, _) = named(&metadata);
+    let names = plain_columns(&schema).map(str::to_owned).collect();
+    let left_out = other_columns(&schema).collect();
+    Ok(PlainNames { names, left_out, rows: usize::try_from(rows).unwrap_or(0) })
 }
 
 /// The plain columns `names` of a Parquet table, in that order; no other is read.

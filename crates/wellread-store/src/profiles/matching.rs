@@ -147,7 +147,14 @@ pub(crate) fn rows_of_names(
         } else {
             match rows.of(&base, &parts(name)) {
                 Err(two) => match whole.of(&base, &full_parts(&full_name(source, image, name)?)) {
-                    Ok(Some(at)) if at.unconfirmed.is_none() => Ok(Some(at)),
+                    Ok(Some(at)) if at.unconfirmed.is_none() => match whole.of(&base, &full_parts(name)) {
+                        // The name without the ending is the image's as well.
+                        Ok(Some(other)) if other.row != at.row => {
+                            Err([at.row.min(other.row), at.row.max(other.row)])
+                        }
+                        Err(two) => Err(two),
+                        Ok(_) => Ok(Some(at)),
+                    },
                     _ => Err(two),
                 },
                 found => found,

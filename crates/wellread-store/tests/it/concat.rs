@@ -1,8 +1,13 @@
 //! Several sets as one: lists, patterns, folders of tables, keys in names of folders, columns of all, errors.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
+};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use wellread_image::{ImageMetadata, PixelType, Shape};
@@ -181,6 +186,48 @@ fn columns_are_those_of_all_parts() {
     let error = set.hints().features(&["n".to_owned()]).unwrap_err();
     let said = error.to_string();
     assert!(error.is_choice() && said.contains("\"n\" is") && said.contains("plate=BR3/0"), "{said}");
+}
+
+/// Values that are left out of one part alone would be nulls beside the values of another. Nulls are nulls.
+#[test]
+fn a_column_that_is_left_out_of_one_part_alone_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] = ["a.parquet", "b.parquet"].map(|name| dir.path().join(name));
+    let whole: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+    let columns = || Some(vec![("c", Arc::clone(&whole)), ("n", Arc::clone(&whole))]);
+    write(&second, "parquet", &["b"], 1, columns());
+    let with_first = |values: ArrayRef| {
+        let _ = std::fs::remove_file(&first);
+        write(&first, "parquet", &["a"], 0, columns());
+        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&first).unwrap()).unwrap();
+        let batch = reader.build().unwrap().next().unwrap().unwrap();
+        let others = batch.schema_ref().fields().iter().map(|field| field.name().as_str());
+        let others = others.zip(batch.columns().iter().cloned()).filter(|(name, _)| *name != "c");
+        let columns = others.chain([("c", values)]).map(|(name, column)| (name, column, true));
+        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+        let mut writer = ArrowWriter::try_new(File::create(&first).unwrap(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+        opened(dir.path())
+    };
+    let lists = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1), Some(2)])]);
+    let bytes = BinaryArray::from_iter_values([b"x"]);
+    let cases: [(ArrayRef, &str); 2] =
+        [(Arc::new(lists), "nested values"), (Arc::new(bytes), "binary values")];
+    for (values, why) in cases {
+        let set = with_first(values);
+        assert_eq!(set.hints().feature_names(), ["n", "c"]);
+        let error = set.hints().features(&["n".to_owned(), "c".to_owned()]).unwrap_err();
+        let said = error.to_string();
+        let cause = format!("the column \"c\" has {why} in a, and is Int64 in b");
+        assert!(error.is_choice() && said.contains(&cause), "{said}");
+        assert!(said.contains("give it one type in all parts"), "{said}");
+        // The other columns are none of its business.
+        assert_eq!(column(&*set, "n").as_primitive::<Int64Type>().values(), &[7, 7]);
+    }
+    let set = with_first(Arc::new(NullArray::new(1)));
+    let found = column(&*set, "c");
+    assert!(found.is_null(0) && found.as_primitive::<Int64Type>().value(1) == 7);
 }
 
 #[test]

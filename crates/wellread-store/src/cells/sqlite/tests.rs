@@ -119,6 +119,36 @@ fn a_table_is_taken_by_its_name() {
     assert!(text.contains("its tables: E_Per_Cytoplasm, E_Per_Image, E_Per_Nuclei"), "{text}");
 }
 
+/// Thumbnails, whatever type their column is declared as: pandas declares bytes as text.
+#[test]
+fn columns_of_bytes_are_left_out() {
+    let (_dir, path) = database(
+        "CREATE TABLE Per_Image (ImageNumber INTEGER, Image_Thumbnail_DNA MEDIUMBLOB, Image_Metadata_Well TEXT);
+         CREATE TABLE Per_Object (ImageNumber INTEGER, x FLOAT, thumb BLOB, text BLOB, outline TEXT, any, none TEXT);
+         INSERT INTO Per_Image VALUES (1, x'ff00', 'A01');
+         INSERT INTO Per_Object VALUES (1, 2.5, NULL, NULL, x'01', 3, NULL), (1, 3.5, x'02', 'a', NULL, x'03', NULL);",
+    );
+    let (database, rows) = Database::open(&path, None, &[]).unwrap();
+    assert_eq!(rows, 2);
+    assert_eq!(database.names(), ["ImageNumber", "x", "text", "any", "none", "Image_Metadata_Well"]);
+    let left_out = ["thumb", "outline", "Image_Thumbnail_DNA"];
+    let left_out = left_out.map(|name| LeftOut { name: name.to_owned(), why: "binary values" });
+    assert_eq!(database.left_out(), left_out);
+    let batch = database.read(&names(&["x", "text", "Image_Metadata_Well", "none"])).unwrap();
+    assert_eq!(batch.column(0).as_primitive::<Float64Type>().values(), &[2.5, 3.5]);
+    let texts: Vec<_> = batch.column(1).as_string::<i32>().iter().collect();
+    assert_eq!(texts, [None, Some("a")]);
+    assert_eq!(batch.column(2).as_string::<i32>().value(1), "A01");
+    assert!(batch.column(3).is_null(0) && batch.column(3).is_null(1));
+    // Bytes behind values of another kind are named with their row, and what to do.
+    let mixed = database.read(&names(&["any"])).unwrap_err().to_string();
+    assert!(
+        mixed.contains("row 1") && mixed.contains("column \"any\" of table Per_Object holds bytes"),
+        "{mixed}"
+    );
+    assert!(mixed.contains("hint: set the value to NULL"), "{mixed}");
+}
+
 #[test]
 fn tables_without_row_numbers_or_images_are_read() {
     let (_dir, path) = database(
