@@ -22,7 +22,7 @@ pub(crate) use durations::with_durations;
 pub use durations::{durations, has_durations, without_durations};
 pub(crate) use index::Index;
 pub use plain::left_out_in_words;
-pub(crate) use plain::{left_out, names, other_columns, plain_columns, text};
+pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns, text};
 pub(crate) use row_id::RowId;
 pub use unique::{is_own_of_tables, renamed};
 pub(crate) use unique::{unique_names, unique_schema};

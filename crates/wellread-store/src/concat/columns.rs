@@ -1,5 +1,5 @@
 //! Columns of several sets as one: by name, nulls where a part has none, numbers as what holds them all. A value that
-//! would be rounded, or that contradicts the names of folders, is an error.
+//! would be rounded, or that contradicts the names of folders, is an error, and so is a column that is nested in a part.
 
 use super::store::{Concat, Part};
 use crate::words::counted;
@@ -42,6 +42,8 @@ impl FeatureTable for Concat {
         }
         // For each column what each part has of it.
         let mut found: Vec<Vec<Option<ArrayRef>>> = vec![vec![]; names.len()];
+        // The first column that a part has and that cannot stand beside images: nulls in its place would lose its values.
+        let mut unlike: Option<(usize, &str, &'static str)> = None;
         for part in self.parts().iter().filter(|part| !part.store.is_empty()) {
             let there: HashSet<String> = part.store.hints().feature_names().into_iter().collect();
             let own: Vec<String> = names.iter().filter(|name| there.contains(*name)).cloned().collect();
@@ -54,13 +56,25 @@ impl FeatureTable for Concat {
                     format_args!("columns of {there} beside {images}"),
                 ));
             }
-            for (name, found) in names.iter().zip(&mut found) {
+            let others = if own.len() < names.len() { part.store.hints().columns_left_out() } else { vec![] };
+            for (at, (name, found)) in names.iter().zip(&mut found).enumerate() {
+                let is_one = |other: &&LeftOut| other.name == *name && other.why != features::ONLY_NULLS;
+                if unlike.is_none()
+                    && !there.contains(name)
+                    && !self.is_key(name)
+                    && let Some(other) = others.iter().find(is_one)
+                {
+                    unlike = Some((at, part.name.as_str(), other.why));
+                }
                 let own = batch.as_ref().and_then(|batch| batch.column_by_name(name)).cloned();
                 if let Some(own) = &own {
                     agrees_with_folders(part, name, own)?;
                 }
                 found.push(own.or_else(|| self.key(&part.keys, name, rows)));
             }
+        }
+        if let Some((at, part, why)) = unlike {
+            return Err(self.unlike(&names[at], &found[at], part, why));
         }
         let (mut fields, mut columns) = (vec![], vec![]);
         for (name, parts) in names.iter().zip(&found) {
@@ -83,6 +97,17 @@ impl Concat {
         }
         let values = std::iter::repeat_n(value.as_deref(), rows);
         Some(Arc::new(values.collect::<StringArray>()))
+    }
+
+    /// The error of a column that has plain values in some parts, of which `found` has those, and values of the kind `why` in `part`.
+    fn unlike(&self, name: &str, found: &[Option<ArrayRef>], part: &str, why: &str) -> Error {
+        let filled = self.parts().iter().filter(|part| !part.store.is_empty());
+        let other =
+            filled.zip(found).find_map(|(part, array)| Some((&part.name, array.as_ref()?.data_type())));
+        let beside = other.map_or(String::new(), |(other, of)| format!(", and is {of} in {other}"));
+        Error::new(self.path(), format_args!("the column {name:?} has {why} in {part}{beside}"))
+            .hint("give it one type in all parts, or leave it out of one")
+            .choice()
     }
 
     /// One column of what the parts have of it.

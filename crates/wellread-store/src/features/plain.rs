@@ -5,6 +5,9 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Schema};
 
+/// The kind of values in a column without any.
+pub(crate) const ONLY_NULLS: &str = "nothing but nulls";
+
 /// Names of columns of plain values: numbers, times, truth values and text, neither nested nor binary. Every format of tables takes
 /// these.
 pub(crate) fn plain_columns(schema: &Schema) -> impl Iterator<Item = &str> {
@@ -25,7 +28,7 @@ fn why_left_out(t: &DataType) -> Option<&'static str> {
         // The categories of pandas and polars, DuckDB's ENUM.
         DataType::Dictionary(_, values) => why_left_out(values),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Boolean => None,
-        DataType::Null => Some("nothing but nulls"),
+        DataType::Null => Some(ONLY_NULLS),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             Some("binary values")
         }
