@@ -213,6 +213,25 @@ def test_intervals_are_left_out_for_every_format(wellread, tmp_path):
         assert read(tmp_path / name)["n"].to_pylist() == [0, 1, 2], name
 
 
+def test_types_of_duckdb_that_others_lack_are_left_out(wellread, tmp_path):
+    """VARIANT made the table unreadable, the offsets of times were lost, and the largest UHUGEINT was -1."""
+    images = pa.array([image(i)[1] for i in range(3)], struct_type(pa.uint16()))
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("source", pa.table({"n": [0, 1, 2], "image": images}))
+        connection.execute(
+            "CREATE TABLE images AS SELECT *, 'a'::VARIANT AS any_value, '12:00:00+05'::TIMETZ AS begun, 1::UHUGEINT AS most, "
+            "'12:00:00.000001999'::TIME_NS AS fine FROM source"
+        )
+    for name, read in [("b.parquet", read_parquet), ("b.lance", read_lance), ("b.duckdb", read_duckdb)]:
+        about = wellread("convert", path, tmp_path / name)
+        assert about["feature_columns"] == 2, name
+        assert sorted(about["columns_left_out"]) == ["any_value", "begun", "most"], name
+        table = read(tmp_path / name)
+        assert table["n"].to_pylist() == [0, 1, 2], name
+        assert table["fine"].cast(pa.int64()).to_pylist() == [43_200_000_001_999] * 3, name
+
+
 @pytest.mark.parametrize("format", ["lance", "duckdb", "parquet"])
 def test_a_table_without_rows_has_no_image_to_convert(wellread, tmp_path, format):
     name, write = WRITERS[format]

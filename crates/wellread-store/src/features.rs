@@ -19,7 +19,7 @@ mod values;
 
 pub use differing::differing;
 pub(crate) use durations::with_durations;
-pub use durations::{durations, has_durations, without_durations};
+pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds};
 pub(crate) use index::Index;
 pub use plain::left_out_in_words;
 pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns, text};

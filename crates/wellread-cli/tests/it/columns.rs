@@ -4,7 +4,7 @@
 use crate::support::{arg, generate, has_format, json, wellread};
 use arrow_array::{
     ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch, StringArray,
-    TimestampSecondArray,
+    TimestampNanosecondArray, TimestampSecondArray,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -142,6 +142,37 @@ fn durations_are_kept_or_said_to_become_numbers() {
         if !becomes_numbers {
             kept(&back);
         }
+    }
+}
+
+/// DuckDB's appender takes times with a zone in microseconds, which is said where that loses something.
+#[test]
+fn nanoseconds_of_times_with_a_zone_are_kept_or_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let names = json(&["checksum", arg(&set.join("tiff"))]);
+    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let zoned = |values: [i64; 2]| -> ArrayRef {
+        Arc::new(TimestampNanosecondArray::from(values.to_vec()).with_timezone("UTC"))
+    };
+    let profiles = dir.path().join("profiles.parquet");
+    write_parquet(
+        &profiles,
+        [("image", image), ("Fine", zoned([1, 1_999])), ("Coarse", zoned([1_000, -2_000]))],
+    );
+    for format in ["parquet", "lance", "vortex", "duckdb", "parquet-duckdb"] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format);
+        let source = set.join("tiff");
+        let convert = ["convert", arg(&source), arg(&target), "--format", format];
+        let done = wellread(&[&convert[..], &["--join", arg(&profiles), "--on", "image"]].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let said = done.stderr.contains("their nanoseconds are cut off: Fine\n");
+        assert_eq!(said, format.contains("duckdb"), "{format}: {}", done.stderr);
     }
 }
 

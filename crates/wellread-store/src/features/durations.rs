@@ -1,6 +1,8 @@
 //! Columns of durations: kept as they are where a format has the type, as whole numbers elsewhere. Times in seconds and dates in
 //! milliseconds, which Parquet has no type for either.
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{RecordBatch, make_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 use std::sync::Arc;
@@ -16,6 +18,16 @@ pub fn durations(batch: &RecordBatch) -> impl Iterator<Item = (&str, TimeUnit)> 
         DataType::Duration(unit) => Some((field.name().as_str(), *unit)),
         _ => None,
     })
+}
+
+/// The columns of times with a zone that have values between two microseconds.
+pub fn zoned_nanoseconds(batch: &RecordBatch) -> Vec<String> {
+    let fields = batch.schema_ref().fields().iter().zip(batch.columns());
+    let finer = fields.filter(|(field, column)| {
+        matches!(field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, Some(_)))
+            && column.as_primitive::<TimestampNanosecondType>().iter().flatten().any(|ns| ns % 1000 != 0)
+    });
+    finer.map(|(field, _)| field.name().clone()).collect()
 }
 
 /// The batch with durations as whole numbers.
@@ -62,7 +74,8 @@ fn retyped(
 mod tests {
     use super::*;
     use arrow_array::{
-        Array, ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, TimestampSecondArray,
+        Array, ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, TimestampNanosecondArray,
+        TimestampSecondArray,
     };
 
     #[test]
@@ -91,5 +104,18 @@ mod tests {
         assert_eq!(with_durations(&read, declared.schema_ref()).unwrap(), declared);
         // Declarations of another column, or of one that is no number, change nothing.
         assert_eq!(with_durations(&declared, read.schema_ref()).unwrap(), declared);
+    }
+    #[test]
+    fn times_with_a_zone_between_microseconds_are_named() {
+        let fine = TimestampNanosecondArray::from(vec![None, Some(1_999)]);
+        let coarse = TimestampNanosecondArray::from(vec![Some(-2_000), None]);
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("fine", Arc::new(fine.clone().with_timezone("Europe/Berlin"))),
+            ("coarse", Arc::new(coarse.with_timezone("UTC"))),
+            ("local", Arc::new(fine)),
+            ("count", Arc::new(Int64Array::from(vec![1, 2]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        assert_eq!(zoned_nanoseconds(&batch), ["fine"]);
     }
 }
