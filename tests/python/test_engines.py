@@ -220,8 +220,8 @@ def test_types_of_duckdb_that_others_lack_are_left_out(wellread, tmp_path):
     with duckdb.connect(str(path)) as connection:
         connection.register("source", pa.table({"n": [0, 1, 2], "image": images}))
         connection.execute(
-            "CREATE TABLE images AS SELECT *, 'a'::VARIANT AS any_value, '12:00:00+05'::TIMETZ AS begun, 1::UHUGEINT AS most, "
-            "'12:00:00.000001999'::TIME_NS AS fine FROM source"
+            "CREATE TABLE images AS SELECT *, 'a'::VARIANT AS any_value, '12:00:00+05'::TIMETZ AS begun, "
+            "1::UHUGEINT AS most, '12:00:00.000001999'::TIME_NS AS fine FROM source"
         )
     for name, read in [("b.parquet", read_parquet), ("b.lance", read_lance), ("b.duckdb", read_duckdb)]:
         about = wellread("convert", path, tmp_path / name)
@@ -230,6 +230,29 @@ def test_types_of_duckdb_that_others_lack_are_left_out(wellread, tmp_path):
         table = read(tmp_path / name)
         assert table["n"].to_pylist() == [0, 1, 2], name
         assert table["fine"].cast(pa.int64()).to_pylist() == [43_200_000_001_999] * 3, name
+
+
+def test_times_in_seconds_are_times_in_parquet(wellread, tmp_path):
+    """Parquet has times of milliseconds and finer alone: pyarrow read whole numbers."""
+    images = pa.array([image(i)[1] for i in range(2)], struct_type(pa.uint16()))
+    seen = pa.array([1_700_000_000, None], pa.timestamp("s"))
+    begun = pa.array([3_600, None], pa.time32("s"))
+    day = pa.array([86_400_000, None], pa.date64())
+    path = tmp_path / "a.lance"
+    lance.write_dataset(pa.table({"seen": seen, "begun": begun, "day": day, "image": images}), str(path))
+    wanted = {
+        "seen": seen.cast(pa.timestamp("ms")),
+        "begun": begun.cast(pa.time32("ms")),
+        "day": day.cast(pa.date32()),
+    }
+    wellread("convert", path, tmp_path / "b.parquet")
+    wellread("convert", path, tmp_path / "b.zarr")
+    [beside] = (tmp_path / "b.zarr").rglob("*.parquet")
+    for file in [tmp_path / "b.parquet", beside]:
+        table = pq.ParquetFile(file).read()
+        for name, column in wanted.items():
+            assert table[name].type == column.type, (file, name)
+            assert table[name].to_pylist() == column.to_pylist(), (file, name)
 
 
 @pytest.mark.parametrize("format", ["lance", "duckdb", "parquet"])

@@ -45,8 +45,8 @@ pub(crate) fn sql_type(of: &DataType) -> std::result::Result<String, String> {
     })
 }
 
-/// The batch as DuckDB's appender takes it: with texts in place of columns without a type and of times in nanoseconds, and wider
-/// numbers in place of those of 16 bits with a point.
+/// The batch as DuckDB's appender takes it. Texts stand for columns without a type and for times of day in nanoseconds. Numbers of
+/// 16 bits with a point are wider.
 pub(crate) fn as_taken(batch: &RecordBatch) -> RecordBatch {
     let columns: Vec<ArrayRef> = batch.columns().iter().map(typed).collect();
     let fields: Fields = batch.schema().fields().iter().zip(&columns).map(|(f, c)| field_of(f, c)).collect();

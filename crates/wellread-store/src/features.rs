@@ -14,6 +14,7 @@ mod durations;
 mod index;
 mod plain;
 mod row_id;
+mod seconds;
 mod unique;
 mod values;
 
@@ -24,6 +25,7 @@ pub(crate) use index::Index;
 pub use plain::left_out_in_words;
 pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns, text};
 pub(crate) use row_id::RowId;
+pub use seconds::without_seconds;
 pub use unique::{is_own_of_tables, renamed};
 pub(crate) use unique::{unique_names, unique_schema};
 use values::{plain_values, too_long};

@@ -3,11 +3,11 @@
 
 use crate::support::{arg, generate, has_format, json, wellread};
 use arrow_array::{
-    ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch, StringArray,
-    TimestampNanosecondArray, TimestampSecondArray,
+    ArrayRef, Date32Array, Date64Array, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch,
+    StringArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
 };
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -176,9 +176,10 @@ fn nanoseconds_of_times_with_a_zone_are_kept_or_named() {
     }
 }
 
-/// Times in seconds and dates in milliseconds, which Parquet has no type for, are what Arrow's schema in the file says.
+/// Parquet has no type for times in seconds and dates in milliseconds: other programs would read whole numbers. They are written as
+/// times in milliseconds and dates in days, and read from files of others as what Arrow's schema in them says.
 #[test]
-fn times_in_seconds_and_dates_in_milliseconds_are_kept() {
+fn times_in_seconds_and_dates_in_milliseconds_are_times_and_dates() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
     generate(&set, 2, &["--formats", "tiff"]);
@@ -193,10 +194,14 @@ fn times_in_seconds_and_dates_in_milliseconds_are_kept() {
     let join = ["--join", arg(&profiles), "--on", "image"];
     json(&[&["convert", arg(&set.join("tiff")), arg(&joined)], &join[..]].concat());
     json(&["convert", arg(&joined), arg(&again)]);
+    let seen: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![Some(1_700_000_000_000), None]));
+    let day: ArrayRef = Arc::new(Date32Array::from(vec![1, 0]));
     for path in [joined, again] {
         let file = std::fs::File::open(&path).unwrap();
-        let batch =
-            ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+        // As programs see it that know of no Arrow.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).unwrap();
+        let batch = builder.build().unwrap().next().unwrap().unwrap();
         assert_eq!(batch.column_by_name("Seen"), Some(&seen), "{}", path.display());
         assert_eq!(batch.column_by_name("Day"), Some(&day), "{}", path.display());
     }
