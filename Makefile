@@ -21,7 +21,7 @@ LIGHT_WELLREAD := $(CARGO_TARGET_DIR)-light/release/wellread
 LIGHT_FEATURES := wellread/parquet,wellread/tiff,wellread/ome-zarr,wellread/image-folder
 DEMO_OUT ?= results/demo
 
-.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
+.PHONY: help demo install test campaign check-targets engines-latest build build-light build-all lint check test-rust test-python test-gpu python-env profiles-env python-package wheel bench-peers bench-plates bench-front bench-remote bench-ray docs docs-rust reference figures release-check house system-packages engine-packages browser clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -143,6 +143,10 @@ bench-peers: system-packages build python-package ## compare with torch DataLoad
 bench-plates: system-packages build python-package ## sites, crops of cells, views and opening beside tifffile, zarr-python, tensorstore (8 GB of disk)
 	scripts/python-env.sh "$(CACHE)/peers" benches/peers/requirements.txt
 	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/peers/bin/python" benches/plates.py --out results/plates.json $(ARGS)
+
+bench-front: system-packages build python-package ## README's first picture: images/s into PyTorch by loader, equal codecs (10 GB of disk)
+	scripts/python-env.sh "$(CACHE)/peers" benches/peers/requirements.txt
+	WELLREAD="$(WELLREAD)" PYTHONPATH="$(PYTHON_PACKAGE)" "$(CACHE)/peers/bin/python" benches/front.py --out results/front.json $(ARGS)
 
 # `ARGS="--only a --latency 20 --formats parquet --peers pylance"` measures a part.
 bench-remote: build-all python-package ## sets in a bucket over a slow link beside zarr-python, pylance, tifffile, LitData … (30 GB of disk)

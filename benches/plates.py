@@ -250,6 +250,24 @@ def arguments(given=None):
     return a
 
 
+def bind(threads):
+    """So many threads and processors. Before anything that reads the variables starts threads."""
+    for name in ("OMP_NUM_THREADS", "LANCE_CPU_THREADS", "LANCE_IO_THREADS", "RAYON_NUM_THREADS"):
+        os.environ[name] = str(threads)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+
+
+def facts_of(a, script, **more):
+    """What a result says about its run."""
+    import compare as peers_compare
+
+    return {
+        "command": peers_compare.command(sys.argv[1:], script), "commit": peers_compare.commit(),
+        "date": datetime.date.today().isoformat(), "machine": peers_compare.machine(), "threads": a.threads,
+        "versions": peers_compare.versions(), "rounds": a.rounds, "sites": a.sites, "size": a.size, **more,
+    }  # fmt: skip
+
+
 def write_sets(a):
     """All sets of the parts that are asked for."""
     import plate_sets as sets
@@ -276,10 +294,7 @@ def main():
 
         page, result = map(Path, a.write)
         return plate_page.write(page, json.loads(result.read_text()))
-    # Before anything that reads them starts threads.
-    for name in ("OMP_NUM_THREADS", "LANCE_CPU_THREADS", "LANCE_IO_THREADS", "RAYON_NUM_THREADS"):
-        os.environ[name] = str(a.threads)
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: a.threads])
+    bind(a.threads)
     import compare as peers_compare
     import plate_page
     import plate_sets
@@ -291,12 +306,7 @@ def main():
     sets = write_sets(a)
     if a.prepare:
         return
-    facts = {
-        "command": peers_compare.command(sys.argv[1:], "plates.py"), "commit": peers_compare.commit(),
-        "date": datetime.date.today().isoformat(), "machine": peers_compare.machine(), "threads": a.threads,
-        "versions": peers_compare.versions(), "rounds": a.rounds, "sites": a.sites, "size": a.size,
-        "crops": a.crops, "few": min(FEW, a.sites),
-    }  # fmt: skip
+    facts = facts_of(a, "plates.py", crops=a.crops, few=min(FEW, a.sites))
     result = {"facts": facts, "parts": {}}
     parts = variants_of(a, sets) if sets else {}
     for part in a.only:

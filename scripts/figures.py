@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""figures.py [--write | --take RESULT …]: tables of README.md and docs/peers*.md, from docs/results/*.json alone.
+"""figures.py [--write | --take RESULT …]: tables of README.md and docs/peers*.md, and README's first picture, from
+docs/results/*.json alone.
 
     make bench-peers ─▶ results/peers/peers.json ─ --take ─▶ docs/results/peers.json ─ --write ─▶ README, peers.md
     make bench-plates                                        machine, date, command, every run         peers-plates.md
     make bench-remote                                                                                  peers-remote.md
+    make bench-front                                                                                   loaders.svg
 
 Without an option it prints each page that has another figure than the result files, and ends with 1 when there is
 one. The ratios in the text of README.md are looked for in the result files too. It needs nothing but Python 3.10.
@@ -17,15 +19,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
-sys.path[:0] = [str(ROOT / "benches" / name) for name in ("peers", "plates", "remote")]
+sys.path[:0] = [str(ROOT / "benches" / name) for name in ("peers", "plates", "remote", "front")]
+import front_page  # noqa: E402
+import front_picture  # noqa: E402
 import page as peers_page  # noqa: E402
 import plate_page  # noqa: E402
 import remote_page  # noqa: E402
 
 # What is kept of the shown runs, by what a result file has. Parts of bench-remote are runs of their own.
-KINDS = {"sets": "peers", "writing": "writing", "parts": "plates", "links": "remote"}
+KINDS = {"sets": "peers", "writing": "writing", "parts": "plates", "links": "remote", "front": "front"}
 REMOTE = ("remote-a", "remote-b")
-NAMES = ("peers", "writing", "plates", *REMOTE)
+NAMES = ("peers", "writing", "plates", *REMOTE, "front")
+# Results that pages do without until they are measured.
+NOT_YET = ("front",)
 MOST_BYTES = 200_000
 # The rows of README's table: a peer and the loader of ours beside it, in the set of large fields.
 SET = "1080"
@@ -50,7 +56,8 @@ WITHOUT_RESULT = {"70,900 (62,400–74,900)", "1.89 (1.58–2.00)", "1.95 (1.76�
 
 def load(folder=RESULTS):
     """The kept results by name."""
-    return {name: json.loads((folder / f"{name}.json").read_text()) for name in NAMES}
+    names = [name for name in NAMES if name not in NOT_YET or (folder / f"{name}.json").exists()]
+    return {name: json.loads((folder / f"{name}.json").read_text()) for name in names}
 
 
 def sites_row(plates):
@@ -95,12 +102,17 @@ def pages(results):
     if front.count(BEGIN) != 1 or front.count(END) != 1:
         raise ValueError(f"README.md has no {BEGIN} … {END}")
     before, after = front.split(BEGIN)[0], front.split(END)[1]
-    return {
+    found = {
         book: text,
         plates: plate_page.put(plates.read_text(), results["plates"]),
         remote: buckets,
         readme: f"{before}{BEGIN}\n{readme_table(results['peers'], results['plates'])}\n{END}{after}",
     }
+    if "front" in results:
+        found[plates] = front_page.put(found[plates], results["front"])
+        found[readme] = front_page.put(found[readme], results["front"], front_page.readme)
+        found[ROOT / front_page.PICTURE] = front_picture.svg(results["front"])
+    return found
 
 
 def figures(text):
@@ -112,15 +124,17 @@ def known(results):
     """All figures that the pages of the results have."""
     peers = [part for name in ("peers", "writing") for part in peers_page.sections(results[name]).values()]
     remote = [remote_page.section(results[name]) for name in REMOTE]
-    return figures("\n".join([*peers, plate_page.section(results["plates"]), *remote]))
+    front = [front_page.section(results["front"])] if "front" in results else []
+    return figures("\n".join([*peers, plate_page.section(results["plates"]), *remote, *front]))
 
 
 def wrong(results):
     """Differences from the result files, in words."""
     found = [
-        f"{path.relative_to(ROOT)}: a table is not that of docs/results: python3 scripts/figures.py --write"
+        f"{path.relative_to(ROOT)}: a {'picture' if path.suffix == '.svg' else 'table'} is not that of docs/results: "
+        "python3 scripts/figures.py --write"
         for path, text in pages(results).items()
-        if path.read_text() != text
+        if not path.exists() or path.read_text() != text
     ]
     said = figures((ROOT / "README.md").read_text())
     unknown = sorted(said - known(results) - WITHOUT_RESULT)
@@ -150,8 +164,9 @@ def take(path):
     result = json.loads(path.read_text())
     names = [name for part, name in KINDS.items() if result.get(part)]
     if len(names) != 1:
-        raise SystemExit(f"{path}: not the result of one run of compare.py, plates.py or remote.py")
-    why = None if names[0] in ("plates", "remote") else peers_page.refused(result)
+        raise SystemExit(f"{path}: not the result of one run of compare.py, plates.py, remote.py or front.py")
+    refused = {"plates": None, "remote": None, "front": front_page.refused}.get(names[0], peers_page.refused)
+    why = refused and refused(result)
     name = names[0]
     if name == "remote":
         name += f"-{'-'.join(result['links'])}"

@@ -55,9 +55,6 @@ NOT_YET = ("docs/SUMMARY.md",)
 KNOW_UPSTREAM = ("docs/upstream.md", "docs/decisions/", "docs/results/", "CHANGELOG.md")
 
 MOST_WORDS = 25
-# Docs and comments of code that users do not see: all of Rust but help texts and the Python package.
-MOST_WORDS_IN_CODE = 32
-CODE = re.compile(r"(?!crates/wellread-(?:cli|python)/src/).*\.rs$")
 METAPHORS = (
     "batteries included", "bells and whistles", "bread and butter", "front door", "game changer", "heavy lifting",
     "in a nutshell", "low-hanging", "magic", "on steroids", "out of the box", "pave the way", "rule of thumb",
@@ -236,14 +233,12 @@ def findings(text: str, file: str) -> list[Finding]:
     """The sentences of a text that break a rule; `file` is its path from the root."""
     allowed = [set(ALLOW.findall(line)) for line in text.split("\n")]
     found: list[Finding] = []
-    most = MOST_WORDS_IN_CODE if CODE.match(file) else MOST_WORDS
     said = not file.endswith(".md") or file.startswith(KNOW_UPSTREAM)
     # The first "upstream" of a page for users is in a sentence with a link to upstream.md, or after one.
     link = re.search(r"\]\([^)]*upstream\.md", text)
     introduced = text[: link.start()].count("\n") + 1 if link else sys.maxsize
     for sentence in READERS[Path(file).suffix](text):
         broken = [name for name in (OF_HEADINGS if sentence.heading else RULES) if RULES[name][1](sentence.text)]
-        broken = [name for name in broken if name != "long" or words(sentence.text) > most]
         if not said and UPSTREAM.search(sentence.text):
             said = True
             broken += ["upstream"] if introduced > sentence.last else []

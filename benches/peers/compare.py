@@ -204,7 +204,7 @@ def machine():
 
 
 COMPARED = ("torch", "numpy", "tifffile", "zarr", "tensorstore", "pyarrow", "duckdb", "pylance", "vortex-data",
-            "ome-arrow", "spdl")  # fmt: skip
+            "ome-arrow", "spdl", "litdata", "imagecodecs")  # fmt: skip
 
 
 def versions(names=COMPARED):

@@ -9,10 +9,9 @@ from collections import deque
 
 import numpy as np
 import torch
+from own_files import Litdata, pylance
 from peers import AHEAD, InTorch, as_it_is, first_page, one_thread_of_zarr
-from plate_sets import CHANNELS, CROP, POSITION, plane
-
-SCALE = np.float32(1 / 65535)
+from plate_sets import CHANNELS, CROP, POSITION, SCALE, plane
 
 
 class Wellread:
@@ -104,14 +103,19 @@ def tifffile_mapped(job, workers):
 
 
 class OfZarr(OfPlate):
-    """Crops of arrays that are open, all channels by one read."""
+    """Sites or crops of arrays that are open, all channels by one read."""
 
     def __init__(self, job, arrays):
         super().__init__(job, None)
         self.files = arrays
+        self.size = CROP if job.table else job.plate.size()
+
+    def empty(self, rows):
+        """Memory for a batch."""
+        return np.empty((len(rows), CHANNELS, self.size, self.size), np.float32)
 
     def __getitems__(self, rows):
-        batch = np.empty((len(rows), CHANNELS, CROP, CROP), np.float32)
+        batch = self.empty(rows)
         for out, row in zip(batch, rows, strict=True):
             array, part = self.place(row)
             np.multiply(array[(0, slice(None), 0, *part)], SCALE, out=out)
@@ -149,7 +153,7 @@ class Tensorstore:
             reads = waiting.popleft()
             if k + AHEAD < len(parts):
                 waiting.append(self.asked(parts[k + AHEAD]))
-            batch = np.empty((len(reads), CHANNELS, CROP, CROP), np.float32)
+            batch = self.data.empty(reads)
             for out, read in zip(batch, reads, strict=True):
                 np.multiply(read.result(), SCALE, out=out)
             yield torch.from_numpy(batch)
@@ -163,4 +167,6 @@ LOADERS = {
     "tifffile-mapped": (tifffile_mapped, 2, ("tifffile",)),
     "zarr-python": (zarr_python, 2, ("zarr",)),
     "tensorstore": (Tensorstore, 0, ("tensorstore",)),
+    "pylance": (pylance, 0, ("lance", "imagecodecs")),
+    "litdata": (Litdata, 2, ("litdata",)),
 }

@@ -60,7 +60,7 @@ def judged(part, row, phase):
     sides = [[seconds(run) for run in side] for side in (top, bottom)]
     one = judge.judge(*sides, floor(part, seconds))
     rates = [statistics.median(run["rows"] / seconds(run) for run in side) for side in (top, bottom)]
-    return {**row, "rates": rates, "ratio": (one.estimate, one.low, one.high),
+    return {**row, "rates": rates, "judgement": one, "ratio": (one.estimate, one.low, one.high),
             "memory": [statistics.median(run["memory_mb"] for run in side) for side in (top, bottom)],
             "verdict": verdict(one.estimate, one.low, one.high, row["goal"], row["at_most"])}  # fmt: skip
 

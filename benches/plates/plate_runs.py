@@ -100,9 +100,12 @@ def measure(job):
     begin = time.perf_counter()
     source = make(job, job.threads if workers else 0)
     open_s = time.perf_counter() - begin
+    own_order = getattr(source, "own_order", False)
     epochs, compared, first_batch_s = [], 0, None
     for e in range(len(job.orders)):
+        # Those that shuffle by themselves tell the rows of a batch when it is there.
         parts = job.batches(e)
+        told = source.told if own_order else parts
         # One batch of each timed epoch, drawn at random, is kept and compared when the clock stands.
         pick, kept, count = drawn.randrange(len(parts)), [], 0
         begin = time.perf_counter()
@@ -113,16 +116,18 @@ def measure(job):
             if k == pick:
                 kept = [(k, batch)]
             elif job.checked and expected:
-                compared += compare(k, batch, parts, expected)
+                compared += compare(k, batch, told, expected)
         seconds = time.perf_counter() - begin
         del batch
         epochs.append(seconds + (open_s if e == 0 else 0))
         if count != len(job.orders[e]):
             raise ValueError(f"epoch {e + 1}: {count} images of {len(job.orders[e])}")
+        if own_order and sorted(row for rows in told for row in rows) != sorted(job.orders[e]):
+            raise ValueError(f"epoch {e + 1}: rows twice, and others not at all")
         if isinstance(source, Wellread) and [int(row) for row in source.loader.rows(e)] != list(job.orders[e]):
             raise ValueError(f"epoch {e + 1}: wellread's order is another one than its peers were given")
         for k, batch in kept:
-            compared += compare(k, batch, parts, expected) if expected else looked_at(batch, job.views)
+            compared += compare(k, batch, told, expected) if expected else looked_at(batch, job.views)
         kept = []
         if e and sum(epochs[1:]) >= job.seconds:
             break

@@ -4,6 +4,7 @@ checksums that the pixels must have.
     wellread generate --plate ─▶ none/            a TIFF for each channel, not compressed, one strip
     wellread generate --plate, tifffile ─▶ lzw/   the same pixels as JUMP's microscope writes them: LZW, one strip
     wellread generate --plate ─▶ zarr/            OME-Zarr 0.4 plate, chunks of 256 x 256, Zstandard
+    … tifffile, zarr-python   ─▶ zstd/, planes/   the same pixels, Zstandard: one strip; a chunk for each channel
     wellread convert --cells  ─▶ crops.lance      the cells of some of these sites
     wellread generate         ─▶ usual/lance      images of the same shape and number that are no cells of anything
     wellread generate --plate ─▶ opening/         many small files
@@ -25,6 +26,10 @@ import pyarrow.parquet as pq
 
 CHANNELS = 5
 CROP = 96
+# Stored pixels are multiplied by it.
+SCALE = np.float32(1 / 65535)
+# Level of Zstandard of the sets that are alike in codec (benches/front.py).
+LEVEL = 3
 POSITION = ("Nuclei_Location_Center_X", "Nuclei_Location_Center_Y")
 # Written anew where this differs from what a folder was written by.
 VERSION = 4
@@ -37,11 +42,19 @@ class Plate:
     folder: Path
     """With `images` and `cells.parquet`."""
     kind: str
-    """none, lzw or zarr."""
+    """none, lzw, zstd (TIFF), zarr or planes (OME-Zarr)."""
 
     @property
     def images(self):
         return self.folder / "images"
+
+    @property
+    def zarr(self):
+        return self.kind in ("zarr", "planes")
+
+    def size(self):
+        """Height and width of the images."""
+        return json.loads((self.folder / "about.json").read_text())["size"]
 
     def table(self, few=False):
         """The cells, or those of the sites whose cells are stored too."""
@@ -49,7 +62,7 @@ class Plate:
 
     def sites(self):
         """Files of each site, one a channel; of OME-Zarr its array. In wellread's order."""
-        if self.kind == "zarr":
+        if self.zarr:
             (root,) = self.images.glob("*.zarr")
             found = [path.parent for path in root.glob("*/*/*/0") if path.is_dir()]
             found.sort(key=lambda path: (path.parts[-3], int(path.parts[-2]), int(path.parts[-1])))
@@ -63,13 +76,13 @@ class Plate:
         places = {place: i for i, place in enumerate(self.places())}
         wells, fields = table["Metadata_Well"].to_pylist(), table["Metadata_Site"].to_pylist()
         sites = np.array([places[place] for place in zip(wells, fields, strict=True)])
-        size = json.loads((self.folder / "about.json").read_text())["size"]
+        size = self.size()
         x, y = (np.floor(table[name].to_numpy() + 0.5).astype(int) - CROP // 2 for name in POSITION)
         return sites, np.clip(y, 0, size - CROP), np.clip(x, 0, size - CROP)
 
     def places(self):
         """Well and field of each site, told from the names."""
-        if self.kind == "zarr":
+        if self.zarr:
             parts = [Path(path).parts[-4:-1] for path in self.sites()]
             return [(f"{row}{int(column):02}", int(field)) for row, column, field in parts]
         names = [Path(files[0]).name for files in self.sites()]
@@ -77,7 +90,7 @@ class Plate:
 
     def read(self, site):
         """All channels of a site, as the reference libraries read them."""
-        if self.kind == "zarr":
+        if self.zarr:
             import zarr
 
             return zarr.open_array(site, mode="r")[0, :, 0]
@@ -129,25 +142,49 @@ def plate(program, folder, kind, sites, size):
     if not fresh(folder, facts):
         return made
     words = ["--plate", f"{rows}x{columns}", "--fields", fields, "--channels", CHANNELS, "--size", f"{size}x{size}"]
-    if kind == "zarr":
+    if made.zarr:
         words += ["--layout", "hcs-zarr", "--variant", "0.4", "--chunk", "1,1,1,256,256", "--compression", "zstd:1"]
     else:
         words += ["--layout", "harmony", "--compression", "none"]
     folder.parent.mkdir(parents=True, exist_ok=True)
     call(program, "generate", folder, *words, "--cells-table")
-    if kind == "lzw":
+    anew = {"lzw": lzw, "zstd": zstd, "planes": planes}.get(kind)
+    if anew:
+        paths = made.sites() if made.zarr else [path for files in made.sites() for path in files]
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(pack, made.images.rglob("*.tiff")))
+            list(pool.map(anew, paths))
     finish(folder, facts)
     return made
 
 
-def pack(path):
+def lzw(path):
     """Writes a file anew as an Opera Phenix (JUMP) does: LZW without a predictor, all rows in one strip."""
+    pack(path, compression="lzw")
+
+
+def zstd(path):
+    """Writes a file anew with Zstandard, without a predictor, all rows in one strip."""
+    pack(path, compression="zstd", compressionargs={"level": LEVEL})
+
+
+def pack(path, **codec):
     import tifffile
 
     pixels = plane(path)
-    tifffile.imwrite(path, pixels, compression="lzw", predictor=False, rowsperstrip=len(pixels), metadata=None)
+    tifffile.imwrite(path, pixels, predictor=False, rowsperstrip=len(pixels), metadata=None, **codec)
+
+
+def planes(path):
+    """Writes an array anew with zarr-python: Zstandard, a chunk for each channel."""
+    import numcodecs
+    import zarr
+
+    pixels = zarr.open_array(path, mode="r")[...]
+    made = zarr.create_array(
+        path, shape=pixels.shape, chunks=(1, 1, 1, *pixels.shape[-2:]), dtype=pixels.dtype, zarr_format=2,
+        compressors=numcodecs.Zstd(level=LEVEL), chunk_key_encoding={"name": "v2", "separator": "/"}, overwrite=True,
+    )  # fmt: skip
+    made[...] = pixels
 
 
 def few(made, sites):

@@ -15,6 +15,7 @@ SECTIONS = {
     name: (int(lines.replace(",", "")), body)
     for name, lines, body in re.findall(r"^### (wellread[\w-]*), ([\d,]+) lines$(.*?)(?=^#|\Z)", TEXT, re.M | re.S)
 }
+PYTHON = ("python", "fuzz", "scripts", "tests", "benches")
 FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"target"}
 FILES = {path.name for folder in ("crates", "fuzz") for path in (ROOT / folder).rglob("*.rs")}
 
@@ -61,6 +62,24 @@ def section(title):
     return re.search(rf"^##+ {title}$(.*?)(?=^#|\Z)", TEXT, re.M | re.S)[1]
 
 
+# A flag in a line of code, behind commands that are named whole and text of the command line alone.
+FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
+COMMANDS = re.compile(r"`[^`]*`|\b(?:wellread|aws) [a-z].*|--features|^\s*about: .*")
+
+
+def test_messages_that_python_shows_name_options_and_no_flags():
+    others = {"bench", "cli", "compare", "infer", "measure", "model", "report", "tasks", "train", "worker"}
+    crates = [crate for crate in CRATES if crate.removeprefix("wellread-") not in others]
+    assert {"wellread-store", "wellread-loader", "wellread-duckdb", "wellread-python"} <= set(crates)
+    found = [
+        f"{file.relative_to(ROOT)}: {line.strip()}"
+        for file in sources(*crates)
+        for line in code(file).splitlines()
+        if not line.lstrip().startswith("//") and FLAG.search(COMMANDS.sub("", line))
+    ]
+    assert not found, "name the option by `surface::option` or `option_as`:\n" + "\n".join(found)
+
+
 # Files of crates that load with a condition variable, or a value that one thread makes for all: no batch waits there.
 WAITS = r"\b(Condvar|Lazy)\b"
 WAITS_OF_OTHERS = {
@@ -69,10 +88,22 @@ WAITS_OF_OTHERS = {
 }
 
 
+# Pages that a program writes, or that say how things were once.
+NOT_BY_HAND = ("docs/commands/", "docs/decisions/", "docs/results/", "docs/support.md", "docs/architecture/")
+
+
 def test_files_that_list_codecs_are_named_for_a_new_one():
-    files = [str(file.relative_to(ROOT)) for file in sources(*CRATES) if "::PackBits" in code(file)]
-    assert len(files) > 3
-    missing = set(files) - set(spans(section("A new TIFF codec")))
+    files = set()
+    for folder, ending in (("crates", "rs"), *((name, "py") for name in PYTHON), ("docs", "md")):
+        for file in (ROOT / folder).rglob(f"*.{ending}"):
+            name = file.relative_to(ROOT).as_posix()
+            if file == Path(__file__) or name.startswith(NOT_BY_HAND) or "target" in file.parts:
+                continue
+            text = file.read_text(encoding="utf-8")
+            lines = [line for line in text.splitlines() if not line.lstrip().startswith(("//", "#"))]
+            files |= {name} if "packbits" in "\n".join(lines).lower() else set()
+    assert len(files) > 12
+    missing = files - set(spans(section("A new TIFF codec")))
     assert not missing, f'name in "A new TIFF codec" what is to be done in {sorted(missing)}'
 
 
@@ -84,6 +115,16 @@ def test_waits_are_named_or_are_none_of_a_batch():
     named = set(spans(section("Why a batch is late")))
     missing = files - named - set(WAITS_OF_OTHERS)
     assert not missing, f'name in "Why a batch is late" who waits in {sorted(missing)}'
+
+
+def test_builds_without_places_name_every_scheme_that_is_registered():
+    def schemes(macro, text):
+        return re.findall(rf"^ *wellread_store::{macro}!\(\"(\w+)\"", text, re.M)
+
+    registered = [scheme for file in sources("wellread-remote") for scheme in schemes("register_place", code(file))]
+    assert {"s3", "https"} <= set(registered)
+    absent = schemes("absent_place", (ROOT / "crates/wellread/src/engines.rs").read_text(encoding="utf-8"))
+    assert sorted(absent) == sorted(registered), "name each in crates/wellread/src/engines.rs"
 
 
 def test_paths_are_there():

@@ -53,7 +53,7 @@ def test_normalisation_is_that_of_each_plate(plates, tmp_path, wellread):
     out.write_text(json.dumps(said))
     with pytest.raises(wr.ChoiceError, match=r"row 3.*plate BR2"):
         wr.DataLoader(screen, normalize=out)
-    failed = wellread("stats", screen, "--by", "none", code=1)
+    failed = wellread("stats", screen, "--by", "none", code=2)
     assert "no column" in failed and "plate" in failed
 
 

@@ -85,15 +85,6 @@ def test_a_rule_leaves_alone(rule, text):
     assert rule not in [name for _, name in found(text)]
 
 
-def test_docs_of_code_may_have_longer_sentences_than_help_texts():
-    def rules(words, file):
-        return found("/// " + "word " * words + "\n", file)
-
-    assert rules(26, "crates/wellread-cli/src/a.rs") == rules(26, "crates/wellread-python/src/a.rs") == [(1, "long")]
-    assert rules(32, "crates/wellread-loader/src/a.rs") == rules(32, "crates/wellread-cli/tests/a.rs") == []
-    assert rules(33, "crates/wellread-loader/src/a.rs") == [(1, "long")]
-
-
 def test_upstream_is_introduced_by_a_link():
     introduced = "It grew from [upstream](docs/upstream.md).\n\nIts code is upstream's.\n"
     assert found(introduced) == []

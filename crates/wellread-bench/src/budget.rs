@@ -58,8 +58,8 @@ pub struct ReadCost {
 pub struct LoopPlan {
     /// Modes that are measured.
     pub modes: Vec<Mode>,
-    /// Formats that are not, since their reading alone is too slow for all others, with the seconds that each would take as the
-    /// others would have to be measured with it.
+    /// Formats that are not, since their reading alone is too slow for all others. Each has the seconds that it would take as
+    /// the others would have to be measured with it.
     pub slow: Vec<(&'static str, f64)>,
     /// Modes that are not, with the seconds that they would take at the least.
     pub skipped: Vec<(Mode, f64)>,
@@ -163,7 +163,7 @@ impl LoopConfig {
 }
 
 impl LoopPlan {
-    /// The plan that fits into `budget` seconds, where `probe` has the model's seconds of one image in each mode, and
+    /// The plan that fits into `budget` seconds. `probe` has the model's seconds of one image in each mode, and
     /// each of `sets` its cost of reading. The plan first cuts the parts that say least about a format. These are steps
     /// beyond a few, waiting by difference, rounds that give intervals, images of a batch, and at last the slowest
     /// mode. Few sets that are far slower to read than the others are left out before more than waiting by difference
@@ -204,8 +204,8 @@ impl LoopPlan {
         Self { modes: vec![], slow: vec![], skipped, steps, batch_size, differences, in_full }
     }
 
-    /// Seconds after which a run is cut. They are a few times the plan's where one image takes the model `model_s`, and
-    /// no less than half of the part that one of so many configurations has of `budget`.
+    /// Seconds after which a run is cut. They are a few times the plan's where one image takes the model `model_s`, and no
+    /// less than half of a part. The part is that which one of so many configurations has of `budget`.
     pub fn limit(&self, model_s: f64, set: &ReadCost, configurations: usize, budget: f64) -> f64 {
         let images = ((1 + self.steps) * self.batch_size) as f64;
         let planned = set.open_s + images * (model_s + set.image_s);
@@ -260,7 +260,7 @@ fn ways(asked: &LoopRequest) -> Vec<LoopConfig> {
     ways
 }
 
-/// Seconds of a whole image, from steps on parts of one or on several: of each, how many images' worth it was,
+/// Seconds of a whole image, from steps on parts of one or on several. Each has how many images' worth it was,
 /// ascending, and its seconds. The fixed cost of a step is not multiplied: the last two steps tell it apart.
 pub(crate) fn per_image(steps: &[(f64, f64)]) -> f64 {
     match *steps {

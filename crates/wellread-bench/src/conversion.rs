@@ -1,15 +1,15 @@
 //! Track 4: what does it cost to make a tensor of an image in memory?
 //!
-//! Each image has three clocks. `numpy_*` runs from asking for a row to its floats in a new host array, `conversion_*`
-//! from the host array to a tensor of the model's backend. `torch_*` (named as upstream's column) is both. Two paths:
+//! Each image has three clocks. `numpy_*` runs from asking for a row to its floats in a new host array. `conversion_*`
+//! runs from the host array to a tensor of the model's backend. `torch_*` (named as upstream's column) is both. Two paths:
 //! `copy` hands the backend a slice, which it copies; `zero_copy` gives it the array itself. The tensor's content is
 //! compared with the array's outside the clocks. Arrays and tensors of both paths lie in the same two buffers in turn,
 //! which `memory.rs` takes outside the clocks. A variant that would take more than its share of the time budget takes
 //! fewer images.
 //!
 //! This program's own rows have the framework `candle`, which is the name of its backend; its tensors are plain
-//! vectors. The table also has rows of NumPy and torch (framework `pytorch`) where a Python with torch is found, and of
-//! every other framework that `--framework` names. A note names the source of the rows.
+//! vectors. The table also has rows of NumPy and torch (framework `pytorch`) where a Python with torch is found. It has
+//! rows of every other framework that `--framework` names. A note names the source of the rows.
 
 mod columns;
 mod memory;

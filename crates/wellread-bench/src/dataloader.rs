@@ -3,14 +3,14 @@
 //! A batch's time runs from asking the iterator for it to having it. `first_batch_s` counts from before the set is
 //! opened to having the first batch: opening, starting threads and decoding included. `epoch_s` is the same for the
 //! whole epoch without the opening. An epoch that would take more than its share of the time budget is cut short and
-//! has none; `num_samples` gives the images that it read. A run repeats epochs for at least a tenth of a second (means
+//! has none. `num_samples` gives the images that it read. A run repeats epochs for at least a tenth of a second (means
 //! are given), and each opens anew. With `--keep-open` it measures later epochs of one loader, as a training run has
 //! them (`first_batch_s` is then that of its first epoch). `--loader-cache` then keeps images from epoch to epoch by
 //! the policies it names. The tables name the policy in a column `cache`, and its results in `cache_bytes`,
 //! `cache_images`, `cache_hits` and `cache_misses`. `--random-crop` takes random crops instead, with `--crops` several
 //! of each image from one read. `--memory` and `--prefetch` bound what a loader holds; `memory_bytes` says what that
 //! came to, `prefetch` the batches ahead, and a note what was lowered. `scaling_efficiency` is the throughput relative
-//! to 0 workers at the same batch size, divided by the number of threads that read (`readers`: the workers and the
+//! to 0 workers at the same batch size. It is divided by the number of threads that read (`readers`: the workers and the
 //! thread that waits for batches). Where there are fewer cores, it is divided by those.
 
 mod caching;
@@ -160,7 +160,7 @@ struct Opened {
 }
 
 /// Epochs of a turn are repeated until this many seconds have gone by, so that small sets are not a matter of
-/// microseconds; a turn has [`MAX_EPOCHS`] at most.
+/// microseconds. A turn has [`MAX_EPOCHS`] at most.
 const TURN_SECONDS: f64 = 0.12;
 const MAX_EPOCHS: u64 = 50;
 /// Turns of a variant that are taken whatever the time budget: a warm-up and two rounds.
@@ -168,7 +168,7 @@ const MIN_ROUNDS: usize = 3;
 /// Fewest batches of an epoch, however slow they are.
 const MIN_BATCHES: usize = 4;
 
-/// One turn: an epoch, or as many as a turn lasts. Each opens anew, unless the loader is kept: then the first epoch is one that
+/// One turn: an epoch, or as many as a turn lasts. Each opens anew, unless the loader is kept. Then the first epoch is one that
 /// is made for its figure, before the one of warm-up, whose every pixel is compared.
 fn epochs(
     session: &Session<'_>,
@@ -225,7 +225,7 @@ fn epochs(
 /// So long without a byte read is the end of reading ahead; or twice what the first batch took, where that is longer.
 const READ_AHEAD_IDLE_TIME: Duration = Duration::from_millis(100);
 
-/// Has a loader that is kept read as far ahead as it may while a batch is held. It takes memory as it needs it, and a
+/// Has a loader that is kept read as far ahead as it may while a batch is held. It takes memory as it needs it. A
 /// consumer that looks at every pixel, or is as fast as the readers, needs less than others. A buffer of large images
 /// that a timed turn is the first to need takes longer than an epoch.
 fn read_ahead(loader: &Loader) -> Result<()> {

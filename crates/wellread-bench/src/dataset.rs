@@ -1,8 +1,8 @@
 //! Track 1: one image at a time, as `Dataset.__getitem__`.
 //!
 //! Each run opens the set anew (`open_s`) and then takes samples one by one through a transform preset. The order is
-//! sequential, random, grouped (blocks of neighbouring rows, the blocks in random order) or by blocks (the rows of
-//! several such blocks shuffled among each other). A sample's time runs from asking for a row to having its floats in a
+//! sequential, random, grouped (blocks of neighbouring rows, the blocks in random order) or by blocks. The last is the rows of
+//! several such blocks shuffled among each other. A sample's time runs from asking for a row to having its floats in a
 //! new array, as `__getitem__` gives one. With the `memory` cache, the rows are read once before the clock starts. A
 //! variant that would take more than its share of the time budget takes fewer samples (`num_samples`).
 //!

@@ -1,12 +1,12 @@
 //! The pixels that must be delivered: a hash per row and transform, to verify every run against.
 //!
-//! One pass over one copy of the set, each image decoded once: its pixels are compared with the SHA-256 list of the
+//! One pass over one copy of the set, each image decoded once. Its pixels are compared with the SHA-256 list of the
 //! prepared set, then transformed. For the transform `none`, the hash is computed here from native pixels by the
 //! documented formula, one pixel at a time, without the loader. Transforms that draw at random are taken from the
 //! loader's single-item path, so that formats, workers and batch sizes are checked against each other.
 //!
 //! Timed runs compare a sample of each image's values (8, evenly spread), which costs about 1 % of the fastest
-//! loading measured; the warm-up run of each variant compares every value.
+//! loading measured. The warm-up run of each variant compares every value.
 
 use crate::choices::Preset;
 use anyhow::{Result, bail};

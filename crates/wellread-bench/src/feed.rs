@@ -1,4 +1,4 @@
-//! Where a loop's batches come from, so that runs differ in one thing: cold files, warm files, decoded images in memory,
+//! Where a loop's batches come from, so that runs differ in one thing. They come from cold files, warm files, decoded images in memory,
 //! batches that are full already.
 //!
 //! ```text
@@ -263,8 +263,8 @@ impl<'a> Feed<'a> {
 /// Time before the end of a stand-in from which on it watches the clock: sleeping ends late by about as much.
 const SPIN_BEFORE_END: f64 = 2e-4;
 
-/// Stands in for a model on a device of its own: really takes `seconds`, and leaves the processor to the loader meanwhile
-/// (it sleeps, and watches the clock at the end).
+/// Stands in for a model on a device of its own: really takes `seconds`, and leaves the processor to the loader
+/// meanwhile. It sleeps, and watches the clock at the end.
 pub fn simulate_step(seconds: f64) {
     let end = Instant::now() + Duration::from_secs_f64(seconds.max(0.0));
     if seconds > 2.0 * SPIN_BEFORE_END {

@@ -2,12 +2,12 @@
 //!
 //! A benchmark computes its own findings ([`crate::Benchmark::findings`]) with [`crate::core`]; this module asks each
 //! and puts them in order. Two formats are called different only when a [`Judge`] says so. It needs enough rounds, and
-//! a 95 % interval of their ratio (the median of the ratios of rounds) that lies beyond 1 and the benchmark's own noise
+//! a 95 % interval of their ratio (the median of the ratios of rounds). This must lie beyond 1 and the benchmark's own noise
 //! floor.
 //!
 //! The fastest of several formats is compared with the second only. A sentence has one comparison, so that no
 //! correction for many is due. That the best was chosen by the same values favours it, but against the one that comes
-//! next to it: of formats that are all alike, those two lie closest together.
+//! next to it. Those two lie closest together among formats that are all alike.
 
 pub(crate) mod frameworks;
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A benchmark calls what users call and nothing else. Adding one is one file with a [`Benchmark`] value, which
-//! brings its variants, what is verified, its headline columns and its findings, and one line in [`BENCHMARKS`].
+//! brings its variants, what is verified, its headline columns and its findings. It also takes one line in [`BENCHMARKS`].
 //!
 //! Each of these layers knows those below it only:
 //!

@@ -47,7 +47,7 @@ pub struct LinkSpeed {
     pub at_once: usize,
 }
 
-/// The link to what does not lie on this machine of a set, and an address at its other end; `None` where all lies here, and of places
+/// The link to what does not lie on this machine of a set, and an address at its other end. It is `None` where all lies here, and of places
 /// without a link. The path of a set does not tell: a table here may name images in a bucket.
 pub(crate) fn of(store: &dyn Store) -> Option<(&'static dyn Link, &Path)> {
     let far = store.far()?;
@@ -93,7 +93,7 @@ pub fn measure(store: &dyn Store) -> Result<Option<LinkSpeed>> {
     }))
 }
 
-/// Files of a set in the place of `far`: those of the first rows, since to list those of all takes a while where each image has some.
+/// Files of a set in the place of `far`: those of the first rows. To list those of all takes a while where each image has some.
 /// Where the first ones lie elsewhere, those of all rows.
 fn files_over(store: &dyn Store, far: &Path) -> Result<Vec<PathBuf>> {
     let is_over_link = |file: &PathBuf| place::scheme(file) == place::scheme(far);

@@ -3,7 +3,7 @@
 //! A step is: ask for a batch, have it (`wait`), run the model on it (`compute`). Threads start and the first batch
 //! arrives before step 1 is counted; that time is in `first_batch_s`. `data_wait_fraction` is the sum of waiting over
 //! the sum of step times. A slow model hides waiting: these figures hold for the model named. Each run opens the set
-//! anew: where its steps reach the end of the first epoch, `first_epoch_images_per_s` is the images of that epoch by
+//! anew. Where its steps reach the end of the first epoch, `first_epoch_images_per_s` is the images of that epoch by
 //! its time, opening and computing included.
 //!
 //! `accelerator_utilisation` has MLPerf Storage's definition: computing over all time. `utilisation_mark` names the
@@ -11,13 +11,13 @@
 //! <https://mlcommons.org/benchmarks/storage/>).
 //!
 //! Waiting is measured a second time, by difference, in the same turn. The same steps run with batches that are full
-//! already (`synthetic_step_s`), with decoded images in memory (`cached_step_s`) and with files that are not in the
-//! page cache (`cold_step_s`). The last reads every image once, starting included. `wait_by_difference_fraction` is the
+//! already (`synthetic_step_s`), and with decoded images in memory (`cached_step_s`). They also run with files that are
+//! not in the page cache (`cold_step_s`). The last reads every image once, starting included. `wait_by_difference_fraction` is the
 //! share of a step that goes away with full batches. It also counts what the loader takes from the model by keeping
 //! processors and memory busy, which no clock around waiting sees. Means of a few steps each; below zero where noise is
 //! larger than the difference.
 //!
-//! Before anything is measured, steps on parts of an image of zeros give the model's time, and a few batches of each
+//! Before anything is measured, steps on parts of an image of zeros give the model's time. A few batches of each
 //! set the time to read. Parts that do not fit into the time budget then are cut ([`crate::budget::LoopPlan`]), and a
 //! note names them. A run that takes far longer than that ends before its last step: its rows say so in the column
 //! `cut`.

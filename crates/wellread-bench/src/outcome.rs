@@ -1,12 +1,13 @@
 //! The result of a run: its tables, findings and facts put together for the results folder, after each benchmark and at
 //! the end.
 
+use crate::benchmarks::BENCHMARKS;
 use crate::choices::Preset;
 use crate::config::Config;
-use crate::core::Session;
 use crate::core::variants::Results;
+use crate::core::{Benchmark, Session};
 use crate::data::{FormatSet, Source};
-use crate::{conversion, dataloader, dataset, findings, machine, model_loop, storage};
+use crate::{dataloader, dataset, findings, machine};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashSet};
 use wellread_measure::clock::Clock;
@@ -196,15 +197,15 @@ const QUESTION: &str = "Which format feeds the model fastest?";
 /// The question of a run, or the reason why there is no answer. There is none where the benchmark of the report's first
 /// chart was measured too few times, or lies too far from itself.
 pub fn title(rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>) -> String {
-    let by_weight = [
-        &dataloader::BENCHMARK,
-        &dataset::BENCHMARK,
-        &storage::BENCHMARK,
-        &model_loop::BENCHMARK,
-        &conversion::BENCHMARK,
-    ];
+    title_by(BENCHMARKS, rounds, noise)
+}
+
+/// The title where these are all benchmarks. Those of the loader and of the dataset go before the rest, which keep their order.
+fn title_by(all: &[&Benchmark], rounds: &[(&str, usize)], noise: &BTreeMap<String, f64>) -> String {
+    let loading = [&dataloader::BENCHMARK, &dataset::BENCHMARK];
     let measured = |name: &str| rounds.iter().find(|(known, rounds)| *known == name && *rounds > 0);
-    let Some(&(name, rounds)) = by_weight.iter().find_map(|benchmark| measured(benchmark.name)) else {
+    let Some(&(name, rounds)) = loading.iter().chain(all).find_map(|benchmark| measured(benchmark.name))
+    else {
         return QUESTION.to_owned();
     };
     if rounds < MIN_SAMPLES {
@@ -301,7 +302,11 @@ fn bytes(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BTreeMap, PROCESSES, QUESTION, RUNS, Table, description, failures_of, rounds_of, title};
+    use super::{
+        BTreeMap, Benchmark, PROCESSES, QUESTION, RUNS, Table, description, failures_of, rounds_of, title,
+        title_by,
+    };
+    use crate::storage;
     use wellread_report::row;
 
     #[test]
@@ -314,6 +319,26 @@ mod tests {
         // The noise of another benchmark does not matter for this one.
         assert_eq!(title(&[("storage", 7), ("dataloader", 0)], &noise(0.5)), QUESTION);
         assert_eq!(title(&[], &BTreeMap::new()), QUESTION);
+    }
+
+    #[test]
+    fn a_title_judges_a_benchmark_that_is_new_in_the_list() {
+        let storage = &storage::BENCHMARK;
+        let new = Benchmark {
+            name: "new",
+            about: storage.about,
+            run: storage.run,
+            transforms: storage.transforms,
+            headline: storage.headline,
+            findings: storage.findings,
+        };
+        let title = |rounds: &[(&str, usize)], noise: f64| {
+            title_by(&[storage, &new], rounds, &BTreeMap::from([("new".to_owned(), noise)]))
+        };
+        assert_eq!(title(&[("new", 3)], 0.0), format!("{QUESTION} Too short to say: measured 3 of 6 times"));
+        assert_eq!(title(&[("new", 7)], 0.5), format!("{QUESTION} Too noisy to say"));
+        // The benchmarks before it in the list come first.
+        assert_eq!(title(&[("new", 3), ("storage", 7)], 0.5), QUESTION);
     }
 
     #[test]

@@ -39,7 +39,7 @@ use wellread_report::{Cell, Table};
 use wellread_store::bare_codec::BareCodec;
 use wellread_store::{Block, PixelSink, Request, RowHints, Scratch};
 
-/// Most images of a pass of reading; another pass reads others, so that nothing is found in a cache that an epoch
+/// Most images of a pass of reading. Another pass reads others, so that nothing is found in a cache that an epoch
 /// would not find there.
 const READ_IMAGES: usize = 1 << 15;
 
@@ -47,7 +47,7 @@ const READ_IMAGES: usize = 1 << 15;
 #[derive(Default)]
 struct Limits {
     /// Reading into nothing, one thread. `None` where the bytes to read differ between images, and for a set behind a
-    /// network: one thread would wait for requests that a loader makes ahead.
+    /// network. One thread would wait for requests that a loader makes ahead.
     reading: Option<f64>,
     /// The bare codec, one thread.
     codec: Option<f64>,
@@ -139,8 +139,8 @@ pub(crate) fn share_of_copy(images_per_s: f64, delivered: f64, threads: usize, c
     if share.is_finite() { share } else { f64::NAN }
 }
 
-/// The shares of every loader's figure, as columns: `share_of_copy` by as many threads and, where a framework has a
-/// device that takes so many bytes per second, `share_of_device_copy`.
+/// The shares of every loader's figure, as columns: `share_of_copy` by as many threads, and `share_of_device_copy`.
+/// The latter is there where a framework has a device that takes so many bytes per second.
 fn shares(
     rate: Option<f64>,
     delivered: f64,
@@ -184,7 +184,7 @@ pub(crate) fn readers(table: &Table, row: usize) -> Option<f64> {
     table.f64("readers", row).or_else(|| Some(table.f64("workers", row)?.max(1.0)))
 }
 
-/// The batches of a row's configuration on so many cores, an image of which has so many bytes on average; `None` where there are no
+/// The batches of a row's configuration on so many cores, an image of which has so many bytes on average. It is `None` where there are no
 /// images, or no batches.
 fn batches(
     session: &Session<'_>,
@@ -286,9 +286,9 @@ fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> R
     Ok(Limits { reading, codec, disk, link })
 }
 
-/// Images per second of one thread that reads images, of each what the recipe crops, in random order, some at a time as a
-/// loader does, and does nothing with them. As with the loaders, one set stays open or each pass opens it anew, outside of its
-/// time: pages that a store keeps decompressed would not be there either.
+/// Images per second of one thread that reads images, of each what the recipe crops. Order is random, some at a time as
+/// in a loader. It does nothing with them. As with the loaders, one set stays open or each pass opens it anew, outside of its
+/// time. Pages that a store keeps decompressed would not be there either.
 fn reading(session: &Session<'_>, set: &FormatSet) -> Result<f64> {
     struct DiscardSink(u64);
     impl PixelSink for DiscardSink {

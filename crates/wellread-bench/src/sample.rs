@@ -81,7 +81,7 @@ fn differ(one: Shape, other: Shape, crop: Option<(usize, usize)>) -> bool {
 /// Rows that are looked at, at most, to name the first that differs: each may be a file to open.
 const MAX_LOOKED_AT: usize = 10_000;
 
-/// Row 0 and the first row that differs from it, with their shapes, among the rows up to `last`; `None` where those are too many or
+/// Row 0 and the first row that differs from it, with their shapes, among the rows up to `last`. It is `None` where those are too many or
 /// one cannot be looked at.
 fn first_that_differ(
     store: &dyn Store,

@@ -369,8 +369,8 @@ fn verdict(
 }
 
 impl Diagnosis {
-    /// The stage to do something about, of [`remedy`]: the one that binds, or where that is the model and loading does not hide
-    /// behind it, the largest of the others. `None` where none stands out.
+    /// The stage to do something about, of [`remedy`]: the one that binds. Where that is the model and loading does not hide
+    /// behind it, it is the largest of the others. `None` where none stands out.
     pub fn worth_a_remedy(&self) -> Option<&'static str> {
         // From the slowest place, which the stages are of.
         let utilisation = self.utilisation.last().map(|(_, figure)| figure.value);

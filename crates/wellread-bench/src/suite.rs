@@ -86,8 +86,8 @@ pub fn run(config: &Config, watch: RunObserver<'_>) -> Result<Outcome> {
     if !config.in_place {
         set_interrupted_state(InterruptedState::Images(data));
     }
-    check_crop(config, &prepared.expected)?;
-    check_shapes(config, &benchmarks, &prepared.expected)?;
+    check_crop(config, &prepared)?;
+    check_shapes(config, &benchmarks, &prepared)?;
     data::find_codecs(&mut prepared.sets);
     if benchmarks.iter().any(|b| b.name == model_loop::BENCHMARK.name) {
         frameworks.check_model(config, &batch_shape(config, &prepared.expected))?;
@@ -295,7 +295,7 @@ fn prepare(
         };
         let about = format!("{what} of {}, as they lie there", path.display());
         let planes = images.is_some();
-        return Ok(Prepared { folder: config.out.clone(), sets, expected, about, planes });
+        return Ok(Prepared { folder: config.out.clone(), sets, expected, about, planes, of_images: images });
     }
     let formats = data::parse_formats(&config.formats)?;
     let folder = config.data_folder();

@@ -1,4 +1,4 @@
-//! A set in memory for tests that says what files it has and how long a read takes; a place for tests that has a link.
+//! A set in memory for tests that says what files it has and how long a read takes. There is a place for tests that has a link.
 
 use std::fmt::Write as _;
 use std::io;

@@ -14,8 +14,8 @@ pub(crate) fn amplification(traffic: Traffic) -> Option<(&'static str, f64)> {
     traffic.amplification().map(|times| (COLUMN, times))
 }
 
-/// The same of what came to a loader's traffic between two looks at it: 0 where all was there from before, which is known of
-/// those whose bytes were counted before.
+/// The same of what came to a loader's traffic between two looks at it. It is 0 where all was there from before, which is
+/// known of those whose bytes were counted before.
 pub(crate) fn amplification_since(before: Traffic, after: Traffic) -> Option<(&'static str, f64)> {
     let traffic = Traffic { read: after.read - before.read, used: after.used - before.used };
     let nothing = traffic.read == 0 && traffic.used > 0 && before.read > 0;

@@ -1,4 +1,4 @@
-//! The fuzz targets of engines, run with random inputs, and damage to whole sets of every format: without libFuzzer, nightly
+//! The fuzz targets of engines, run with random inputs, and damage to whole sets of every format. They run without libFuzzer, nightly
 //! or a second build of the engines.
 //!
 //! `WELLREAD_MUTATIONS=N` runs N inputs of each kind. The long campaign, through processes and with other libraries
@@ -253,8 +253,8 @@ fn write(way: &Way, path: &Path) {
 }
 
 /// In sets with checksums, damage that gives other pixels without an error is below one in a hundred. This holds for
-/// all sets together, for each set, for each of its files and for each kind of damage, where one is allowed of fewer
-/// than a hundred. A set without checksums shows that the damage would have done so.
+/// all sets together, for each set, for each of its files and for each kind of damage. One is allowed of fewer than a
+/// hundred there. A set without checksums shows that the damage would have done so.
 #[test]
 fn damage_is_found() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A history as a figure: one panel per series that changed (or the first few where none did), runs from left to
+//! A history as a figure: one panel per series that changed, or the first few where none did. Runs go from left to
 //! right, changes named below. Series of other pixels, or of another machine, are a section of their own, over their own runs.
 
 use crate::history::{Record, Series};
@@ -59,7 +59,7 @@ pub fn history(name: &str, records: &[Record], all: &[Series]) -> Option<Figure>
     })
 }
 
-/// The series of one machine and the same pixels, over the last of the runs that have any of them; its title says which these are
+/// The series of one machine and the same pixels, over the last of the runs that have any of them. Its title says which these are
 /// where there are others.
 fn section(group: &[&Series], all: &[Vec<&Series>], records: &[Record]) -> Section {
     let numbers: BTreeSet<usize> = group.iter().flat_map(|s| &s.records).copied().collect();

@@ -323,8 +323,8 @@ fn from_samples(a: &Measured, b: &Measured, options: &Options) -> (Option<Interv
 }
 
 /// By two intervals, or an interval and samples. It computes the interval of the ratio by the recovered variances of
-/// both on the logarithmic scale (Donner and Zou 2012, <https://doi.org/10.1177/0962280210383082>), and the normal
-/// test with them.
+/// both on the logarithmic scale (Donner and Zou 2012, <https://doi.org/10.1177/0962280210383082>). It also
+/// computes the normal test with them.
 fn from_summaries(a: &Measured, b: &Measured) -> (Option<Interval>, Option<f64>) {
     let interval = |of: &Measured| of.interval.or_else(|| Bootstrap::default().median(&of.samples));
     let (Some(a), Some(b)) = (interval(a), interval(b)) else { return (None, None) };

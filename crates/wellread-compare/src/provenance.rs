@@ -62,7 +62,7 @@ const COMPARED_FACTS: &[(&str, &str, Weight)] = &[
     ("branch", "/branch", Weight::Info),
 ];
 
-/// Parts whose every value is a version or what was run on: storage engines, frameworks (with their device, such as a
+/// Parts whose every value is a version or what was run on. They are storage engines, frameworks (with their device, such as a
 /// GPU), the commits of the branches of tasks.
 const VERSION_SECTIONS: [&str; 3] = ["engines", "frameworks", "commits"];
 

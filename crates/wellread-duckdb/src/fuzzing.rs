@@ -14,8 +14,8 @@ use wellread_store::{Error, FormatContext, OpenOptions, Result};
 /// Bytes of a block of the files that this crate writes.
 const BLOCK: usize = 256 << 10;
 
-/// Reads a list of the image column (`ome_image/chunks`, say) of all rows of the database at `path`, which holds `good`,
-/// after `damage` has changed its blocks; their checksums are put right. Returns whether it was read to the end: an
+/// Reads a list of the image column (`ome_image/chunks`, say) of all rows of the database at `path`, which holds `good`.
+/// `damage` has changed its blocks before; their checksums are put right. Returns whether it was read to the end: an
 /// irregularity that was noticed is what most damage should give. The file is good again afterwards.
 ///
 /// # Errors

@@ -14,11 +14,11 @@
 //! DuckDB keeps rows in vectors of 2,048 and reads whole vectors, whatever a filter leaves of them. So pixels of native
 //! tables are read from the file's blocks here (`direct`), as few of them as the rows have. DuckDB opens the file,
 //! gives the places of columns, and reads text, Parquet, and everything unusual. Where it has to read pixels, a query
-//! for one image costs little less than one for a hundred of its neighbours, and requests for several batches are worth
+//! for one image costs little less than one for a hundred of its neighbours. Requests for several batches are worth
 //! joining ([`wellread_store::Hints::rows_per_read`]). Tables written here have a primary key on `row_id`, by whose
-//! index DuckDB fetches single rows, until somebody changes them: then rows are what a scan meets (`table::source`).
+//! index DuckDB fetches single rows, until somebody changes them. Then rows are what a scan meets (`table::source`).
 //!
-//! [DuckDB](https://duckdb.org/docs/)'s library is loaded when it is first needed (`library`), of release 2.0 or newer; files of
+//! [DuckDB](https://duckdb.org/docs/)'s library is loaded when it is first needed (`library`), of release 2.0 or newer. Files of
 //! older releases are read, files of newer ones refused.
 
 mod connection;

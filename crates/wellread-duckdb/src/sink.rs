@@ -17,6 +17,7 @@ use wellread_store::journal::Journal;
 use wellread_store::place::{exists, is_registered};
 use wellread_store::spool;
 use wellread_store::staged::{Finished, ScratchFolder, Staged};
+use wellread_store::surface::option;
 use wellread_store::table::TableSink;
 use wellread_store::{Compression, Error, Result, Tune, WriteOptions};
 
@@ -27,7 +28,7 @@ const PARQUET: &str = "images.parquet";
 
 /// Bytes of batches that are committed together. At each commit, DuckDB writes the columns of a group of 122,880 rows
 /// anew, and leaves the room that they had. When a commit is as large as all data before it, DuckDB writes each image
-/// twice, not as often as there are batches, and most sets once, into a file without gaps.
+/// twice, not as often as there are batches. It writes most sets once, into a file without gaps.
 const COMMIT_BYTES: usize = 256 << 20;
 /// As much where an interrupted run is to lose little.
 const RESUMED_COMMIT_BYTES: usize = 64 << 20;
@@ -313,9 +314,10 @@ fn check_columns(path: &Path, options: &WriteOptions) -> Result<()> {
             sql_type(field.data_type()).err().map(|why| format!("column {name:?}: {why}"))
         };
         if let Some(problem) = problem {
-            return Err(Error::new(path, problem).choice().hint(
-                "rename the column, or leave it out: of joined profiles, --columns takes those that it names alone",
-            ));
+            return Err(Error::new(path, problem).choice().hint(format_args!(
+                "rename the column, or leave it out: {} names the columns of joined profiles that are taken",
+                option("columns")
+            )));
         }
     }
     Ok(())

@@ -46,7 +46,7 @@ pub struct DuckTable {
     segments: OnceLock<Arc<Layout>>,
     /// The parts that can be read from them, by the columns asked for.
     plans: Plans<Option<Arc<Direct>>>,
-    /// Opened before the database and closed after it: closing any handle of a file gives up the process's locks on it,
+    /// Opened before the database and closed after it. Closing any handle of a file gives up the process's locks on it,
     /// of which DuckDB has one.
     file: Arc<File>,
     stamp: Option<Stamp>,

@@ -1,7 +1,7 @@
 //! Images, and nothing else: no file is opened here.
 //!
 //! Every image of wellread is a dense five-dimensional array in the order **T C Z Y X** (time, channel,
-//! depth, row, column), C-contiguous, little-endian, with one [`PixelType`]. A plain grey picture is
+//! depth, row, column). It is C-contiguous and little-endian, with one [`PixelType`]. A plain grey picture is
 //! `1 x 1 x 1 x Y x X`. Beside the pixels there is [`ImageMetadata`].
 //!
 //! | module | what it holds |

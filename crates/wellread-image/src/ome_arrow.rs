@@ -222,7 +222,7 @@ pub static PLANE: &[Field] = &[
 pub const PUBLISHED_PIXELS: PixelType = PixelType::U16;
 
 /// Element type of the pixel lists for images of `dtype`. It is the published `uint16` for 8- and 16-bit
-/// unsigned images, so that `ome-arrow` reads them, and the image's own type for those that it cannot hold.
+/// unsigned images, so that `ome-arrow` reads them. It is the image's own type for those that `uint16` cannot hold.
 pub const fn list_type(dtype: PixelType) -> PixelType {
     match dtype {
         PixelType::U8 | PixelType::U16 => PUBLISHED_PIXELS,
@@ -256,7 +256,7 @@ pub fn common_list(types: &[PixelType]) -> Option<PixelType> {
 /// array into `uint16` first, so `uint16` in a file where no pixel of any image exceeds 255 was 8-bit.
 ///
 /// `trusted` is whether the file carries [`FILE_WRITER_KEY`]; `largest` is the largest pixel of the whole
-/// file, where its statistics tell. The question is asked once per file, never per image: all images of a set
+/// file, where its statistics tell. The question is asked once per file, never per image. All images of a set
 /// keep one type, and a dark image is never scaled differently from its neighbour.
 pub fn declared_type_is_clamped(declared: PixelType, trusted: bool, largest: Option<f64>) -> bool {
     declared == PixelType::U16 && !trusted && largest.is_some_and(|v| v <= 255.0)

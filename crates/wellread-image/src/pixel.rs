@@ -103,7 +103,7 @@ impl PixelType {
 
     /// Smallest and largest value of an integer type; `[0, 1]` by convention for floats.
     ///
-    /// The loader scales to `[0, 1]` by these, the same for every image of a set: never by an image's own
+    /// The loader scales to `[0, 1]` by these, the same for every image of a set. It never scales by an image's own
     /// maximum, which would scale a dark image differently from its neighbour.
     pub const fn range(self) -> (f64, f64) {
         match self {

@@ -139,7 +139,7 @@ impl Region {
 
 /// Calls `run(block_offset, region_offset, length)` for every run of pixels that `block` and `region` share.
 ///
-/// Both boxes are in image coordinates and both hold their pixels in C order; offsets and lengths are in
+/// Both boxes are in image coordinates and both hold their pixels in C order. Offsets and lengths are in
 /// pixels from the start of each box's own memory. Runs are as long as contiguity in both boxes allows:
 /// equal boxes give one run. Disjoint boxes give none.
 pub fn clip_runs(block: &Region, region: &Region, mut run: impl FnMut(usize, usize, usize)) {

@@ -7,7 +7,7 @@
 use wellread_model::infer::Dtype;
 
 /// Largest difference allowed, relative to the largest output of the reference. Half types: PyTorch and JAX were found to
-/// differ by up to 2e-3 (float16) and 2e-2 (bfloat16) on these networks, since each rounds at other places. TF32 (`tf32`)
+/// differ by up to 2e-3 (float16) and 2e-2 (bfloat16) on these networks. Each rounds at other places. TF32 (`tf32`)
 /// keeps as many digits of float32's factors as float16 has.
 pub fn bound(dtype: Dtype, tf32: bool) -> f64 {
     match dtype {

@@ -1,4 +1,4 @@
-//! One inference benchmark across PyTorch, JAX, ONNX Runtime and candle: latency, throughput and memory of the same
+//! One inference benchmark across PyTorch, JAX, ONNX Runtime and candle. It measures latency, throughput and memory of the same
 //! models with the same weights on the same images.
 //!
 //! ```text

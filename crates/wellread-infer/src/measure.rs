@@ -1,7 +1,7 @@
 //! One model and batch size, every framework: warm-up until steady, then rounds in random order.
 //!
 //! In a round each framework runs its share of the iterations. The first pass of a share follows another framework's,
-//! finds the processor's caches full of that one's data, and is not counted where it is short. So latencies are those
+//! and finds the processor's caches full of that one's data. It is not counted where it is short. So latencies are those
 //! of a framework that runs by itself, and other work of the machine falls on all alike.
 
 use crate::config::Config;
@@ -185,7 +185,7 @@ fn warm_up(
 
 /// As many steps with images through the loader; none for synthetic ones. The loader is there for the turn only, so
 /// that it reads nothing while another framework is measured. As many batches as it reads ahead are taken before the
-/// clock runs, and as many are left at the end: all counted batches were read while the clock ran.
+/// clock runs, and as many are left at the end. All counted batches were read while the clock ran.
 fn run_fed_steps(
     runner: &mut FrameworkRunner,
     batch: &Batch<'_>,

@@ -105,8 +105,8 @@ pub fn input(run: &Run, environment: Vec<Fact>, machine: String) -> ReportInput 
 /// The noise floor and the smallest detectable slow-down. The floor is the distance of one half of a configuration's
 /// rounds from the other, as if it had been measured twice (A/A). The slow-down is found beyond that and the whole
 /// width of its interval. Both are fractions, the largest of all configurations whose outputs were right. Halves are
-/// every other two rounds crosswise (0, 3, 4, 7, … and 1, 2, 5, 6, …), so that drift cancels, and compared by the
-/// medians of all their passes.
+/// every other two rounds crosswise (0, 3, 4, 7, … and 1, 2, 5, 6, …), so that drift cancels. They are compared
+/// by the medians of all their passes.
 fn noise(run: &Run) -> Option<(f64, f64)> {
     let ok = run.records.iter().filter(|record| record.row.status == Status::Ok);
     let of = |record: &Record| {

@@ -1,5 +1,5 @@
 //! The measurements, in a form that other programs read. A flat [`Row`] per configuration has the columns of
-//! the CSV file in order as its fields, and the [`Record`] has all raw samples behind it.
+//! the CSV file in order as its fields. The [`Record`] has all raw samples behind it.
 
 use crate::config::Config;
 use crate::protocol::Opened;

@@ -1,5 +1,5 @@
-//! Images and logits between this program and a worker: files in shared memory, written and read here as files, so that
-//! a full one is an error and not a signal.
+//! Images and logits between this program and a worker: files in shared memory. They are written and read here as
+//! files, so that a full one is an error and not a signal.
 
 use anyhow::{Context as _, Result, ensure};
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! Images: synthetic ones, or any set of images through the loader with the preprocessing of the model.
 //!
-//! The preprocessing is torchvision's for these models: the shorter side to 256, the centre 224 x 224, values to [0, 1],
+//! The preprocessing is torchvision's for these models. It takes the shorter side to 256, the centre 224 x 224, values to [0, 1],
 //! less the mean and by the deviation of ImageNet. Crop and resize are one step here: the centre square whose side is
 //! 224 / 256 of the shorter one, resized with antialiasing. An image of one channel is repeated.
 

@@ -54,7 +54,7 @@ fn without_task(text: &str) -> Cow<'_, str> {
     parts().map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// The text without the places in Lance's source that its errors end with (`, …/file.rs:12:34`), which say nothing
+/// The text without the places in Lance's source that its errors end with (`, …/file.rs:12:34`). These say nothing
 /// to a reader and name paths of the machine that compiled it.
 fn without_location(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -8,12 +8,12 @@
 //!  TableWriter ──batches──▶ writer ──▶ data files, a version (commit) under a temporary name ──▶ its place
 //! ```
 //!
-//! In a bucket or on a web server Lance reads and writes through an object store that is our own (`place_store`), so that requests are
+//! In a bucket or on a web server Lance reads and writes through an object store that is our own (`place_store`). So requests are
 //! made as for every other format.
 //!
 //! Random reads of pixels are what this crate is for. Lance's own reader spends most of such a read on repetition
 //! levels, one for every pixel, which it writes out, copies and counts. [`mod@direct`] reads the same pages with the
-//! levels left as the runs that they are stored as; Lance reads pages that it does not know or that are irregular.
+//! levels left as the runs that they are stored as. Lance reads pages that it does not know or that are irregular.
 
 mod bridge;
 mod commit;

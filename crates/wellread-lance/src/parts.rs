@@ -13,7 +13,7 @@ use std::path::Path;
 use wellread_store::journal::Journal;
 use wellread_store::{Error, Result, place};
 
-/// Bytes of images that make a part at least. Later parts have an eighth of what is written: a large dataset has some
+/// Bytes of images that make a part at least. Later parts have an eighth of what is written. A large dataset has some
 /// dozens, and no interruption loses more than a ninth of the work.
 pub(crate) const PART_BYTES: usize = 64 << 20;
 

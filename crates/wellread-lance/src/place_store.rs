@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use wellread_store::place::{self, File, GAP, Kind};
 
-/// The address that Lance gets, with a scheme that it does not know: it would take a known one for the file system, or
+/// The address that Lance gets, with a scheme that it does not know. It would take a known one for the file system, or
 /// give it rules of its own.
 const ADDRESS: &str = "wellread://place";
 /// Requests of Lance at once; places have a limit of their own.

@@ -27,7 +27,7 @@ use wellread_store::{Compression, Error, Result, StoreWriter, Tune, WriteOptions
 /// Name of the one table of a LanceDB folder that is written.
 const TABLE: &str = "images.lance";
 
-/// Rows of a fragment and bytes of its file, at most, as Lance has them by default: object stores take no more than
+/// Rows of a fragment and bytes of its file, at most, as Lance has them by default. Object stores take no more than
 /// 100 GB at once.
 const FRAGMENT_LIMITS: (u64, u64) = (1 << 20, 90 << 30);
 

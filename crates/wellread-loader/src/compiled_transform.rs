@@ -1,4 +1,4 @@
-//! A transform compiled for one pixel type and number of channels: the steps folded into the pass over the pixels,
+//! A transform compiled for one pixel type and number of channels. It has the steps folded into the pass over the pixels,
 //! and the steps left for the image's floats.
 
 use crate::dataset::Dataset;
@@ -52,8 +52,8 @@ pub(crate) struct CompiledTransform {
     pub(crate) is_of_labels: bool,
 }
 
-/// The image that illumination was uneven in: a stored one without its mask or, where that is cut out of a larger one, the larger
-/// one.
+/// The image that illumination was uneven in: a stored one without its mask. Where that is cut out of a larger one, it is the
+/// larger one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lit {
     /// Its shape.
@@ -221,7 +221,7 @@ impl CompiledTransform {
     }
 
     /// Puts the factors that are an image's own behind `all`. They are those of the pass over its pixels, where its
-    /// brightness or group has some, and those of the last step, where normalisation by groups comes after others.
+    /// brightness or group has some. Else they are those of the last step, where normalisation by groups comes after others.
     /// Returns where each begin.
     pub(crate) fn own_factors(
         &self,
@@ -259,7 +259,7 @@ impl CompiledTransform {
     }
 }
 
-/// Number of an output channel in lists of one value per selected channel, which may leave the mask out, and the stored channel;
+/// Number of an output channel in lists of one value per selected channel, which may leave the mask out, and the stored channel.
 /// `None` for the mask.
 fn numbers(transform: &Transform, channels: &[usize], mask: Option<usize>, c: usize) -> Option<[usize; 2]> {
     let stored = channels[c];

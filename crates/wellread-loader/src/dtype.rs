@@ -1,4 +1,4 @@
-//! The types of the numbers of a batch: [`Output`] is the choice, [`DType`] the result, [`Element`] the Rust
+//! The types of the numbers of a batch. [`Output`] is the choice, [`DType`] the result, [`Element`] the Rust
 //! types that a batch's memory can be seen as.
 
 use half::slice::HalfBitsSliceExt;

@@ -10,7 +10,7 @@
 //!                                                           to scaled numbers in the batch's memory
 //! ```
 //!
-//! All random draws are a function of (seed, epoch, row), and the order is one of (seed, epoch, position), never of the
+//! All random draws are a function of (seed, epoch, row). The order is one of (seed, epoch, position), never of the
 //! thread or of time. Where an order has a row more than once in an epoch, position tells the times apart. So the
 //! batches of an epoch are bit-identical for any number of workers, and an epoch is resumed from one small record. All
 //! large memory is reused: in steady state nothing is allocated.

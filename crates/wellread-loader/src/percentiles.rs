@@ -6,7 +6,7 @@
 //!                                          floats: a few thousand bins         ──▶ values of the bin, selected
 //! ```
 //!
-//! A key is an integer that ascends with the value. Bins are spread over the keys that there are, so that those of a
+//! A key is an integer that ascends with the value. Bins are spread over the keys that there are. So those of a
 //! narrow range are told apart as finely as those of a wide one.
 
 #![allow(clippy::inline_always)]

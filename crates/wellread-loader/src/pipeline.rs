@@ -20,7 +20,7 @@ use wellread_trace::{Kind, span};
 
 /// The batches of one epoch, in order.
 ///
-/// A batch with a row that cannot be read comes as an error at its place; the iteration can go on, with the
+/// A batch with a row that cannot be read comes as an error at its place. The iteration can go on, with the
 /// batch after it. With [`OnError::Skip`](crate::OnError::Skip) it comes without that row. Dropping the iterator
 /// stops its threads, in the middle of a read if need be, and waits for them.
 pub struct Batches {
@@ -270,7 +270,7 @@ impl Batches {
         Stopper(Arc::clone(&self.shared))
     }
 
-    /// As `next`, but waits for the threads at most so long: [`Poll::Pending`] when the batch was not there by then, and
+    /// As `next`, but waits for the threads at most so long. It is [`Poll::Pending`] when the batch was not there by then, and
     /// the next call goes on waiting. For callers that have to look after something else meanwhile, such as signals.
     /// Without workers the batch is read however long that takes, or until it is [stopped](Self::stopper).
     pub fn next_timeout(&mut self, timeout: Duration) -> Poll<Option<Result<Batch>>> {

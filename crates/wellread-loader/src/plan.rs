@@ -77,7 +77,7 @@ impl Plan {
     }
 
     /// The deals of an epoch that goes on at a position, after the deals `before` (none, if it begins here or never had
-    /// one); empty where ranks divide the whole.
+    /// one). It is empty where ranks divide the whole.
     pub(crate) fn deals(&self, before: &[Deal], first: usize) -> Vec<Deal> {
         let Some(nodes) = self.nodes else { return vec![] };
         let Steps { world, batch_size: batch, uneven, .. } = self.steps;

@@ -1,4 +1,4 @@
-//! The operations on the floats of one image after the pass over its pixels, channel by channel: percentiles, clipping,
+//! The operations on the floats of one image after the pass over its pixels, channel by channel. They are percentiles, clipping,
 //! changes of intensity, noise, normalisation by the image's own statistics.
 //!
 //! ```text

@@ -41,7 +41,7 @@ struct RotatePlane<'a> {
     out: &'a mut [f32],
 }
 
-/// Pixels of a row that are rotated together: positions by vector arithmetic, then the pixels they name one
+/// Pixels of a row that are rotated together. There are positions by vector arithmetic, then the pixels they name one
 /// by one, then the mixing by vector arithmetic again.
 const BLOCK: usize = 64;
 

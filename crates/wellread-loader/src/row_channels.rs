@@ -146,7 +146,7 @@ fn names_of(dataset: &Dataset, row: usize) -> Result<Vec<String>> {
 const TRIED: usize = 100;
 
 impl Dataset {
-    /// A transform as it is for the images of this set: with what the set says of itself, and statistics in the order of its channels.
+    /// A transform as it is for the images of this set. It has what the set says of itself, and statistics in the order of its channels.
     ///
     /// # Errors
     /// Statistics that lack a channel.

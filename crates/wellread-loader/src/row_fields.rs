@@ -5,7 +5,7 @@
 //!                            └─ kept? ─ no ─▶ path of (group, channel) ─▶ file ┘
 //! ```
 //!
-//! Fields are kept up to a number of bytes, those that were used last, and of a file that two threads want at once one reads it. In a
+//! Fields are kept up to a number of bytes, those that were used last. If two threads want a file at once, one reads it. In a
 //! forked process, where a lock may be held for ever, nothing is kept but what a thread has of its last group.
 
 use crate::dataset::Dataset;

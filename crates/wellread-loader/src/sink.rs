@@ -1,7 +1,7 @@
 //! The fused sink: decoded bytes to the numbers of a batch, in one pass.
 //!
 //! A store hands over blocks (chunks, strips, pages). For each, the sink takes the part that lies in the
-//! requested region and converts it, plane by plane, straight to its final place, turned and scaled. Images on which
+//! requested region. It converts it, plane by plane, straight to its final place, turned and scaled. Images on which
 //! more is to be done go to the intermediate buffer instead, in the same way. Several crops of one image take their
 //! parts of the same blocks.
 

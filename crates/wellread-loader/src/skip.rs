@@ -11,7 +11,7 @@ pub enum OnError {
     #[default]
     Raise,
     /// It is left out: its batch is shorter by one image, and the others are as they would have been. A batch
-    /// without any image left is not delivered; with several ranks, which must have equally many, it comes as an error that
+    /// without any image left is not delivered. With several ranks, which must have equally many, it comes as an error that
     /// ends the iteration. [`Batches::skipped`](crate::Batches::skipped) tells which rows
     /// and why.
     ///

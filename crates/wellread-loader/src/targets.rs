@@ -156,13 +156,13 @@ impl Targets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// The first target is of the first image, and so on. The sets have equally many rows, and names that agree, or
-    /// agree in part. Each two have the same numbers, begin with the same word or end with the same number, or those of
+    /// agree in part. Each two have the same numbers, begin with the same word or end with the same number. Or those of
     /// one set are mere numbers and the other's have none. Names that have nothing in common are an error unless this is asked
     /// for ([`Targets::pairing`]). So are numbers or words that contradict that order, in folders as well.
     Order,
     /// By names: that of the image, or of one of its files where it has several, and words after it (`B7_s1_mask`), whatever the
     /// folder. Labels may lie in their image or in a folder of its name (`A/1/0/labels/nuclei`, `s1/mask`). Where no name fits,
-    /// by the numbers in them and in their folders, where both sets have the same ones (`img_2` and `002`, `A2/1` and `A02_1_mask`).
+    /// by the numbers in them and in their folders. Both sets must have the same ones (`img_2` and `002`, `A2/1` and `A02_1_mask`).
     Names,
 }
 

@@ -6,7 +6,7 @@ use wellread_store::place::LinkUse;
 /// Bytes read, and bytes of stored pixels that went into batches.
 ///
 /// The count is taken where files are read ([`wellread_store::place`]). It has compressed bytes where pixels are
-/// compressed, all of a chunk or page of which a part was needed, and nothing for pixels that a cache still had. For
+/// compressed. It has all of a chunk or page of which a part was needed, and nothing for pixels that a cache still had. For
 /// Vortex's mapped files it has the rows' share of a chunk's bytes. Bytes that DuckDB reads in threads of its own,
 /// because it is not read directly, are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

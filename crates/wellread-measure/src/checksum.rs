@@ -1,6 +1,6 @@
 //! Fast checksums that show a benchmark loaded what it claims to have loaded.
 //!
-//! A loader may deliver rows in any order and from any thread, so the rows' hashes (XXH3, keyed with the row
+//! A loader may deliver rows in any order and from any thread. So the rows' hashes (XXH3, keyed with the row
 //! number) are combined by addition. Any order and any split over threads gives the same sum. A row missing,
 //! doubled, swapped with another or changed by one bit gives another. It guards against mistakes, not against
 //! forgery: use SHA-256 for that.

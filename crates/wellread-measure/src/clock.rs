@@ -1,6 +1,6 @@
 //! Time, with the cost of looking at the clock taken off.
 //!
-//! Reading a monotonic clock costs 20-60 ns (more where a virtual machine traps it): nothing beside a batch
+//! Reading a monotonic clock costs 20-60 ns (more where a virtual machine traps it). That is nothing beside a batch
 //! of milliseconds, a lot beside a call of 100 ns. [`Clock::calibrated`] measures that cost once per process
 //! and [`Stopwatch`] subtracts it from every interval, never going below zero.
 

@@ -2,7 +2,7 @@
 //!
 //! The rule, in full. Let `ratio` be candidate over baseline of a quantity of which less is better (seconds, bytes),
 //! with its 95 % interval ([`Bootstrap::ratio`]). Let the noise floor be that of an A/A pair on the same machine in the
-//! same run (the same variant measured under two names, see [`crate::interleave`]):
+//! same run. The same variant is measured under two names (see [`crate::interleave`]):
 //!
 //! - fewer than [`MIN_SAMPLES`] samples on either side, or no interval: **too few data**;
 //! - the whole interval below `1 / (1 + floor)`: **faster**;
@@ -10,7 +10,7 @@
 //! - otherwise: **no difference** shown, and [`Comparison::smallest_detectable`] says how large one would have
 //!   had to be.
 //!
-//! The verdict never rests on a test's probability alone: with enough samples a test calls a difference of 0.01 %
+//! The verdict never rests on a test's probability alone. With enough samples a test calls a difference of 0.01 %
 //! significant, and such a difference is below what the machine reproduces. A whole table of verdicts needs a test
 //! of each besides, to take back those that chance explains ([`corrected`]).
 

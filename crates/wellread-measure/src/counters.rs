@@ -4,7 +4,7 @@
 //! Instructions::count() ─▶ perf_event_open(2), user mode only ─▶ work ─▶ so_far()
 //! ```
 //!
-//! Where times are noisy, as on shared machines, instructions tell whether the same work is done: two runs of one
+//! Where times are noisy, as on shared machines, instructions tell whether the same work is done. Two runs of one
 //! program differ by less than a per mille. They do not tell how long it takes; waiting for memory is not counted. The
 //! kernel must allow it (`kernel.perf_event_paranoid` at most 2) and the processor must count, which that of many
 //! virtual machines does not.

@@ -117,8 +117,8 @@ fn nanoseconds(seconds: f64) -> Option<u64> {
     (seconds >= 0.0).then(|| ((seconds * 1e9).round() as u64).clamp(1, MAX_NANOSECONDS))
 }
 
-/// Writes histograms as an interval log (`.hlog`): each under a tag, all of the same interval, times in nanoseconds and
-/// maxima in milliseconds as HdrHistogram's own tools write them. In tags, commas and blanks become dots.
+/// Writes histograms as an interval log (`.hlog`): each under a tag, all of the same interval. Times are in nanoseconds
+/// and maxima in milliseconds, as HdrHistogram's own tools write them. In tags, commas and blanks become dots.
 ///
 /// # Errors
 /// The writer's error.

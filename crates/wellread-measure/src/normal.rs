@@ -10,7 +10,7 @@ pub(crate) fn cdf(z: f64) -> f64 {
 /// The `z` below which a standard normal number falls with probability `p`; infinite at 0 and 1.
 ///
 /// Starts from Abramowitz and Stegun 26.2.23 (error below 4.5e-4) and refines by Halley's method, whose
-/// error falls with the cube: three steps reach the precision of [`cdf`].
+/// error falls with the cube. Three steps reach the precision of [`cdf`].
 pub(crate) fn quantile(p: f64) -> f64 {
     if p <= 0.0 {
         return f64::NEG_INFINITY;
@@ -56,7 +56,7 @@ pub(crate) fn student_quantile(p: f64, degrees: f64) -> f64 {
     z + terms.iter().rev().fold(0.0, |sum, term| (sum + term) / degrees)
 }
 
-/// Probability that a number of Student's distribution is at least `t` from zero: the regularised incomplete beta
+/// Probability that a number of Student's distribution is at least `t` from zero. It is the regularised incomplete beta
 /// function of `degrees / (degrees + t^2)`, by its continued fraction (Numerical Recipes, chapter 6.4).
 pub(crate) fn student_two_sided(t: f64, degrees: f64) -> f64 {
     if t.is_nan() || degrees.is_nan() || degrees <= 0.0 {

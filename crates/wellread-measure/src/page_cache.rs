@@ -6,7 +6,7 @@
 //! a fact, not a hope. Only where pages stay are they written out, and asked for once more: of a file that was
 //! only read, none is dirty. [`warm`] reads files into the cache.
 //!
-//! Some caches are out of reach: names and inodes of the files stay cached, as do caches inside the disk or
+//! Some caches are out of reach. Names and inodes of the files stay cached, as do caches inside the disk or
 //! the host of a virtual machine.
 
 use std::collections::HashSet;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::process::Child;
 use std::time::Duration;
 
-/// The first `count` of the processors that this thread may run on; `None` where it may run on no more than these
+/// The first `count` of the processors that this thread may run on. `None` where it may run on no more than these
 /// anyhow, and where the system does not say.
 pub fn first_processors(count: usize) -> Option<Vec<usize>> {
     let mut all = sys::affinity().ok()?;
@@ -48,8 +48,8 @@ pub fn end_group(leader: u32) {
     sys::kill_group(leader);
 }
 
-/// Ends every process that has this variable with this value in its environment, also those that have left the group
-/// of the process that set it. Elsewhere than on Linux none.
+/// Ends every process that has this variable with this value in its environment. It also ends those that have left
+/// the group of the process that set it. Elsewhere than on Linux none.
 pub fn end_marked(name: &str, value: &OsStr) {
     // One that is found may have started another meanwhile.
     const ROUNDS: usize = 8;

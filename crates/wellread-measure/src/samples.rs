@@ -3,8 +3,8 @@
 //! [`Samples`] keeps every raw value; [`Samples::summary`] condenses them. Nothing is dropped as an outlier:
 //! a slow run is part of what the user will meet. Values are seconds by convention, but nothing depends on it.
 //!
-//! **Percentiles** interpolate linearly between the two nearest order statistics, at position `(n - 1) q` of
-//! the sorted values: Hyndman and Fan's type 7, the default of NumPy and R.
+//! **Percentiles** interpolate linearly between the two nearest order statistics, at position `(n - 1) q` of the
+//! sorted values. This is Hyndman and Fan's type 7, the default of NumPy and R.
 //!
 //! **Enough samples.** A percentile is given only when at least one sample is expected beyond it,
 //! `n (1 - q) >= 1`: p95 needs 20 samples and p99 needs 100. Below that it would be the maximum under another

@@ -1,14 +1,14 @@
 //! Where a series of measurements changes: warm-up and steady state, and changes over many runs.
 //!
 //! [`ChangePoints`] looks for places at which the level of a series changes for good. The statistic is the largest
-//! standardised rank sum over all ways to cut the series in two (Pettitt 1979, <https://doi.org/10.2307/2346729>,
+//! standardised rank sum over all ways to cut the series in two. (Pettitt 1979, <https://doi.org/10.2307/2346729>,
 //! standardised so that early and late cuts count alike). Permutations of the series decide whether it is larger
 //! than chance gives. So no distribution is assumed, and one outlier, however far out, is one rank. Where there is
 //! a change, both parts are searched again (binary segmentation). Last, changes smaller than a tolerance are taken
 //! out: with enough values a test finds changes that matter to nobody.
 //!
-//! [`steady_state`] says of a series whether and from where on it is steady, as Barrett et al. 2017 classify virtual
-//! machines (<https://doi.org/10.1145/3133876>): flat, warming up, slowing down, or unsteady to the end.
+//! [`steady_state`] says of a series whether and from where on it is steady. Barrett et al. 2017 classify virtual
+//! machines so (<https://doi.org/10.1145/3133876>): flat, warming up, slowing down, or unsteady to the end.
 //!
 //! [`windows_agree`] is for deciding while it runs: with a handful of values no test has the power to say anything.
 //!
@@ -190,7 +190,8 @@ pub struct SteadyState {
     pub changes: Vec<ChangePoint>,
 }
 
-/// Whether, and from where on, a series of times is steady: its last level is the steady state if it holds a quarter of the values at least.
+/// Whether, and from where on, a series of times is steady. Its last level is the steady state if it holds a quarter of the values at
+/// least.
 pub fn steady_state(values: &[f64], settings: &ChangePoints) -> SteadyState {
     let changes = settings.find(values);
     let (shape, steady_from) = match (changes.first(), changes.last()) {

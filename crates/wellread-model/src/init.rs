@@ -1,7 +1,7 @@
 //! Seeded initial weights.
 //!
 //! The generator is SplitMix64 (Steele, Lea and Flood 2014, <https://doi.org/10.1145/2660193.2660195>), written
-//! here so that a seed gives the same weights on every platform and with every version of every library. Each
+//! here. So a seed gives the same weights on every platform and with every version of every library. Each
 //! parameter has a stream of its own, so that adding a layer leaves the others' weights as they were.
 
 /// A stream of uniform numbers.

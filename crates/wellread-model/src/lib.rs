@@ -1,6 +1,6 @@
 //! Model backends that need no Python and no download, and the models that the benchmarks feed.
 //!
-//! A [`Model`] takes a batch as the loader delivers it, `N x C x H x W` floats in one piece of memory, and runs
+//! A [`Model`] takes a batch as the loader delivers it, `N x C x H x W` floats in one piece of memory. It runs
 //! a forward pass or one training step on it. The backend decides the inside: the tensor library, the memory
 //! layout, the threads.
 //!

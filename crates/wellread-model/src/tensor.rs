@@ -1,10 +1,10 @@
-//! The boundary between an array in host memory and a tensor that owns its memory, with and without a copy: the
+//! The boundary between an array in host memory and a tensor that owns its memory, with and without a copy. The
 //! `conversion` benchmark measures it for this program.
 //!
 //! * [`tensor_from_slice_copy`] copies borrowed memory into new memory: every float once. [`tensor_from_slice_copy_into`] does so
 //!   into memory that is there, such as [a tensor's that is no longer needed](TensorHandle::into_values).
 //! * [`tensor_from_vec`] takes a `Vec<f32>` over as the tensor's own memory: no pixel is touched, the address stays the
-//!   same. The vector belongs to the tensor from then on and is freed with it, so a caller pays for a fresh buffer per
+//!   same. The vector belongs to the tensor from then on and is freed with it. So a caller pays for a fresh buffer per
 //!   batch instead of reusing one.
 //!
 //! The [models](crate::Model) of this crate need neither on the CPU: they read borrowed batches where they lie.

@@ -1,6 +1,6 @@
 //! The register tile of every matrix product and convolution here: a few pixels times a few vectors of channels.
 //!
-//! [`pulp`] chooses the instruction set at run time (AVX-512, AVX2 with FMA, NEON, or portable code); only what is
+//! [`pulp`] chooses the instruction set at run time (AVX-512, AVX2 with FMA, NEON, or portable code). Only what is
 //! inlined into its entry point is compiled for it, hence `#[inline(always)]`.
 
 #![allow(clippy::inline_always, reason = "see the module's documentation")]

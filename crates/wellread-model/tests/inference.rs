@@ -1,5 +1,5 @@
 //! Inference against plain implementations from the definitions, in double precision, on networks of reduced depth
-//! and size; weights, ONNX files and sessions given what they must refuse.
+//! and size. Weights, ONNX files and sessions are given what they must refuse.
 
 mod plain;
 mod small;

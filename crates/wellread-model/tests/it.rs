@@ -1,5 +1,5 @@
 //! The models of the loop against plain implementations in double precision, written independently from the
-//! definitions: forward pass, loss, and every weight after one SGD step.
+//! definitions. They compare forward pass, loss, and every weight after one SGD step.
 
 use wellread_model::init::Uniform;
 use wellread_model::{Device, Model, ModelOptions, NamedArray, StateDict, create, models};

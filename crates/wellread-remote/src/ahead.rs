@@ -11,12 +11,12 @@
 //! Where the length of an object is not known, the last bytes are asked for by their number. They are found where the
 //! reader keeps the ends of files, since before the answer nobody knows which bytes they are.
 //!
-//! A file that an epoch reads in many short ranges comes whole, after the ranges of the first batch, in half of the
-//! room at most ([`is_read_whole`]): the session keeps it.
+//! A file that an epoch reads in many short ranges comes whole. It comes after the ranges of the first batch, in
+//! half of the room at most ([`is_read_whole`]). The session keeps it.
 //!
 //! Room is bounded per session, that is per epoch of a loader. How many of its bytes are on their way at once, the process
 //! decides by what the link gives ([`crate::flow`]). A reader never waits for room: it asks itself for a
-//! piece that is not asked for yet, so that two loaders that hold their pieces cannot wait for each other. An error is
+//! piece that is not asked for yet. So two loaders that hold their pieces cannot wait for each other. An error is
 //! told to who reads the piece first.
 
 use crate::disk_cache;

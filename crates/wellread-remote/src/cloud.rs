@@ -1,6 +1,6 @@
 //! Object stores as a place: S3, Google Cloud Storage and Azure differ in how a bucket is connected to, and in nothing else.
 //!
-//! A folder is there as long as an object lies below it. Renaming copies, what lies deepest first: metadata of an image and of a set lie
+//! A folder is there as long as an object lies below it. Renaming copies, what lies deepest first. Metadata of an image and of a set lie
 //! further out, so that nobody takes a part for the whole. The list of a set's parts goes first, for the same reason.
 
 use crate::ahead::Session;

@@ -1,4 +1,4 @@
-//! How many bytes are on their way at once: enough to keep the link busy, and hardly more, so that what was asked for
+//! How many bytes are on their way at once. They are enough to keep the link busy, and hardly more, so that what was asked for
 //! first comes first.
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Requests share a link. With all requests ahead on their way at once, the first batch of an epoch comes when nearly all
-//! others have come: after 2 s at 1 Gbit/s for large images. Nobody knows the delay and rate of the link before.
+//! others have come. That is after 2 s at 1 Gbit/s for large images. Nobody knows the delay and rate of the link before.
 //! So the window grows as in the startup of BBR (Cardwell et al., BBR: Congestion-Based Congestion Control, ACM Queue 14(5),
 //! 2016).
 //!

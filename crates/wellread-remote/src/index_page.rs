@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Names that an index page at the path `base` (of the URL, with a slash at the end) links to, and whether each is a folder.
+/// Names that an index page at the path `base` (of the URL, with a slash at the end) links to. It says whether each is a folder.
 pub(crate) fn names(page: &str, base: &str) -> BTreeMap<String, bool> {
     let mut found = BTreeMap::new();
     let lower = page.to_ascii_lowercase();

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Opening a set looks at its folder several times: each format looks whether it knows it, and for some names that are
-//! seldom there. Changes by another process are hidden for a minute at most, as a replaced version is, and not from a
-//! process that opens or creates a set. Changes by this process are never hidden: a listing that was asked for before a
+//! seldom there. Changes by another process are hidden for a minute at most, as a replaced version is. They are not
+//! hidden from a process that opens or creates a set. Changes by this process are never hidden: a listing that was asked for before a
 //! change or while it was made is not kept.
 
 use crate::heads::{FRESH, KNOWN};
@@ -148,7 +148,7 @@ impl Listings {
         named.is_some_and(|named| !named.is_folder)
     }
 
-    /// Whether listings say that nothing has this address: its name is not in the folder around it, or that folder is not in the one
+    /// Whether listings say that nothing has this address. Its name is not in the folder around it, or that folder is not in the one
     /// around it, and so on.
     pub(crate) fn lacks(&self, bucket: &str, address: &str) -> bool {
         let buckets = self.buckets();

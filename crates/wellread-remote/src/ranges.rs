@@ -17,7 +17,7 @@ pub(crate) struct Piece {
     pub(crate) chunks: Vec<Bytes>,
 }
 
-/// Fills `buffer` with the bytes from `offset` on out of pieces of a plan, which are in order; false where they do not have them all.
+/// Fills `buffer` with the bytes from `offset` on out of pieces of a plan, which are in order. It is false where they do not have them all.
 pub(crate) fn copy(pieces: &[Piece], offset: u64, buffer: &mut [u8]) -> bool {
     let (mut at, mut rest) = (offset, buffer);
     let first = pieces.partition_point(|piece| piece.start <= offset).saturating_sub(1);

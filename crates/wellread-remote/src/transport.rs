@@ -22,7 +22,7 @@ const ERROR_BODY: usize = 64 << 10;
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// The clients of a process, each made when the first of its requests is: the certificates of the machine, which `https` needs, take
+/// The clients of a process, each made when the first of its requests is. The certificates of the machine, which `https` needs, take
 /// longer to read than a request does.
 #[derive(Debug)]
 pub(crate) struct Clients {

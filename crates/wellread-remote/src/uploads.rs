@@ -1,4 +1,4 @@
-//! Uploads in parts that this process has begun and neither completed nor thrown away: a store keeps their parts, and charges for them,
+//! Uploads in parts that this process has begun and neither completed nor thrown away. A store keeps their parts, and charges for them,
 //! until somebody does.
 //!
 //! An [`Upload`](crate::writer::Upload) throws its parts away when it is dropped. A process that ends on a signal drops nothing, so it

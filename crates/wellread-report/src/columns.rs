@@ -1,6 +1,6 @@
 //! The meaning of the columns of the result tables: those that name a configuration, those that are measured,
-//! and their units. Columns that are not listed are understood by their endings (`_s`, `_per_s`, `_bytes` …),
-//! so a new benchmark's table is shown with units without a change here.
+//! and their units. Columns that are not listed are understood by their endings (`_s`, `_per_s`, `_bytes` …).
+//! So a new benchmark's table is shown with units without a change here.
 
 use crate::number::{self, Unit};
 use crate::table::{Cell, Estimate, Group, IntervalKind, Table, Values};

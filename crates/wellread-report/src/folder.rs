@@ -31,7 +31,7 @@ impl ReportInput {
     /// Writes `WHAT.parquet` and `WHAT.csv` of every table, `samples/WHAT.parquet`, and `summary.json` with the details, the
     /// aggregates of all tables and what else a report needs. Each file appears whole or not at all.
     ///
-    /// Tables and figures of an earlier run that this one has not are removed: the next reader of the folder, such as
+    /// Tables and figures of an earlier run that this one has not are removed. The next reader of the folder, such as
     /// `compare`, would take them for this run's.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ pub struct Fetching {
 }
 
 impl Fetching {
-    /// For a set at `path`, if its place gains by being asked ahead; no more than `most` bytes are held, or than the place's own bound.
+    /// For a set at `path`, if its place gains by being asked ahead. No more than `most` bytes are held, or than the place's own bound.
     pub fn of(path: &Path, most: Option<u64>) -> Option<Self> {
         let scheme = place::scheme(path)?.to_owned();
         let fetching = place::of(path).ahead(most)?;

@@ -23,7 +23,7 @@ enum Kind {
 }
 
 impl BareCodec {
-    /// The codec that the description of a set's layout names, such as `zstd` or `lz4 in blosc`; `None` of those that are
+    /// The codec that the description of a set's layout names, such as `zstd` or `lz4 in blosc`. It is `None` of those that are
     /// no general compression, or not decompressed by a library.
     ///
     /// # Errors

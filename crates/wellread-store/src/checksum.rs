@@ -1,7 +1,7 @@
 //! SHA-256 of pixels, per image: the measure of "read correctly" everywhere in wellread.
 //!
-//! A row's digest is over its pixels in C order (T, C, Z, Y, X), little-endian, in its own pixel type: the
-//! output of `numpy.ascontiguousarray(image).tobytes()` on a little-endian machine. Two sets hold the same
+//! A row's digest is over its pixels in C order (T, C, Z, Y, X), little-endian, in its own pixel type. It
+//! is the output of `numpy.ascontiguousarray(image).tobytes()` on a little-endian machine. Two sets hold the same
 //! images exactly when their lists of digests agree, whatever their formats.
 
 use crate::store::RowsAhead;
@@ -128,7 +128,8 @@ pub fn all(store: &dyn Store, jobs: usize, done: &(dyn Fn() + Sync)) -> Vec<Resu
     of_rows(store, (0, store.len()), jobs, done)
 }
 
-/// As [`all`], of the rows from the first of two up to, and without, the second: those of all ranges one after the other are those of the set.
+/// As [`all`], of the rows from the first of two up to, and without, the second. Those of all ranges one after the other are those of the
+/// set.
 pub fn of_rows(
     store: &dyn Store,
     (first_row, end_row): (usize, usize),
@@ -179,23 +180,47 @@ pub fn of_rows(
 /// # Errors
 /// Unreadable file or JSON of another form.
 pub fn read_expected(path: &Path) -> Result<Vec<ImageChecksum>> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Layout {
-        List(Vec<ImageChecksum>),
-        Object { images: Vec<ImageChecksum> },
-    }
     let text = std::fs::read(path).map_err(|e| Error::io(path, "cannot read the expected checksums", &e))?;
-    match serde_json::from_slice(&text) {
-        Ok(Layout::List(images) | Layout::Object { images }) => Ok(images),
-        Err(e) => Err(Error::new(path, format_args!("is no list of expected checksums: {e}"))
-            .hint("give what `wellread checksum --json` prints, or an expected.json of a golden set")),
-    }
+    let wrong = |cause: &dyn std::fmt::Display| {
+        Error::new(path, format_args!("is no list of expected checksums: {cause}"))
+            .hint("give what `wellread checksum --json` prints, or an expected.json of a golden set")
+    };
+    let images = match serde_json::from_slice::<serde_json::Value>(&text).map_err(|e| wrong(&e))? {
+        serde_json::Value::Object(mut object) => {
+            object.remove("images").ok_or_else(|| wrong(&"the object has no \"images\""))?
+        }
+        list => list,
+    };
+    serde_json::from_value(images).map_err(|e| wrong(&e))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_are_no_lists_of_checksums_say_what_they_lack() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("expected.json");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read_expected(&path).map_err(|e| e.to_string())
+        };
+        let sum =
+            r#"{"row_id": 3, "name": "a", "shape_tczyx": [1, 1, 1, 2, 2], "dtype": "uint8", "sha256": "00"}"#;
+        let list = read(&format!("[{sum}]")).unwrap();
+        assert_eq!((list.len(), list[0].row, list[0].name.as_str()), (1, 3, "a"));
+        assert_eq!(read(&format!(r#"{{"images": [{sum}], "more": 1}}"#)), Ok(list));
+        for (text, said) in [
+            ("{}", "the object has no \"images\""),
+            (r#"[{"row": 1}]"#, "missing field `name`"),
+            (r#"{"images": 7}"#, "expected a sequence"),
+            ("a.tif 00", "expected value at line 1"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(said) && !error.contains("untagged"), "{error}");
+        }
+    }
 
     #[test]
     fn rows_that_are_sent_arrive_as_they_were() {

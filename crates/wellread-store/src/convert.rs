@@ -8,6 +8,7 @@ use crate::each_row;
 use crate::finished::Finished;
 use crate::read_back::{self, Digests};
 use crate::row_place::UnlikeRows;
+use crate::surface::option;
 use crate::{Error, ImageView, OpenOptions, Result, Store, StoreWriter, open, room, threads};
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex};
@@ -160,7 +161,8 @@ pub fn convert(
                 budget.take(pixels.len() as u64);
                 let metadata = source.metadata(row)?;
                 let pixels = room::copied(pixels).map_err(|cause| {
-                    let hint = "let fewer pixels wait between reading and writing: --memory";
+                    let memory = option("memory");
+                    let hint = format_args!("let fewer pixels wait between reading and writing ({memory})");
                     Error::new(source.path(), cause).row(row).hint(hint)
                 })?;
                 let image = Image { metadata, shape: info.shape, dtype: info.dtype, pixels };

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Fields may stand in double quotes, with delimiters, line ends and doubled quotes in them. The `csv` crate reads a
-//! quote that is not closed as one field up to the end of the file, so all later lines would be lost without an error.
+//! quote that is not closed as one field up to the end of the file. So all later lines would be lost without an error.
 //! This module therefore looks first.
 
 use crate::words::counted;

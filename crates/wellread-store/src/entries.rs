@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The prefix of names of output that is not finished; the process with its place, a number and the target's name
 /// follow.
 pub(crate) const PARTIAL: &str = ".wellread-partial-";
-/// The prefix of names of folders that keep a part of an output, so that a later run can go on with it; the target's
+/// The prefix of names of folders that keep a part of an output, so that a later run can go on with it. The target's
 /// name follows.
 pub(crate) const RESUME: &str = ".wellread-resume-";
 /// The suffix of output that was moved aside to be replaced.
@@ -62,8 +62,8 @@ fn nobody_misses(name: &str) -> bool {
         || name.starts_with(".nfs")
 }
 
-/// The first thing in `folder`, at any depth, that is no part of a set whose files `belongs` knows by their names; by
-/// its path in the folder. Hidden things are none, nor are folders deeper than any set is read. Removal of a link to a
+/// The first thing in `folder`, at any depth, that is no part of a set whose files `belongs` knows by their names. It
+/// is given by its path in the folder. Hidden things are none, nor are folders deeper than any set is read. Removal of a link to a
 /// folder removes only the link.
 ///
 /// # Errors

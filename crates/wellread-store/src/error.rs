@@ -44,8 +44,8 @@ impl Error {
         }))
     }
 
-    /// An input/output error at `path` while doing `what` ("cannot open", "cannot write" …), with a hint for
-    /// the usual causes: missing file, no permission, full disk, too many open files.
+    /// An input/output error at `path` while doing `what` ("cannot open", "cannot write" …). It has a hint
+    /// for the usual causes: missing file, no permission, full disk, too many open files.
     pub fn io(path: impl AsRef<Path>, what: &str, error: &std::io::Error) -> Self {
         use std::io::ErrorKind as K;
         let hint = match error.kind() {

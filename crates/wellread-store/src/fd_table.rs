@@ -5,8 +5,8 @@
 //! a thousand small files went by like that. [`reserve_descriptors`] makes it large enough once, before there are
 //! threads or beside them.
 //!
-//! The number of files that a process may have open is a soft limit (`ulimit -n`, often 1,024), which it may raise
-//! itself up to a hard one. A set of a few thousand tables, each of which stays open, needs that.
+//! The number of files that a process may have open is a soft limit (`ulimit -n`, often 1,024). It may raise the
+//! limit itself up to a hard one. A set of a few thousand tables, each of which stays open, needs that.
 
 /// Share of the files a process may have open that are kept.
 const KEPT_SHARE: usize = 4;
@@ -17,7 +17,7 @@ const MAX_KEPT_FILES: usize = 1 << 16;
 const ENOUGH_FILES: libc::rlim_t = (MAX_KEPT_FILES * KEPT_SHARE) as libc::rlim_t;
 
 /// Raises the number of files that the process may have open, as far as it may. Once, it also makes its table of open
-/// files large enough for all of them: at once where there is no other thread to wait for, else in a thread that waits.
+/// files large enough for all of them. It does so at once where there is no other thread to wait for, else in a thread that waits.
 /// To be called before opening a set of many files, and before starting threads.
 pub fn reserve_descriptors() {
     #[cfg(unix)]
@@ -46,7 +46,7 @@ fn limit() -> Option<libc::rlimit> {
 }
 
 /// Raises the soft limit on open files to the hard one, or to what is enough. Where the system allows less than the hard limit says, as
-/// macOS does, to the half of it and so on; where it allows nothing, the limit stays.
+/// macOS does, it tries the half of it and so on. Where it allows nothing, the limit stays.
 #[cfg(unix)]
 fn raise_limit() {
     let Some(now) = limit() else { return };
@@ -77,7 +77,7 @@ mod table {
     /// The process whose table is large enough: a forked one has a table of its own, as large as it needs to be.
     static LARGE_ENOUGH: AtomicU32 = AtomicU32::new(0);
 
-    /// Makes the table large enough for `files` files, once in a process: at once where there is no other thread to wait for,
+    /// Makes the table large enough for `files` files, once in a process. It does so at once where there is no other thread to wait for,
     /// else by a thread that waits.
     pub(super) fn make_room(files: usize) {
         let process = std::process::id();

@@ -52,7 +52,7 @@ pub const ACQUISITION: &str = "Metadata_Acquisition";
 pub type FeatureColumns = RecordBatch;
 
 /// The columns of both batches, of which each is a row per image. Where a name is in both, the second batch's column
-/// is left out if it is `key`-like (the same values), and renamed otherwise: which were is told beside them.
+/// is left out if it is `key`-like (the same values), and renamed otherwise. Those which were are told beside them.
 ///
 /// # Errors
 /// Batches of different lengths.
@@ -166,9 +166,10 @@ pub fn keys(source: &dyn Store, columns: &[String]) -> Result<Vec<String>> {
         let others = source.hints().columns_left_out();
         if let Some(LeftOut { why, .. }) = others.iter().find(|other| other.name == *name) {
             let cause = format_args!("the column {name:?} has {why}, which make no groups");
-            return Err(Error::new(source.path(), cause).hint("name a column of text, numbers or times"));
+            let hint = "name a column of text, numbers or times";
+            return Err(Error::new(source.path(), cause).choice().hint(hint));
         }
-        let error = Error::new(source.path(), format_args!("has no column {name:?}"));
+        let error = Error::new(source.path(), format_args!("has no column {name:?}")).choice();
         return Err(match there.as_slice() {
             [] => error.hint("it has no columns beside the images: `wellread convert --join` adds them"),
             names => error.hint(format_args!(

@@ -62,8 +62,8 @@ pub(crate) fn numbered(row: usize, safe: &str) -> String {
     format!("{row:0DIGITS$}-{safe}")
 }
 
-/// Whether a file of this name, without ending, was written for an image called `name`: with its row in front, or,
-/// by earlier releases, with a number behind.
+/// Whether a file of this name, without ending, was written for an image called `name`. It has its row in front,
+/// or, by earlier releases, a number behind.
 pub(crate) fn is_made_of(stem: &str, name: &str) -> bool {
     let safe = safe(name);
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

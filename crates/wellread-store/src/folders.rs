@@ -1,7 +1,7 @@
 //! Folders below a folder, to any depth that is sensible ([`DEPTH`]), each of them once.
 //!
 //! Microscopes and pipelines nest their output, as plate/well/site: an image that lies deeper than others is a row as
-//! they are. Hidden folders are not looked into (folders of half-written output are hidden), nor are folders that hold
+//! they are. Hidden folders are not looked into (folders of half-written output are hidden). Nor are folders that hold
 //! no more images by their format, such as an OME-Zarr image.
 //!
 //! Links may lead to a folder by two ways, or back to one above: its images would be rows twice. Which folder it is tells its

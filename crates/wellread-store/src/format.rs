@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A [`Format`] is a value of functions: how to know files of it, open and create them. Formats use this module, and it
-//! knows none of them: a format that lists a folder asks here what the other files in it are ([`foreign_format`]), and
+//! knows none of them. A format that lists a folder asks here what the other files in it are ([`foreign_format`]), and
 //! [`crate::staged`] what may be replaced. Opening by name or content is [`crate::registry`]'s.
 
 use crate::probe::Probe;
@@ -118,14 +118,14 @@ pub struct Format {
     pub holds_images: fn(&Path) -> bool,
     /// Names of files in a folder of this format that have none of the endings.
     pub parts: &'static [&'static str],
-    /// An entry in a folder of this format, at any depth, that is no part of a set as the format writes it, by its path
-    /// in the folder. A folder with such an entry is not replaced. Asked only of folders that `recognise` knows.
+    /// An entry in a folder of this format, at any depth, that is no part of a set as the format writes it. It is given
+    /// by its path in the folder. A folder with such an entry is not replaced. Asked only of folders that `recognise` knows.
     pub foreign_entry: fn(&Path) -> Result<Option<String>>,
     /// Whether columns of plain values can stand beside the images: [`WriteOptions::features`].
     pub keeps_features: bool,
     /// Whether such columns are kept in a target of this name that holds several images, of a format that is no table.
     pub keeps_features_at: fn(&Path) -> bool,
-    /// Whether the parts of a table that several processes write become one table, in one pass ([`crate::parted`]): where the format's own
+    /// Whether the parts of a table that several processes write become one table, in one pass ([`crate::parted`]). They do where the format's own
     /// library takes no folder of tables for a set.
     pub joins_parts: bool,
     /// Whether the format's tables have a column of this name themselves, so that none beside the images can:
@@ -138,7 +138,7 @@ pub struct Format {
     pub keeps_seconds: bool,
     /// Whether times with a zone are kept to the nanosecond; else they are cut to microseconds.
     pub keeps_zoned_nanoseconds: bool,
-    /// Whether pixels lie in the files as they are where no codec was chosen: not in a table, which holds more than them, nor
+    /// Whether pixels lie in the files as they are where no codec was chosen. They do not in a table, which holds more than them, nor
     /// in PNG, which is never without a codec.
     pub holds_bare_pixels: bool,
     /// Whether files have a place for checksums of their own: where they have none, damage that can still be read is not seen. Whether
@@ -247,7 +247,7 @@ pub struct Absent {
 /// A [`Format`] of another crate, collected when the program is linked.
 pub struct Registration(pub &'static Format);
 
-/// The formats of this crate in order of recognition, collected in the same way: so the list of formats is known here,
+/// The formats of this crate in order of recognition, collected in the same way. So the list of formats is known here,
 /// below all formats, and written down in [`crate::registry`], above them.
 pub(crate) struct BuiltIn(pub &'static [&'static Format]);
 

@@ -10,7 +10,7 @@ use std::sync::Once;
 
 /// Runs `work`, which calls a library, and turns its errors into ours.
 ///
-/// Libraries panic on some corrupt files; since a corrupt file is never a bug of the caller, such a
+/// Libraries panic on some corrupt files. Since a corrupt file is never a bug of the caller, such a
 /// panic is an error like any other. Nothing that `work` may leave half-done outlives it.
 pub fn guarded<T, E: Display>(
     path: &Path,

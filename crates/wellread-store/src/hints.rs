@@ -21,8 +21,8 @@ use std::path::PathBuf;
 /// A format with nothing to say has the default: rows are read one by one, nothing is kept, no column is there.
 #[derive(Clone, Copy)]
 pub struct Hints<'a> {
-    /// How many rows are worth asking for in one [`crate::Store::read`]: 1 where each read costs what its rows cost, more
-    /// where a read has a price of its own (a query). Loaders join the requests of several batches up to that.
+    /// How many rows are worth asking for in one [`crate::Store::read`]. It is 1 where each read costs what its rows
+    /// cost, more where a read has a price of its own (a query). Loaders join the requests of several batches up to that.
     pub rows_per_read: usize,
     /// The decoded pixels that the store keeps for later reads, where it keeps some.
     pub pages: Option<&'a dyn PageCache>,
@@ -35,7 +35,7 @@ pub struct Hints<'a> {
     /// The things that a set lacks whose metadata name its images, such as fields of a plate: a sentence
     /// each.
     pub lacks: &'a [String],
-    /// Whether the last channel of each image is no intensity but a mask of 0 and 1, as cells have it that are cut out with
+    /// Whether the last channel of each image is no intensity but a mask of 0 and 1. Cells have it that are cut out with
     /// [`crate::cells::Mask::Channel`].
     pub is_last_mask: bool,
     /// Whether images are parts of larger ones, as cells are: [`RowHints::cut`] tells which.
@@ -88,8 +88,8 @@ impl Hints<'_> {
         self.columns.map_or(vec![], FeatureTable::columns_left_out)
     }
 
-    /// Whether all files of these images are there, where images are made of several: for who would rather not begin than end at
-    /// one that lacks some.
+    /// Whether all files of these images are there, where images are made of several. It is for programs that would rather not
+    /// begin than end at one that lacks some.
     ///
     /// # Errors
     /// The things that the first incomplete one lacks, as in [`SiteTable::complete`].
@@ -178,7 +178,8 @@ pub trait PartTable: Send + Sync {
 pub struct SetPart {
     /// Its name, which no other part has.
     pub name: String,
-    /// Its rows in the whole, as ranges in order: one where all of its rows follow each other, none where the whole has no row of it.
+    /// Its rows in the whole, as ranges in order. There is one where all of its rows follow each other, none where the whole has no row of
+    /// it.
     pub rows: Vec<Range<usize>>,
 }
 
@@ -194,8 +195,8 @@ impl SetPart {
         self.rows.get(at).is_some_and(|rows| rows.contains(&row))
     }
 
-    /// The parts of a set each of whose rows is, or is cut out of, the row that `rows` gives of a set that has `parts`. Parts of which
-    /// no row is left stay, so that there are as many as before.
+    /// The parts of a set whose rows come from a set that has `parts`. Each row is, or is cut out of, the row that `rows` gives. Parts of
+    /// which no row is left stay, so that there are as many as before.
     pub(crate) fn regrouped(parts: Vec<Self>, rows: impl Iterator<Item = usize>) -> Vec<Self> {
         let mut owners: Vec<(Range<usize>, usize)> = vec![];
         for (part, of) in parts.iter().enumerate() {
@@ -277,7 +278,7 @@ pub struct RowCut {
     pub whole: [usize; 2],
 }
 
-/// The facts that a format knows of its rows. Formats implement it; a store that wraps another does not, but hands on
+/// The facts that a format knows of its rows. Formats implement it; a store that wraps another does not. It hands on
 /// the other's [`RowHints`], so that a default here hides nothing that is known.
 pub trait RowFacts: Send + Sync {
     /// See [`RowHints::position`]. The row itself where the format does not know better, as with a file for each.
@@ -317,7 +318,7 @@ pub trait RowFacts: Send + Sync {
 }
 
 /// How one row is read best: [`crate::Store::row_hints`]. Each hint is looked up when it is asked for, by the format that has
-/// the row: one may cost nothing where the next has to look into a file.
+/// the row. One may cost nothing where the next has to look into a file.
 #[derive(Clone, Copy)]
 pub struct RowHints<'a> {
     facts: &'a dyn RowFacts,

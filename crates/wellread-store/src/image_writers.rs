@@ -10,6 +10,7 @@
 
 use crate::journal::Journal;
 use crate::staged::Staged;
+use crate::surface::option;
 use crate::{Error, ImageView, Result, place, room, threads};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::path::{Path, PathBuf};
@@ -132,8 +133,11 @@ impl Threads {
         if let Some(error) = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(error);
         }
-        let pixels = room::copied(image.pixels)
-            .map_err(|cause| Error::new(target, cause).row(row).hint("write with fewer threads: --jobs 1"))?;
+        let pixels = room::copied(image.pixels).map_err(|cause| {
+            Error::new(target, cause)
+                .row(row)
+                .hint(format_args!("write with fewer threads ({})", option("jobs")))
+        })?;
         let (metadata, shape, dtype) = (image.metadata.clone(), image.shape, image.dtype);
         let job = Job { path, row, metadata, shape, dtype, pixels };
         let sent = self.queue.as_ref().is_some_and(|queue| queue.send(job).is_ok());

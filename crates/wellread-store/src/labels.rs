@@ -1,4 +1,4 @@
-//! Label images (nuclei, cells) that lie beside images in their own folders, as OME-Zarr's `labels`: they are no rows of a set, and are
+//! Label images (nuclei, cells) that lie beside images in their own folders, as OME-Zarr's `labels`. They are no rows of a set, and are
 //! read by the place of their own.
 
 use crate::Store;

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A store never knows about batches, and its reader never knows about formats. Adding a format is one file
-//! here (or one crate, for engines that are large to compile) with a [`Format`] value, and one line in
-//! [`registry`].
+//! here (or one crate, for engines that are large to compile) with a [`Format`] value. It takes one
+//! line in [`registry`].
 //!
 //! Imports go one way, from above to below:
 //!

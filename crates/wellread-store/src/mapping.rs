@@ -91,8 +91,8 @@ impl Mapping {
         self.len() == 0
     }
 
-    /// Fails where `file`, whose mapping this is, has fewer than `end` bytes now, or where something of it could not be read
-    /// since it was mapped. To be called after reading, too: only then the bytes are the file's.
+    /// Fails where `file`, whose mapping this is, has fewer than `end` bytes now. Also fails where something of it could not
+    /// be read since it was mapped. To be called after reading, too: only then the bytes are the file's.
     ///
     /// A file cut within a page gives zeros without a signal; its length tells.
     ///
@@ -122,7 +122,7 @@ impl Mapping {
     }
 }
 
-/// Sees to it that shortened files end no process that was forked since they were mapped: workers of torch's `DataLoader`
+/// Sees to it that shortened files end no process that was forked since they were mapped. Workers of torch's `DataLoader`
 /// install a handler of their own when they start. To be called before mappings are read.
 pub fn before_reading() {
     #[cfg(unix)]
@@ -138,7 +138,7 @@ impl std::fmt::Debug for Mapping {
 impl AsRef<[u8]> for Mapping {
     /// The bytes. Another program that writes to the file changes them; readers take them as they take any corrupt file.
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: mapped for as long as `self` lives, and readable to its end: bytes behind the file's end become
+        // SAFETY: mapped for as long as `self` lives, and readable to its end. Bytes behind the file's end become
         // zeros when they are first touched, see `guard`. Bytes of any value are valid.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr(), self.map.len()) }
     }

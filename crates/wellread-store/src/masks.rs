@@ -19,7 +19,7 @@ const FOLDERS: [&str; 8] =
 /// Checks that no rows of `source` are masks of other rows.
 ///
 /// # Errors
-/// Half of the rows that are called masks, by a folder or the last word of a name, or more, are called like another row: the first
+/// Half of the rows that are called masks, by a folder or the last word of a name, or more, are called like another row. The first
 /// of these is named.
 pub fn none_beside_images(source: &dyn Store) -> Result<()> {
     let names: Vec<String> = each_row::names(source).flatten().collect();
@@ -28,7 +28,7 @@ pub fn none_beside_images(source: &dyn Store) -> Result<()> {
 }
 
 /// A mask among the images of a folder of TIFF, PNG or JPEG files, and its image, by the names of folders and files
-/// alone: no file is opened. For other sets the answer needs reading, and is `None`.
+/// alone. No file is opened. For other sets the answer needs reading, and is `None`.
 pub fn among_files(source: &dyn Store) -> Option<(String, String)> {
     let root = source.path();
     if !matches!(source.format(), "tiff" | "image-folder") || !place::is_folder(root) {

@@ -1,7 +1,7 @@
 //! The file in a folder that says what its images are called and in which order they stand.
 //!
 //! A folder of one file or folder per image lists them by file name. Names that file systems refuse, that are there
-//! twice or that stand in another order cannot be told from that: then the writer puts [`FILE`] beside the images.
+//! twice or that stand in another order cannot be told from that. Then the writer puts [`FILE`] beside the images.
 //!
 //! ```json
 //! {"wellread_names": 1, "images": [

@@ -109,7 +109,7 @@ impl OpenFile {
         self.map.get()
     }
 
-    /// As [`Self::map`], for a part of the file that takes `bytes` to read: maps a file that is kept once as many were read so
+    /// As [`Self::map`], for a part of the file that takes `bytes` to read. It maps a file that is kept once as many were read so
     /// as it has.
     pub fn map_for_part(&self, bytes: u64) -> Option<&Mapping> {
         self.place.as_ref().and_then(|_| self.map.get_for_part(&self.file, self.length, bytes))

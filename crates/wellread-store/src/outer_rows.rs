@@ -26,7 +26,7 @@ impl TakerError {
         })
     }
 
-    /// The result of a read of the inner store: the error that was kept, or the store's with the row that `row_of`
+    /// The result of a read of the inner store. It is the error that was kept, or the store's with the row that `row_of`
     /// gives for its own.
     pub fn outer(self, read: Result<()>, row_of: impl FnOnce(usize) -> Option<usize>) -> Result<()> {
         match self.0 {

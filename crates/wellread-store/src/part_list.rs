@@ -7,7 +7,7 @@
 //! ]}
 //! ```
 //!
-//! Without it a folder of tables is several sets that are read as one: images are called by their table as well, and a table that is not
+//! Without it a folder of tables is several sets that are read as one. Images are called by their table as well, and a table that is not
 //! there is not missed. With it the parts stand in its order, images are called as they were written, and a part that is gone is an error.
 
 use crate::format::formats;

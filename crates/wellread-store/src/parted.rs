@@ -10,7 +10,7 @@
 //!
 //! Nobody finds a part before the set is at its place. Two tasks may write a part: one that was taken for dead, and its
 //! successor. Both write the same images, and the commit names the parts that count. A run goes on with the parts of an
-//! earlier one where that is asked for: a part that is there and holds its images is not written again.
+//! earlier one where that is asked for. A part that is there and holds its images is not written again.
 
 use crate::concat::open_listed;
 use crate::convert::{ConvertOptions, convert};
@@ -238,7 +238,7 @@ fn files_of(part: &Path, format: &Format) -> Result<Vec<(String, PathBuf)>> {
     (0..store.len()).map(of_row).collect()
 }
 
-/// Writes all images of `source` as the part at `path`, with the columns beside them where the format is one of tables; with `is_checked`
+/// Writes all images of `source` as the part at `path`, with the columns beside them where the format is one of tables. With `is_checked`
 /// it is read back and compared. A part that is there is replaced. `done` is called with the bytes of each image.
 ///
 /// # Errors
@@ -263,7 +263,7 @@ pub fn write_part(
     written.commit()
 }
 
-/// Whether the part at `path` holds the images of `source`, pixels and all, and the columns beside them: a run that goes on need not write
+/// Whether the part at `path` holds the images of `source`, pixels and all, and the columns beside them. A run that goes on need not write
 /// it again.
 pub fn holds(source: &dyn Store, path: &Path, format: &str, jobs: usize) -> bool {
     let Ok(format) = format_named(format) else { return false };

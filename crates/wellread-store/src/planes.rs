@@ -1,4 +1,4 @@
-//! A set seen plane by plane: every (image, t, c, z) becomes a row of its own, of shape 1 x 1 x 1 x Y x X.
+//! A set seen plane by plane. Every (image, t, c, z) becomes a row of its own, of shape 1 x 1 x 1 x Y x X.
 //!
 //! Single planes of stacks: they feed 2D models, and make batches of sets whose images differ in T, C or Z.
 //! Only each image's shape is read when the view is made.

@@ -1,7 +1,7 @@
 //! Asking the processor to fetch memory that is going to be copied.
 //!
 //! Images of a shuffled batch lie anywhere in a mapped file. Small ones are over before the processor has seen where
-//! they go on, so each costs the time of a look into main memory, one after the other. A thread that knows the rows of
+//! they go on. So each costs the time of a look into main memory, one after the other. A thread that knows the rows of
 //! several images first prefetches them all, and copies them then.
 
 /// Bytes that are asked for of each image: of what follows, the processor notices by itself that it is wanted.

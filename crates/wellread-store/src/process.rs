@@ -1,7 +1,7 @@
 //! Which process this is, without asking the kernel each time, and threads that belong to it.
 //!
-//! A holder of locks or threads checks for a fork at every batch. Where a system call takes 130 ns, as in some virtual
-//! machines, three of them are a twentieth of the time of a batch of small images.
+//! A holder of locks or threads checks for a fork at every batch. A system call takes 130 ns in some virtual machines.
+//! Three of them are then a twentieth of the time of a batch of small images.
 
 use std::io;
 use std::mem::ManuallyDrop;

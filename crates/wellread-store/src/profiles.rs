@@ -55,12 +55,12 @@ pub struct Joined {
 
 /// Adds feature columns of `profiles`, a table (Parquet, CSV or TSV), to the images of `source`. The profile of an
 /// image is the row whose columns `keys` (several, separated by commas) have the image's values in columns of these
-/// names, where images have such columns. Many images may share a row. Else it is the row where one of them has the
+/// names. Images must have such columns. Many images may share a row. Else it is the row where one of them has the
 /// image's name, with or without its ending and folders. Folders that both names have must be the same, from the last
-/// one on: `P1/a.tif` is the profile of `P1/a` and of `a`, not of `P2/a`. Among several that fit, it takes the one with
+/// one on. `P1/a.tif` is the profile of `P1/a` and of `a`, not of `P2/a`. Among several that fit, it takes the one with
 /// the most folders in common, those that a folder of images lies in counted too. Images without a profile get nulls.
 ///
-/// Whole names go first: where a folder holds `a.tif` and `a.tiff`, each has the profile of its file name, and a profile of `a`
+/// Whole names go first: where a folder holds `a.tif` and `a.tiff`, each has the profile of its file name. A profile of `a`
 /// is an error.
 ///
 /// Text, whole numbers and the like are taken; columns of nulls alone, nested and binary ones are not. Where `columns` names

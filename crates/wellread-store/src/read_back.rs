@@ -5,7 +5,7 @@
 //!                      └──▶ target (complete, opened again) ───┴──▶ check: rows, names, shapes, pixels
 //! ```
 //!
-//! A digest is XXH3-64 of the pixels as they were handed to the writer: it guards against mistakes of a writer or a
+//! A digest is XXH3-64 of the pixels as they were handed to the writer. It guards against mistakes of a writer or a
 //! reader and against bad storage, not against intent. Checksums that are published are SHA-256 ([`crate::checksum`]).
 
 use crate::words::counted;

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Recognition is by content, not by extension: a [`Probe`] holds the first bytes of a file or the names in a
-//! folder, and each format says whether it knows it. Formats of crates that depend on this one (engines that are
-//! large to compile) join by [`register_format!`](crate::register_format) where they are linked, and are said to
-//! be missing ([`Absent`]) where they are not.
+//! folder. Each format says whether it knows it. Formats of crates that depend on this one (engines that are
+//! large to compile) join by [`register_format!`](crate::register_format) where they are linked. They are said
+//! to be missing ([`Absent`]) where they are not.
 
 pub use crate::format::{
     Absent, Format, OpenOptions, Registration, absent_format_of, absent_formats, format_named, formats,

@@ -6,7 +6,7 @@
 //!  what DuckDB wrote there ──send──▶ s3://bucket/…
 //! ```
 //!
-//! That a copy was made is said on standard error, once in a process: it takes as long as fetching the whole file, and room for it.
+//! That a copy was made is said on standard error, once in a process. It takes as long as fetching the whole file, and room for it.
 
 use crate::free_space::free_bytes;
 use crate::place::{self, File};
@@ -23,7 +23,7 @@ const CHUNK: usize = 32 << 20;
 /// Bytes that are left free where a copy is put.
 const LEFT_FREE: u64 = 64 << 20;
 
-/// A file of this machine: one that lies here as it is, or a copy of one that lies in another place, which goes when this is dropped.
+/// A file of this machine. It is one that lies here as it is, or a copy of one that lies in another place, which goes when this is dropped.
 #[derive(Debug)]
 pub struct LocalFile {
     path: PathBuf,

@@ -1,8 +1,8 @@
 //! Output that appears whole or not at all: written beside its place, renamed when complete.
 //!
-//! That holds when the program fails, is interrupted (its handler of signals calls [`remove_unfinished`]) or is killed
-//! (the next writer of the target that sees that the process has ended cleans up). Nothing is synchronised to the disk:
-//! it does not hold when the machine loses power soon after. Output that replaces a file or folder has its mode and,
+//! That holds when the program fails, is interrupted (its handler of signals calls [`remove_unfinished`]) or is
+//! killed. In the last case the next writer of the target that sees that the process has ended cleans up. Nothing is synchronised to the
+//! disk: it does not hold when the machine loses power soon after. Output that replaces a file or folder has its mode and,
 //! where the system lets it, its owner.
 //!
 //! Locks and links are the file system's own; how output gets into another [`place`] is in `staged/elsewhere.rs`.
@@ -30,11 +30,12 @@ pub use wellread_trace::process::process_mark;
 
 use crate::entries::OLD;
 use crate::journal::{self, Journal};
+use crate::surface::option;
 use crate::{Error, Result, WriteOptions, place};
 use cleaning::{RESUMABLE, unfinished};
 use held::{is_busy, pause};
 use leftovers::remove_leftovers;
-use names::{partial_name, resume_folder};
+use names::{overwrite_hint, partial_name, resume_folder};
 use remove::remove_any;
 use renaming::{is_taken, keep_access, move_new};
 use replace::{may_be_replaced, through_links};
@@ -48,7 +49,7 @@ const ATTEMPTS: usize = 100;
 /// A file or folder being written under a temporary name beside its final place.
 ///
 /// [`Staged::commit`] renames it into place; dropping it without that removes what was written. A name left
-/// behind by a killed process starts with `.wellread-partial-` and is removed by the next writer of the same target that can tell that
+/// behind by a killed process starts with `.wellread-partial-`. It is removed by the next writer of the same target that can tell that
 /// the process has ended.
 #[derive(Debug)]
 pub struct Staged {
@@ -67,7 +68,7 @@ impl Staged {
     /// Chooses the temporary name for `target`; makes missing parent folders. Creates nothing else.
     ///
     /// With `overwrite`, a file, an empty folder or a folder that holds a set of images and nothing else is
-    /// replaced; other folders and devices never are. A link stays, and its target is replaced.
+    /// replaced. Other folders and devices never are. A link stays, and its target is replaced.
     ///
     /// # Errors
     /// When `target` exists and may not be replaced, or the parent cannot be made.
@@ -86,7 +87,7 @@ impl Staged {
             return Self::elsewhere(target, overwrite);
         }
         if !overwrite && target.symlink_metadata().is_ok() {
-            return Err(Error::new(target, "already exists").hint("choose another name or pass --overwrite"));
+            return Err(Error::new(target, "already exists").hint(overwrite_hint()));
         }
         let target = &through_links(target)?;
         may_be_replaced(target)?;
@@ -216,7 +217,11 @@ impl Staged {
                 target,
                 "is written as a whole, not image by image, so that an interrupted run cannot be gone on with",
             )
-            .hint("leave --resume out, or write a folder of images: a name without an ending, and --format")),
+            .hint(format_args!(
+                "leave {} out, or write a folder of images: a name without an ending, and {}",
+                option("resume"),
+                option("format")
+            ))),
             Some(of) => Self::resumable(target, options.overwrite, of),
             None => Self::new(target, options.overwrite),
         }
@@ -305,7 +310,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Keeps the output where it could not be put in place of what was there: in another place half of that may be gone by now.
+    /// Keeps the output where it could not be put in place of what was there. In another place half of that may be gone by now.
     fn keep_half_placed(&mut self, placed: Result<()>) -> Result<()> {
         if placed.is_err() && self.overwrite && place::is_registered(&self.target) {
             self.remove = false;
@@ -325,7 +330,7 @@ impl Staged {
             return move_new(from, &self.target).map_err(|e| match e.kind() {
                 io::ErrorKind::AlreadyExists => {
                     Error::new(&self.target, "was put there by another process meanwhile, and is kept")
-                        .hint("choose another name or pass --overwrite")
+                        .hint(overwrite_hint())
                 }
                 _ => cannot(&e),
             });

@@ -5,8 +5,8 @@
 //!  pixels read ─▶ the same of the open file ────────────────────────────────────┴─▶ other ones: an error, and no mixture
 //! ```
 //!
-//! A program that writes into a file while it is open for reading moves its pages, and what lies at their old places is
-//! taken for pixels. Where they lie at the same places, new pixels come with old labels; checksums do not tell that. Places
+//! A program that writes into a file while it is open for reading moves its pages. Other bytes at their old places are
+//! then taken for pixels. Where they lie at the same places, new pixels come with old labels; checksums do not tell that. Places
 //! far away have versions.
 
 use crate::place::File;

@@ -2,7 +2,7 @@
 //! that only make reading faster, or stand beside the pixels.
 //!
 //! Reading is push, not pull. The store decodes a piece (a strip, tile, chunk, page slice) and gives it to a
-//! [`PixelSink`] as a [`Block`], which may borrow straight from a memory map. The sink takes the pixels that
+//! [`PixelSink`] as a [`Block`]. This may borrow straight from a memory map. The sink takes the pixels that
 //! its region needs. So the same reader fills native arrays ([`CopySink`]) and, in `wellread-loader`, scaled
 //! floats in a batch slot, without an intermediate image.
 
@@ -181,7 +181,7 @@ pub trait Store: Send + Sync {
     fn read(&self, requests: &[Request], scratch: &mut Scratch, sink: &mut dyn PixelSink) -> Result<()>;
 
     /// Adds what has to be read before [`Self::ranges`] can tell where the pixels of some rows lie, such as the headers of their
-    /// files, as far as that is known without reading. `whole` says that all of each image is going to be read: small files may
+    /// files. It adds what is known without reading. `whole` says that all of each image is going to be read: small files may
     /// then be wanted whole. For places far away; formats that say nothing are read all the same, more slowly.
     fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
         let _ = (rows, whole, wanted);

@@ -14,8 +14,8 @@ pub struct StoreLayout {
     pub codec: String,
     /// Compressions of the files that were looked into, with how many files have each. Empty where files are not told apart.
     pub codecs: Vec<(String, usize)>,
-    /// Share of the bytes of those files that holds the pixels of their images, where files have other bytes, such as smaller levels of
-    /// a pyramid. `None` where they are not told apart.
+    /// Share of the bytes of those files that holds the pixels of their images. Files may have other bytes, such as smaller levels of a
+    /// pyramid. `None` where they are not told apart.
     pub pixel_share: Option<f64>,
     /// One decodable piece, such as `row group of 64 images, pages of 1 MiB` or `chunk 1x1x1x256x256`.
     pub pieces: String,

@@ -1,7 +1,7 @@
 //! Values by the text that they were parsed from: files that say the same share one value.
 //!
-//! Images of a set mostly describe themselves alike. Their files are read all the same, since any may differ from the others;
-//! but what they say is parsed once for each distinct text, and kept once.
+//! Images of a set mostly describe themselves alike. Their files are read all the same, since any may differ from the others.
+//! Each distinct text is parsed once, and kept once.
 //!
 //! ```text
 //!  text ──known?──yes──▶ the value

@@ -1,8 +1,8 @@
 //! CSV and TSV as columns: whole numbers, other numbers, truth values or text, whichever all values of a column are. Whole numbers
 //! that no type of 64 bits holds are text, not rounded: they are identifiers.
 //!
-//! Where semicolons separate fields, `0,5` is a number, as a European Excel writes it: in columns whose other values are numbers too,
-//! and if no column has numbers with points.
+//! Where semicolons separate fields, `0,5` is a number, as a European Excel writes it. This holds in columns whose other values are numbers
+//! too, and if no column has numbers with points.
 
 use crate::delimited::{self, Delimited};
 use crate::{Error, Result};
@@ -146,7 +146,7 @@ pub(crate) struct Kinds {
     some: bool,
 }
 
-/// Settles the types of a table's columns once all values were seen: a table that has points in numbers has commas for something else
+/// Settles the types of a table's columns once all values were seen. A table that has points in numbers has commas for something else
 /// than decimal marks.
 pub(crate) fn settle(types: &mut [Kinds]) {
     if types.iter().any(|kinds| kinds.number && kinds.has_point) {

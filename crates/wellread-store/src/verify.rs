@@ -168,7 +168,7 @@ impl Verification {
 
 /// Reads every pixel of `store` with `jobs` threads and compares with `expected` when given.
 ///
-/// Images are the same when their pixels are. They are paired by row, name and pixels at once, so that an image that
+/// Images are the same when their pixels are. They are paired by row, name and pixels at once. So an image that
 /// was moved, one that was renamed and one whose pixels changed are told apart.
 pub fn verify(
     store: &dyn Store,

@@ -1,4 +1,4 @@
-//! A set with more columns beside its images: those of a table that a program has in memory, such as the observations of an
+//! A set with more columns beside its images. They are those of a table that a program has in memory, such as the observations of an
 //! AnnData or the plan of a plate.
 //!
 //! ```text

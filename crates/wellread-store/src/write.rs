@@ -186,7 +186,7 @@ pub struct WriteOptions {
     /// and options of the set in one line, which must be the same then. For formats that resume
     /// ([`crate::Format::cannot_resume`]).
     pub resume: Option<String>,
-    /// Whether what is written carries checksums, where a format has or can be given a place for them: readers then find
+    /// Whether what is written carries checksums, where a format has or can be given a place for them. Readers then find
     /// damage that would else give other pixels (`docs/decisions/0032-checksums.md`).
     pub checksums: bool,
     /// Types of the images to come, as far as they are known: a table's pixels are of one type that holds them all.

@@ -4,7 +4,7 @@
 //!  a phase of two tasks ─▶ one value per run ─▶ ratio with its 95 % interval ─▶ verdict ─▶ a sentence per branch
 //! ```
 //!
-//! The unit is a run, a process of its own: batches of one process resemble each other, and a thousand of them do not
+//! The unit is a run, a process of its own. Batches of one process resemble each other, and a thousand of them do not
 //! make a second run (Kalibera and Jones, <https://doi.org/10.1145/2464157.2464160>). The value of a run is the time of a
 //! single phase, or the median of the steady state of a repeated one. How the interval is found depends on the runs:
 //!

@@ -1,5 +1,5 @@
 //! The Python of a branch: the one the user names, else an environment made of the branch's own lock file or
-//! requirements and used again by every branch that has the same.
+//! requirements. Every branch that has the same uses it again.
 //!
 //! ```text
 //!  uv.lock, pylock.toml, pyproject.toml, requirements*.txt and what they include, .python-version, the base Python
@@ -10,7 +10,7 @@
 //!
 //! The branch is imported from its worktree, so that two branches with the same requirements share an environment and none
 //! runs the other's code. Where the branch would be installed too (requirements that name a folder of it; pip, which cannot
-//! leave it out), the environment is the commit's alone.
+//! leave it out), the environment is the commit's.
 
 mod requirements;
 mod tools;

@@ -5,7 +5,7 @@
 //! the GPU's where the task runs on one, else the host's. Every key of upstream's results is there; an unknown value is
 //! null. A task that reports no total has that of its process, and `measured_by` says so.
 //!
-//! **Throughput**, alike for every adapter, is images by the time of one pass over the data, and the time per batch is that
+//! **Throughput**, alike for every adapter, is images by the time of one pass over the data. The time per batch is that
 //! time by its batches: see [`pass`].
 
 use crate::phases::{Phase, PhaseReport};
@@ -121,7 +121,7 @@ fn info(mode: Mode, epochs: Option<u32>, said: &PhaseReport) -> Map<String, Valu
 /// Seconds of one pass over the data, and the timed part: for a training run an epoch, for an inference all of
 /// it.
 ///
-/// An epoch is without validation where the task tells epochs one by one, and it is the median of those after the
+/// An epoch is without validation where the task tells epochs one by one. It is the median of those after the
 /// warm-up; a single one counts too. Without single epochs, it is the training divided by its epochs.
 fn pass(mode: Mode, epochs: Option<f64>, said: &PhaseReport) -> Option<(f64, &'static str)> {
     let phase = |name: &'static str| Some((said.phase(name)?.elapsed_seconds, name));

@@ -7,7 +7,7 @@
 //!  {"error":"what, where, what to do"}                                    before it exits with another code than 0
 //! ```
 //!
-//! The file comes from a program that may have been killed while it wrote: a line that is not understood is left out
+//! The file comes from a program that may have been killed while it wrote. A line that is not understood is left out
 //! with a note, never an error. Times are seconds, memory is MB of 10^6 bytes.
 
 use serde::{Deserialize, Serialize};

@@ -127,7 +127,7 @@ fn planned(config: &Config, row: Row, label: String, ready: Result<Ready, String
     Planned { row, label, config, ready }
 }
 
-/// The row with the experiment as the branch spells it, where the table's differs in `_` and `-` alone: upstream's tables say
+/// The row with the experiment as the branch spells it, where the table's differs in `_` and `-` alone. Upstream's tables say
 /// `im2im/label_free` and its branches `im2im/labelfree`.
 fn as_spelled(branch: &Branch, row: &Row) -> Result<Row> {
     let experiment = adapter::spelled(branch, &row.experiment)?.unwrap_or_else(|| row.experiment.clone());
@@ -254,7 +254,7 @@ pub fn chosen(config: &Config, mut rows: Vec<Row>) -> Result<Vec<Row>> {
 }
 
 /// The row of an experiment that row `of` is compared with: of the branch that `named` says, else of the first row's.
-/// Among several rows of that branch it is the one whose settings are most like those of `of`; the rows of the branch
+/// Among several rows of that branch it is the one whose settings are most like those of `of`. The rows of the branch
 /// itself are compared with its first.
 pub fn baseline(planned: &[Planned], places: &[usize], named: Option<&str>, of: usize) -> Option<usize> {
     let rows: Vec<&Row> = planned.iter().map(|task| &task.row).collect();

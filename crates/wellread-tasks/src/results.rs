@@ -197,7 +197,7 @@ impl Entry {
         self.task_config == *config && self.git_info.commit_hash.as_deref() == commit
     }
 
-    /// Whether its runs were made on a node of the same kind, or both on none of a cluster: runs of unlike nodes are not mixed.
+    /// Whether its runs were made on a node of the same kind, or both on none of a cluster. Runs of unlike nodes are not mixed.
     pub fn is_on_kind_of(&self, node: Option<&Node>) -> bool {
         self.node.as_ref().map(Node::kind) == node.map(Node::kind)
     }

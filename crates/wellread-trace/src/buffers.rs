@@ -1,10 +1,10 @@
 //! Events of all threads.
 //!
-//! A thread writes to a chunk of its own and publishes each event by the chunk's length, so that a recording can be
+//! A thread writes to a chunk of its own and publishes each event by the chunk's length. So a recording can be
 //! ended from any thread while others go on. A thread that ends leaves its chunk to the next, and its lane (the line of
 //! the timeline that it is drawn in). So the threads of a hundred epochs are drawn as those of one.
 //!
-//! Long because chunks, threads and the lock that they share are one argument: why an event is written by one thread only, and
+//! Long because chunks, threads and the lock that they share are one argument. It is why an event is written by one thread only, and
 //! read when it changes no more.
 
 use crate::Kind;
@@ -50,7 +50,7 @@ struct Chunk {
     length: AtomicUsize,
 }
 
-// SAFETY: an event is written once, by the thread that has the chunk, before the length says that it is there; a
+// SAFETY: an event is written once, by the thread that has the chunk, before the length says that it is there. A
 // reader looks at the length first. Chunks go from thread to thread under a lock.
 unsafe impl Sync for Chunk {}
 
@@ -148,7 +148,7 @@ thread_local! {
     static LOCAL: RefCell<ThreadState> = const { RefCell::new(ThreadState::NEW) };
 }
 
-/// Leaves the calling thread's line of the timeline to the next thread of its name, as a thread that ends does: for one
+/// Leaves the calling thread's line of the timeline to the next thread of its name, as a thread that ends does. It is for one
 /// that is kept for other work.
 pub fn leave() {
     let _ = LOCAL.try_with(|local| drop(local.replace(ThreadState::NEW)));

@@ -1,6 +1,6 @@
 //! The file: JSON in Chrome's trace format, the variant with an object around the list of events.
 //!
-//! Times in the file are microseconds with three decimals, so that no nanosecond is lost and spans nest in the file as
+//! Times in the file are microseconds with three decimals. So no nanosecond is lost and spans nest in the file as
 //! they did in the program.
 
 use crate::Recorded;

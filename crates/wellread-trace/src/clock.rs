@@ -1,7 +1,7 @@
 //! Ticks, and their length in nanoseconds.
 //!
 //! A span looks at the clock twice, and that is most of what it costs. Ticks are those of the processor's time stamp
-//! counter where the kernel itself keeps time by it, which it does only where that counts evenly and alike on all
+//! counter where the kernel itself keeps time by it. It does so only where that counts evenly and alike on all
 //! cores. They then cost half of a call to the system. Two looks at both clocks, at the start and the end of a
 //! recording, tell how long a tick is. Elsewhere ticks are nanoseconds of [`Instant`], the clock that all figures are
 //! taken by.

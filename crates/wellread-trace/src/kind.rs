@@ -21,8 +21,8 @@ pub enum Kind {
     Finish,
     /// A thread reads and transforms rows of a batch.
     Rows,
-    /// A worker waits until there is room for another batch, for a buffer that comes back in a moment, or for the end
-    /// of the epoch. The reader of a conversion waits for its writer.
+    /// A worker waits until there is room for another batch. Or it waits for a buffer that comes back in a moment, or
+    /// for the end of the epoch. The reader of a conversion waits for its writer.
     WaitRoom,
     /// The consumer waits for the threads that read its batch.
     WaitBatch,

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! There is one recording per process. Code opens a [`span`] for each piece of work to show and drops it at the end;
-//! spans of a thread nest. A span costs two looks at the clock and 48 bytes; nothing is allocated but a chunk of buffer
+//! spans of a thread nest. A span costs two looks at the clock and 48 bytes. Nothing is allocated but a chunk of buffer
 //! for some hundred events, which threads hand on to each other. [`LIMIT`] events are kept: later ones are dropped and
 //! counted, and a long run can spread them over its parts ([`section`], [`part`]).
 //!

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The place is a hash of the machine's boot and of the process's PID namespace. A lock would tell more, but network file systems
-//! keep locks to one machine, or have none, and forked processes keep them beyond their holder's end.
+//! keep locks to one machine, or have none. Forked processes keep them beyond their holder's end.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub fn life_of(id: &str) -> Life {
     if lives { Life::Lives } else { Life::Gone }
 }
 
-/// Whether a process is not there, or has ended and only waits for its parent to ask how (a zombie), as one that was just killed does.
+/// Whether a process is not there, or has ended and only waits for its parent to ask how (a zombie). One that was just killed does so.
 fn has_ended(process: &Path) -> bool {
     let Ok(stat) = std::fs::read(process.join("stat")) else { return !process.exists() };
     let text = String::from_utf8_lossy(&stat);

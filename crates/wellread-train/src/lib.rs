@@ -52,7 +52,7 @@ use phases::Phases;
 use wellread_measure::to_stderr;
 
 /// Runs the task that the environment names, and returns the exit code of the process. It is 0 when done, 1 when it
-/// failed (with a message on stderr and in the file of phases), and 2 where no task is named. With `check`, the task
+/// failed (with a message on stderr and in the file of phases). It is 2 where no task is named. With `check`, the task
 /// and its settings are looked at and nothing is run.
 pub fn main(check: bool) -> u8 {
     let (Some(task), phases) = (std::env::var_os(task::TASK), std::env::var_os(task::PHASES)) else {

@@ -5,8 +5,8 @@
 //! sample("batch_forward", s) … flush()                               repeated phases, all samples in order
 //! ```
 //!
-//! A line is one write, so that what a killed process leaves is whole lines. Peaks are the kernel's high-water mark: it
-//! is read and set back at each begin and end, and each span keeps the largest it saw, so that nested spans are exact.
+//! A line is one write, so that what a killed process leaves is whole lines. Peaks are the kernel's high-water mark: it is
+//! read and set back at each begin and end. Each span keeps the largest it saw, so that nested spans are exact.
 
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};

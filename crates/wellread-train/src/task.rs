@@ -95,7 +95,7 @@ impl Task {
         Ok(())
     }
 
-    /// A path of the configuration: in the worktree, else in the first folder of [`Self::search`] that has it, else where it
+    /// A path of the configuration. It is in the worktree, else in the first folder of [`Self::search`] that has it, else where it
     /// would be in the worktree.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         let found = self.places(path).find(|place| place.exists());

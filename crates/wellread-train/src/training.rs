@@ -5,7 +5,7 @@
 //!                                               └▶ validation ─▶ metrics.csv, events, checkpoints/last, best ─▶ next epoch
 //! ```
 //!
-//! Everything random is a function of seed, epoch and row, so a run that goes on from a checkpoint takes the same steps
+//! Everything random is a function of seed, epoch and row. So a run that goes on from a checkpoint takes the same steps
 //! as one that was not interrupted.
 
 use crate::checkpoint::{self, Checkpoint, State};

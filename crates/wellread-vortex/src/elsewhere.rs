@@ -1,4 +1,4 @@
-//! A file that lies in another place than the file system: its segments are fetched as ranges when pieces are opened, those of several
+//! A file that lies in another place than the file system. Its segments are fetched as ranges when pieces are opened, those of several
 //! rows together.
 //!
 //! ```text

@@ -218,8 +218,8 @@ pub(crate) fn structure(
     Ok(Arc::new(StructArray::try_new_with_length(known, arrays, nulls, len)?))
 }
 
-/// The values of all ranges, where they are plain ones of the type that is asked for: copied together, or, of one range,
-/// left where they lie.
+/// The values of all ranges, where they are plain ones of the type that is asked for. They are copied together, or, of
+/// one range, left where they lie.
 fn plain_values(
     leaves: &[(&Leaf, &Range<usize>)],
     bytes: usize,

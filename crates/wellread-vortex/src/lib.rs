@@ -1,6 +1,6 @@
 //! OME-Arrow images in [Vortex](https://docs.vortex.dev/specs/file-format.html) files.
 //!
-//! A Vortex file is a tree of layouts (structs by field, columns by chunk) whose leaves are compressed arrays that
+//! A Vortex file is a tree of layouts (structs by field, columns by chunk). Its leaves are compressed arrays that
 //! can be cut without being decompressed. `wellread_store::table` knows what an image is; this crate fetches the
 //! columns and rows that it asks for, and writes the record batches that it makes.
 //!
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The library's own scan is not used because it plans anew for every call. To fetch one list, it decompresses
-//! the values of all lists of its chunk, which in files of default settings are the pixels of 8,192 images.
+//! the values of all lists of its chunk. In files of default settings these are the pixels of 8,192 images.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -2,8 +2,8 @@
 //! they are compressed.
 //!
 //! The encodings that the library chooses by itself (bit-packing, frame of reference, constants …) are cut without
-//! being decompressed, and decompress faster than memory takes the result. Those of its compact mode (Pco, Zstd)
-//! have pages of thousands of values, so pieces of them are decompressed once, where all of them can be kept.
+//! being decompressed. They decompress faster than memory takes the result. Those of its compact mode (Pco, Zstd)
+//! have pages of thousands of values. So pieces of them are decompressed once, where all of them can be kept.
 
 use crate::session::Cause;
 use std::ops::Range;
@@ -139,7 +139,7 @@ pub(crate) struct Opening<'a> {
 pub(crate) enum Decode {
     /// Nothing.
     Nothing,
-    /// Small values, and values of which single rows cannot be decompressed cheaply, up to a number of bytes: as
+    /// Small values, and values of which single rows cannot be decompressed cheaply, up to a number of bytes. As
     /// much may be kept of each piece that all can be kept. More would be decompressed again and again.
     UpTo(usize),
 }

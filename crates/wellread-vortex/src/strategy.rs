@@ -8,7 +8,7 @@
 //! | reference | 8,192 images, as the library does by itself | its adaptive one |
 //!
 //! 1 MiB is what the library itself aims at for columns of fixed width. Less does not help, as arrays are cut without
-//! being decompressed: readers in Python fetch random rows from 256 KiB more slowly, having more chunks to open. All
+//! being decompressed. Readers in Python fetch random rows from 256 KiB more slowly, having more chunks to open. All
 //! other columns are laid out as the library does by itself, in blocks of 8,192 rows.
 
 use std::path::Path;

@@ -61,7 +61,7 @@ struct Selection {
     wanted: Wanted,
     /// The table's type without all others.
     types: Type,
-    /// How they are read without arrays, where they are chunks or planes, and whether that is worth trying: once one was
+    /// How they are read without arrays, where they are chunks or planes, and whether that is worth trying. Once one was
     /// found to be compressed, it is not.
     list: Option<ImageList>,
     lies_plain: AtomicBool,

@@ -6,8 +6,8 @@
 //!
 //! Each round takes the sets and the numbers of workers in turns. It opens the set anew, builds a loader (shuffled,
 //! batches of 16, `float32` scaled to 0..1), and times the first epoch and five later ones. Printed are medians of the
-//! rounds: milliseconds to open, images/s of the first epoch and of the median later one, their ratio, and the ratio
-//! with opening counted too.
+//! rounds: milliseconds to open, images/s of the first epoch and of the median later one. Their ratio follows, and
+//! the ratio with opening counted too.
 
 use std::time::Instant;
 use wellread::{Dataset, Loader};

@@ -5,7 +5,7 @@
 //! cargo run --release -p wellread --example plate -- plate/images plate/cells.parquet [COLUMN]
 //! ```
 //!
-//! The images are a folder of an Opera Phenix, an ImageXpress or any set; the table has a row for each cell, and COLUMN
+//! The images are a folder of an Opera Phenix, an ImageXpress or any set. The table has a row for each cell, and COLUMN
 //! (unless given, `Metadata_Treated`) is 0 or 1. The model sees the mean and the deviation of each channel of a crop.
 
 use wellread::store::cells::CellOptions;

@@ -1,7 +1,7 @@
 //! Load microscopy images in batches of floats.
 //!
-//! Open a file or folder in any format that wellread knows (OME-Arrow in Parquet, Lance, Vortex and DuckDB, TIFF and
-//! OME-TIFF, OME-Zarr, PNG and JPEG folders), and iterate over batches of `f32`:
+//! Open a file or folder in any format that wellread knows, and iterate over batches of `f32`. Formats are OME-Arrow
+//! in Parquet, Lance, Vortex and DuckDB, TIFF and OME-TIFF, OME-Zarr, PNG and JPEG folders:
 //!
 //! ```no_run
 //! let dataset = wellread::Dataset::open("plate.parquet")?;
@@ -19,7 +19,7 @@
 //! # Ok::<(), wellread::Error>(())
 //! ```
 //!
-//! Pixels go from the file's decoded bytes to their place in the batch in one pass: widened, cropped,
+//! Pixels go from the file's decoded bytes to their place in the batch in one pass. They are widened, cropped,
 //! flipped, turned, scaled and normalised on the way. The same seed gives the same batches, to the bit,
 //! with any number of workers. In steady state nothing is allocated (a read of Lance, Vortex or DuckDB makes some small
 //! Arrow objects). Errors name file and row, and say what to do.

@@ -1,4 +1,4 @@
-//! The formats of the engines: in steady state nothing is allocated where values are not compressed, and hardly anything for an
+//! The formats of the engines: in steady state nothing is allocated where values are not compressed. Hardly anything is for an
 //! image more where the engine's library decompresses them.
 
 #[path = "../../wellread-loader/tests/it/counting.rs"]

@@ -1,5 +1,5 @@
-//! The reader of DuckDB's blocks: blocks of a small database in parts written over, their checksums put right, so that what
-//! lies behind them is reached. DuckDB itself is kept away from them.
+//! The reader of DuckDB's blocks: blocks of a small database are in parts written over. Their checksums are put right, so
+//! that what lies behind them is reached. DuckDB itself is kept away from them.
 #![no_main]
 
 use std::path::PathBuf;

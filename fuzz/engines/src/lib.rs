@@ -25,7 +25,7 @@ struct Table {
 }
 
 /// Reads a Lance dataset whose data file is patched. It is not compressed by zstd. Lance's own reader, which reads
-/// pages that wellread's does not know, asks for as much memory as a piece declares, and ends the process where there
+/// pages that wellread's does not know, asks for as much memory as a piece declares. It ends the process where there
 /// is not so much.
 pub fn lance(data: &[u8]) {
     static TABLES: OnceLock<Vec<Table>> = OnceLock::new();

@@ -40,8 +40,8 @@ pub struct CandidateResult {
 pub struct SettingResult {
     /// The value.
     pub value: String,
-    /// Milliseconds: a step with its wait, or where no step time is given the shortest step without wait (workers);
-    /// microseconds of an image (batch sizes, caches). Infinite where every step waits.
+    /// Milliseconds: a step with its wait, or where no step time is given the shortest step without wait (workers).
+    /// Microseconds of an image (batch sizes, caches). Infinite where every step waits.
     pub time: Figure,
 }
 

@@ -1,7 +1,7 @@
 //! The parts of a study that the time allows, predicted from the time to read an image.
 //!
-//! A study consists of steady runs of a loader, and each of these reads what the loader reads ahead, twice over, before
-//! it has counted a step. Where images are few and large, one such run may take longer than a section has, so that
+//! A study consists of steady runs of a loader. Each of these reads what the loader reads ahead, twice over, before it
+//! has counted a step. Where images are few and large, one such run may take longer than a section has, so that
 //! fewer rounds do not help. Batches and the sample then become smaller, and whole sections are left out.
 
 use super::predict::{MIN_STEPS, steps_of};
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn few_large_images_are_studied_in_smaller_batches_and_samples() {
         let of = |image, budget| Allowance { image, threads: 2, budget };
-        // With a worker 4 batches are read ahead, and 2 more until the queue is as it will be: 3 + 2 * 6 batches, by two threads.
+        // With a worker 4 batches are read ahead, and 2 more until the queue is as it will be. That is 3 + 2 * 6 batches, by two threads.
         assert!((of(0.02, 5.0).run(16, 1) - 15.0 * 16.0 * 0.01).abs() < 1e-9);
         // 20 runs of 0.15 s for each image of a batch, in 0.6 of the time.
         assert_eq!([5.1, 31.1, 90.0].map(|budget| of(0.02, budget).batch_size(16, 1)), [1, 6, 16]);

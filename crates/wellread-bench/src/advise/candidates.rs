@@ -1,5 +1,5 @@
-//! The sample written in several ways: every format of the build, codecs, chunk sizes; each measured once while it is
-//! written, and never more than the disk has room for.
+//! The sample written in several ways: every format of the build, codecs, chunk sizes. Each is measured once while it
+//! is written, and there are never more than the disk has room for.
 
 use super::settings::Settings;
 use crate::data::set_name;

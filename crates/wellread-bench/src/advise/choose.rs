@@ -1,11 +1,11 @@
 //! The rules by which figures become a recommendation, and its reasons.
 //!
-//! * **Format, codec, chunks.** Eligible is what is as fast as the fastest as far as the intervals tell, and, where a
-//!   step time is given, what is read within it anyway. The set as it is stays unless another of these needs less than
+//! * **Format, codec, chunks.** Eligible is what is as fast as the fastest as far as the intervals tell. Where a step
+//!   time is given, what is read within it anyway is eligible, too. The set as it is stays unless another of these needs less than
 //!   [`MAX_COPY_SIZE_SHARE`] of its bytes; else the smallest is chosen. A set that does not fit into memory is judged
 //!   by batches from cold files.
-//! * **Workers.** The fewest with which a step is not clearly longer than with the best; without a step time, with
-//!   which not clearly fewer batches are read in the background. An alternative without a median, as every step waited
+//! * **Workers.** The fewest with which a step is not clearly longer than with the best. Without a step time,
+//!   those with which not clearly fewer batches are read in the background. An alternative without a median, as every step waited
 //!   in half of the rounds or more, is taken only where all are so.
 //! * **Batch size.** The smallest that is as fast per image; as asked for, where it was.
 //! * **Cache.** None, unless another is clearly faster, fits, and there is something to gain at the step time.

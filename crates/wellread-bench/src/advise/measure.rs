@@ -98,7 +98,7 @@ impl Series {
     }
 
     /// Whether an alternative is worse than the best by more than `negligible` and beyond doubt. With too few rounds
-    /// for an interval, it is where it was so in each of them; with one or two rounds, by more than [`FEW`]. Where some
+    /// for an interval, it is where it was so in each of them. With one or two rounds, by more than [`FEW`]. Where some
     /// of many rounds say "never", of which there is no ratio, it is where it was so in all but [`exceptions`].
     pub fn is_clearly_worse(&self, one: usize, negligible: f64) -> bool {
         let Some(best) = self.best().filter(|_| !self.values[one].is_empty()) else { return true };
@@ -125,7 +125,7 @@ impl Series {
     }
 }
 
-/// In how many of so many rounds it may have been otherwise, for the rest to tell beyond doubt: a sign test at 5 %, both sides.
+/// In how many of so many rounds it may have been otherwise, for the rest to tell beyond doubt. It is a sign test at 5 %, both sides.
 /// None of few rounds.
 fn exceptions(rounds: usize) -> usize {
     let all = 2f64.powi(rounds as i32);
@@ -147,8 +147,8 @@ pub struct Turn {
     cold: f64,
 }
 
-/// Figures of all candidates: batches from a loader, single images at random, batches from cold files (empty where the files
-/// cannot be dropped from memory, or it was not asked for).
+/// Figures of all candidates: batches from a loader, single images at random, batches from cold files. The last is empty where the files
+/// cannot be dropped from memory, or it was not asked for.
 pub struct Figures {
     /// Batches.
     pub batches: Series,
@@ -236,7 +236,7 @@ fn single(store: &dyn Store, rows: &[usize], seed: u64, round: u64) -> Result<f6
     Ok(median(&times).unwrap_or(f64::NAN))
 }
 
-/// The two speeds of a loader with each number of workers, one per round; none of those that there is no time for, which are
+/// The two speeds of a loader with each number of workers, one per round. There is none of those that there is no time for, which are
 /// furthest from `usual`.
 ///
 /// # Errors

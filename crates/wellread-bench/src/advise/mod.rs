@@ -1,4 +1,4 @@
-//! A short study of a user's own set: the format to keep it in, the choices for loading it, the waiting of a
+//! A short study of a user's own set. It finds the format to keep it in, the choices for loading it, the waiting of a
 //! model for data.
 //!
 //! ```text

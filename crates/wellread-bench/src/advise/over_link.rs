@@ -1,4 +1,4 @@
-//! The figures of each way of keeping a set behind a network: images per second, requests and bytes of an epoch, and
+//! The figures of each way of keeping a set behind a network. They are images per second, requests and bytes of an epoch, and
 //! the cost of the requests.
 //!
 //! ```text

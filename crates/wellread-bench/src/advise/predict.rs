@@ -2,7 +2,7 @@
 //! against a loop.
 //!
 //! A loader has two speeds. While the model computes, the workers read: `background` batches per second. While a batch is
-//! waited for, the thread that waits reads with them: `waiting` batches per second, which is what a loop without a model
+//! waited for, the thread that waits reads with them. That is `waiting` batches per second, which is what a loop without a model
 //! gets. In steady state each step takes one batch, so with a step of `s` seconds and a wait of `w`
 //!
 //! ```text
@@ -13,8 +13,8 @@
 //! loop, whose step takes [`LOADED`] of the time of a batch, by the same equation. Without workers it is 0: each batch is
 //! read when it is asked for.
 //!
-//! The equation ignores the start of an epoch (threads start, nothing is read ahead),
-//! and batches of very different cost, which the queue of batches ahead evens out. It also ignores that a model
+//! The equation ignores the start of an epoch (threads start, nothing is read ahead).
+//! It also ignores batches of very different cost, which the queue of batches ahead evens out. It also ignores that a model
 //! takes processors from the workers.
 
 use crate::feed::{BatchSource, Feed, RunLength, simulate_step};
@@ -206,11 +206,11 @@ struct Round {
     looped: Option<LoopTimes>,
 }
 
-/// Predicts the wait of steps of these times (seconds), each of a batch that is `parts` of those of the feed; with `check`, a real
+/// Predicts the wait of steps of these times (seconds), each of a batch that is `parts` of those of the feed. With `check`, a real
 /// loop with each follows in every round. Without any time at all it is one round that nothing warms up.
 ///
-/// The speeds of a round and its loops are measured one right after the other, in an order that changes from round to round,
-/// so that both see the same machine. Returns the predictions, and the shortest step that does not wait.
+/// The speeds of a round and its loops are measured one right after the other, so that both see the same machine. The order
+/// changes from round to round. Returns the predictions, and the shortest step that does not wait.
 ///
 /// # Errors
 /// As [`Feed::pass`]; no round within the time.

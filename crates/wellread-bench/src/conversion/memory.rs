@@ -8,7 +8,7 @@
 //! Memory that is taken anew for each image has a cost that depends on the C library's heap. The heap keeps freed
 //! memory or gives it back to the kernel, depending on how much a path frees. The page faults of the next image would
 //! then fall on the clock of reading, of one path alone. Both paths go through the same two buffers here, as a training
-//! loop's batches do: that of the batch before is there while the next is filled.
+//! loop's batches do. That of the batch before is there while the next is filled.
 
 use anyhow::{Context as _, Result};
 use std::collections::VecDeque;

@@ -23,7 +23,8 @@ pub(crate) const NEVER: &str = "never";
 pub(crate) const ALWAYS: &str = "always";
 pub(crate) const SOMETIMES: &str = "sometimes";
 
-/// Adds the variants of the frameworks to the `own` ones of this program: every path, with one reader for each format: wellread where Python has it, else the format's first.
+/// Adds the variants of the frameworks to the `own` ones of this program: every path, with one reader for each format. It is wellread where
+/// Python has it, else the format's first.
 pub(super) fn add_variants<'s>(session: &'s Session<'s>, own: usize, (variants, unavailable): Lists<'_, 's>) {
     let mut sources = sources(session, "conversion", unavailable);
     sources.retain(|source| source.reader.native);

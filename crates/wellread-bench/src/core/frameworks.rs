@@ -114,7 +114,7 @@ pub struct Frameworks {
 
 impl Frameworks {
     /// Starts the requested frameworks and asks for their packages. Where tensors are made (`converts`) and nothing
-    /// else was asked for, it also starts PyTorch for that alone if there is a Python that has it.
+    /// else was asked for, it also starts PyTorch for that alone. It does so if there is a Python that has it.
     ///
     /// # Errors
     /// A Python that cannot be started. No framework at all where this program itself is not measured either. A

@@ -4,8 +4,8 @@
 //!  two Series, paired by round ─▶ Judge::compare: ratio, interval, noise floor ─▶ Comparison: verdict, doubt, words
 //! ```
 //!
-//! Two series differ only where there are rounds enough and the 95 % interval of their ratio (the median of the ratios of
-//! rounds) lies beyond 1 and the benchmark's own noise floor.
+//! Two series differ only where there are rounds enough. The 95 % interval of their ratio (the median of the ratios of
+//! rounds) must also lie beyond 1 and the benchmark's own noise floor.
 
 use super::series::Series;
 use super::words::number;
@@ -182,8 +182,8 @@ impl Comparison {
         }
     }
 
-    /// A remark on the second where its median, beside that of the first, would give another ratio than the rounds,
-    /// each of which has its own. It is empty where both are about the same.
+    /// A remark on the second where its median, beside that of the first, would give another ratio than the rounds.
+    /// Each round has its own. It is empty where both are about the same.
     pub(crate) fn by_rounds(&self, first: f64, second: f64, unit: &str) -> String {
         let off = (first / second / self.ratio.estimate - 1.0).abs();
         if off <= MAX_OFF {

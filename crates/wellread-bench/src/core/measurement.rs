@@ -36,7 +36,7 @@ pub struct Measurement {
 pub struct Variant<'a> {
     /// The keys that tell it apart.
     pub keys: Keys,
-    /// Whether it may be impossible here, as somebody else's library or a cold page cache may: one that fails is
+    /// Whether it may be impossible here, as somebody else's library or a cold page cache may. One that fails is
     /// unavailable, and no failure of this run.
     pub peer: bool,
     /// Measures once.

@@ -114,7 +114,7 @@ impl<'s> Source<'s> {
     }
 }
 
-/// The file of each row, or its folder of OME-Zarr, of a set that is measured as it lies there: for readers that read such alone.
+/// The file of each row, or its folder of OME-Zarr, of a set that is measured as it lies there. It is for readers that read such alone.
 /// They are in the rows' order, which need not be that of the names. `None` of sets that are written here, and of tables.
 ///
 /// # Errors

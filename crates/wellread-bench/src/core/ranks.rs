@@ -18,8 +18,8 @@ fn weight(keys: &Keys) -> usize {
     operation.unwrap_or(0) + if cold { OPERATIONS.len() } else { 0 }
 }
 
-/// Which configurations are the last to be left out: of each format, or framework and reader, the most telling, then the
-/// second, so that the same formats are in every table.
+/// Which configurations are the last to be left out. The most telling of each format, or framework and reader, comes
+/// first, then the second, so that the same formats are in every table.
 pub(super) fn ranks(keys: &[(Keys, bool)]) -> Vec<usize> {
     let mut seen: Vec<(Vec<String>, usize)> = Vec::new();
     let mut rank = |(keys, _): &(Keys, bool)| {

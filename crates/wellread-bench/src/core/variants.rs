@@ -1,7 +1,7 @@
 //! Running the variants of a benchmark, and turning their turns into table rows.
 //!
 //! All variants of a benchmark run interleaved (see [`wellread_measure::interleave`]): every round runs each once, in
-//! a new random order, after one warm-up round that no figure uses. Another variant in each round runs twice as an
+//! a new random order. One warm-up round that no figure uses comes before. Another variant in each round runs twice as an
 //! A/A pair; the interval of these ratios is the noise floor printed beside the results. Rows of the table are runs.
 //! Columns ending in `_ci_low` and `_ci_high` are the 95 % interval of the configuration's median over runs, where
 //! there are enough runs. For latencies, the interval is of the items of all runs, by the medians of runs. Fewer runs
@@ -207,7 +207,7 @@ pub fn run(
     Ok(results)
 }
 
-/// Takes the rounds that turn out to be warm-up out of the measured ones, and says so; says too where the runs of a
+/// Takes the rounds that turn out to be warm-up out of the measured ones, and says so. Says too where the runs of a
 /// configuration begin slower than they go on.
 fn trim_warmup(outcome: &mut Outcome<Measurement>, settings: &Settings<'_>, seed: u64) -> Vec<String> {
     let more_is_better = quantity(settings.noise_figure).better == Better::Higher;
@@ -304,7 +304,7 @@ fn run_watching_memory(variant: &mut Variant<'_>, turn: Turn) -> Result<Measurem
     Ok(measured)
 }
 
-/// The largest peak of a variant's warm-up turns, those of its twin included: the first of the two makes all
+/// The largest peak of a variant's warm-up turns, those of its twin included. The first of the two makes all
 /// that a variant sets up once.
 fn largest_peak<'o>(outcome: &'o Outcome<Measurement>, name: &str) -> Option<&'o PeakMemory> {
     let is_of = |run: &&Run<Measurement>| outcome.variants[run.of].name == name;

@@ -3,7 +3,7 @@
 //! `set.json` says what the sets in the folder were made from and which formats hold them. A set is made again
 //! when that record differs from what is asked for or the set no longer opens, whether results exist or not.
 //! Failures are not recorded: a format that has no copy is tried again by the next run. One that cannot hold the
-//! images refuses the first of them, which costs next to nothing; a full disk or a missing permission is
+//! images refuses the first of them, which costs next to nothing. A full disk or a missing permission is
 //! forgotten as soon as it is mended.
 
 use super::formats::{FormatSet, set_name};
@@ -36,6 +36,8 @@ pub struct Prepared {
     pub about: String,
     /// Whether the rows are the planes of the images in the sets: of a set that is measured as it lies there.
     pub planes: bool,
+    /// Number of images, where the checksums are of their planes.
+    pub of_images: Option<usize>,
 }
 
 impl Prepared {
@@ -83,7 +85,7 @@ pub fn prepare(
     if !missing.is_empty() {
         // Declared before the writers, so that it looks after what they have begun is gone.
         let (_made, _record) = claim(folder)?;
-        // Before the first set changes: should this be interrupted, the folder is known to be ours and no set
+        // This comes before the first set changes. Should it be interrupted, the folder is known to be ours and no set
         // that is being replaced is taken for a good one.
         SetRecord::of(&made_from, held.clone()).write(folder)?;
         let options = WriteOptions { overwrite: true, types: opened.types(), ..options.clone() };
@@ -115,7 +117,8 @@ pub fn prepare(
         })
     };
     let sets = formats.iter().map(set_of).collect();
-    Ok(Prepared { folder: folder.to_owned(), sets, expected, about, planes: false })
+    let of_images = opened.images();
+    Ok(Prepared { folder: folder.to_owned(), sets, expected, about, planes: false, of_images })
 }
 
 /// [`prepare`], which reports from several threads, with a callback that is for one.
@@ -145,7 +148,7 @@ pub(crate) fn prepare_in_thread(
     })
 }
 
-/// The record of a folder that had none before: it goes when this is dropped and nothing else came into the folder, as on a
+/// The record of a folder that had none before. It goes when this is dropped and nothing else came into the folder, as on a
 /// full disk.
 struct NewRecord(Option<PathBuf>);
 
@@ -279,6 +282,14 @@ impl<'s> Opened<'s> {
                 }
                 Ok((identity, about))
             }
+        }
+    }
+
+    /// Number of images, where the rows are their planes.
+    fn images(&self) -> Option<usize> {
+        match self {
+            Self::Synthetic(_) => None,
+            Self::Stored { images, .. } => *images,
         }
     }
 

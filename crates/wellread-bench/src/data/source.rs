@@ -131,8 +131,8 @@ pub fn open_source(
     Ok(if planes { Box::new(wellread_store::planes::PlaneStore::new(store)?) } else { store })
 }
 
-/// Opens the source set, or its cells, as planes when asked for or when shapes differ, with the number of images where
-/// planes are the rows. It looks at all of its rows for files that belong to no single set of images.
+/// Opens the source set, or its cells, as planes when asked for or when shapes differ. It has the number of images
+/// where planes are the rows. It looks at all of its rows for files that belong to no single set of images.
 ///
 /// # Errors
 /// No image in it; images and masks.

@@ -18,8 +18,8 @@ use wellread_store::{Error, Format, ImageView, StoreWriter, WriteOptions, regist
 /// A format that cannot hold such images (a float image in PNG, say) is reported, not fatal.
 ///
 /// # Errors
-/// Something that would be written is there already and `options.overwrite` is false (nothing is touched then);
-/// `out` cannot be written, or another process writes to it.
+/// Something that would be written is there already and `options.overwrite` is false (nothing is touched then).
+/// Or `out` cannot be written, or another process writes to it.
 pub fn generate(
     out: &Path,
     spec: &SetSpec,

@@ -119,8 +119,8 @@ fn reading(session: &Session<'_>, set: &FormatSet, batch_size: usize, enough: f6
     Ok(ReadCost { format: set.format, open_s, image_s })
 }
 
-/// Seconds that the model takes for an image of a batch of this shape. It runs steps on a small part of one image, then
-/// on larger parts and on more images, until one takes `enough` seconds or is all of the batch.
+/// Seconds that the model takes for an image of a batch of this shape. It runs steps on a small part of one image, then on
+/// larger parts and on more images. It ends when one takes `enough` seconds or is all of the batch.
 fn image_seconds(config: &Config, mode: Mode, [n, c, h, w]: [usize; 4], enough: f64) -> Result<f64> {
     let mut model = None;
     let model = built(config, &mut model, c)?;

@@ -28,7 +28,7 @@ pub(super) fn loader(session: &Session<'_>, set: &FormatSet, batch_size: usize) 
 }
 
 /// Batches without end: epoch after epoch. Before each the set forgets the pixels that it keeps decoded, as if it were opened
-/// anew: a set of another format decodes them in every epoch.
+/// anew. A set of another format decodes them in every epoch.
 pub(super) struct EndlessBatches<'l> {
     loader: &'l Loader,
     epoch: u64,

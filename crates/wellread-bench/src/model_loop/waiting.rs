@@ -210,7 +210,7 @@ fn would_bind(mut slow: Vec<&Waiting>) -> String {
     format!("; loading would {verb} {}{more}", named.join(", "))
 }
 
-/// Waiting by difference of a format, for the detail of its finding; empty where the rounds are too few for an interval: the
+/// Waiting by difference of a format, for the detail of its finding; empty where the rounds are too few for an interval. The
 /// noise of a difference is that of both sides.
 fn by_difference(table: &Table, format: &str, is: impl Fn(usize) -> bool + Copy, judge: &Judge) -> String {
     let of = |column: &str| {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! No loader that writes such batches into memory is faster than this. The pixels lie in the nearest cache that a batch
-//! of them fits into, buffers are as few as a loader has, and nothing is read, ordered, passed on or checked. The
+//! of them fits into. Buffers are as few as a loader has, and nothing is read, ordered, passed on or checked. The
 //! fastest pass counts, as in STREAM (McCalpin, <https://www.cs.virginia.edu/stream/ref.html>): a disturbance makes a
 //! limit smaller.
 

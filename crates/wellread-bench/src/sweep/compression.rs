@@ -53,7 +53,7 @@ fn compressed_by(format: &str) -> CompressedBy {
     }
 }
 
-/// The name of a codec in the table: the requested one, but for one inside Blosc, which shuffles bits or bytes first
+/// The name of a codec in the table: the requested one, but for one inside Blosc. That shuffles bits or bytes first
 /// and is another thing than the codec alone.
 fn called(asked: Compression, codec: Option<&str>) -> String {
     let inside =

@@ -7,11 +7,11 @@
 //! | `volume` | the volume of a time point and channel |
 //!
 //! Each run opens a set and reads regions that the round draws (the same for every format and layout) through
-//! [`Store::read`](wellread_store::Store::read); `open_s` is the part of `seconds` that opening took. Every pixel
+//! [`Store::read`](wellread_store::Store::read). `open_s` is the part of `seconds` that opening took. Every pixel
 //! is compared with the image in memory, outside the clock.
 //!
 //! `used_bytes` is what was asked for, `chunk_bytes` are the bytes of the chunks that hold some of it, and
-//! `read_amplification` is their ratio. Both follow from the chunk grid, not from what a format really fetched: a
+//! `read_amplification` is their ratio. Both follow from the chunk grid, not from what a format really fetched. A
 //! table that reads whole rows reads more, and then its time says so.
 
 use super::sets::{lacking, prepare};

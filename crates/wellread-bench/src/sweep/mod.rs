@@ -7,7 +7,7 @@
 //!              variants::run: every setting of every format interleaved ─▶ Table ─▶ report
 //! ```
 //!
-//! A sweep is a [`Benchmark`] with a table of its own; it is no name on the command line, because it belongs to
+//! A sweep is a [`Benchmark`] with a table of its own. It is no name on the command line, because it belongs to
 //! `storage` and takes as long as several of it.
 
 pub mod compression;

@@ -11,8 +11,8 @@ pub struct WriteArgs {
     /// Codec: none, lz4, zstd[:LEVEL], deflate[:LEVEL], lzw, packbits, snappy; default is the format's own choice.
     #[arg(long, default_value = "default")]
     pub compression: Compression,
-    /// Chunk (tile) size.
-    #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_tczyx)]
+    /// Chunk (tile) size; X = 0 makes strips of Y rows in TIFF.
+    #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_chunk)]
     pub chunk: Option<[usize; 5]>,
     /// Shard size (OME-Zarr 0.5).
     #[arg(long, value_name = "T,C,Z,Y,X", value_parser = parse_tczyx)]
@@ -92,6 +92,37 @@ impl WriteArgs {
             resume: None,
             checksums: !self.no_checksums,
             types: vec![],
+        }
+    }
+}
+
+/// Parses the size of a chunk: `T,C,Z,Y,X`, where X may be 0, for the strips of TIFF.
+fn parse_chunk(text: &str) -> Result<[usize; 5], String> {
+    if let Some((before, width)) = text.rsplit_once(',')
+        && width.trim() == "0"
+    {
+        let [t, c, z, y, _] = parse_tczyx(&format!("{before},1")).map_err(|_| no_chunk(text))?;
+        return Ok([t, c, z, y, 0]);
+    }
+    parse_tczyx(text).map_err(|_| no_chunk(text))
+}
+
+fn no_chunk(text: &str) -> String {
+    format!(
+        "{text:?} is not five positive numbers T,C,Z,Y,X, such as 1,1,1,256,256; X may be 0, for strips of Y rows in TIFF"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_may_be_as_wide_as_the_image() {
+        assert_eq!(parse_chunk("1,2,3,4,5"), Ok([1, 2, 3, 4, 5]));
+        assert_eq!(parse_chunk("1, 1,1,16, 0"), Ok([1, 1, 1, 16, 0]));
+        for wrong in ["1,1,1,0,0", "0,1,1,16,16", "1,1,1,16", "1,1,16,0", "1,1,1,1,16,0", "0", ""] {
+            assert!(parse_chunk(wrong).unwrap_err().contains("X may be 0"), "{wrong}");
         }
     }
 }

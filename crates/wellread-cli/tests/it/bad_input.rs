@@ -84,6 +84,9 @@ fn options_that_contradict_or_do_nothing_are_named() {
         fails(&["info", arg(path), "--table", "plate"], 2, &["has no tables", "leave table out"]);
         fails(&["stats", arg(path), "--level", "1"], 2, &["has no multiscale levels", "leave level out"]);
     }
+    for set in [&tiff, &parquet] {
+        fails(&["stats", arg(set), "--by", "nope"], 2, &["has no column \"nope\""]);
+    }
     let level = ["verify", arg(&tiff), "--against", arg(&parquet), "--level", "1"];
     fails(
         &level,
@@ -125,7 +128,7 @@ fn what_a_format_does_not_have_is_wrong_usage() {
     generate(&set, 2, &["--formats", "tiff"]);
     let tiff = set.join("tiff");
     let before = files_below(dir.path());
-    let asked: [(&str, &[&str], &str); 15] = [
+    let asked: [(&str, &[&str], &str); 21] = [
         ("out.jpg", &[], "written as PNG"),
         ("png", &["--format", "image-folder", "--compression", "lzw"], "PNG has no compression lzw"),
         ("png", &["--format", "image-folder", "--variant", "jpeg"], "has no variant \"jpeg\""),
@@ -135,6 +138,12 @@ fn what_a_format_does_not_have_is_wrong_usage() {
         ("dataset", &["--format", "ome-arrow-dataset", "--variant", "x"], "has no layout \"x\""),
         ("a.zarr", &["--variant", "0.3"], "there are 0.4 and 0.5"),
         ("a.zarr", &["--compression", "lzw"], "OME-Zarr has no compression lzw"),
+        ("zarr", &["--format", "ome-zarr", "--shard", "1,1,1,7,7"], "choose a shard"),
+        ("zarr", &["--format", "ome-zarr", "--chunk", "1,1,1,16,0"], "is empty"),
+        ("dataset", &["--format", "ome-arrow-dataset", "--chunk", "1,1,1,16,0"], "is empty"),
+        ("a.parquet", &["--chunk", "1,1,1,16,0"], "not possible in OME-Arrow"),
+        ("tiles", &["--format", "tiff", "--chunk", "1,1,1,17,23"], "X = 0 for strips of Y rows"),
+        ("tiles", &["--format", "tiff", "--chunk", "1,1,1,0,0"], "X may be 0"),
         ("a.tiff", &["--variant", "0.4"], "TIFF has no variant \"0.4\""),
         ("a.tiff", &["--compression", "snappy"], "TIFF has no compression snappy"),
         ("a.tiff", &["--shard", "1,1,1,16,16"], "TIFF files have no shards"),
@@ -156,6 +165,31 @@ fn what_a_format_does_not_have_is_wrong_usage() {
         fails(&command, 2, &["has no compression lzw"]);
     }
     assert_eq!(files_below(dir.path()), before);
+}
+
+/// The hint about chunks of TIFF can be followed.
+#[test]
+fn strips_are_asked_for_by_a_width_of_0() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 1, &["--formats", "parquet"]);
+    let (images, strips) = (set.join("images.parquet"), dir.path().join("strips"));
+    let command =
+        ["convert", arg(&images), arg(&strips), "--format", "tiff", "--chunk", "1,1,1,16,0", "--resume"];
+    json(&command);
+    let files = files_below(&strips);
+    let (_, bytes) = files.iter().find(|(path, _)| path.extension().is_some_and(|e| e == "tiff")).unwrap();
+    // The directory has RowsPerStrip (278) of 16, and no TileWidth (322).
+    let at = u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+    let tags = usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let tag = |number: u16| {
+        let mut entries = bytes[at + 2..at + 2 + 12 * tags].chunks_exact(12);
+        let entry = entries.find(|entry| entry[..2] == number.to_le_bytes())?;
+        Some(u16::from_le_bytes([entry[8], entry[9]]))
+    };
+    assert_eq!((tag(278), tag(322)), (Some(16), None));
+    // The same command finds its work done.
+    json(&command);
 }
 
 /// The error names the feature that brings a format which this build lacks, wherever its name or ending is given.

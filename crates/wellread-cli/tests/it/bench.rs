@@ -329,7 +329,7 @@ fn a_crop_larger_than_the_images_is_wrong_usage() {
     }
 }
 
-/// Random crops are compared with parts of whole images, several of an image come from one read, and the table has the
+/// Random crops are compared with parts of whole images, several of an image come from one read. The table has the
 /// requests to the loader.
 #[test]
 fn random_crops_are_verified_and_their_amplification_is_told() {
@@ -400,9 +400,26 @@ fn images_of_different_shapes_are_measured_or_named() {
     );
     let refused = wellread(&bench("dataloader", &[]));
     assert_eq!(refused.code, 1);
-    for word in ["differ in shape", "row 6 is 1x1x1x48x60", "3 of 9 rows", "6, 7, 8", "--crop 40x56"] {
+    let words = [
+        "the planes differ in shape",
+        "plane 0 (a-",
+        "plane 6 (b-",
+        ") is 1x1x1x48x60",
+        "3 of the 9 planes of the 6 images differ",
+        "6, 7, 8",
+        "--crop 40x56",
+        "measure single planes as they are",
+    ];
+    for word in words {
         assert!(refused.stderr.contains(word), "no {word:?} in {}", refused.stderr);
     }
+    // Sets that are written hold planes, too.
+    let written = dir.path().join("written");
+    let args = ["bench", "dataloader", "--input", arg(&mixed), "--formats", "tiff", "--out", arg(&written)];
+    let refused = wellread(&[&args[..], QUICK].concat()).stderr;
+    assert!(refused.contains("3 of the 9 planes of the 6 images differ"), "{refused}");
+    let refused = wellread(&bench("dataloader", &["--crop", "44x56"]));
+    assert!(refused.code == 2 && refused.stderr.contains("is larger than plane 0 (a-"), "{}", refused.stderr);
     assert!(!refused.stderr.contains("damaged"), "{}", refused.stderr);
     assert_eq!(json(&bench("dataloader", &["--crop", "40x56"]))["verified"], true);
     // Crops at random are all of one size, too.

@@ -99,7 +99,7 @@ fn a_column_of_images_that_is_left_out_is_named() {
     }
     // Nested values make no groups, and no row is at fault.
     let done = wellread(&["stats", arg(&two), "--column", "ome_image", "--by", "second"]);
-    assert_eq!(done.code, 1, "{}", done.stderr);
+    assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains("the column \"second\" has nested values"), "{}", done.stderr);
     assert!(!done.stderr.contains("row 0"), "{}", done.stderr);
 }

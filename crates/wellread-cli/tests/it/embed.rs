@@ -246,8 +246,8 @@ fn what_cannot_be_is_refused_with_what_can() {
     let images = dir.path().join("made/tiff");
     let (missing, text) = (dir.path().join("missing.onnx"), dir.path().join("out.parquet"));
     std::fs::write(&text, "mine").unwrap();
-    let inside = images.join("out.parquet");
-    let cases: [(&[&str], i32, &str); 15] = [
+    let (inside, csv) = (images.join("out.parquet"), dir.path().join("out.CSV"));
+    let cases: [(&[&str], i32, &str); 18] = [
         (&["--model", "resnet18"], 2, "vit_b_16"),
         (&["--model", "python:module"], 2, "python:package.module:Class"),
         (&["--model", arg(&missing)], 1, "no such file"),
@@ -258,9 +258,12 @@ fn what_cannot_be_is_refused_with_what_can() {
         (&["--model", "resnet50", "--scale", "much"], 2, "percentiles"),
         (&["--model", "resnet50", "--columns", "dosis"], 2, "no column \"dosis\""),
         (&["--model", "resnet50", "--channels", "DNA,nothing"], 2, "no such channels"),
+        (&["--model", "resnet50", "--channels", "7"], 2, "has 2 channels; numbers count from 0"),
+        (&["--model", "resnet50", "--channels", "0,2,1"], 2, "--channels 0,2,1"),
         (&["--model", "resnet50"], 1, "--channels 0,1,0"),
         (&["--model", "resnet50", "--out", arg(&inside)], 2, "lies inside the images"),
         (&["--model", "resnet50", "--out", arg(dir.path())], 2, "is a folder"),
+        (&["--model", "resnet50", "--out", arg(&csv)], 2, "ends in .csv, and the table is Parquet"),
         (&["--model", "resnet50", "--out", arg(&text)], 1, "already exists"),
         (&["--model", "resnet50", "--out", arg(&text), "--resume"], 1, "no `wellread embed` has written it"),
     ];

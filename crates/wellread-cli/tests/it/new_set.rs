@@ -1,4 +1,4 @@
-//! Problems of a new user with a set of images: masks among them, a column that is spelt wrong, the output of `info`,
+//! Problems of a new user with a set of images. There are masks among them, a column that is spelt wrong, the output of `info`,
 //! `view` and `verify`, the leftovers of a killed run.
 
 use crate::support::{arg, files_below, generate, json, wellread, wellread_with};

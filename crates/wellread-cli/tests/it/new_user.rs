@@ -1,4 +1,4 @@
-//! Problems of a new user: a short time budget, an interruption, nothing to measure, options by their other names,
+//! Problems of a new user. There are a short time budget, an interruption, nothing to measure, options by their other names,
 //! addresses and places that cannot be written. [`crate::new_set`] has those with a set of images.
 
 use crate::support::{arg, files_below, generate, json, leftovers, wellread, wellread_in};

@@ -1,5 +1,5 @@
-//! `--on slurm` of `infer` and `tasks`: the requests to srun, by a program of that name that writes them down and runs
-//! the command, and the comparison of unlike nodes.
+//! `--on slurm` of `infer` and `tasks`. A program called srun writes down the requests to it and runs the command. Unlike nodes
+//! are compared, too.
 
 #![cfg(target_os = "linux")]
 

@@ -105,7 +105,7 @@ fn an_interrupted_conversion_goes_on() {
     }
 }
 
-/// A finished file that was damaged after an interrupted run is not taken for another source: it is named, and written again by the
+/// A finished file that was damaged after an interrupted run is not taken for another source. It is named, and written again by the
 /// same run.
 #[test]
 fn what_was_damaged_since_is_written_again() {

@@ -138,7 +138,7 @@ pub fn signal(child: &std::process::Child, name: &str) {
     assert!(sent.success());
 }
 
-/// Runs `wellread` with these arguments and sends it a signal once it writes below `folder`: it ends as an interrupted program
+/// Runs `wellread` with these arguments and sends it a signal once it writes below `folder`. It ends as an interrupted program
 /// does, and leaves nothing half-written there.
 #[cfg(unix)]
 pub fn interrupt<S: AsRef<std::ffi::OsStr>>(args: &[S], folder: &Path, name: &str) {

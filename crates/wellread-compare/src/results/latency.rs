@@ -1,4 +1,4 @@
-//! The table of `wellread infer` (and of the runner that it follows) in the terms of all other tables: seconds, and
+//! The table of `wellread infer` (and of the runner that it follows) in the terms of all other tables. They are seconds, and
 //! intervals in columns `…_ci_low` and `…_ci_high`.
 
 use wellread_report::{Cell, Table};

@@ -1,5 +1,5 @@
-//! Floating-point numbers as integers (ALP: decimals scaled by powers of ten) or as two parts (ALPRD: high bits from a
-//! small dictionary, low bits as they are), both bit-packed, with exceptions
+//! Floating-point numbers as integers (ALP: decimals scaled by powers of ten) or as two parts. The latter is ALPRD:
+//! high bits from a small dictionary, low bits as they are. Both are bit-packed, with exceptions
 //! ([paper](https://dl.acm.org/doi/10.1145/3626717)).
 
 use super::bits::{Lane, packed_bytes, unpack};

@@ -1,5 +1,5 @@
 //! Groups of bit-packed integers: a constant, an arithmetic sequence, or numbers of a few bits above a smallest one
-//! (frame of reference), which are the values or their differences.
+//! (frame of reference). These are the values or their differences.
 
 use super::bits::{Lane, fits, unpack};
 use std::ops::Range;

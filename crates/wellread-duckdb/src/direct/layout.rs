@@ -1,7 +1,7 @@
 //! Where the columns of a table lie in its file, as DuckDB itself tells: `pragma_storage_info`.
 //!
-//! A column is a tree: structs have fields, lists have elements, and each has a column of its own that says which of
-//! its values are null. DuckDB names each by a path of numbers, `[1, 9, 1, 4]`: a field's number is its position and
+//! A column is a tree. Structs have fields, lists have elements, and each has a column of its own that says which of
+//! its values are null. DuckDB names each by a path of numbers, `[1, 9, 1, 4]`. A field's number is its position and
 //! one more, that of a list's elements is 1, and that of the nulls is 0.
 
 use super::blocks::Blocks;
@@ -140,7 +140,7 @@ impl Layout {
         self.columns.values().map(Vec::len).sum()
     }
 
-    /// Whether the columns at `paths`, and their nulls, are as described in the file: none has rows that are not in
+    /// Whether the columns at `paths`, and their nulls, are as described in the file. None has rows that are not in
     /// blocks, or changes to those that are.
     pub fn is_settled(&self, paths: &[Path]) -> bool {
         let is_settled = |path: &[usize]| self.described(path).iter().all(|s| s.is_settled);

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! DuckDB decodes vectors of 2,048 rows, whatever is asked for. Here lists are followed first: where the elements of
-//! the rows begin and end; then only those are unpacked, to as few bytes as they have. DuckDB opens the file, gives the
+//! the rows begin and end. Then only those are unpacked, to as few bytes as they have. DuckDB opens the file, gives the
 //! places of segments, and reads the unusual parts. These are text, other compressions, rows that were deleted or
 //! changed ([`Direct::new`] gives `None`), and irregular bytes ([`wellread_store::direct::Stop`]), for which DuckDB
 //! gives the error.

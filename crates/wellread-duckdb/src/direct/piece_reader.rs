@@ -1,5 +1,5 @@
-//! Chunks and planes row by row, without arrays of what was read: where the columns of a read are numbers of the structs in
-//! one list, and the pixels of each.
+//! Chunks and planes row by row, without arrays of what was read. It reads columns that are numbers of the structs in one
+//! list, and the pixels of each.
 
 use super::pieces::{PieceLeaves, fields};
 use super::reader::Direct;
@@ -36,8 +36,8 @@ impl PieceValues for Values<'_> {
 }
 
 impl Direct {
-    /// Reads rows, handing on the pieces of each in order: how many were handed on, before rows that are not as they should
-    /// be or columns of another kind.
+    /// Reads rows, handing on the pieces of each in order. It returns how many were handed on, before rows that are not as
+    /// they should be or columns of another kind.
     pub fn read_pieces(
         &self,
         rows: &[usize],

@@ -1,6 +1,6 @@
 //! Segments of a column: some of its values, compressed together in a block.
 //!
-//! Segments that pack values in groups end in a table of where each group starts, last group first; so the groups that
+//! Segments that pack values in groups end in a table of where each group starts, last group first. So the groups that
 //! hold the values asked for are read and nothing else. Small segments, and the tables of large ones, are kept in
 //! memory.
 //!

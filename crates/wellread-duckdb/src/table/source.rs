@@ -5,7 +5,7 @@
 //!  any other, and one of ours that somebody has changed ────▶ Native: row n is the n-th that a scan meets, by rowid
 //! ```
 //!
-//! So row n of a set is always the n-th of a scan, for pixels, names, columns and conversions alike: the value of `row_id` never
+//! So row n of a set is always the n-th of a scan, for pixels, names, columns and conversions alike. The value of `row_id` never
 //! decides. SQL that changes an image moves its row to the end of the table, and deleted rows leave gaps in `rowid`.
 
 use crate::connection::failed;

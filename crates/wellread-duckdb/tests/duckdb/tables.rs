@@ -119,7 +119,7 @@ fn feature_columns_stand_beside_images() {
     }
 }
 
-/// Row n is the n-th of a scan, whatever `row_id` says: SQL that changes an image moves its row to the end, and pixels, names and
+/// Row n is the n-th of a scan, whatever `row_id` says: SQL that changes an image moves its row to the end. Pixels, names and
 /// columns go with it.
 #[test]
 fn pixels_names_and_columns_go_together_after_edits() {

@@ -76,11 +76,13 @@ impl<'a> Attributes<'a> {
             size("SizeX", "Pixels/@SizeX")?,
         ]);
         // `PixelType` until 2009.
-        let dtype: Option<PixelType> = match self.parse("Type", "Pixels/@Type")? {
-            None => self.parse("PixelType", "Pixels/@PixelType")?,
-            found => found,
+        let word = self.require(self.get("Type").or_else(|| self.get("PixelType")), "Pixels/@Type")?.trim();
+        let (dtype, other_type) = match word.parse::<PixelType>() {
+            Ok(dtype) => (dtype, None),
+            // Masks of one bit are delivered as bytes.
+            Err(_) if word.eq_ignore_ascii_case("bit") => (PixelType::U8, None),
+            Err(_) => (PixelType::U8, Some(shorten(word))),
         };
-        let dtype = self.require(dtype, "Pixels/@Type")?;
         let order: Option<DimensionOrder> = self.parse("DimensionOrder", "Pixels/@DimensionOrder")?;
         let dimension_order = self.require(order, "Pixels/@DimensionOrder")?;
         shape.checked_bytes(dtype).map_err(|cause| OmeXmlError::Shape { image: self.image, cause })?;
@@ -96,6 +98,7 @@ impl<'a> Attributes<'a> {
             metadata: ImageMetadata::default(),
             shape,
             dtype,
+            other_type,
             dimension_order,
             samples_per_pixel: Vec::new(),
             planes: Vec::new(),

@@ -8,8 +8,8 @@
 //! Specification: OME model 2016-06 (<https://docs.openmicroscopy.org/ome-model/latest/ome-tiff/specification.html>,
 //! schema <https://www.openmicroscopy.org/Schemas/OME/2016-06/ome.xsd>). The reader also takes the older schemas
 //! back to 2003, any namespace prefix, and ignores whatever it does not need. Attributes that decide which pixels
-//! are read (sizes, type, order, plane positions) must be right, and give an error that names the attribute
-//! otherwise. Descriptive metadata that cannot be understood (a wavelength of 0, a colour in words) count as
+//! are read (sizes, order, plane positions) must be right, and give an error that names the attribute
+//! otherwise. The type must be there, but may be any word, since the pages have their own. Descriptive metadata that cannot be understood (a wavelength of 0, a colour in words) count as
 //! unknown: the pixels can be read without them.
 //!
 //! ```
@@ -60,8 +60,10 @@ pub struct OmeImage {
     pub metadata: ImageMetadata,
     /// `SizeT`, `SizeC`, `SizeZ`, `SizeY`, `SizeX`; already checked to be a believable image of `dtype`.
     pub shape: Shape,
-    /// `Pixels/@Type`.
+    /// `Pixels/@Type`; `uint8` for `bit`, and where `other_type` is given.
     pub dtype: PixelType,
+    /// `Pixels/@Type` where [`PixelType`] has no such type, such as `complex`. The pages tell which type they have.
+    pub other_type: Option<String>,
     /// `Pixels/@DimensionOrder`: the order in which the planes follow each other in the file.
     pub dimension_order: DimensionOrder,
     /// Samples that each `Channel` keeps in one IFD, in the order of the channels; the sum is `SizeC`.
@@ -89,6 +91,7 @@ impl OmeImage {
             metadata,
             shape,
             dtype,
+            other_type: None,
             dimension_order: DimensionOrder::Xyzct,
             samples_per_pixel: vec![1; shape.c()],
             planes: vec![all],

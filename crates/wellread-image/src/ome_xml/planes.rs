@@ -1,8 +1,8 @@
 //! From `TiffData` blocks to the page of each plane.
 //!
 //! The blocks say "from plane (t, c, z) on, n planes lie in pages i, i+1, …". [`PlaneMap`] keeps them as
-//! runs over the plane's index in dimension order, so its memory is bounded by the XML, however many
-//! planes a (perhaps hostile) header declares.
+//! runs over the plane's index in dimension order, so its memory is bounded by the XML. That holds
+//! however many planes a (perhaps hostile) header declares.
 
 use super::{OmeImage, OmeXmlError, TiffData};
 use crate::Shape;

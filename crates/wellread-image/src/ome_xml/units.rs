@@ -37,8 +37,8 @@ const UNITS: [(&str, f64); 33] = [
     ("pixel", f64::NAN),
 ];
 
-/// The schema's symbol for a unit of length, from the spellings met in files of any format (`um`, `micron`,
-/// `micrometer`, a Greek instead of a micro sign …); `None` for anything else.
+/// The schema's symbol for a unit of length. It knows the spellings met in files of any format (`um`, `micron`,
+/// `micrometer`, a Greek instead of a micro sign …). It is `None` for anything else.
 pub fn canonical_unit(unit: &str) -> Option<&'static str> {
     let unit = unit.trim();
     let alias = match unit {

@@ -1,7 +1,7 @@
 //! Closed curves around a centre, as a table of radii by direction.
 //!
 //! The direction is the "diamond angle". It runs from 0 to 4 around the circle as the usual angle does from 0
-//! to 2 pi, but needs a division instead of an arc tangent.
+//! to 2 pi. It needs a division instead of an arc tangent.
 
 use super::random::{Lattice, Random};
 

@@ -22,6 +22,12 @@ use wellread_store::{Error, Store, place};
 /// The file in the folder of parts that becomes the table.
 const JOINED: &str = "table.parquet";
 
+/// Endings of names of tables that are no Parquet.
+const OTHER_ENDINGS: [&str; 14] = [
+    "csv", "tsv", "txt", "json", "xlsx", "arrow", "feather", "sqlite", "db", "duckdb", "lance", "vortex",
+    "zarr", "h5",
+];
+
 /// Refuses what cannot become the table, before anything is computed.
 pub(super) fn check_out(options: &EmbedOptions) -> Result<(), Error> {
     let out = &options.out;
@@ -34,6 +40,12 @@ pub(super) fn check_out(options: &EmbedOptions) -> Result<(), Error> {
         return Err(Error::new(out, "is a folder, and the table is a file")
             .choice()
             .hint(format_args!("name a file in it: --out {}", out.join("profiles.parquet").display())));
+    }
+    let ending = out.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    if OTHER_ENDINGS.contains(&ending.as_str()) {
+        return Err(Error::new(out, format_args!("ends in .{ending}, and the table is Parquet"))
+            .choice()
+            .hint("name a file that ends in .parquet"));
     }
     if !options.overwrite && !options.resume && out.symlink_metadata().is_ok() {
         return Err(Error::new(out, "already exists").hint("choose another name or pass --overwrite"));

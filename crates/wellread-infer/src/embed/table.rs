@@ -76,8 +76,8 @@ impl FromStr for FeatureLayout {
     }
 }
 
-/// The columns of a set as metadata: the names of all images but those `left_out`, then the others; and which of these have another name than
-/// their own, with [`METADATA`] before it.
+/// The columns of a set as metadata: the names of all images but those `left_out`, then the others. It also has which of these have another
+/// name than their own, with [`METADATA`] before it.
 ///
 /// # Errors
 /// A column that the set does not have; columns that cannot be read.

@@ -8,7 +8,7 @@ use lance_encoding::format::metadata::page_layout::Layout;
 /// Bytes of a value that is looked at, at most.
 const MOST: u64 = 4096;
 
-/// The one value, as it is stored, of a column outside of lists that has it in all its `rows` rows; `None` where there are
+/// The one value, as it is stored, of a column outside of lists that has it in all its `rows` rows. It is `None` where there are
 /// others or nulls.
 pub(crate) fn only_value(input: &Input, column: &ColumnInfo, rows: usize) -> Option<Vec<u8>> {
     let mut only: Option<Vec<u8>> = None;

@@ -1,5 +1,5 @@
-//! Pages of one value: how many of it each row has is told by repetition levels in one piece, and by definition levels where rows may be
-//! null.
+//! Pages of one value: how many of it each row has is told by repetition levels in one piece. It is also told by definition levels where
+//! rows may be null.
 //!
 //! ```text
 //!  levels in pieces of their own ─▶ runs ─▶ ConstantIndex: all levels, and the first of each row ─▶ that value, so often

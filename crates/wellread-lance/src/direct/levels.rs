@@ -1,7 +1,7 @@
 //! Repetition levels: where lists start.
 //!
 //! A leaf below `d` lists has one level for each of its values. It is `d` where a row starts, `k` where the list
-//! that is `k`-th from the leaf starts (and all below it), and 0 where the innermost list goes on. Pixels come in
+//! that is `k`-th from the leaf starts (and all below it). It is 0 where the innermost list goes on. Pixels come in
 //! the ten thousands per list, so levels are handled as runs: the cost is by lists, not by pixels.
 //!
 //! A row that is null has a level and no value. Definition levels, beside the others, tell which rows those are.

@@ -11,8 +11,8 @@
 //! Lance's metadata gives the places and encodings of pages, and its codecs decode rare ones. This module reads the
 //! bytes of chunks, with their levels as runs ([`levels`]) and their values unpacked to where they belong ([`values`]).
 //! A page of another kind is left to Lance ([`Direct::new`] gives `None`), and so are rows with irregular bytes
-//! ([`wellread_store::direct::Stop`]): Lance gives their error. Bytes compressed by zstd or LZ4 are not left to Lance:
-//! it asks for as much memory as they declare, and the process ends where there is not so much
+//! ([`wellread_store::direct::Stop`]): Lance gives their error. Bytes compressed by zstd or LZ4 are not left to Lance.
+//! It asks for as much memory as they declare, and the process ends where there is not so much
 //! ([`Direct::has_prefixes`]).
 
 mod ahead;

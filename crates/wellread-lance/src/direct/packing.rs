@@ -5,7 +5,7 @@ use wellread_store::direct::Fault::{self, Irregular};
 /// Values that are packed together.
 pub(super) const PACK: usize = 1024;
 
-/// The number of bits of a packed chunk of `count` values, and its words: the number stands first, then come 1,024
+/// The number of bits of a packed chunk of `count` values, and its words. The number stands first, then come 1,024
 /// values in as many bits.
 pub(super) fn packed<T: bytemuck::Pod + Into<u64>>(
     data: &[u8],

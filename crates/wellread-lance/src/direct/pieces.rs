@@ -1,5 +1,5 @@
-//! Chunks and planes row by row, without arrays of what was read: where the columns of a read are numbers of the structs in
-//! one list, and the pixels of each.
+//! Chunks and planes row by row, without arrays of what was read. It reads columns that are numbers of the structs in one
+//! list, and the pixels of each.
 
 use super::tree::{Leaf, Node, Output, WIDTHS};
 use arrow_schema::{DataType, Schema};

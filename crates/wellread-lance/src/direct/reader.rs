@@ -139,7 +139,7 @@ impl Direct {
         )
     }
 
-    /// Reads rows, as many at a time as make a batch: `make` does something with their number, index of a width and what was
+    /// Reads rows, as many at a time as make a batch. `make` does something with their number, index of a width and what was
     /// read of each leaf, `give` hands that on.
     fn read_with<M>(
         &self,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use wellread_store::direct::Fault::{self, Irregular};
 
 /// Bytes that the values in lists of 64-bit integers are delivered in. Pixels are 64-bit integers where the type was
-/// inferred. Packed to as few bits as they have, they are delivered in as few bytes, which saves writing eight times
+/// inferred. Packed to as few bits as they have, they are delivered in as few bytes. This saves writing eight times
 /// as many only to narrow them again.
 pub(super) const WIDTHS: [usize; 3] = [1, 2, 8];
 

@@ -152,7 +152,7 @@ fn unpack<T: BitPackingUninit + bytemuck::Pod + Into<u64>>(
         // Straight to where they belong; later values are written over those beyond.
         out.reserve(PACK * size);
         let length = out.len();
-        // SAFETY: the room was reserved a moment ago; a buffer is aligned for every primitive type and holds whole
+        // SAFETY: the room was reserved a moment ago. A buffer is aligned for every primitive type and holds whole
         // values of this one, so the room behind its end is aligned too.
         let room = unsafe {
             let end = out.as_mut_ptr().add(length).cast::<MaybeUninit<T>>();

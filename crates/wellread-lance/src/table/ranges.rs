@@ -40,8 +40,8 @@ impl LanceTable {
         })
     }
 
-    /// Asks for the ends of data files that rows are going to be read from and that are not open yet, of all fragments at once where
-    /// each would be waited for. To be held until they are open.
+    /// Asks for the ends of data files that rows are going to be read from and that are not open yet. It asks for those of all
+    /// fragments at once where each would be waited for. To be held until they are open.
     pub(super) fn open_ahead(&self, rows: &Rows<'_>) -> Vec<Ticket> {
         let is_open = |fragment: &Fragment| fragment.files.get().is_some();
         if !place::is_registered(&self.path) || self.fragments.iter().all(is_open) {

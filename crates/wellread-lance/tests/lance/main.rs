@@ -274,7 +274,7 @@ fn a_target_appears_whole_or_not_at_all() {
     assert_eq!(entries(), 1);
     check(&*open(&path).unwrap(), &images);
     let error = write(&path, &images, &WriteOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("already exists") && error.contains("--overwrite"), "{error}");
+    assert!(error.contains("already exists") && error.contains("overwrite true"), "{error}");
     let others = [image(Shape::plane(20, 30), PixelType::U8, 5)];
     write(&path, &others, &WriteOptions { overwrite: true, ..WriteOptions::default() }).unwrap();
     check(&*open(&path).unwrap(), &others);

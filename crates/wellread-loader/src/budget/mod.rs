@@ -7,9 +7,9 @@
 //!
 //! The memory for reading a row follows from its shape and from its store's pieces
 //! ([`RowHints::working_bytes`](wellread_store::RowHints::working_bytes)): [`MemoryEstimate`]. A thread may use its
-//! share without asking; for an image that takes more it waits until the extra part is free ([`WorkingMemory`]), and
+//! share without asking. For an image that takes more it waits until the extra part is free ([`WorkingMemory`]), and
 //! gives its buffers back afterwards. Where all that exceeds the limit, first joined reads become shorter, then the
-//! thread that waits for batches does not read, then fewer batches are read ahead, then fewer threads read ([`fit`]).
+//! thread that waits for batches does not read. Then fewer batches are read ahead, then fewer threads read ([`fit`]).
 //! Not counted are descriptions of the set (its index, names, shapes) and batches that the caller keeps.
 
 mod estimate;

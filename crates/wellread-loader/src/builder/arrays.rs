@@ -165,7 +165,7 @@ impl LoaderBuilder {
         Ok((plan_set(dataset, reference, &transforms, output, of)?, pairs))
     }
 
-    /// The row of a set that all others must agree with: the first or, where rows may be skipped, the first that can be read
+    /// The row of a set that all others must agree with. It is the first or, where rows may be skipped, the first that can be read
     /// and suits the transforms. `row_of` tells the set's row for one of the images.
     fn reference(
         &self,
@@ -198,7 +198,7 @@ impl LoaderBuilder {
 }
 
 impl SetPlan {
-    /// Checks that all is known that these rows take from columns beside them, as that they lack no file, and reads the illumination
+    /// Checks that all is known that these rows take from columns beside them, as that they lack no file. It reads the illumination
     /// fields of the reference.
     ///
     /// # Errors

@@ -128,8 +128,8 @@ impl LoaderBuilder {
         self.order(Order::Grouped(grouping)).seed(seed)
     }
 
-    /// Blocks of `rows` neighbouring rows in random order, the rows of `window` blocks shuffled among each other:
-    /// nearly random, and read from few places at a time ([`Order::Block`]). Sets the seed of all random draws.
+    /// Blocks of `rows` neighbouring rows in random order, the rows of `window` blocks shuffled among each other.
+    /// It is nearly random, and read from few places at a time ([`Order::Block`]). Sets the seed of all random draws.
     pub fn block_shuffle(self, rows: usize, window: usize, seed: u64) -> Self {
         self.order(Order::Block { rows, window }).seed(seed)
     }
@@ -140,7 +140,7 @@ impl LoaderBuilder {
         self.order(Order::Mixed { by, window }).seed(seed)
     }
 
-    /// Rows drawn with replacement, each as often as its weight says; `weights` has one for every row of the
+    /// Rows drawn with replacement, each as often as its weight says. `weights` has one for every row of the
     /// dataset, also for rows that are left out. An epoch has as many images as there are rows, also
     /// where some have no weight; [`Order::Weighted`] lets choose. Sets the seed of all random draws.
     pub fn weighted(self, weights: impl Into<Vec<f64>>, seed: u64) -> Self {
@@ -149,8 +149,8 @@ impl LoaderBuilder {
 
     /// Classes in equal shares: every batch has each class as often as the batch size divided by the number of
     /// classes, rounded down or up. With 16 classes or more, batches that are not a multiple of them may have one
-    /// more or less of some. Rows of rare classes are repeated, each pass over a class in a new order; of large
-    /// classes, an epoch has a part, and the next goes on from there. An epoch has as many images as there are
+    /// more or less of some. Rows of rare classes are repeated, each pass over a class in a new order. An epoch
+    /// has a part of large classes, and the next goes on from there. An epoch has as many images as there are
     /// rows; [`Order::Balanced`] lets choose. Sets the seed of all random draws.
     pub fn balanced(self, by: Grouping, seed: u64) -> Self {
         self.order(Order::Balanced { by, images: None }).seed(seed)
@@ -166,13 +166,13 @@ impl LoaderBuilder {
 
     /// The ranks ([`Self::shard`]) are on `nodes` nodes, equally many on each and numbered node by node. Each node has
     /// a part of the set: neighbouring rows, which its ranks divide, in the chosen order. So what a node keeps of the
-    /// set on its disk is of no use to another, and all nodes together need not keep anything twice. Every
-    /// `reshard_every` epochs, unless that is 0, nodes get other parts: row groups, the files of a set of several, or
-    /// runs of rows, in random order. The share of each rank is as even as without this; parts are cut to the row for
+    /// set on its disk is of no use to another. All nodes together need not keep anything twice. Every
+    /// `reshard_every` epochs, unless that is 0, nodes get other parts. These are row groups, the files of a set of
+    /// several, or runs of rows, in random order. The share of each rank is as even as without this; parts are cut to the row for
     /// it.
     ///
     /// For sequential and random order and for blocks. With this a batch is not a sample of the whole set but of its
-    /// node's part; the batches of a step of all ranks together are one.
+    /// node's part. The batches of a step of all ranks together are one.
     pub fn shard_local(mut self, nodes: usize, reshard_every: u64) -> Self {
         self.local = Some((nodes, reshard_every));
         self
@@ -214,7 +214,7 @@ impl LoaderBuilder {
         self
     }
 
-    /// Threads that read ahead. With 0, each batch is read by the thread that asks for it, when it asks; with more, that
+    /// Threads that read ahead. With 0, each batch is read by the thread that asks for it, when it asks. With more, that
     /// thread reads as they do while its batch is not done.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
@@ -229,8 +229,8 @@ impl LoaderBuilder {
     }
 
     /// The bytes that the loader holds at most, caches and decoding included. Joined reads become shorter, fewer
-    /// batches are read ahead and fewer threads read until that fits ([`Loader::memory`] gives the result), and the
-    /// store keeps fewer decoded pages. Threads wait for each other with images that are much larger than most. Sizes
+    /// batches are read ahead and fewer threads read until that fits ([`Loader::memory`] gives the result). The
+    /// store also keeps fewer decoded pages. Threads wait for each other with images that are much larger than most. Sizes
     /// are upper estimates. The description of the set (its index, names) and batches that the caller keeps are not
     /// counted.
     pub fn memory(mut self, bytes: usize) -> Self {
@@ -251,9 +251,9 @@ impl LoaderBuilder {
         self
     }
 
-    /// Takes `crops` crops of each image, each with draws of its own, from one read: every piece (chunk, tile, strip)
+    /// Takes `crops` crops of each image, each with draws of its own, from one read. Every piece (chunk, tile, strip)
     /// is decoded once, also where crops overlap. A batch of `batch_size` images, which must be a multiple of this,
-    /// holds `batch_size / crops` rows in the order of the sampler, the crops of each one after the other.
+    /// holds `batch_size / crops` rows in the order of the sampler. The crops of each follow one after the other.
     pub fn crops_per_image(mut self, crops: usize) -> Self {
         self.crops = crops;
         self

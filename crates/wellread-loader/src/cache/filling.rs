@@ -42,8 +42,8 @@ impl Filling {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes rows of `wanted` that nobody reads, in their order: the first of them, and more as long as they have no more bytes than
-    /// `most` together. Each is given with its bytes.
+    /// Takes rows of `wanted` that nobody reads, in their order. It takes the first of them, and more as long as they have no more bytes
+    /// than `most` together. Each is given with its bytes.
     pub fn claim(&self, wanted: &[(usize, usize)], most: usize) -> Claim<'_> {
         let mut taken = self.lock();
         let (mut rows, mut sum) = (vec![], 0usize);

@@ -1,7 +1,7 @@
 //! Images in RAM, decoded or compressed; those that were used least recently make room.
 //!
 //! One lock guards the table. Pixels leave it as shared pointers, so that nothing is copied or decoded under the
-//! lock, and an image that is evicted while it is being read lives until that is done.
+//! lock. An image that is evicted while it is being read lives until that is done.
 //!
 //! ```text
 //!  an image is going to be read ─ reserve ─▶ awaited ─ reused ─▶ the oldest go, one of the same size gives its memory

@@ -1,5 +1,5 @@
-//! Decoded images in a file that is mapped into memory: one copy in the page cache for all processes of the machine,
-//! and still there for the next run.
+//! Decoded images in a file that is mapped into memory. It is one copy in the page cache for all processes of the
+//! machine, and still there for the next run.
 //!
 //! ```text
 //!  0     magic, version, rows; bytes of data that are taken (atomic)
@@ -11,11 +11,11 @@
 //! takes room by adding to the header's counter, writes the pixels, and then publishes the entry. It uses `write`, not
 //! the map, so that a full disk is an error and no signal. A published image is never written again. A process that is
 //! killed half way leaves room that nobody uses, and no entry. The check is a CRC-32C of the pixels, looked at once
-//! per process and image: after a power failure the kernel may have written the entry and not the pixels.
+//! per process and image. After a power failure the kernel may have written the entry and not the pixels.
 //!
 //! A process that shortens the file takes pixels away that others are reading. They read zeros there instead of being
 //! ended by a signal ([`Mapping`]). The check behind an image is gone with any part of it. So it is looked at after the
-//! image was read, which costs nothing beside: a read that may have had some of the zeros is an error.
+//! image was read, which costs nothing beside. A read that may have had some of the zeros is an error.
 
 use super::CacheBackend;
 use super::fingerprint::Fingerprint;

@@ -50,8 +50,8 @@ pub enum Cache {
     /// Nothing; the operating system's page cache does its part.
     #[default]
     None,
-    /// Decoded pixels of whole images, in their own type, shared by all threads, from the first read on and
-    /// for as long as the dataset lives. They take the bytes of all pixels of the rows that were read
+    /// Decoded pixels of whole images, in their own type, shared by all threads. They are kept from the
+    /// first read on and for as long as the dataset lives. They take the bytes of all pixels of the rows that were read
     /// (`info`'s `bytes_of_pixels`), up to `limit`. The first images stay. Where every row comes once per
     /// epoch, in any order, that serves the share of the set that fits, which least-recently-used eviction
     /// does not reach.
@@ -60,7 +60,7 @@ pub enum Cache {
         limit: usize,
     },
     /// As [`Cache::Memory`], but an image that does not fit takes the place of those that were used least
-    /// recently: for orders that come back to rows soon, such as weighted ones.
+    /// recently. It is for orders that come back to rows soon, such as weighted ones.
     Lru {
         /// Bytes of pixels that are kept at most.
         limit: usize,
@@ -120,7 +120,7 @@ impl Cache {
         }
     }
 
-    /// Makes ready what is to be there before the set at an address is opened: a cache on disk, which keeps what opening reads as well.
+    /// Makes ready what is to be there before the set at an address is opened. It is a cache on disk, which keeps what opening reads as well.
     /// A path of this machine says nothing yet: a table there may name images in a bucket. So
     /// [`Dataset::with_cache`](crate::Dataset::with_cache) looks again once the set is open.
     ///
@@ -273,7 +273,7 @@ pub(crate) trait CacheBackend: Send + Sync {
     /// Whether an image of `bytes` may be kept; room for it is taken then.
     fn reserve(&self, bytes: usize) -> bool;
 
-    /// Memory of so many bytes, with whatever is in it, for an image for which room was taken: that of one which makes room for it.
+    /// Memory of so many bytes, with whatever is in it, for an image for which room was taken. It is that of one which makes room for it.
     /// `None` where there is none.
     fn reused(&self, bytes: usize) -> Option<Vec<u8>> {
         let _ = bytes;

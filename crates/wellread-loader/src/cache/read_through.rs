@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use wellread_store::{CopySink, Error, Request, Result, Scratch, Store};
 
-/// Bytes of images that a thread reads in one call where others may miss the same ones: larger images are read one by one, so that all
+/// Bytes of images that a thread reads in one call where others may miss the same ones. Larger images are read one by one, so that all
 /// threads take part.
 const SHARED_BYTES: usize = 4 << 20;
 

@@ -62,8 +62,8 @@ impl Dataset {
         self.cells_from(CellsFrom::Memory(table), None, options)
     }
 
-    /// The same with any source of cells. `masks` are label images that are open, in place of [`CellOptions::masks`]:
-    /// some rows of a set, several sets, or label images opened with options of their own.
+    /// The same with any source of cells. `masks` are label images that are open, in place of [`CellOptions::masks`].
+    /// They are some rows of a set, several sets, or label images opened with options of their own.
     ///
     /// # Errors
     /// As [`Cells::of`].

@@ -131,7 +131,7 @@ impl Dataset {
     }
 
     /// The same images opened anew, with empty caches. It is for a process that was forked from the one that
-    /// opened them, where locks may be closed for ever that a thread held at that moment. Loaders do so by
+    /// opened them. Locks that a thread held at that moment may be closed there for ever. Loaders do so by
     /// themselves. A dataset of [`Self::from_store`] is returned as it is.
     ///
     /// # Errors
@@ -243,7 +243,7 @@ impl Dataset {
         }
     }
 
-    /// The counts of this process's cache on disk, for all sets behind a network that it reads; `None` for a set on
+    /// The counts of this process's cache on disk, for all sets behind a network that it reads. It is `None` for a set on
     /// this machine, and where there is no such cache.
     pub fn disk_cache_report(&self) -> Option<DiskCacheReport> {
         let may_have_one = self.is_far() || self.caches().iter().any(is_on_disk);

@@ -2,7 +2,7 @@
 //! of its group.
 //!
 //! Which part a row belongs to depends on its own name and the seed only. So a row stays in its part when others
-//! are appended, left out or stored in another order or format; and a group, a well say, lies in one part.
+//! are appended, left out or stored in another order or format. A group, a well say, lies in one part.
 
 use super::Dataset;
 use crate::draw::{Digest, key};

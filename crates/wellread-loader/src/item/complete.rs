@@ -1,5 +1,5 @@
-//! The steps after reading, image by image: illumination, turning of pixels that were read straight, resize and
-//! rotation, the steps of [`crate::postprocess`], rounding to half precision, dropped channels.
+//! The steps after reading, image by image. They are illumination, turning of pixels that were read straight,
+//! resize and rotation, then the steps of [`crate::postprocess`], rounding to half precision, dropped channels.
 //!
 //! ```text
 //!   Maximum ──▶ Straight ──▶ Turned ──▶ resize, rotate ──▶ finish ──▶ half precision ──▶ drop

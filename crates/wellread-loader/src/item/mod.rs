@@ -32,8 +32,8 @@ use wellread_store::cover::{Cover, Rectangle};
 use wellread_store::{Error, Request, Result, RowHints, RowInfo, Scratch};
 use wellread_trace::{Kind, span};
 
-/// Buffers that one thread reuses from item to item, so that in steady state nothing is allocated, and the
-/// seed and epoch of its random draws.
+/// Buffers that one thread reuses from item to item, so that in steady state nothing is allocated. They
+/// also have the seed and epoch of its random draws.
 #[derive(Debug, Default)]
 pub struct ItemContext {
     scratch: Scratch,
@@ -164,8 +164,8 @@ impl ItemContext {
     /// are as long as the first.
     ///
     /// # Errors
-    /// A row whose shape or type does not fit comes before one that cannot be read; of several of a kind,
-    /// the first in order (shapes) or on disk (reading).
+    /// A row whose shape or type does not fit comes before one that cannot be read. Among several of a
+    /// kind, the first in order (shapes) or on disk (reading) comes.
     pub(crate) fn fetch(
         &mut self,
         job: &Job<'_>,

@@ -40,8 +40,8 @@ impl Kernel for ToBf16<'_> {
     }
 }
 
-/// Rounds what `value` makes of each of `source` to half precision, by the instruction for it where `level`, the one
-/// that this is compiled for, has one. Values before the rounding stay in registers.
+/// Rounds what `value` makes of each of `source` to half precision. It uses the instruction for it where `level`,
+/// the one that this is compiled for, has one. Values before the rounding stay in registers.
 #[inline(always)]
 pub(super) fn f16_of<T: Copy>(level: Level, source: &[T], value: impl Fn(T) -> f32, out: &mut [u16]) {
     #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 //! Where pixels go: rows as they lie, reversed rows, or rows that become columns.
 //!
 //! All turning is done on raw bytes, in registers of 16, 32 or 64 and tiles of 4096, which stay in the first-level
-//! cache: before widening there are fewest of them. The [`Write`] gets contiguous pixels in the order of the target, in
+//! cache. Before widening there are fewest of them. The [`Write`] gets contiguous pixels in the order of the target, in
 //! runs of 64 and more, so that it reads and writes whole vectors.
 
 use super::patch::Patch;

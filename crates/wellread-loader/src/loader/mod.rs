@@ -46,11 +46,11 @@ use wellread_store::{Error, Result};
 /// ```
 ///
 /// # Forked processes
-/// A loader works in a process that was forked from its own (as `multiprocessing` and `DataLoader` do on Linux), even
-/// if threads were reading at that moment. The child opens the set anew, at its first iteration, and shares nothing
+/// A loader works in a process that was forked from its own (as `multiprocessing` and `DataLoader` do on Linux). This
+/// holds even if threads were reading at that moment. The child opens the set anew, at its first iteration, and shares nothing
 /// but the choices. Not so an iterator that was under way: its threads stayed behind, and it says so. There are three
 /// limits. A cache in memory starts empty in each child. A store that was given by [`Dataset::from_store`] cannot be
-/// opened anew and is used as it is, which is safe where it has no locks (as [`crate::MemoryStore`]). A program whose
+/// opened anew and is used as it is. It is safe where it has no locks (as [`crate::MemoryStore`]). A program whose
 /// `main` is Rust's must not fork at the moment another thread starts or ends. Rust's runtime then holds a lock of
 /// its own that every new thread takes; hosts such as Python have no such lock.
 pub struct Loader {
@@ -209,13 +209,13 @@ impl Loader {
         self.plan().read_ahead.workers
     }
 
-    /// Threads that read while a batch is waited for: the workers and, unless memory, joined reads, very large images or a
-    /// network forbid it, the thread that waits.
+    /// Threads that read while a batch is waited for: the workers and the thread that waits. Memory, joined reads, very
+    /// large images or a network may forbid the latter.
     pub fn readers(&self) -> usize {
         self.plan().read_ahead.readers()
     }
 
-    /// Batches whose rows are asked of the store in one read: 1 but for stores whose reads have a price of their own,
+    /// Batches whose rows are asked of the store in one read. It is 1 but for stores whose reads have a price of their own,
     /// such as queries ([`wellread_store::Hints::rows_per_read`]).
     pub fn joined(&self) -> usize {
         self.plan().read_ahead.joined
@@ -269,7 +269,7 @@ impl Loader {
     ///
     /// The loader may have another number of workers, another `prefetch`, batch size, transform, or number of ranks:
     /// positions count the images of all ranks. With the same batch size and number of ranks the batches are those that
-    /// would have come, also where nodes have parts of their own ([`shard_local`](crate::LoaderBuilder::shard_local)).
+    /// would have come. That holds where nodes have parts of their own, too ([`shard_local`](crate::LoaderBuilder::shard_local)).
     /// Other nodes then divide the rest of each node. With others, batches are cut anew from the first remaining image
     /// on. So the last one may differ from an epoch that was not interrupted, and with ranks the images that do not
     /// divide among them ([`crate::order::Uneven`]).

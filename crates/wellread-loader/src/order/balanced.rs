@@ -1,6 +1,6 @@
 //! Balanced classes: every class as often as any other, in every batch.
 //!
-//! Images come in rounds of one image per class, so the share of a class in any run of images is even, whatever the
+//! Images come in rounds of one image per class, so the share of a class in any run of images is even. This holds whatever the
 //! batch size and the number of ranks. A class keeps its place in the round for an epoch. With sixteen classes or
 //! more, those of an eighth of the round change places with each other from round to round. So small batches do not
 //! always hold the same classes together.

@@ -13,7 +13,7 @@
 use super::Permutation;
 use crate::draw::key;
 
-/// A permutation of `0..n` that keeps neighbours near each other in time: blocks of `rows` neighbours are
+/// A permutation of `0..n` that keeps neighbours near each other in time. Blocks of `rows` neighbours are
 /// permuted, and rows are shuffled among the blocks of a window.
 ///
 /// ```
@@ -33,7 +33,7 @@ pub struct BlockPermutation {
     short_by: usize,
     /// Which block stands at which place.
     blocks: Permutation,
-    /// Every window has this many blocks, and the first `larger` windows one more: no window is so small that
+    /// Every window has this many blocks, and the first `larger` windows one more. No window is so small that
     /// an epoch would end with the rows of a single block.
     per_window: usize,
     larger: usize,

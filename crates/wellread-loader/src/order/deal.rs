@@ -8,8 +8,8 @@
 //!  slots again               0 .... node 0 ..... | ..... node 1 . m    the slots of the next deal: other nodes, ranks, batches
 //! ```
 //!
-//! Steps are those of [`super::Steps`]: ranks take consecutive positions, and those of a node are numbered one after the other,
-//! so that each step has a run of positions for each node. All of it is arithmetic; nothing is kept per row or per node.
+//! Steps are those of [`super::Steps`]: ranks take consecutive positions, and those of a node are numbered one after the other.
+//! So each step has a run of positions for each node. All of it is arithmetic; nothing is kept per row or per node.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

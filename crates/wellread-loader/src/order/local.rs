@@ -1,11 +1,11 @@
-//! Orders of which each node has a part of its own, so that what a node keeps on its disk is of no use to another.
+//! Orders of which each node has a part of its own. So a node's cache on its disk is of no use to another.
 //!
 //! ```text
 //!  rows by where they lie ──pieces, dealt anew every so many epochs──▶ slots ──a part for each node, shuffled within──▶ positions
 //! ```
 //!
 //! As long as nothing is dealt anew, a node's part is a run of neighbouring rows. Dealt anew, it is a run of pieces in random order:
-//! row groups, the files of a set of several, or runs of rows; large ones are cut. Parts are cut to the row, since all ranks
+//! row groups, the files of a set of several, or runs of rows. Large ones are cut. Parts are cut to the row, since all ranks
 //! have equally many images: two nodes may share the piece at their border.
 
 use super::block::BlockPermutation;

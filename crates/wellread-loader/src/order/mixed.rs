@@ -6,7 +6,7 @@
 //!  windows    [ d d d d   a a a ] [ e   c c   b ]     the rows of a window come in any order
 //! ```
 //!
-//! A reader that keeps the images of one window decodes each image once an epoch, and the rows of a batch still come from up to
+//! A reader that keeps the images of one window decodes each image once an epoch. The rows of a batch still come from up to
 //! `window` images.
 
 use super::Permutation;

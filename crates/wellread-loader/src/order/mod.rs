@@ -5,12 +5,12 @@
 //!                                                          Steps: batch of a rank → positions
 //! ```
 //!
-//! An image's random draws follow its row; where an epoch has a row more than once, its *occurrence* tells the times
+//! An image's random draws follow its row. Where an epoch has a row more than once, its *occurrence* tells the times
 //! apart ([`RowOrder::occurrence`]), another function of the position alone.
 //!
 //! The order is a function of seed, epoch and position alone, never of the batch size, the rank or the number of
 //! threads. Sequential, random and block order keep nothing per row. A shuffled epoch is a keyed bijection of
-//! `0..n` ([`Permutation`]), so any position can be asked for at once, and resuming and splitting over ranks are
+//! `0..n` ([`Permutation`]), so any position can be asked for at once. Resuming and splitting over ranks are
 //! free. The others keep a list of the rows they choose from.
 //!
 //! | order | an epoch | memory |
@@ -64,7 +64,7 @@ pub enum Order {
     Sequential,
     /// Every row once, in a random order that differs from epoch to epoch.
     Random,
-    /// Every row once, nearly random, and read from few places at a time: blocks of neighbouring rows in random
+    /// Every row once, nearly random, and read from few places at a time. It has blocks of neighbouring rows in random
     /// order, and the rows of `window` blocks shuffled among each other. For sets that are not in memory; see
     /// [`BlockPermutation`].
     Block {
@@ -77,7 +77,7 @@ pub enum Order {
     /// epoch. Needs every row's name (or keys, or columns) when the loader is built.
     Grouped(Grouping),
     /// Every row once: groups in random order, and the rows of `window` groups shuffled among each other. Block order for
-    /// blocks of different size, such as the cells of an image ([`Grouping::Position`]): each image is decoded once where a cache
+    /// blocks of different size, such as the cells of an image ([`Grouping::Position`]). Each image is decoded once where a cache
     /// keeps `window` of them.
     Mixed {
         /// The groups.

@@ -1,4 +1,4 @@
-//! A keyed permutation of `0..n` without an array: a Feistel network over the smallest power of two that
+//! A keyed permutation of `0..n` without an array. It is a Feistel network over the smallest power of two that
 //! holds `n`, walked until the result falls below `n` (Black & Rogaway, CT-RSA 2002).
 
 use crate::draw::{key, mix};

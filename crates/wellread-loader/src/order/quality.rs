@@ -23,8 +23,8 @@ pub struct Spread {
     pub units_per_batch: f64,
     /// Spearman's correlation of position and row: 1 as stored, near 0 when shuffled.
     pub rank_correlation: f64,
-    /// The way on disk from one image to the next, on average, as a part of the set's extent: 1/3 when
-    /// shuffled, one over the number of images as stored.
+    /// The way on disk from one image to the next, on average, as a part of the set's extent. It is
+    /// 1/3 when shuffled, and one over the number of images as stored.
     pub jump: f64,
 }
 
@@ -43,7 +43,7 @@ pub fn extent(rows: impl Iterator<Item = usize>, disk: impl Fn(usize) -> u64) ->
 
 impl Spread {
     /// The numbers of batches of rows, in their order. `unit` gives the block or group of a row, `disk` its position
-    /// on disk ([`wellread_store::RowHints::position`]), `extent` the distance there from the first row to the last.
+    /// on disk ([`wellread_store::RowHints::position`]). `extent` is the distance there from the first row to the last.
     pub fn of<B: AsRef<[usize]>>(
         batches: &[B],
         unit: impl Fn(usize) -> usize,

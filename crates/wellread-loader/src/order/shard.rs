@@ -10,7 +10,7 @@
 //! All ranks take the same steps, so one number gives the place in an epoch: the position that all of them
 //! have reached. Another number of ranks or another batch size goes on from there.
 //!
-//! The batches of one rank may be delivered by several processes in turns (torch's worker processes): each has every
+//! The batches of one rank may be delivered by several processes in turns (torch's worker processes). Each has every
 //! so-many-th of them, and counts its own.
 
 use std::ops::Range;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[cfg(all(target_os = "linux", not(miri)))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the memory of batches comes from, in place of the loader's own: memory that a device reads directly
+/// Where the memory of batches comes from, in place of the loader's own. It may be memory that a device reads directly
 /// (page-locked), say, or that belongs to another library.
 ///
 /// # Safety
@@ -35,7 +35,7 @@ pub(super) const LARGE: usize = 8 << 20;
 pub(super) const LARGE_PAGE: usize = 2 << 20;
 
 /// Has the system take the whole large pages of a new buffer as such, where it has them and likes to. A batch of 75 MB is 36
-/// pages instead of 18,000 then, each of which interrupts whoever writes to it first: a first epoch takes half the time.
+/// pages instead of 18,000 then, each of which interrupts whoever writes to it first. A first epoch takes half the time.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn advise_large_pages(start: NonNull<u8>, len: usize) {
     let inside = start.align_offset(LARGE_PAGE);
@@ -84,7 +84,7 @@ impl AlignedBytes {
             return Self::mapped(len);
         }
         // Not `Layout` with an alignment of 64: the system allocator can give zeroed pages for free only at
-        // its natural alignment, and would write the zeros itself otherwise.
+        // its natural alignment. It would write the zeros itself otherwise.
         let bytes = len.checked_add(ALIGNMENT)?;
         let layout = Layout::from_size_align(bytes, align_of::<u64>()).ok()?;
         // SAFETY: the layout has at least `ALIGNMENT` bytes.

@@ -88,7 +88,7 @@ impl BufferPool {
     }
 
     /// Waits for a buffer to come back, `longest` at most or until `stop`; returns the rest of that time. Another
-    /// thread may have taken it. The loader waits less often for a program that keeps batches: when twice as many are
+    /// thread may have taken it. The loader waits less often for a program that keeps batches. It waits when twice as many are
     /// in use as the last time that none came back.
     pub(crate) fn wait_for_return(&self, longest: Duration, stop: &AtomicBool) -> Duration {
         let until = Instant::now() + longest;

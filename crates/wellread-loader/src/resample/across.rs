@@ -6,7 +6,7 @@
 //!   more taps            per output: 4 or 8 neighbours × weights padded with zeros ─▶ sum of the lanes
 //! ```
 //!
-//! Where a weight is only there to fill up, the pixel is masked to zero first: a NaN that it is would be carried over
+//! Where a weight is only there to fill up, the pixel is masked to zero first. A NaN that it is would be carried over
 //! otherwise. The order of additions is the same at every level, so all give the same bits.
 
 use super::axis::Axis;

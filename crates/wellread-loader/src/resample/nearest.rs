@@ -5,7 +5,7 @@
 
 use super::mirror;
 
-/// Takes the nearest pixels of a plane, `size` bytes each, of `from` (height, width) for a plane that is resized to `to` and
+/// Takes the nearest pixels of a plane, `size` bytes each, of `from` (height, width). The plane is resized to `to` and
 /// then rotated about its centre by `degrees` counter-clockwise.
 pub(crate) fn nearest(
     size: usize,

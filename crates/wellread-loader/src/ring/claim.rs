@@ -8,8 +8,8 @@ use std::time::Duration;
 use wellread_store::Result;
 use wellread_trace::{Kind, span};
 
-/// The time that a worker waits for the consumer to drop a large batch when it has been given the next one, which
-/// Python does a moment after. New memory takes longer to write to, and stays.
+/// The time that a worker waits for the consumer to drop a large batch when it has been given the next one.
+/// Python does so a moment after. New memory takes longer to write to, and stays.
 const MAX_BUFFER_WAIT: Duration = Duration::from_millis(10);
 
 impl Shared {

@@ -1,8 +1,8 @@
 //! The ring of batches that threads fill: the claims of threads, and the time when a batch is done.
 //!
-//! Work is cut into slices: a whole batch when it is small, some rows of it when it is large, so that all
+//! Work is cut into slices: a whole batch when it is small, some rows of it when it is large. So all
 //! threads hurry for the batch that is needed first. A thread that finds more bytes to read in its slice than others have,
-//! as where a large image becomes a small crop, keeps a part and leaves the rest to others. Threads claim slices in
+//! keeps a part and leaves the rest to others. A large image that becomes a small crop is such a case. Threads claim slices in
 //! order and write straight into the batch's memory; a batch is delivered when its last slice is done, in order. A ring
 //! of `prefetch` slots bounds how far they run ahead.
 //!
@@ -253,8 +253,8 @@ impl Shared {
         }
     }
 
-    /// Waits for batch `next`, the one after those that were received before, and with a context reads meanwhile; `None`
-    /// when it is not done by `until`.
+    /// Waits for batch `next`, the one after those that were received before, and with a context reads meanwhile. It is
+    /// `None` when it is not done by `until`.
     pub(crate) fn receive(
         &self,
         next: usize,

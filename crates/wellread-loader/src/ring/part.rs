@@ -40,7 +40,7 @@ impl Part {
     // Each part is claimed once, by a thread of its own.
     pub(super) unsafe fn memory_to_fill<'a>(&'a self, arrays: &'a [ArrayLayout]) -> Fill<'a> {
         // SAFETY: the buffer stays in its slot until all its slices are finished, and the memory it points to does not
-        // move; slices of a batch are disjoint.
+        // move. Slices of a batch are disjoint.
         unsafe { self.memory.fill(self.positions.clone(), arrays) }
     }
 }

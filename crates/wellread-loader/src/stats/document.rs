@@ -31,7 +31,7 @@ pub struct Stats {
     /// Images whose channels are in another order than in the first: they are counted by name.
     #[serde(default)]
     pub reordered: u64,
-    /// Images whose channels are not called as in the first, where that makes channels go by number: values of several stains may be
+    /// Images whose channels are not called as in the first, where that makes channels go by number. Values of several stains may be
     /// counted as one channel.
     #[serde(default)]
     pub other_names: u64,
@@ -96,7 +96,7 @@ impl Stats {
         let value = document(path)?;
         if let Some(by) = columns_of(&value) {
             return Err(Error::new(path, format_args!("holds statistics for each {by}, not of a whole set"))
-                .hint("normalize takes it as it is; for anything else compute them of the whole set: leave --by out"));
+                .hint("normalize takes it as it is; for anything else compute them of the whole set: `wellread stats` without `--by`"));
         }
         if value["version"].as_u64().is_none_or(|version| version > u64::from(VERSION)) {
             return Err(Error::new(

@@ -9,7 +9,7 @@
 //!
 //! For 8- and 16-bit types every value is counted, so all is exact. Values of wider types are counted in bins whose
 //! width is 2^-9 of the value: percentiles are off by at most 0.1 % of the value. Mean, deviation, minimum and maximum
-//! are those of all values in `f64`, also of values beyond the range of `f32` or whose squares are beyond that of
+//! are those of all values in `f64`. They include values beyond the range of `f32` or whose squares are beyond that of
 //! `f64`. The result is the same whatever the number of threads.
 
 mod bins;

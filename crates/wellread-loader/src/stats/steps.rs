@@ -13,8 +13,8 @@ use std::sync::Arc;
 use wellread_store::{Error, Result, features};
 
 impl Scale {
-    /// The range between two percentiles of each channel of a set, of the file that `wellread stats --out` writes: of the channel's
-    /// name, where images and file have names.
+    /// The range between two percentiles of each channel of a set, of the file that `wellread stats --out` writes. It goes by the
+    /// channel's name, where images and file have names.
     ///
     /// # Errors
     /// A file that cannot be read or is none of statistics, percentiles that it does not hold, channels of one value.

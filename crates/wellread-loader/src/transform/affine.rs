@@ -6,8 +6,8 @@ use crate::kernels::Affine;
 use wellread_image::PixelType;
 
 impl Transform {
-    /// Factor and summand of output channel `channel` for images of `dtype`: scale and normalisation in one, as far as
-    /// they belong to the one pass over the pixels. Brightness and normalisation by groups are left out: they differ from image to
+    /// Factor and summand of output channel `channel` for images of `dtype`: scale and normalisation in one. It has
+    /// what belongs to the one pass over the pixels. Brightness and normalisation by groups are left out: they differ from image to
     /// image.
     pub fn affine(&self, dtype: PixelType, channel: usize) -> Affine {
         let stored = self.channels.as_ref().map_or(channel, |channels| channels[channel]);
@@ -51,8 +51,8 @@ fn scale(transform: &Transform, dtype: PixelType, stored: usize) -> (f64, f64) {
     }
 }
 
-/// Mean and standard deviation to normalise scaled values of a channel by: of its number as delivered and as stored; where they
-/// are those of groups, of this one.
+/// Mean and standard deviation to normalise scaled values of a channel by. The channel is given by its number as delivered and
+/// as stored. Where they are those of groups, they are of this one.
 pub(crate) fn mean_and_std(
     transform: &Transform,
     dtype: PixelType,

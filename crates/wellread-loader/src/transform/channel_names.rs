@@ -54,7 +54,7 @@ impl ChannelNames {
         self.0.iter().any(Option::is_some)
     }
 
-    /// For each channel of an image its place in the statistics: by its name, or by its number where its name, or that in the
+    /// For each channel of an image its place in the statistics. It goes by its name, or by its number where its name, or that in the
     /// statistics, is not known. A number counts only where the statistics have no more channels than images do. Channels that
     /// are not delivered have none.
     pub(super) fn places(

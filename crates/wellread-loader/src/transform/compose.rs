@@ -48,7 +48,7 @@ pub struct Transform {
     /// Names of the channels that are delivered, where these go by number and statistics by name: all images follow the first one's
     /// names. Loaders set it by the set.
     pub statistics_names: Option<Arc<[String]>>,
-    /// Whether the last stored channel is a mask of 0 and 1. It is cut, turned and resized as the others, but its
+    /// Whether the last stored channel is a mask of 0 and 1. It is cut, turned and resized as the others. Its
     /// values are neither corrected, scaled, changed nor normalised, and lists of one number per channel may leave it
     /// out. Loaders set it by the set ([`wellread_store::Hints::is_last_mask`]).
     pub is_last_mask: bool,

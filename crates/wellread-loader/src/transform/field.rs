@@ -38,8 +38,8 @@ impl Field {
     /// field is one image with a plane per channel (or one for all), or an image of one plane for each channel.
     ///
     /// # Errors
-    /// Files that cannot be read, more than one time point or depth, fields that differ in size, pixels of the flat
-    /// field that cannot be divided by.
+    /// Files that cannot be read, more than one time point or depth, fields that differ in size. So are pixels of
+    /// the flat field that cannot be divided by.
     pub fn open(flat: impl AsRef<Path>, dark: Option<&Path>) -> Result<Self> {
         let path = flat.as_ref();
         let (size, flat) = read(path)?;

@@ -58,7 +58,7 @@ impl GroupFields {
         Ok(Self(Patterns::All(pattern)))
     }
 
-    /// By the names of channels, in whichever order images have them: each with a path of its flat field, and one of its dark field,
+    /// By the names of channels, in whichever order images have them. Each has a path of its flat field, and one of its dark field,
     /// which may be patterns. Every channel that is delivered needs one.
     ///
     /// ```

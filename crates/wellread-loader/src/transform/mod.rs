@@ -3,8 +3,10 @@
 //! A [`Transform`] says which steps; a [`Placement`] is what its geometry came to for one row in one epoch. The order of
 //! the steps is fixed:
 //!
+//! ```text
 //! maximum over Z → channels → crop → illumination → flips → right-angle turns → resize → rotation by a few degrees →
 //! scale → brightness → contrast → gamma → photon noise → Gaussian noise → normalise → channel drop-out
+//! ```
 //!
 //! Channels, crop, flips, turns, scale, brightness and normalisation by given numbers are folded into the one pass that
 //! reads the pixels. The other steps work on the image while it is in the cache. Random draws depend on (seed, epoch,

@@ -31,7 +31,7 @@ pub enum Crop {
         width: usize,
     },
     /// A part of random size, proportion and place, which a resize must follow: torchvision's `RandomResizedCrop`.
-    /// The first of ten draws that fits the image is taken; when none does, the largest part in the middle whose
+    /// The first of ten draws that fits the image is taken. When none does, it is the largest part in the middle whose
     /// proportion lies in the range.
     RandomResized {
         /// Smallest and largest share of the image's area.
@@ -73,7 +73,7 @@ pub enum Filter {
     /// The two nearest pixels along each axis, pixel centres at half-integers (as torch's `interpolate` with
     /// `align_corners=False`, without antialiasing).
     Bilinear,
-    /// A triangle as wide as two output pixels along axes that shrink; bilinear along axes that grow (as torchvision
+    /// A triangle as wide as two output pixels along axes that shrink. It is bilinear along axes that grow (as torchvision
     /// and torch's `interpolate` with `antialias=True`, and Pillow). Does not alias.
     Antialias,
 }
@@ -141,7 +141,7 @@ pub enum Normalize {
         /// Divided by; positive.
         std: Vec<f32>,
     },
-    /// As [`Self::Stored`], with numbers of channels by name, in whatever order the channels of an image are; those of one channel
+    /// As [`Self::Stored`], with numbers of channels by name, in whatever order the channels of an image are. Those of one channel
     /// are of that one alone, named or not.
     Channels(Arc<ChannelNormalize>),
     /// As [`Self::Stored`], with numbers of the group that a row belongs to by columns beside the images, such as its plate.
@@ -176,7 +176,7 @@ impl Jitter {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Noise {
     /// Value of one photon: `v` becomes `v + sqrt(photon * v) * n` with a standard normal `n`, which has the mean and
-    /// variance of Poisson's distribution (and its shape from about ten photons on).
+    /// variance of Poisson's distribution. It has its shape from about ten photons on.
     pub photon: f32,
     /// Standard deviation of Gaussian noise, added after that.
     pub gaussian: f32,

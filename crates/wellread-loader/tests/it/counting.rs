@@ -72,7 +72,7 @@ impl Store for Watched {
 const FILLING: usize = 3;
 
 /// Counts allocations of some batches after some others, epoch by epoch. On a busy machine a thread may sleep through
-/// whole epochs and make its buffers in a later one, so that not every one has none. An allocation per batch or item
+/// whole epochs and make its buffers in a later one. So not every one has none. An allocation per batch or item
 /// would show in each, one now and then in most. Buffers are made once: where too many of them were seen, another look
 /// is taken.
 pub fn check_steady_state(

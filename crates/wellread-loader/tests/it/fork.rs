@@ -183,7 +183,7 @@ fn a_set_that_is_gone_is_an_error_in_the_child() {
     assert_eq!(loader.iter().next().unwrap().unwrap().len(), 8, "the parent still has it open");
 }
 
-/// Loaders of the parent whose threads have ended by themselves, dropped in a child: each child ended by a segmentation
+/// Loaders of the parent whose threads have ended by themselves, dropped in a child. Each child ended by a segmentation
 /// fault, since the handles of those threads were detached there.
 #[test]
 fn loaders_of_the_parent_are_dropped_in_a_child() {

@@ -62,8 +62,8 @@ fn sorted(mut rows: Vec<usize>) -> Vec<usize> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// All ranks have equally many batches of equally many rows, and together each row once, but for fewer rows than there are
-    /// ranks that are left out or come again. A node's rows are its own.
+    /// All ranks have equally many batches of equally many rows, and together each row once. Fewer rows than there are
+    /// ranks may be left out or come again. A node's rows are its own.
     #[test]
     fn ranks_have_equal_batches_and_nodes_have_parts(
         n in 12usize..70, order in 0usize..3, cluster in cluster(), every in prop::option::of(0u64..3), drop_last: bool,
@@ -115,8 +115,8 @@ proptest! {
         }
     }
 
-    /// Two interruptions, each followed by other numbers of everything: each row once over all runs, but for what the last step
-    /// repeats or leaves out to be even.
+    /// Two interruptions, each followed by other numbers of everything. Each row comes once over all runs, but for what the
+    /// last step repeats or leaves out to be even.
     #[test]
     fn an_epoch_goes_on_with_other_nodes(
         n in 12usize..70, order in 0usize..3, clusters in [cluster(), cluster(), cluster()], stops in [0usize..6, 0..6],

@@ -128,7 +128,7 @@ fn crops_of_random_size_keep_to_their_ranges() {
         areas += area;
         logs += ratio.ln();
     }
-    // The means of 20,000 draws of torchvision's `get_params`, within six standard errors of 4,000: large areas of
+    // The means of 20,000 draws of torchvision's `get_params`, within six standard errors of 4,000. Large areas of
     // unfitting proportion are drawn again, and proportions lean to the image's own.
     let (area, log) = (areas / n as f64, logs / n as f64);
     assert!((area - 0.4318).abs() < 0.023 && (log - 0.0312).abs() < 0.016, "{area} {log}");

@@ -47,7 +47,7 @@ impl Run {
     }
 }
 
-/// The position in the epoch's order of each image of a step of all ranks is known, so the images of the ranks in turn
+/// The position in the epoch's order of each image of a step of all ranks is known. So the images of the ranks in turn
 /// are the order.
 fn step(all: &mut [wellread_loader::Batches]) -> Vec<usize> {
     all.iter_mut().filter_map(Iterator::next).flat_map(|b| b.unwrap().rows().to_vec()).collect()
@@ -55,8 +55,8 @@ fn step(all: &mut [wellread_loader::Batches]) -> Vec<usize> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// Two interruptions, each followed by other numbers of everything. The epoch is as if there had been none, but for
-    /// the images that the last step of several ranks repeats or leaves out to be even.
+    /// Two interruptions, each followed by other numbers of everything. The epoch is as if there had been none. Only
+    /// the images that the last step of several ranks repeats or leaves out to be even differ.
     #[test]
     fn interrupted_epochs_are_whole(
         n in 20usize..60, order in 0usize..6, pad: bool, seed: u64, epoch in 0u64..3, runs in [run(), run(), run()], stops in [0usize..6, 0..6],

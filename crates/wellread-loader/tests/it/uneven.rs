@@ -28,7 +28,7 @@ struct Together {
     large: usize,
     others: Mutex<usize>,
     done: Condvar,
-    /// Where workers are to look at rows only while the consumer waits for them: the consumer, and the sender by which
+    /// Where workers are to look at rows only while the consumer waits for them. It has the consumer, and the sender by which
     /// the first of them tells it.
     begun: Option<(ThreadId, Mutex<Option<Sender<()>>>)>,
 }

@@ -1,19 +1,21 @@
-//! Intervals by resampling: how far a figure could have come out otherwise.
+//! Intervals of figures: how far a figure could have come out otherwise.
 //!
-//! [`Bootstrap`] asks how the recomputed figure spreads when the samples are drawn anew, with replacement. It
-//! assumes no distribution, which suits timings: they are skewed and have outliers. The same seed gives the same
-//! interval on every machine.
+//! [`Bootstrap`] has the settings of all methods. It resamples where no formula gives the interval: for the ratio of two
+//! medians, and for figures of the caller's own. There the recomputed figure spreads as the samples are drawn anew,
+//! with replacement. The same seed gives the same interval on every machine. Medians, percentiles and means are
+//! computed, and nothing is drawn. No method but the mean's assumes a distribution, which suits timings: they are skewed and have
+//! outliers.
 //!
 //! | figure | function | method |
 //! |---|---|---|
-//! | median, any percentile | [`Bootstrap::median`], [`Bootstrap::percentile`] | order statistics: resampling, written down |
+//! | median, any percentile | [`Bootstrap::median`], [`Bootstrap::percentile`] | between order statistics, by the binomial distribution |
 //! | median of the ratios of rounds | [`Bootstrap::median_of_ratios`] | the same, of the ratios |
 //! | median of batches within rounds | [`Bootstrap::clustered_median`] | the same, of the medians of rounds |
 //! | median over median | [`Bootstrap::ratio_of_medians`], independent or by round | percentile interval of resamples |
 //! | mean | [`Bootstrap::mean`] | Student's t, corrected for skewness |
 //! | any other smooth figure | [`Bootstrap::bca`] | BCa |
 //!
-//! **Medians and percentiles.** Whether a sample lies above the median is the toss of a coin, so the ranks between
+//! **Medians and percentiles.** Whether a sample lies above the median is the toss of a coin. So the ranks between
 //! which the median lies follow from the binomial distribution alone. The percentile interval of resampled medians
 //! approximates just that, and ends on one of the samples. With seven samples, its ends are the smallest and the
 //! largest, and it covers 98 %. Here the ends stand between two samples, at the requested probability, which gives
@@ -25,12 +27,12 @@
 //! from them.
 //!
 //! **Why not BCa for these.** Its acceleration comes from leaving out one sample at a time, and the jackknife is inconsistent for
-//! medians (Efron and Tibshirani 1993, chapter 11). For means it needs more samples than a benchmark has: of 20 skewed
-//! values it covered 91 % (and see Hesterberg 2015, <https://doi.org/10.1080/00031305.2015.1089789>), where Hall's
+//! medians (Efron and Tibshirani 1993, chapter 11). For means it needs more samples than a benchmark has. It covered
+//! 20 skewed values in 91 % (and see Hesterberg 2015, <https://doi.org/10.1080/00031305.2015.1089789>), where Hall's
 //! correction (1992, <https://doi.org/10.1111/j.2517-6161.1992.tb01876.x>) covers 94 %.
 //!
-//! **Rounds.** Batches of one round resemble each other, and a few rounds resampled whole understate how far rounds differ:
-//! the percentile interval of the pooled median covered 90-94 % of six or seven rounds. The medians of the rounds are
+//! **Rounds.** Batches of one round resemble each other, and a few rounds resampled whole understate how far rounds differ.
+//! The percentile interval of the pooled median covered 90-94 % of six or seven rounds. The medians of the rounds are
 //! independent values, and the interval of their median covers 93-97 %.
 //!
 //! **Ratios of two independent medians** are resampled. Sorted uniform numbers have Beta-distributed order statistics.
@@ -72,7 +74,7 @@ pub struct Interval {
     pub high: f64,
     /// Confidence, for example 0.95.
     pub confidence: f64,
-    /// Number of independent units resampled (samples, pairs of a round, or clusters; of two unpaired sets
+    /// Number of independent units behind it (samples, pairs of a round, or clusters; of two unpaired sets
     /// the smaller).
     pub n: usize,
     /// How the ends were found.
@@ -116,14 +118,14 @@ impl Interval {
     }
 }
 
-/// The settings of a bootstrap.
+/// The settings of intervals: the confidence of all, and the resamples and seed of those that are resampled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bootstrap {
     /// Number of resamples, at least 100.
     pub resamples: usize,
     /// Confidence in `(0, 1)`.
     pub confidence: f64,
-    /// Seed of the resampling.
+    /// Seed of the resampling; other intervals do not depend on it.
     pub seed: u64,
 }
 
@@ -183,8 +185,8 @@ impl Bootstrap {
         })
     }
 
-    /// Interval of the median of samples that come in groups (the batches of each round, the runs of each process), by
-    /// the medians of whole groups. Samples of one group resemble each other; to take them one by one would claim a
+    /// Interval of the median of samples that come in groups (the batches of each round, the runs of each process). It
+    /// goes by the medians of whole groups. Samples of one group resemble each other; to take them one by one would claim a
     /// precision that is not there.
     pub fn clustered_median(&self, groups: &[&[f64]]) -> Option<Interval> {
         let estimate = median(usable(&groups.concat())?)?;
@@ -231,8 +233,8 @@ impl Bootstrap {
         Some(self.interval_between(estimate, replicates, tail, n))
     }
 
-    /// Interval of the median of `numerator[i] / denominator[i]` over rounds: where the machine drifts, this
-    /// is tighter than the ratio of medians, because drift common to a round cancels before anything else is
+    /// Interval of the median of `numerator[i] / denominator[i]` over rounds. Where the machine drifts, this
+    /// is tighter than the ratio of medians: drift common to a round cancels before anything else is
     /// done. Equal lengths, all values positive.
     pub fn median_of_ratios(&self, numerator: &[f64], denominator: &[f64]) -> Option<Interval> {
         let (a, b) = (positive(numerator)?, positive(denominator)?);
@@ -243,7 +245,7 @@ impl Bootstrap {
         self.median(&ratios)
     }
 
-    /// The figure to compare two sets by: the median of the ratios of rounds where they were measured in turns, else
+    /// The figure to compare two sets by. It is the median of the ratios of rounds where they were measured in turns, else
     /// the ratio of their medians.
     pub fn ratio(&self, numerator: &[f64], denominator: &[f64], pairing: Pairing) -> Option<Interval> {
         match pairing {
@@ -295,7 +297,7 @@ fn positive(samples: &[f64]) -> Option<&[f64]> {
     usable(samples).filter(|samples| samples.iter().all(|value| *value > 0.0))
 }
 
-/// The t of a mean of skewed samples that has, after Hall's transformation, the value `t`; `skewness` is that of the
+/// The t of a mean of skewed samples that has, after Hall's transformation, the value `t`. `skewness` is that of the
 /// samples divided by the square root of their number.
 fn unskewed(t: f64, skewness: f64) -> f64 {
     if skewness.abs() < 1e-6 {

@@ -3,8 +3,8 @@
 /// Where in `n` sorted samples, counted from 0, the end of an interval stands below which the percentile `q` lies with
 /// probability `tail`. The other end is the same place from above, of `1 - q`.
 ///
-/// The sample of rank `r` (from 1) lies above the percentile where fewer than `r` of `n` samples are below it: a
-/// binomial probability, whatever the distribution. Between the two ranks that enclose `tail`, the place is that of
+/// The sample of rank `r` (from 1) lies above the percentile where fewer than `r` of `n` samples are below it.
+/// This is a binomial probability, whatever the distribution. Between the two ranks that enclose `tail`, the place is that of
 /// Hettmansperger and Sheather (1986), in Nyblom's form (1992) for any percentile. It is the first sample where even
 /// that lies above the percentile too often.
 pub(super) fn lower_end(n: usize, q: f64, tail: f64) -> f64 {

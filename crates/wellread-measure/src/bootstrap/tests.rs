@@ -9,7 +9,10 @@ const SETTINGS: Bootstrap = Bootstrap { resamples: 4_000, confidence: 0.95, seed
 #[test]
 fn same_seed_same_interval() {
     let samples: Vec<f64> = (0..50).map(|i| f64::from(1 + i * i % 37)).collect();
-    assert_eq!(SETTINGS.median(&samples), SETTINGS.median(&samples));
+    // Medians and means are computed: nothing is drawn.
+    let other = Bootstrap { resamples: 100, seed: 8, ..SETTINGS };
+    assert_eq!(SETTINGS.median(&samples), other.median(&samples));
+    assert_eq!(SETTINGS.mean(&samples), other.mean(&samples));
     let ratio = |by: Bootstrap| by.ratio_of_medians(&samples[1..40], &samples[11..], Pairing::Unpaired);
     assert_eq!(ratio(SETTINGS), ratio(SETTINGS));
     assert_ne!(ratio(SETTINGS), ratio(Bootstrap { seed: 8, ..SETTINGS }));

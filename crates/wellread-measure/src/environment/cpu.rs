@@ -215,7 +215,7 @@ impl CpuTimes {
 }
 
 /// Ticks of processors that this process has used since it started, and with it its children that have ended and were
-/// waited for, and theirs; `None` where the system does not say.
+/// waited for, and theirs. `None` where the system does not say.
 pub fn own_ticks() -> Option<u64> {
     own_in_stat(&Root::default().read("proc/self/stat")?)
 }

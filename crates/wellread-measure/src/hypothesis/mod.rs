@@ -22,8 +22,8 @@ pub struct TestResult {
     pub test: TestKind,
     /// Two-sided probability of a difference at least this large if there were none.
     pub p_value: f64,
-    /// Effect size between 0 and 1: the probability that a value of the first set is the larger one, of rounds the share in which it
-    /// is; 0.5 is no effect.
+    /// Effect size between 0 and 1: the probability that a value of the first set is the larger one. For rounds it is the share in
+    /// which it is; 0.5 is no effect.
     pub effect: f64,
 }
 
@@ -42,8 +42,8 @@ pub fn two_sided_normal(z: f64) -> f64 {
     if z.is_nan() { f64::NAN } else { (2.0 * normal::cdf(-z.abs())).min(1.0) }
 }
 
-/// Probabilities of a table of tests, corrected so that the chance of even one false alarm among them stays below
-/// the level they are held against (Holm 1979, <https://www.jstor.org/stable/4615733>). In the order given; NaN
+/// Probabilities of a table of tests, corrected. The chance of even one false alarm among them stays below the
+/// level they are held against (Holm 1979, <https://www.jstor.org/stable/4615733>). In the order given; NaN
 /// stands for a test that could not be made and counts for nothing.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).filter(|&i| !p_values[i].is_nan()).collect();

@@ -2,7 +2,7 @@
 //!
 //! Measured one after the other, whatever ran while the machine was warm, throttled or shared looks slow. A
 //! [`Plan`] therefore goes in rounds: every round runs every variant once, in a freshly shuffled (seeded)
-//! order; the first rounds are warm-up and kept apart. Values of one round are pairs
+//! order. The first rounds are warm-up and kept apart. Values of one round are pairs
 //! ([`crate::bootstrap::Pairing::Paired`]).
 //!
 //! A **twin** ([`Plan::twin`]) is a second, hidden turn of the same closure in each round: an A/A pair. The

@@ -131,7 +131,7 @@ impl<M> Outcome<M> {
     }
 
     /// Smallest slow-down, as a fraction, that a plan like this one would call one in about nine of ten cases, told from
-    /// the A/A pairs: the largest of theirs. `None` as for [`Self::noise_floor`].
+    /// the A/A pairs. It is the largest of theirs. `None` as for [`Self::noise_floor`].
     pub fn smallest_detectable(&self, figure: impl Fn(&M) -> f64, settings: &Bootstrap) -> Option<f64> {
         let twins = self.twins(figure, settings);
         let floor = NoiseFloor::largest(twins.iter().map(NoiseFloor::from_interval));
@@ -151,11 +151,11 @@ impl<M> Outcome<M> {
         self.variants.iter().filter(|variant| variant.twin_of.is_some()).filter_map(ratio).collect()
     }
 
-    /// How many of the first measured rounds were warm-up after all: those before the level on which the rounds end, if that
+    /// How many of the first measured rounds were warm-up after all. They are those before the level on which the rounds end, if that
     /// is lower than the first ([`steady_state`]). A round's value is the geometric mean of its variants' figures, each relative to
-    /// the variant's median, since what warms up with the machine shows in all of them. The figure must be one of which
-    /// less is better. 0 where the test has too few rounds to see anything (8 at the level of 5 %), and where more than
-    /// half of the rounds would go.
+    /// the variant's median. A warming machine shows in all of them. The figure must be one of which
+    /// less is better. 0 where the test has too few rounds to see anything (8 at the level of 5 %). It is also 0 where
+    /// more than half of the rounds would go.
     pub fn warmup_left(&self, figure: impl Fn(&M) -> f64, settings: &ChangePoints) -> usize {
         // A twin of each has figures of them all, which have no common level.
         let alive: Vec<_> =

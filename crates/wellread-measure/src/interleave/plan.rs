@@ -96,7 +96,7 @@ impl<'a, M> Plan<'a, M> {
         self
     }
 
-    /// Asked after every measured round from the fewest on: ends the plan when the measurements are enough, such as
+    /// Asked after every measured round from the fewest on. It ends the plan when the measurements are enough, such as
     /// when every variant is known to a wanted [`crate::Precision`]. Variants are given in the order added, twins last.
     pub fn stop_when(mut self, enough: impl Fn(&[VariantResult<M>]) -> bool + 'a) -> Self {
         self.stop_condition = Some(Box::new(enough));

@@ -4,10 +4,10 @@
 //!
 //! - [`Scope::Process`]: the kernel's own high-water mark of the resident set (`VmHWM`), set back at the start
 //!   through `/proc/self/clear_refs`. It costs nothing and misses nothing, however short the peak. Where
-//!   setting back is not permitted the mark counts from the start of the process; [`PeakSource`] says so, and
+//!   setting back is not permitted the mark counts from the start of the process. [`PeakSource`] says so, and
 //!   whether the peak is nevertheless known to have happened inside the bracket.
 //! - [`Scope::Tree`]: the process and all its descendants, for workers in processes of their own. The resident
-//!   sets of a tree must not be added up, because shared pages would count once per process; the kernel's
+//!   sets of a tree must not be added up, because shared pages would count once per process. The kernel's
 //!   *proportional* set (PSS) divides them. It has no high-water mark, so a thread samples it, and a peak
 //!   shorter than the sampling interval can be missed.
 //!

@@ -5,11 +5,11 @@
 //! gradient of that         ──rows──▶ padded block ──kernel──▶ gradients of images, weights and bias
 //! ```
 //!
-//! The arithmetic is in `kernel`, which knows planes. A volume is a row of planes: an output plane of a kernel
+//! The arithmetic is in `kernel`, which knows planes. A volume is a row of planes. An output plane of a kernel
 //! `K_d` planes deep is the plane convolution of `K_d` neighbouring input planes, stacked as channels. They are stacked
 //! row by row while a block is loaded, so nothing is copied beforehand.
 //!
-//! Work is divided into bands of rows of one plane, the same for any number of threads, and sums are taken in the
+//! Work is divided into bands of rows of one plane, the same for any number of threads. Sums are taken in the
 //! order of the bands. So results do not depend on the number of threads.
 
 pub(crate) mod kernel;

@@ -2,7 +2,7 @@
 //!
 //! A [`Network`] is a list of [`Node`]s in the order of computation. Each node reads earlier ones by index and
 //! has a [`Shape`] per image, so that no reader has to infer anything. The operations are those that inference
-//! backends fuse anyway (a convolution with its batch norm, residual and ReLU is one node); a reader without such
+//! backends fuse anyway (a convolution with its batch norm, residual and ReLU is one node). A reader without such
 //! fusion takes them apart.
 //!
 //! ```text

@@ -166,7 +166,7 @@ impl ModelFile {
 /// wanted, where that is not the first.
 ///
 /// # Errors
-/// A library that cannot be loaded, a file that is no ONNX model, a model that images cannot be fed to or that lacks the output.
+/// A library that cannot be loaded, or a file that is no ONNX model. So is a model that images cannot be fed to or that lacks the output.
 pub fn inspect(file: &Path, library: Option<&Path>, output: Option<&str>) -> Result<ModelFile> {
     load_library(library)?;
     let session = build(file, Provider::Cpu, 0, &SessionOptions::default(), GraphOptimizationLevel::Disable)?;

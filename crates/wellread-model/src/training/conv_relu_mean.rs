@@ -1,6 +1,6 @@
 //! Convolution, ReLU and the mean over each image in one.
 //!
-//! Activations are averaged as they are made and never stored: for the small CNN these would be two thirds of the
+//! Activations are averaged as they are made and never stored. For the small CNN these would be two thirds of the
 //! memory, and their gradient as much again. The gradient needs one kept bit per activation.
 
 use crate::convolution::kernel::{self, Block, Geometry, Packed};
@@ -51,7 +51,7 @@ impl ConvReluMean {
     }
 
     /// Gradients of weights and bias, given the `gradient` of the means of the last [`Self::forward`], which had the same
-    /// `x`; that of `x` goes to `x_gradient`.
+    /// `x`. That of `x` goes to `x_gradient`.
     pub fn backward(
         &self,
         g: &Geometry,

@@ -1,7 +1,7 @@
 //! Sums and means of pixels: of a plane, and of the cells of a grid over it.
 //!
-//! Cells are those of PyTorch's `AdaptiveAvgPool2d(8)`: cell `i` of `L` pixels begins at `i·L/8`, rounded down, and ends at
-//! `(i+1)·L/8`, rounded up, so that an image may have any size.
+//! Cells are those of PyTorch's `AdaptiveAvgPool2d(8)`. Cell `i` of `L` pixels begins at `i·L/8`, rounded down, and ends at
+//! `(i+1)·L/8`, rounded up. So an image may have any size.
 
 use rayon::prelude::*;
 use std::ops::Range;
@@ -21,7 +21,7 @@ fn sum(values: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest.iter().sum::<f32>()
 }
 
-/// The mean of a plane with rows of `w` pixels: sums of rows in single precision, of the image in double, which is fast
+/// The mean of a plane with rows of `w` pixels: sums of rows in single precision, of the image in double. This is fast
 /// and exact enough.
 pub(super) fn plane_mean(plane: &[f32], w: usize) -> f32 {
     let sum: f64 = plane.chunks_exact(w).map(|row| f64::from(sum(row))).sum();

@@ -1,5 +1,5 @@
-//! Both architectures from their definitions, in double precision and as plainly as possible; readers of the
-//! files that are tested, which share no code with their writers.
+//! Both architectures from their definitions, in double precision and as plainly as possible. There are
+//! readers of the files that are tested, which share no code with their writers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

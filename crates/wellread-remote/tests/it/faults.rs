@@ -1,4 +1,4 @@
-//! Faults on the way: passed over where they pass, and else an error that names the fault, its number, its cause and
+//! Faults on the way. They are passed over where they pass. Else they are an error that names the fault, its number, its cause and
 //! one thing to do.
 
 use crate::server::{self, Wrong};

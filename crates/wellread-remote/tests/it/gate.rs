@@ -7,7 +7,8 @@ use std::net::TcpStream;
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many requests for bytes of a bucket, or with bytes for it, have to be there at once before any is answered, and how many were.
+/// How many requests for bytes of a bucket, or with bytes for it, have to be there at once before any is answered. It also has how many
+/// were.
 #[derive(Debug, Default)]
 struct Gate {
     wanted: usize,
@@ -36,7 +37,7 @@ pub(crate) fn hold(bucket: &str, requests: usize) {
     GATE_MOVED.notify_all();
 }
 
-/// Answers the next requests for a bucket, of whatever kind, in rounds of so many: each round when all of it are there, and none before
+/// Answers the next requests for a bucket, of whatever kind, in rounds of so many. Each round when all of it are there, and none before
 /// the round before it. So a program that gets through takes no more round trips than these.
 pub(crate) fn expect_rounds(bucket: &str, rounds: &[usize]) {
     let mut gates = gates();

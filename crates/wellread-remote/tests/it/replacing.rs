@@ -33,7 +33,7 @@ fn every_format_takes_the_place_of_a_set() {
             assert_same(&*recognised(&other), &*recognised(&local));
         }
         let error = create(&other, format, &options).err().unwrap().to_string();
-        assert!(error.contains("already exists") && error.contains("--overwrite"), "{error}");
+        assert!(error.contains("already exists") && error.contains("overwrite true"), "{error}");
     }
     assert_eq!((hidden("overwritten/"), server::open_uploads("overwritten")), (vec![], 0));
 }

@@ -1,7 +1,7 @@
 //! Colours: one per format, the same in every figure, told apart with any colour vision, in light and in dark.
 //!
 //! The palettes started from Okabe and Ito's. A search moved them that keeps every pair distinguishable
-//! (distance in OKLab) in normal, protanope and deuteranope vision as simulated by Machado et al. (2009); a test
+//! (distance in OKLab) in normal, protanope and deuteranope vision as simulated by Machado et al. (2009). A test
 //! repeats the check. Colour is never the only sign: every mark is also named.
 
 use std::fmt::Write;

@@ -204,7 +204,7 @@ impl Figure {
         all
     }
 
-    /// The same with the values of all panels on this scale, as far as the marks allow it: marks that add up
+    /// The same with the values of all panels on this scale, as far as the marks allow it. Marks that add up
     /// have no logarithmic axis.
     pub fn with_scale(&self, scale: Scale) -> Self {
         let mut figure = self.clone();

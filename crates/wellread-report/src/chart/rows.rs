@@ -326,8 +326,8 @@ fn stack(
     (axis.at(from), label)
 }
 
-/// A distribution: line from its smallest to its 99th percentile, box of its quartiles, dot at the median,
-/// ticks at p95 and p99, a small dot at the largest.
+/// A distribution: line from its smallest to its 99th percentile, box of its quartiles, dot at the median.
+/// It has ticks at p95 and p99, and a small dot at the largest.
 fn spread(svg: &mut Svg, axis: &Placed, s: &Spread, series: Paint, variant: usize, (left, y): (f64, f64)) {
     let Some(p50) = s.p50 else { return };
     let at = |v: f64| left + axis.at(v);

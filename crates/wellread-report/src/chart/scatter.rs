@@ -1,7 +1,7 @@
 //! Panels of points over a second quantity: the cost of one thing in another.
 //!
 //! Each series is a line through its points in their order. A point's name stands at the first of its four sides
-//! where it touches nothing that was drawn before; where there is none, its tooltip and the figure's description
+//! where it touches nothing that was drawn before. Where there is none, its tooltip and the figure's description
 //! name it. The names of the series stand in a column right of the last panel.
 
 use super::axis::{self, Placed, axis_title};
@@ -144,8 +144,8 @@ fn point(mark: &Mark) -> Option<[f64; 3]> {
     }
 }
 
-/// The places of the points that no other beats, from left to right: of those that are not further to the right, each has
-/// the most.
+/// The places of the points that no other beats, from left to right. Each has the most of those that are not further to
+/// the right.
 fn front(points: &[(f64, f64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|&a, &b| {

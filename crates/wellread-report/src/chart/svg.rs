@@ -1,6 +1,6 @@
 //! Writing SVG: shapes and text with colours by role, so that a page can restyle them for a dark theme.
 //!
-//! Every colour is given twice. The presentation attribute shows in a file on its own; the class (`k-ink`,
+//! Every colour is given twice. The presentation attribute shows in a file on its own. The class (`k-ink`,
 //! `s3` …) lets a style sheet of a page that embeds the figure override it.
 
 use super::color::Paint;

@@ -127,7 +127,7 @@ fn section(table: &Table, column: &str, title: &str, scale: Scale, series: &[Nam
             })
             .collect(),
     });
-    // The names stand beside the lines of the last panel: one without lines, of batches that the set is too small for,
+    // The names stand beside the lines of the last panel. One without lines, of batches that the set is too small for,
     // would take them away. A note gives the reason.
     let panels = with_values(panels.collect());
     // One point a format is no line.

@@ -72,8 +72,8 @@ fn without_late(mut sections: Vec<Section>) -> Vec<Section> {
     sections
 }
 
-/// Writes `WHAT.svg` and `WHAT.png` of every table that has a figure into a folder, and `WHAT_distribution` and
-/// `WHAT_timeline` of its single measurements where they were kept; returns their paths.
+/// Writes `WHAT.svg` and `WHAT.png` of every table that has a figure into a folder. Also writes `WHAT_distribution` and
+/// `WHAT_timeline` of its single measurements where they were kept. Returns their paths.
 ///
 /// # Errors
 /// A file that cannot be written.

@@ -2,7 +2,7 @@
 //!
 //! A table that has no figure of its own (`registry`) is drawn by `generic`: a new benchmark needs nothing here.
 //!
-//! A figure is a function of the table and of a few words about it, so the same figure comes from a benchmark
+//! A figure is a function of the table and of a few words about it. So the same figure comes from a benchmark
 //! that has just run and from a results folder. A format whose rows say `status = unavailable` keeps its place
 //! in every panel and says why.
 //!

@@ -12,7 +12,7 @@ pub(super) fn formats(table: &Table) -> Vec<(Series, Cell)> {
 }
 
 /// The series of a table: its formats in the order of every figure, split by compression where a format comes
-/// with several; each with the values that choose its rows.
+/// with several. Each has the values that choose its rows.
 pub(super) fn series(table: &Table) -> Vec<(Series, Vec<(&'static str, Cell)>)> {
     if has(table, "loader") { loaders(table) } else { series_by(table, "compression") }
 }

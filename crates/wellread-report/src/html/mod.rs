@@ -1,8 +1,8 @@
 //! `report.html`: one file that needs nothing else, for reading, printing and screen readers.
 //!
-//! Every text that comes from outside is escaped where it is written (`escape`); a content security policy in
+//! Every text that comes from outside is escaped where it is written (`escape`). A content security policy in
 //! the page forbids it to load or send anything. The page is whole without its script, which sorts, filters,
-//! copies, switches the theme, reads out the values of figures, hides their series and changes their scale.
+//! copies, and switches the theme. It also reads out the values of figures, hides their series and changes their scale.
 
 mod plots;
 mod tables;

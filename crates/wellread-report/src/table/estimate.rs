@@ -66,7 +66,7 @@ impl Table {
 
     /// The estimate of `quantity` over `rows`: the median over the runs. The interval comes from the columns
     /// `QUANTITY_ci_low` and `QUANTITY_ci_high` where they have values (medians of them, should the rows
-    /// differ), else it is the range of the runs. `None` when no row has a finite value.
+    /// differ). Else it is the range of the runs. `None` when no row has a finite value.
     pub fn estimate(&self, quantity: &str, rows: &[usize]) -> Option<Estimate> {
         let finite = |name: &str| -> Vec<f64> {
             rows.iter().filter_map(|&r| self.f64(name, r)).filter(|v| v.is_finite()).collect()

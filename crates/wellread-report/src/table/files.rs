@@ -139,7 +139,7 @@ pub(super) fn write_arrays(
 pub(super) fn read(path: &Path, lists: Option<&str>) -> Result<(Table, Vec<Vec<f64>>)> {
     let bytes = std::fs::read(path).map_err(|e| Error::io(path, "cannot read", &e))?;
     let bytes = bytes::Bytes::from(bytes);
-    // The Parquet reader checks most of what it reads, but a damaged page can still trip an assertion in it; a report
+    // The Parquet reader checks most of what it reads, but a damaged page can still trip an assertion in it. A report
     // must say so, not die of it.
     let read = catch_unwind(AssertUnwindSafe(|| read_bytes(path, bytes, lists)))
         .unwrap_or_else(|_| Err("a page of it does not decode".to_owned()));

@@ -19,11 +19,11 @@ pub const BATCHES: &str = "dataloader";
 /// Share of all waiting that the median must stand for, times the number of batches.
 const STANDS_FOR: f64 = 0.1;
 
-/// Whether the medians of these runs' times show the time of an item. Where a reader fetches many batches at once, one
-/// is waited for and the others are there already, so that the median is next to nothing for any reader.
+/// Whether the medians of these runs' times show the time of an item. Where a reader fetches many batches at once, one is
+/// waited for and the others are there already. So the median is next to nothing for any reader.
 ///
 /// Such a wait is at the same place in every run. One at another place in each, where something else had the processor,
-/// says nothing of the reader: of three runs and more, each place counts by the median of its times.
+/// says nothing of the reader. With three runs and more, each place counts by the median of its times.
 pub fn medians_tell<'a>(runs: impl IntoIterator<Item = &'a [f64]>) -> bool {
     let runs: Vec<Vec<f64>> =
         runs.into_iter().map(|run| run.iter().copied().filter(|s| s.is_finite()).collect()).collect();

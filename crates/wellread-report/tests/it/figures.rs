@@ -34,8 +34,8 @@ fn texts(group: &usvg::Group, found: &mut Vec<(String, tiny_skia::Rect)>) {
     }
 }
 
-/// Fails unless the figure is well-formed and its texts are apart and on the page, on every scale that a reader of the
-/// report may choose.
+/// Fails unless the figure is well-formed and its texts are apart and on the page. This holds on every scale that a
+/// reader of the report may choose.
 fn check(figure: &Figure) {
     check_svg(&figure.svg());
     for scale in [Scale::Linear, Scale::Log] {

@@ -85,7 +85,7 @@ fn rectangle(part: &Request) -> Rectangle {
 
 impl Cutter {
     /// Reads boxes of rows of `store`, handing their parts to `each`: together they cover each box. One read of the store, unless
-    /// the images that the boxes are in have more than `most` bytes: then several, each of all boxes of some images.
+    /// the images that the boxes are in have more than `most` bytes. Then there are several, each of all boxes of some images.
     ///
     /// # Errors
     /// As [`Store::read`], and those of `each`.

@@ -22,7 +22,8 @@ pub struct CellsReport {
     pub dropped: Found,
     /// Images without a cell, which is no error.
     pub images_without_cells: Found,
-    /// Label images whose image is not in the set, where the cells are their labels: no error, since the set may be a part of all images.
+    /// Label images whose image is not in the set, where the cells are their labels. It is no error, since the set may be a part of all
+    /// images.
     pub labels_without_image: Found,
 }
 

@@ -1,5 +1,5 @@
-//! Hints for reading cells well. They say which parts of images and masks are kept, where a cell lies, the memory that
-//! reading it takes, and which part of a set of several holds its image.
+//! Hints for reading cells well. They say which parts of images and masks are kept, where a cell lies, and the memory
+//! that reading it takes. They also say which part of a set of several holds its image.
 
 use super::edge::CellBox;
 use super::options::Mask;

@@ -118,7 +118,7 @@ fn files_by_image(images: &dyn Store) -> (Vec<String>, Vec<usize>) {
 }
 
 /// Whether two sets of equally many images may belong together in their order, by their names. Each two of them begin
-/// with the same word or end with the same number (`s1_ch1` and `s1_ch2`, `image_007` and `mask_007`), or one set's
+/// with the same word or end with the same number (`s1_ch1` and `s1_ch2`, `image_007` and `mask_007`). Or one set's
 /// names are mere numbers.
 ///
 /// # Errors

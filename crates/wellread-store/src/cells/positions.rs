@@ -13,7 +13,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-/// Columns of x and y, in the order in which they are looked for: CellProfiler's, those of CytoTable and pycytominer,
+/// Columns of x and y, in the order in which they are looked for. They are CellProfiler's, those of CytoTable and pycytominer,
 /// those of scikit-image's `regionprops_table`, and names that people write by hand.
 const POSITIONS: [[&str; 2]; 12] = [
     ["Nuclei_Location_Center_X", "Nuclei_Location_Center_Y"],
@@ -95,7 +95,7 @@ fn is_with_comma(text: &str) -> bool {
     text.matches(',').count() == 1 && text.trim().replace(',', ".").parse::<f64>().is_ok()
 }
 
-/// The row and value of the first text that is no number, in a column of text that has numbers too; `None` where it is a
+/// The row and value of the first text that is no number, in a column of text that has numbers too. `None` where it is a
 /// number but for a comma.
 fn lone_text(column: &ArrayRef) -> Option<(usize, &str)> {
     let values = move || (0..column.len()).filter_map(move |row| Some((row, text(column, row)?)));

@@ -60,7 +60,7 @@ pub fn file_and_table(path: &Path) -> (&Path, Option<&str>) {
 }
 
 /// Opens a table of cells, by its content. In a database of several tables, it takes the one that the path names behind
-/// a colon, or else the one that has the columns `wanted`.
+/// a colon. Else it takes the one that has the columns `wanted`.
 ///
 /// # Errors
 /// A file that is missing, damaged or of a kind that is not read; no such table, or one without rows.

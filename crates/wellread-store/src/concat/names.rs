@@ -6,8 +6,8 @@
 //!  tables, single TIFF files ─▶ names lie inside ────────────────▶ it does
 //! ```
 //!
-//! A name must not cost a look into each file of a screen. So the part's name goes in front where names may repeat, not
-//! only where they do: beside a table, or a TIFF file that is a set by itself, it always does.
+//! A name must not cost a look into each file of a screen. So the part's name goes in front where names may repeat, not only
+//! where they do. Beside a table, or a TIFF file that is a set by itself, it always does.
 
 use crate::{RowHints, Store, file_names};
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ fn known(part: &dyn Store, row: usize) -> Option<String> {
     }
 }
 
-/// The common form of a name and of the file that is written for it: no row number in front, no character that files
+/// The common form of a name and of the file that is written for it. It has no row number in front, no character that files
 /// cannot have.
 fn simple(name: &str) -> String {
     let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));

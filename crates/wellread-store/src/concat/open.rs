@@ -75,7 +75,7 @@ pub fn open_all<P: AsRef<Path>>(paths: &[P], options: &OpenOptions) -> Result<Bo
     open_parts(&root, Tables::of(given), &files, options)
 }
 
-/// Lets the entry at a path, or the entries that a pattern may name, be asked for again: they may have been replaced
+/// Lets the entry at a path, or the entries that a pattern may name, be asked for again. They may have been replaced
 /// since this process saw them last. The listings of one opening hold for all of it, so parts do not come here.
 fn look_anew(path: &Path) {
     if glob::is_pattern(path) {

@@ -107,7 +107,7 @@ impl Concat {
         }
     }
 
-    /// These sets as one, in the folder that they have in common, each called by its path there; names of folders such as `plate=BR1`
+    /// These sets as one, in the folder that they have in common, each called by its path there. Names of folders such as `plate=BR1`
     /// are a column. Each keeps as many decoded pages as before: others may read it as well.
     pub fn of(stores: Vec<Arc<dyn Store>>) -> Self {
         let paths: Vec<PathBuf> = stores.iter().map(|store| store.path().to_owned()).collect();
@@ -119,7 +119,7 @@ impl Concat {
         Self::whole(folder, parts)
     }
 
-    /// The same with images called as in their part: parts of a set that was written in parts share no names but those that the whole had
+    /// The same with images called as in their part. Parts of a set that was written in parts share no names but those that the whole had
     /// twice.
     pub(super) fn with_own_names(self) -> Self {
         let _ = self.shares_names.set(false);

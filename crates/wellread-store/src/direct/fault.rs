@@ -1,5 +1,5 @@
-//! Why rows could not be read past an engine's library: within a batch ([`Fault`]), and for the caller ([`Stop`]),
-//! who then has another reader for them.
+//! Why rows could not be read past an engine's library. It is said within a batch ([`Fault`]), and for the caller
+//! ([`Stop`]), who then has another reader for them.
 
 use crate::{Error, Result};
 use arrow_array::RecordBatch;

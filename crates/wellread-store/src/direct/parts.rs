@@ -1,4 +1,4 @@
-//! Reads in parts that are small enough to stay near: how many rows make one, and the memory that is used again from part to
+//! Reads in parts that are small enough to stay near. It says how many rows make one, and the memory that is used again from part to
 //! part.
 
 use super::fault::{Fault, Stop};

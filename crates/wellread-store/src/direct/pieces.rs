@@ -1,5 +1,5 @@
-//! Pieces of images row by row: columns that are numbers of the structs in one list, chunks or planes, and the pixels of
-//! each, as an engine has decoded them.
+//! Pieces of images row by row. They are columns that are numbers of the structs in one list, chunks or planes. The pixels of
+//! each are as an engine has decoded them.
 
 use crate::table::{Columns, Numbers, RowPieces};
 use std::ops::Range;

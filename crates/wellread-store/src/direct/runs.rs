@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Values that follow one another in a part of a column. A batch has runs of several parts: random rows of a large
+/// Values that follow one another in a part of a column. A batch has runs of several parts. Random rows of a large
 /// table are in all of them, and the cost of a batch would be paid for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run<P> {

@@ -13,7 +13,7 @@ pub struct Tested {
 }
 
 impl Tested {
-    /// `has` leads from a file to its version, as in "was written by Lance"; `newest` is as many numbers of a version as
+    /// `has` leads from a file to its version, as in "was written by Lance". `newest` is as many numbers of a version as
     /// matter, such as `14.0` for all releases 14.0.x.
     pub const fn new(has: &'static str, newest: &'static str) -> Self {
         Self { has, newest, said: Once::new() }

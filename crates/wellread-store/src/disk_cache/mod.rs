@@ -191,7 +191,7 @@ impl DiskCache {
         Ok(true)
     }
 
-    /// Whether a range of the object seems to be there, for those who would fetch it ahead of its reader: its bytes are not looked at.
+    /// Whether a range of the object seems to be there, for those who would fetch it ahead of its reader. Its bytes are not looked at.
     pub fn has(&self, object: &CachedObject, range: Range<u64>) -> bool {
         if range.end > object.length || self.given_up.load(Ordering::Relaxed) {
             return false;

@@ -70,7 +70,7 @@ pub(crate) fn names(schema: &Schema, image: &str) -> Vec<String> {
     plain_columns(schema).filter(|name| *name != image).map(str::to_owned).collect()
 }
 
-/// The columns of `schema` that are neither features nor the image: other columns of images too, also where one has the name of a
+/// The columns of `schema` that are neither features nor the image. They are other columns of images too, also where one has the name of a
 /// written table's own.
 pub(crate) fn left_out(schema: &Schema, image: &str) -> Vec<LeftOut> {
     other_columns(schema).filter(|column| column.name != image).collect()

@@ -20,7 +20,7 @@ pub fn is_own_of_tables(name: &str) -> bool {
     [ROW_ID, COLUMN].contains(&name)
 }
 
-/// A name for each of `names`, all different and none of them the table's own. The first of a name keeps it; another gets `_y`
+/// A name for each of `names`, all different and none of them the table's own. The first of a name keeps it. Another gets `_y`
 /// behind it, as often as it takes to be a name that no column had or has.
 pub(crate) fn unique_names(names: &[&str], is_own: &dyn Fn(&str) -> bool) -> Vec<String> {
     let mut kept = HashSet::new();

@@ -9,8 +9,8 @@ use arrow_schema::{ArrowError, DataType};
 use arrow_select::take::{TakeOptions, take};
 use std::sync::Arc;
 
-/// The values themselves in place of a dictionary of them, text of any kind as plain strings, decimals of any width as those of 128
-/// bits; other columns as they are.
+/// The values themselves in place of a dictionary of them. Text of any kind comes as plain strings, decimals of any width as those
+/// of 128 bits. Other columns stay as they are.
 ///
 /// # Errors
 /// Keys that are not in their dictionary, decimals that are too large.

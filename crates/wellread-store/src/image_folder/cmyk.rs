@@ -28,7 +28,7 @@ pub(super) fn to_rgb(stored: &[u8], is_ycck: bool, rgb: &mut [u8]) {
     }
 }
 
-/// libjpeg's conversion. It gives as red, green and blue of a YCCK file the values that an RGB file would hold: 255
+/// libjpeg's conversion. It gives as red, green and blue of a YCCK file the values that an RGB file would hold. They are 255
 /// less cyan as stored, and so cyan itself.
 fn ycc_to_rgb(y: u8, cb: u8, cr: u8) -> [u8; 3] {
     let (y, cb, cr) = (i32::from(y), i32::from(cb) - 128, i32::from(cr) - 128);

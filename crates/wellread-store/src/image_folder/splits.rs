@@ -49,7 +49,7 @@ pub(super) fn split_of_path(below: &Path) -> Option<(&'static str, &Path)> {
 }
 
 /// The class of an image of an image folder: the folder that it lies in, by its name. For folders in folders it is
-/// the whole path, so that sites of different wells are not one class; a split at its beginning is no part of it.
+/// the whole path, so that sites of different wells are not one class. A split at its beginning is no part of it.
 ///
 /// ```
 /// use wellread_store::image_folder::class_of;

@@ -9,6 +9,7 @@ use crate::image_writers::{ImageWriters, WriteImage};
 use crate::place;
 use crate::set_names::{Listing, SetNames, moved};
 use crate::staged::Staged;
+use crate::surface::option_as;
 use crate::{Compression, Error, ImageView, Result, StoreWriter, WriteOptions, room};
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
@@ -70,7 +71,10 @@ impl PngWriter {
                 "pictures are written as PNG, because JPEG would change their pixels",
             )
             .choice()
-            .hint("give a name that ends in .png, or a folder and --format image-folder"));
+            .hint(format_args!(
+                "give a name that ends in .png, or a folder and {}",
+                option_as("format", "image-folder")
+            )));
         }
         let single = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("png"));
         let staged = Staged::folder(path, options, single)?;

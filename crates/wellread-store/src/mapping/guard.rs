@@ -162,7 +162,7 @@ fn made_zeros(slot: &Slot, address: usize) -> bool {
     let from = address & !(page - 1);
     let access = libc::PROT_READ | if slot.written.load(Ordering::Relaxed) { libc::PROT_WRITE } else { 0 };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED | libc::MAP_NORESERVE;
-    // SAFETY: the pages belong to a mapping that lives, for a thread is reading it; they stay readable, with other
+    // SAFETY: the pages belong to a mapping that lives, for a thread is reading it. They stay readable, with other
     // content, which its readers know by the note.
     let place = unsafe { libc::mmap(from as *mut libc::c_void, end - from, access, flags, -1, 0) };
     place != libc::MAP_FAILED

@@ -1,6 +1,6 @@
 //! Files that stay open, mapped once parts of them were read often enough.
 //!
-//! A crop is a few columns of many rows. Reading copies the rows, whole; a map copies nothing, but its pages must be put in
+//! A crop is a few columns of many rows. Reading copies the rows, whole; a map copies nothing. But its pages must be put in
 //! place first, which costs more than one copy and less than many.
 //!
 //! ```text

@@ -75,7 +75,7 @@ fn shown(n: i64) -> String {
 
 /// Checks that pieces cover an image of `shape` exactly: no gap, no overlap, nothing outside.
 ///
-/// Where pixels add up to the whole, there is a gap if and only if there is an overlap, and then the corners
+/// Where pixels add up to the whole, there is a gap if and only if there is an overlap. Then the corners
 /// of all boxes do not cancel. A corner inside the image belongs to an even number of boxes when they fit
 /// together, and the corners of each volume to one.
 pub(crate) fn covers(pieces: &[PieceBox], shape: Shape) -> std::result::Result<(), String> {

@@ -33,6 +33,7 @@ impl Collector {
                 target,
                 format_args!("a chunk of {chunk:?} (TCZYX) is not possible in OME-Arrow"),
             )
+            .choice()
             .hint("a chunk has one time point, one channel, and at least one pixel: 1,1,Z,Y,X"));
         }
         Ok(Self {

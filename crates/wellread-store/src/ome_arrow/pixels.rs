@@ -47,7 +47,7 @@ impl PixelColumn {
 }
 
 impl PixelLists {
-    /// The pixels of piece `k`, which must be `shape.pixels()` many, as `dtype`: straight from the array where it
+    /// The pixels of piece `k`, which must be `shape.pixels()` many, as `dtype`. They come straight from the array where it
     /// has that type, converted in `out` where not.
     pub fn pixels<'a>(
         &'a self,

@@ -274,7 +274,7 @@ fn unsupported_dtype(dtype: &Value) -> Refusal {
 }
 
 /// The fill value as one little-endian pixel: a number, `null` (v2: undefined, taken as zero), a boolean,
-/// `NaN`, `Infinity`, `-Infinity`, or for floats the bits in hexadecimal.
+/// `NaN`, `Infinity`, `-Infinity`. For floats it may be the bits in hexadecimal.
 fn fill_bytes(value: &Value, dtype: PixelType) -> Result<[u8; 8], String> {
     let wrong = || format!("fill value {value} does not fit {dtype}");
     let mut bytes = [0; 8];

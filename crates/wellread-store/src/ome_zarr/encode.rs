@@ -77,7 +77,7 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder of chunks of a Zarr v3 array, or of one of v2 (`is_v2`), which has no codec for checksums: there only
+    /// An encoder of chunks of a Zarr v3 array, or of one of v2 (`is_v2`), which has no codec for checksums. There only
     /// those of the compressor are written.
     pub fn new(compressor: Compressor, is_v2: bool, checksums: bool) -> std::result::Result<Self, String> {
         let crc32c = checksums && !is_v2 && !compressor.has_checksum();

@@ -1,4 +1,4 @@
-//! The fields and wells that a plate lacks, for people: those that its metadata name and that are not there, and wells
+//! The fields and wells that a plate lacks, for people. They are those that its metadata name and that are not there, and wells
 //! with fewer fields than others.
 
 use crate::file_rows::ImageLocation;

@@ -1,7 +1,7 @@
 //! Chunks whose codecs only `zarrs` knows, such as `packbits` or two compressors in a row.
 //!
 //! `zarrs` trusts the size that a Zstandard frame declares, so an outermost `zstd` is taken off here, with a
-//! bound, and `zstd` anywhere deeper is refused. So is `fixedscaleoffset`: `zarrs` computes within the types of the array, and
+//! bound. `zstd` anywhere deeper is refused. So is `fixedscaleoffset`: `zarrs` computes within the types of the array, and
 //! numcodecs in floats, so that pixels would differ.
 
 use super::chunk::{MAX_RATIO, Target, same_length};

@@ -56,7 +56,7 @@ fn holds_groups(probe: &Probe) -> bool {
     })
 }
 
-/// Whether images of other formats lie in a folder: then deeper folders make no set of OME-Zarr of it, and large
+/// Whether images of other formats lie in a folder. Then deeper folders make no set of OME-Zarr of it, and large
 /// folders are not listed for it.
 fn holds_files(probe: &Probe) -> bool {
     let is_other = |name: &String| formats().iter().any(|f| f.name != NAMING.name && f.has_ending(name));
@@ -263,8 +263,8 @@ fn series_and_gaps(path: &Path, known: &Consolidated) -> Result<(Vec<ImageLocati
     Ok((arranged.into_iter().map(named).collect(), gaps))
 }
 
-/// The groups of a series that are called by numbers: those that follow each other from 0 on, and behind a gap those that are images.
-/// And what the gaps lack, in a sentence.
+/// The groups of a series that are called by numbers. They are those that follow each other from 0 on, and behind a gap those that are
+/// images. And what the gaps lack, in a sentence.
 fn numbered(path: &Path) -> Result<(Vec<String>, Vec<String>)> {
     let cannot = |e: std::io::Error| Error::io(path, "cannot list the folder", &e);
     let mut found: BTreeSet<usize> = BTreeSet::new();

@@ -1,7 +1,7 @@
 //! Declared sizes against what the files can hold.
 //!
-//! A few bytes of JSON can declare a terabyte of pixels or a billion chunks, all of them legally missing and
-//! standing for the fill value. Before anybody allocates or loops over that much, the chunk files are counted.
+//! A few bytes of JSON can declare a terabyte of pixels or a billion chunks. All of them may be legally
+//! missing and stand for the fill value. Before anybody allocates or loops over that much, the chunk files are counted.
 
 use super::array::ArrayPlan;
 use super::chunk::MAX_RATIO;

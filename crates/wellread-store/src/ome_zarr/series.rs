@@ -11,10 +11,10 @@
 //! A folder of images, each a group with a name of its own, has the file of columns beside these, `cells/wellread-columns.parquet`.
 //!
 //! The first file, of 0.4 `.zmetadata` beside it, has the metadata of all images as well ([`super::consolidated`]),
-//! where they are not too many: a reader from a bucket asks for one file.
+//! where they are not too many. A reader from a bucket asks for one file.
 //!
 //! Other readers find images, and no more than that. The columns of an image are told by its group, so that groups that are removed
-//! are no trouble, and those that are added have nulls.
+//! are no trouble. Those that are added have nulls.
 //!
 //! Specification: <https://ngff.openmicroscopy.org/0.5/#bf2raw>.
 

@@ -74,7 +74,7 @@ pub(super) struct Piece {
 }
 
 impl ShardCodec {
-    /// How shards of `target` are laid out by the configuration of `sharding_indexed`, whose inner chunks are of length
+    /// How shards of `target` are laid out by the configuration of `sharding_indexed`. Its inner chunks are of length
     /// `inner` along each dimension and are decoded by `codec` and `reorder`.
     pub fn new(
         configuration: &Value,
@@ -174,7 +174,7 @@ impl ShardCodec {
     }
 }
 
-/// Sorts pieces by offset and groups those that are worth reading in one go; yields `(start, end)` in bytes
+/// Sorts pieces by offset and groups those that are worth reading in one go. Yields `(start, end)` in bytes
 /// and how many pieces, in their new order, lie within.
 pub(super) fn joint_reads(pieces: &mut [Piece]) -> Vec<(u64, u64, usize)> {
     pieces.sort_unstable_by_key(|p| p.offset);
@@ -195,8 +195,8 @@ pub(super) fn joint_reads(pieces: &mut [Piece]) -> Vec<(u64, u64, usize)> {
     reads
 }
 
-/// Those of [`joint_reads`] that are made in one call: one by one of a local file; elsewhere, where each is a wait, as many as have
-/// [`MAX_AT_ONCE`] bytes together.
+/// Those of [`joint_reads`] that are made in one call. They are made one by one of a local file; elsewhere, where each is a wait, as many
+/// as have [`MAX_AT_ONCE`] bytes together.
 pub(super) fn at_once<'a>(
     reads: &'a [(u64, u64, usize)],
     file: &File,

@@ -3,7 +3,7 @@
 //! The name, and the metadata that OME-Zarr has no place for (wavelengths, acquisition time, identifiers), are
 //! kept under the attribute `wellread`, which other readers ignore.
 //!
-//! Both versions ask for a colour of every channel in `omero` (their schemas require `color` and `window`), so that one
+//! Both versions ask for a colour of every channel in `omero` (their schemas require `color` and `window`). So one
 //! without is written there as white. wellread reads its own attribute, in which such a channel has none.
 
 use super::encode::Compressor;

@@ -69,8 +69,8 @@ impl WriteImage for GroupWriter {
 }
 
 impl OmeZarrWriter {
-    /// Starts a new set at `path`: if the name ends in `.zarr` one image group, or a series of several with columns beside them; else
-    /// a folder of groups.
+    /// Starts a new set at `path`: if the name ends in `.zarr` one image group, or a series of several with columns beside them. Else
+    /// it is a folder of groups.
     ///
     /// # Errors
     /// An existing target (without `overwrite`), or options that OME-Zarr does not have.
@@ -88,7 +88,8 @@ impl OmeZarrWriter {
         }
         for sizes in [options.chunk, options.shard].into_iter().flatten() {
             if sizes.contains(&0) {
-                return Err(wrong(format!("a chunk or shard of {} is empty", Shape(sizes))));
+                return Err(wrong(format!("a chunk or shard of {} is empty", Shape(sizes)))
+                    .hint("give five positive numbers T,C,Z,Y,X"));
             }
         }
         let compressor = Compressor::new(options.compression).map_err(wrong)?;
@@ -269,6 +270,7 @@ impl Recipe {
                     Shape(chunk)
                 ),
             )
+            .choice()
             .hint("choose a shard whose sides are multiples of the chunk's"));
         }
         Ok(Chunking { chunk, shard: Some(shard) })

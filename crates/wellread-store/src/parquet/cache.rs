@@ -35,7 +35,7 @@ impl Key {
 pub(super) enum Entry {
     /// All its values as pixels.
     Pixels(Vec<u8>),
-    /// Its values as stored, where decoding all of them would not do: they expand too much, or some other
+    /// Its values as stored, where decoding all of them would not do. They expand too much, or some other
     /// image of the page has values that the pixel type cannot hold. Decoded part by part.
     Stored { bytes: Vec<u8>, coding: StoredCoding },
     /// A dictionary.
@@ -267,7 +267,7 @@ impl Cache {
         }
     }
 
-    /// Entries that are kept to be used again, at most: one for each thread that decodes, and one more, since not all
+    /// Entries that are kept to be used again, at most. There is one for each thread that decodes, and one more, since not all
     /// that read may have been seen to decode at once.
     fn most_spare(&self) -> usize {
         self.most_loading.load(Ordering::Relaxed) + 1

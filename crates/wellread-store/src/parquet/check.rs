@@ -1,8 +1,8 @@
 //! Column chunks checked before the `parquet` crate reads them.
 //!
-//! That crate trusts levels: where a stream of them ends early, or starts in the middle of a row, some of its
+//! That crate trusts levels. Where a stream of them ends early, or starts in the middle of a row, some of its
 //! loops make no progress and never end. So every page that it is going to read is walked here first. Levels
-//! must be as many as declared and in range, rows as many as the row group has, and fixed-size values and
+//! must be as many as declared and in range, rows as many as the row group has. Fixed-size values and
 //! dictionary indices must all be there.
 
 use super::delta;

@@ -9,7 +9,7 @@
 //!
 //! A set that is too large to be kept decoded has a share of its pages kept, always the same ones. Random access finds
 //! as much in the cache as if the latest were kept, and nothing is put there only to be thrown out. The other pages, if
-//! they serve one image only, are decoded in bands that stay in the processor's cache, from where the sink takes them
+//! they serve one image only, are decoded in bands that stay in the processor's cache. The sink takes them from there
 //! ([`FastReader::straight`]).
 //!
 //! Only what lies in two pages at once is put together in scratch memory: one line of pixels at a time.
@@ -33,7 +33,7 @@ use crate::{Block, Error, PixelSink, RowInfo, Scratch, room};
 use std::sync::Arc;
 use wellread_image::{PixelType, Region};
 
-/// A page that decodes to no more than this is decoded whole when first touched; a larger one only where its
+/// A page that decodes to no more than this is decoded whole when first touched. A larger one only where its
 /// pixels take no more room than its stored bytes.
 const MAX_WHOLE_PAGE_BYTES: usize = 8 << 20;
 
@@ -394,7 +394,7 @@ impl FastReader<'_> {
         if size <= MAX_WHOLE_PAGE_BYTES.max(body.values.len()) {
             fit(&mut pixels, size);
             room::resize(&mut pixels, size).map_err(|cause| no_room(self.file, &cause))?;
-            // A value that does not fit is an error of the image that has it, not of its neighbours: then
+            // A value that does not fit is an error of the image that has it, not of its neighbours. Then
             // the page is kept as it is.
             if values::decode(body.values, decoding(&stored)?, leaf, count, 0..count, dtype, &mut pixels)
                 .is_ok()

@@ -4,7 +4,7 @@
 //! A column whose smallest and largest value are the same has one value. Where that holds of all sizes, types, origins
 //! and shapes, the footer's statistics are enough ([`from_statistics`]). Nothing is read and nothing kept for each
 //! row, so the number of rows does not matter. Otherwise sizes, pixel types and the origins and shapes of chunks come
-//! through the `parquet` crate's Arrow reader with a projection that leaves the pixels out. The shapes give the number
+//! through the `parquet` crate's Arrow reader. A projection leaves the pixels out. The shapes give the number
 //! of values of every chunk, and so the start of each chunk in the pixel leaf. Repetition levels need not be decoded,
 //! only compared with what is expected here.
 

@@ -1,12 +1,12 @@
 //! Repetition and definition levels, checked against what the images' shapes say they must be.
 //!
 //! Levels say where one image or chunk ends and the next begins. Shapes say it too, and shapes are read
-//! first; so levels are never expanded: their runs are walked and compared with the few places where
+//! first; so levels are never expanded. Their runs are walked and compared with the few places where
 //! something must start. Also here: the [`Runs`] of the RLE/bit-packed hybrid that levels and dictionary
 //! indices share ([specification](https://parquet.apache.org/docs/file-format/data-pages/encodings/)).
 
-/// The stream of levels that `page` begins with (data pages of version 1: its length in four bytes, then so many
-/// bytes), and the bytes behind it. `None` where the page ends before the stream does.
+/// The stream of levels that `page` begins with, and the bytes behind it. In data pages of version 1 it is its
+/// length in four bytes, then so many bytes. `None` where the page ends before the stream does.
 pub(super) fn split_stream(page: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = page.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_le_bytes(*length) as usize)
@@ -128,7 +128,7 @@ pub(super) const fn level_width(max: i16) -> u32 {
 
 /// Checks both level streams of a page of `count` entries against `starts` (ascending).
 ///
-/// `true` means that entry for entry everything is as the shapes say: rows and pieces start where they must,
+/// `true` means that entry for entry everything is as the shapes say. Rows and pieces start where they must,
 /// and every entry that is not an empty row has a value.
 pub(super) fn agree(rep: &[u8], def: &[u8], count: usize, max: (i16, i16), starts: &[Start]) -> bool {
     let (max_rep, max_def) = (max.0 as u32, max.1 as u32);

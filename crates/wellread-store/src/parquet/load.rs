@@ -29,7 +29,7 @@ pub(super) struct Codecs {
     deflate: Option<libdeflater::Decompressor>,
 }
 
-/// Most bytes of a page of `values` numbers: they take 8 bytes at most; levels and indices, even one run each, less
+/// Most bytes of a page of `values` numbers: they take 8 bytes at most. Levels and indices, even one run each, less
 /// than as much again.
 fn numbers_limit(values: usize) -> usize {
     4096 + values.saturating_mul(20)
@@ -49,7 +49,7 @@ pub(super) fn column_limit(physical: Physical, header: &PageHeader) -> usize {
     }
 }
 
-/// Reads, checks and decompresses the page of numbers whose header is at `offset`, and which takes `size` bytes with
+/// Reads, checks and decompresses the page of numbers whose header is at `offset`. The page takes `size` bytes with
 /// it and has `entries` entries of levels. Where these do not agree with its header it is for the general reader.
 pub(super) fn load_at<'a>(
     file: &PositionalFile,
@@ -251,7 +251,7 @@ fn decompress<'a>(
     }
 }
 
-/// Fills `out` from `decoder` as far as it goes; the number of bytes that came, one more than there is room
+/// Fills `out` from `decoder` as far as it goes. Returns the number of bytes that came, one more than there is room
 /// for where that is not all.
 fn fill(mut decoder: impl std::io::Read, out: &mut [u8]) -> std::io::Result<usize> {
     let mut n = 0;
@@ -265,8 +265,8 @@ fn fill(mut decoder: impl std::io::Read, out: &mut [u8]) -> std::io::Result<usiz
     Ok(n + decoder.read(&mut [0])?)
 }
 
-/// The deprecated `LZ4`, which was never specified: blocks in Hadoop's framing (both sizes in front, as
-/// big-endian 32-bit numbers), the LZ4 frame format, or one bare block, depending on who wrote it.
+/// The deprecated `LZ4`, which was never specified. It depends on the writer: blocks in Hadoop's framing
+/// (both sizes in front, as big-endian 32-bit numbers), the LZ4 frame format, or one bare block.
 fn old_lz4(input: &[u8], out: &mut [u8]) -> Option<usize> {
     let hadoop = |out: &mut [u8]| -> Option<usize> {
         let (mut rest, mut n) = (input, 0usize);

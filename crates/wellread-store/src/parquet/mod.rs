@@ -18,7 +18,7 @@
 //!
 //! An image is a list of chunks, a chunk a list of numbers, and so every pixel carries two levels that say
 //! where lists begin. Upstream expands all of it to Python objects. But the chunks' shapes show where lists
-//! begin. No level is expanded here and no Arrow array built: each page is decoded once, to the image's own
+//! begin. No level is expanded here and no Arrow array built. Each page is decoded once, to the image's own
 //! type, and images are slices of it.
 //!
 //! | module | what it does |

@@ -6,7 +6,7 @@
 //!  page headers ─┘ one read each
 //! ```
 //!
-//! A file written for random access has a page for every image, so little is kept of each: its header is parsed when
+//! A file written for random access has a page for every image, so little is kept of each. Its header is parsed when
 //! the page is read. The reader then compares the offset index with that header and the page's levels. The general
 //! reader decides where they differ.
 

@@ -125,8 +125,8 @@ impl PageHeader {
     }
 }
 
-/// `header`, which has no checksum and whose fields are in order, of a page of `compressed` bytes with the checksum `crc`, if
-/// there is one; `None` where it is not so.
+/// `header`, which has no checksum and whose fields are in order, of a page of `compressed` bytes with the checksum `crc`, if there
+/// is one. It is `None` where it is not so.
 pub(super) fn of_bytes(header: &[u8], compressed: i32, crc: Option<u32>) -> Option<Vec<u8>> {
     const STEP: u8 = 0x10;
     let (mut at, mut size) = (0, 0);
@@ -361,7 +361,7 @@ impl Input<'_> {
     fn skip_elements(&mut self, n: u64, types: &[u8], depth: usize) -> Result<(), HeaderError> {
         for _ in 0..n {
             for &ty in types {
-                // A boolean is a whole byte inside a list, and so takes input like everything else: a
+                // A boolean is a whole byte inside a list, and so takes input like everything else. A
                 // declared length cannot make this loop outrun the slice.
                 if matches!(ty, TRUE | FALSE) {
                     self.advance(1)?;

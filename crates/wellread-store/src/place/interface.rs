@@ -131,7 +131,7 @@ pub trait Place: Send + Sync + Debug {
         let _ = folders;
     }
 
-    /// Lists a folder and all below it, where that takes fewer requests than listing each of its folders: for those who are going to
+    /// Lists a folder and all below it, where that takes fewer requests than listing each of its folders. It is for those who are going to
     /// look into all of them. A failed listing fails again when they do.
     fn list_all_ahead(&self, folder: &Path) {
         let _ = folder;
@@ -141,14 +141,14 @@ pub trait Place: Send + Sync + Debug {
     /// error.
     fn open(&self, path: &Path) -> io::Result<(File, u64)>;
 
-    /// A reader's way to ask for bytes before they are read, of which no more than `most` are held, or a bound of the place's own;
+    /// A reader's way to ask for bytes before they are read. No more than `most` are held, or a bound of the place's own. It is
     /// `None` where that gains nothing.
     fn ahead(&self, most: Option<u64>) -> Option<Box<dyn FetchAhead>> {
         let _ = most;
         None
     }
 
-    /// Takes nothing that was said of `path` before, and of what lies below it, for what is there now: a set is about to be opened
+    /// Takes nothing that was said of `path` before, and of what lies below it, for what is there now. A set is about to be opened
     /// or written.
     fn look_anew(&self, path: &Path) {
         let _ = path;
@@ -212,7 +212,15 @@ pub trait Place: Send + Sync + Debug {
         Err(read_only())
     }
 
-    /// Gives a file or folder another name, at which there is nothing or a file that is replaced.
+    /// Gives a file or folder another name, at which there is nothing or a file that is replaced. In a place that is not
+    /// on this machine a folder may be there as well, and its files are replaced.
+    ///
+    /// A folder that cannot be moved at once is moved file by file, since a reader may open the set meanwhile:
+    ///
+    /// 1. [`crate::parted::LIST`] is there before every other file. A part that it names and that is not there yet is an
+    ///    error. Without it, the parts that are there would be taken for the set.
+    /// 2. Files of deeper folders follow before those above, so that the metadata of the set come last.
+    /// 3. All files are there before one goes from its former name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let _ = (from, to);
         Err(read_only())

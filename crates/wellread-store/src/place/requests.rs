@@ -5,7 +5,7 @@
 //!  requests   ├───────┤        ├─────────┤├────────┤    a gap of up to 64 KiB is fetched along; none is over 8 MiB
 //! ```
 //!
-//! A file of which an epoch reads the most part, by many short ranges, comes whole ([`is_read_whole`]): a request
+//! A file of which an epoch reads the most part, by many short ranges, comes whole ([`is_read_whole`]). A request
 //! costs as much time as its bytes do, or more.
 
 use super::ahead::HEAD;

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 pub(crate) struct Profiles {
     /// By the whole name: a row, and another one with the same.
     whole: HashMap<String, [Option<usize>; 2]>,
-    /// By the end of the name, with as many folders as an image has, where it has more than that: rows, each with the folders
+    /// By the end of the name, with as many folders as an image has, where it has more than that. There are rows, each with the folders
     /// before that end.
     ends: HashMap<String, Vec<(usize, String)>>,
     /// The last of those folders.

@@ -56,7 +56,7 @@ pub(super) fn full_name(source: &dyn Store, row: usize, name: &str) -> Result<St
     Ok(parts.join("/"))
 }
 
-/// The names of the files of each image, below the folder that was opened where they lie in it; `None` where an image is no more
+/// The names of the files of each image, below the folder that was opened where they lie in it. `None` where an image is no more
 /// than one.
 pub(crate) fn files_of_sites(source: &dyn Store) -> Option<Vec<Vec<String>>> {
     let below = |file: PathBuf| path_text(file.strip_prefix(source.path()).unwrap_or(&file));

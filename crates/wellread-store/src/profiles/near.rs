@@ -69,7 +69,7 @@ impl Forms {
     }
 }
 
-/// Which of these names of images, and of these values of a table, are nearest, and what they differ in; `None` where no two are near.
+/// Which of these names of images, and of these values of a table, are nearest, and what they differ in. `None` where no two are near.
 pub(super) fn nearest(
     images: impl Iterator<Item = String>,
     values: impl Iterator<Item = String>,

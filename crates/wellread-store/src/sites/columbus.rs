@@ -1,7 +1,7 @@
 //! Columbus, and Operetta as older Harmony wrote it.
 //!
-//! `003005-1-001002003.tif` has row and column of the well, three digits each, then the field, then time point, plane
-//! of the stack and channel, three digits each. So the `ImageIndex.ColumbusIDX.xml` beside the images names them,
+//! `003005-1-001002003.tif` has row and column of the well, three digits each, then the field. Time point, plane of
+//! the stack and channel follow, three digits each. So the `ImageIndex.ColumbusIDX.xml` beside the images names them,
 //! which CellProfiler Analyst reads (`cpa/parseperkinelmer.py`), and which says what channels are called.
 
 use super::layout::{Layout, none};

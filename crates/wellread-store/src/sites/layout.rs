@@ -69,8 +69,8 @@ const WORDS: [&str; 14] = [
 /// Words of their own that are near one of [`WORDS`].
 const OTHER_WORDS: [&str; 4] = ["tile", "place", "plan", "plant"];
 
-/// The known field that a name of none is nearly: in other capital letters, as its plural, or misspelt in a letter or, of long ones, two.
-/// `None` where it is known, or a word of its own.
+/// The known field that a name of none is nearly. It is in other capital letters, as its plural, or misspelt in a letter or, of long ones,
+/// two. `None` where it is known, or a word of its own.
 pub(super) fn near(field: &str) -> Option<&'static str> {
     let lower = field.to_lowercase();
     if Role::of(field) != Role::Other || OTHER_WORDS.contains(&lower.as_str()) {

@@ -7,8 +7,8 @@
 //!                                  SitesStore: a site a row, columns Metadata_Plate, Metadata_Well, Metadata_Site
 //! ```
 //!
-//! A layout is recognised where the names of all images of a folder fit it (where most do, [`strays`] tells); `--layout` and `--pattern` ask for one, and
-//! `--layout files` for single files. Tables of files (`load_data.csv` of CellProfiler) say which file is which plane
+//! A layout is recognised where the names of all images of a folder fit it (where most do, [`strays`] tells). `--layout` and `--pattern`
+//! ask for one, and `--layout files` for single files. Tables of files (`load_data.csv` of CellProfiler) say which file is which plane
 //! themselves. Only names are looked at: a plate of 34,560 files opens as fast as they are listed.
 //!
 //! | module | what it holds |
@@ -61,7 +61,7 @@ pub use recognise::{Strays, strays};
 pub use unused::unused_table;
 
 use crate::format::{Missing, OpenOptions, Unmatched};
-use crate::surface::option;
+use crate::surface::{option, option_as};
 use crate::words::counted;
 use crate::{Error, Result, Store, place};
 use group::{Fault, Grouped, some};
@@ -70,8 +70,8 @@ use names::{FileText, Matcher};
 use pattern::{Pattern, turned_wells};
 use std::path::Path;
 
-/// Fields of a pattern that are columns of their own, and nearly called like one that says well, site, channel and the like: each with
-/// that one. None of a pattern that cannot be read.
+/// Fields of a pattern that are columns of their own, and nearly called like one that says well, site, channel and the like. Each comes
+/// with that one. None of a pattern that cannot be read.
 pub fn misspelt_fields(pattern: &str) -> Vec<(String, &'static str)> {
     let Ok(pattern) = Pattern::parse(pattern) else { return vec![] };
     pattern.fields().filter_map(|field| Some((field.to_owned(), layout::near(field)?))).collect()
@@ -188,7 +188,9 @@ pub(crate) fn assemble(inner: Box<dyn Store>, options: &OpenOptions) -> Result<B
             files.len(),
             some(&grouped.unmatched)
         );
-        return Err(Error::new(&path, cause).hint("--unmatched skip leaves them out").choice());
+        return Err(Error::new(&path, cause)
+            .hint(format_args!("{} leaves them out", option_as("unmatched", "skip")))
+            .choice());
     }
     sites(inner, matcher, grouped, layout, options.missing)
 }

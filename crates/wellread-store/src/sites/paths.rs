@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The entries of the folders that were asked about: each is listed once, since a look at each file of a table costs
+/// The entries of the folders that were asked about. Each is listed once, since a look at each file of a table costs
 /// much on a disk far away.
 #[derive(Default)]
 pub(super) struct Folders(HashMap<PathBuf, Listed>);

@@ -26,7 +26,7 @@ const SAMPLED: usize = 8;
 /// The shortest identifier behind a name.
 const IDENTIFIER: usize = 8;
 
-/// Names of which most are of one layout and some are not, or all are and make no sites, so that each file is an image of its own.
+/// Names of which most are of one layout and some are not, or all are and make no sites. Each file is then an image of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strays {
     /// The layout's name.
@@ -64,7 +64,7 @@ impl fmt::Display for Strays {
     }
 }
 
-/// The names of a store of single files that are nearly those of a layout; `None` where they are not, and where `options` say what
+/// The names of a store of single files that are nearly those of a layout. `None` where they are not, and where `options` say what
 /// files are. Only names are looked at.
 pub fn strays(store: &dyn Store, options: &OpenOptions) -> Option<Strays> {
     let is_said = options.layout.is_some() || options.pattern.is_some() || options.format.is_some();

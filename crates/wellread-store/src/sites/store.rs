@@ -82,7 +82,10 @@ pub(super) fn opened(
         let whole = whole_sites(&grouped);
         if whole.is_empty() {
             let cause = format!("no site has all of its files: {}", incomplete.first.join("; "));
-            return Err(Error::new(path, cause).hint("--missing zero reads the missing part as 0").choice());
+            let zero = option_as("missing", "zero");
+            return Err(Error::new(path, cause)
+                .hint(format_args!("{zero} reads the missing part as 0"))
+                .choice());
         }
         only(grouped, &whole)
     } else {
@@ -111,7 +114,7 @@ impl SitesStore {
         Ok(self.planes(row)?.iter().filter(|&&file| file != NO_FILE).map(|&file| file as usize))
     }
 
-    /// Looks into the files of the first site on this machine, since those of a channel may be kept in another way than the first ones.
+    /// Looks into the files of the first site on this machine. Those of a channel may be kept in another way than the first ones.
     fn look_into_first(&self) {
         if self.inner.far().is_none()
             && let Ok(files) = self.files_of_site(0)

@@ -6,8 +6,8 @@ use crate::surface::option_as;
 use crate::{Store, place};
 use std::path::Path;
 
-/// Why a folder was not opened by the `load_data.csv` in it, in a sentence; `None` where it has none, and where `options` say how files
-/// are read.
+/// Why a folder was not opened by the `load_data.csv` in it, in a sentence. It is `None` where it has none, and where `options` say how
+/// files are read.
 pub fn unused_table(store: &dyn Store, options: &OpenOptions) -> Option<String> {
     let is_said = options.layout.is_some() || options.pattern.is_some() || options.format.is_some();
     // A set that was opened by the table has the path of the table.

@@ -82,7 +82,7 @@ fn remove_all(paths: &mut Vec<PathBuf>) -> bool {
     RESUMABLE.load(Ordering::Relaxed) > 0
 }
 
-/// A folder to write outputs into: where it was made for that and nothing is in it, it goes when this is dropped or the
+/// A folder to write outputs into. Where it was made for that and nothing is in it, it goes when this is dropped or the
 /// program is interrupted.
 #[derive(Debug)]
 #[must_use = "the folder goes when this is dropped before anything is in it"]

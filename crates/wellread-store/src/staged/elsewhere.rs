@@ -8,9 +8,10 @@
 //!  NAME/ ── then what the old set had and the new one has not goes
 //! ```
 //!
-//! No place far away renames a folder at once. A reader that opens the set while it is replaced may find objects of both; one that has it
+//! No place far away renames a folder at once. A reader that opens the set while it is replaced may find objects of both. One that has it
 //! open finds that objects were replaced, which is an error.
 
+use super::names::overwrite_hint;
 use super::replace::folder_may_be_replaced;
 use crate::{Error, Result, place, threads};
 use std::collections::HashSet;
@@ -29,7 +30,7 @@ pub(super) fn check_target(target: &Path, overwrite: bool) -> Result<()> {
         there => there.map_err(|e| Error::io(target, "cannot look at what is to be replaced", &e))?,
     };
     if !overwrite {
-        return Err(Error::new(target, "already exists").hint("choose another name or pass --overwrite"));
+        return Err(Error::new(target, "already exists").hint(overwrite_hint()));
     }
     if there.is_folder() { folder_may_be_replaced(target) } else { Ok(()) }
 }
@@ -46,7 +47,7 @@ pub(super) fn to_go(from: &Path, target: &Path, overwrite: bool) -> Result<Vec<P
             return Ok(vec![]);
         }
         return Err(Error::new(target, "was put there by another process meanwhile, and is kept")
-            .hint("choose another name or pass --overwrite"));
+            .hint(overwrite_hint()));
     }
     let files = |path: &Path| {
         let cannot = |e| Error::io(target, "cannot list what is to be replaced", &e);

@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_hours(1);
 pub enum LeftoverKind {
     /// Half of an output, of no use.
     Partial,
-    /// Half of an output, of a process on another machine, in another container or before the machine was started anew: whether it
+    /// Half of an output, of a process on another machine, in another container or before the machine was started anew. Whether it
     /// still writes cannot be told here.
     Elsewhere,
     /// Kept to be gone on with, by the same command.
@@ -38,14 +38,14 @@ pub struct Leftover {
     pub kind: LeftoverKind,
 }
 
-/// Output that lies directly in `folder` from runs that no process seen here goes on with, by name; among outputs,
+/// Output that lies directly in `folder` from runs that no process seen here goes on with, by name. Among outputs, it is
 /// those that nobody has written to for an hour. Nothing where that is no folder, or cannot be listed.
 pub fn leftovers(folder: &Path) -> Vec<Leftover> {
     found_in(folder, |path| leftover(path, None))
 }
 
-/// As [`leftovers`], for the folder that `target` lies in; of the target itself also what a process elsewhere may be writing now, which
-/// no writer of the same target removes.
+/// As [`leftovers`], for the folder that `target` lies in. It also has what a process elsewhere may be writing to the target itself
+/// now, which no writer of the same target removes.
 pub fn leftovers_beside(target: &Path) -> Vec<Leftover> {
     let name = target.file_name().and_then(|name| name.to_str());
     target.parent().map_or_else(Vec::new, |folder| found_in(folder, |path| leftover(path, name)))
@@ -101,7 +101,7 @@ fn is_quiet(written: SystemTime) -> bool {
     written.elapsed().is_ok_and(|since| since >= QUIET)
 }
 
-/// Bytes of a file, or of all files in a folder, and when one of them was last written; a file that cannot be looked at
+/// Bytes of a file, or of all files in a folder, and when one of them was last written. A file that cannot be looked at
 /// has none.
 fn size(path: &Path) -> (u64, SystemTime) {
     let (mut bytes, mut written) = (0, SystemTime::UNIX_EPOCH);

@@ -3,13 +3,14 @@
 use super::replace::through_links;
 use crate::entries::{PARTIAL, RESUME};
 use crate::place;
+use crate::surface::option_as;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 use wellread_trace::process::process_mark;
 
-/// The folder with the part of `target` that an interrupted run has left and that can be gone on with, or that a run is writing.
+/// The folder with the part of `target` that an interrupted run has left, or that a run is writing. It can be gone on with.
 pub fn part(target: &Path) -> Option<PathBuf> {
     let folder = resume_folder(&through_links(target).ok()?);
     place::look_anew(&folder);
@@ -22,10 +23,15 @@ pub(super) fn resume_folder(target: &Path) -> PathBuf {
     target.with_file_name(format!("{RESUME}{name}"))
 }
 
+/// The advice where a name is taken.
+pub(super) fn overwrite_hint() -> String {
+    format!("choose another name, or replace it: {}", option_as("overwrite", "true"))
+}
+
 /// Counts the names of this process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
 
-/// A name beside `target` that no other writer has, and none had. A number of a process is not enough: another machine or container may
+/// A name beside `target` that no other writer has, and none had. A number of a process is not enough. Another machine or container may
 /// have a process of the same number, and so may a killed process of the past.
 pub(super) fn partial_name(target: &Path) -> PathBuf {
     let n = COUNTER.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file whose name is taken before there is anything to say in it: it goes when this is dropped or the program is
+/// A file whose name is taken before there is anything to say in it. It goes when this is dropped or the program is
 /// interrupted, unless it is [kept](Self::keep).
 #[derive(Debug)]
 pub struct Reserved {

@@ -15,7 +15,9 @@ fn appears_whole_or_not_at_all() {
     std::fs::write(staged.path(), b"whole").unwrap();
     staged.commit().unwrap();
     assert_eq!(std::fs::read(&target).unwrap(), b"whole");
-    assert!(Staged::new(&target, false).unwrap_err().to_string().contains("already exists"));
+    let error = Staged::new(&target, false).unwrap_err();
+    assert_eq!(error.cause(), "already exists");
+    assert_eq!(error.hint_text(), Some("choose another name, or replace it: overwrite true"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use wellread_image::PixelType;
 const BATCH_BYTES: usize = 8 << 20;
 const BATCH_ROWS: usize = 1024;
 
-/// Rows of a store on their way into record batches: the number of the row, the images as OME-Arrow structs with typed
+/// Rows of a store on their way into record batches. They have the number of the row, the images as OME-Arrow structs with typed
 /// pixels, and the columns beside them.
 pub struct RecordBatches {
     rows: Range<usize>,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! An engine can fetch some columns of some rows, and append rows; this module knows the meaning of an OME-Arrow
-//! column. Engines are bound to Arrow releases of their own; [`arrow_bridge!`](crate::arrow_bridge) moves record
+//! column. Engines are bound to Arrow releases of their own. [`arrow_bridge!`](crate::arrow_bridge) moves record
 //! batches between those and this crate's by the Arrow C data interface, without a copy.
 
 mod batches;
@@ -111,8 +111,8 @@ pub trait ImageTable: Send + Sync {
     /// Files that hold the table.
     fn files(&self) -> Result<Vec<PathBuf>>;
 
-    /// Whether the engine's own records prove that each of `columns` has one value in all rows and is null in none, so
-    /// that one row tells of all. `false` where that could only be told by reading rows.
+    /// Whether the engine's own records prove that each of `columns` has one value in all rows and is null in none.
+    /// Then one row tells of all. `false` where that could only be told by reading rows.
     fn is_constant(&self, columns: &Columns) -> bool {
         let _ = columns;
         false
@@ -140,7 +140,7 @@ pub trait ImageTable: Send + Sync {
 
     /// As [`Self::read`], of chunks or planes, without arrays: `columns` are numbers of the structs in one list, and
     /// last their pixels. Calls `each(position in rows, pieces)` for rows from the first on, and returns the number of
-    /// calls. The caller asks [`Self::read`] for the others, which the engine does not have like that; it also gives
+    /// calls. The caller asks [`Self::read`] for the others, which the engine does not have like that. It also gives
     /// the error of rows that cannot be read. Whether the image itself is null is not told: the caller knows.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ pub trait ImageTable: Send + Sync {
         let _ = (rows, columns, wanted);
     }
 
-    /// Adds the bytes of files that [`Self::read_pieces`] and [`Self::read`] are going to read for these columns of these rows, which
+    /// Adds the bytes of files that [`Self::read_pieces`] and [`Self::read`] are going to read for these columns of these rows. Rows
     /// are in ascending order, each once. Rows that the engine's library has to read by itself add nothing.
     ///
     /// # Errors

@@ -21,8 +21,8 @@ pub trait RowPieces {
         self.len() == 0
     }
 
-    /// The number of a piece in the column that was asked for as number `column`, such as where it starts along X;
-    /// `None` for one that is no whole number.
+    /// The number of a piece in the column that was asked for as number `column`, such as where it starts along X.
+    /// It is `None` for one that is no whole number.
     fn number(&self, column: usize, piece: usize) -> Option<i64>;
 
     /// The pixels of a piece: the column that was asked for last.

@@ -1,6 +1,6 @@
 //! [`Store`] over any engine.
 //!
-//! Long because one type answers for every engine: the shapes of rows, the list of two that they are read from, and two
+//! Long because one type answers for every engine. It has the shapes of rows, the list of two that they are read from, and two
 //! ways to read.
 
 use super::row::{Arrays, Pieces};
@@ -276,8 +276,8 @@ impl TableStore {
         Ok(true)
     }
 
-    /// Checks the boxes of an image of so many bytes before there is memory for them, where the table's files are too
-    /// small for such a row. A damaged size must not cost gigabytes.
+    /// Checks the boxes of an image of so many bytes before there is memory for them. It does so where the table's
+    /// files are too small for such a row. A damaged size must not cost gigabytes.
     fn check_size(&self, row: usize, bytes: usize) -> Result<()> {
         if bytes <= FREE_BYTES
             || (bytes / MAX_EXPANSION) as u64 <= *self.on_disk.get(|| self.bytes_on_disk())?

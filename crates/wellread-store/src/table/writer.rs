@@ -33,7 +33,7 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// A writer to `target`; `make` is called with the columns: when the first batch is ready, or at once to go on with
+    /// A writer to `target`. `make` is called with the columns. That is when the first batch is ready, or at once to go on with
     /// an interrupted run.
     ///
     /// # Errors

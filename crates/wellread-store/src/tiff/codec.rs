@@ -8,7 +8,7 @@
 //! | 32773 | PackBits | here |
 //! | 50000 | Zstandard | zstd |
 //!
-//! Each knows how much at most one stored byte can expand to, so that a header cannot make a reader allocate
+//! Each knows how much at most one stored byte can expand to. So a header cannot make a reader allocate
 //! more than the file's real size justifies.
 
 use super::lzw;
@@ -162,8 +162,8 @@ impl Decompressors {
         Ok(Decoded { bytes, more: false })
     }
 
-    /// The last place of an LZW strip at or before decoded byte `wanted` at which it can be entered, found from bit number `bit` on, a
-    /// place itself: [`lzw::Decoder::skim`].
+    /// The last place of an LZW strip at or before decoded byte `wanted` at which it can be entered. It is found from bit number `bit` on,
+    /// a place itself: [`lzw::Decoder::skim`].
     pub(super) fn skim_lzw(
         &mut self,
         raw: &[u8],

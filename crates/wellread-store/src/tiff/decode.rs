@@ -184,7 +184,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The pixels of the wanted rows of an LZW strip, `skip` rows below its top: decoded from the last place above them that
+    /// The pixels of the wanted rows of an LZW strip, `skip` rows below its top. They are decoded from the last place above them that
     /// is known, or that is found from there. `None` if anything is not as it should be: that the whole strip shows, or says.
     fn entered(&mut self, piece: &Piece, skip: usize) -> Option<&[u8]> {
         let (format, segment) = (self.format, piece.segment);

@@ -3,7 +3,7 @@
 //! ImageJ: lines `key=value`; `channels`, `slices` and `frames` count planes stored in the order T, Z, C, or as `order` says
 //! (fastest first, `czt` by default).
 //! tifffile ("shaped"): JSON, `{"shape": [2, 3, 4, 40, 40], "axes": "TCZYX", "name": "a"}`; without axes, five dimensions
-//! are taken as TCZYX, four as CZYX and three as ZYX, and the samples of colour pages as channels.
+//! are taken as TCZYX, four as CZYX and three as ZYX. The samples of colour pages are channels.
 //! Both may describe only their first page and let the others follow it without directories.
 
 use super::ifd::FileView;

@@ -1,8 +1,8 @@
 //! The skeleton of a TIFF file: header, image file directories (IFDs), tag values.
 //!
 //! Specifications: TIFF 6.0 (1992) and BigTIFF (AWare Systems). Every offset and count is checked against the
-//! file's length before anything is read or allocated, and a chain of directories that loops is cut with an
-//! error. The bytes read on behalf of one file are limited to a small multiple of its length, so overlapping
+//! file's length before anything is read or allocated. A chain of directories that loops is cut with an
+//! error. The bytes read on behalf of one file are limited to a small multiple of its length. So overlapping
 //! directories cannot cost more than the file could hold.
 //!
 //! ```text
@@ -295,7 +295,7 @@ impl Ifd {
         }))
     }
 
-    /// Where the values of a tag of 32-bit numbers lie, how many they are, and their bytes; `None` where the tag is absent or
+    /// Where the values of a tag of 32-bit numbers lie, how many they are, and their bytes. `None` where the tag is absent or
     /// of another type.
     pub(super) fn longs<'v>(
         &self,

@@ -1,6 +1,6 @@
 //! One page: what its tags say about its pixels, and where its strips or tiles lie.
 //!
-//! A [`Page`] is what stays in memory of a directory: a [`PageFormat`], shared by all pages of a file that
+//! A [`Page`] is what stays in memory of a directory. It is a [`PageFormat`], shared by all pages of a file that
 //! look alike, and a list of [`Segment`]s. Strips that follow each other without gap and compression are
 //! merged into one, so that a reader may cut them where it likes.
 //!

@@ -1,8 +1,8 @@
 //! From pages to images: all that is kept of a file.
 //!
-//! The first of these that is there says how pages form images: OME-XML ([`super::ome`]), its own or a companion's, an
+//! The first of these that is there says how pages form images. They are OME-XML ([`super::ome`]), its own or a companion's, an
 //! ImageJ description, or tifffile's JSON descriptions ([`super::describe`]). Without any, pages of the same size and
-//! pixel type are the Z axis of one image, and pages marked as reduced copies or masks are left out.
+//! pixel type are the Z axis of one image. Pages marked as reduced copies or masks are left out.
 
 use super::describe;
 use super::ifd::{FileView, Header};

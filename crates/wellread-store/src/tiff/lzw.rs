@@ -1,7 +1,7 @@
 //! LZW as TIFF uses it (compression 5): most significant bit first, 9 to 12 bit codes, early change.
 //!
 //! Specification: TIFF 6.0, section 13. A decoder of our own, because most of the time spent on LZW images
-//! is spent here and a general one is several times slower on camera noise.
+//! is spent here. A general one is several times slower on camera noise.
 //!
 //! ```text
 //!  compressed strip ──8 bytes, 4 to 6 codes──▶ code ──table[code]──▶ place, length
@@ -50,7 +50,7 @@ const _: () = {
     assert!(START + codes * (codes + 1) / 2 + WINDOW + TABLE < 1 << PLACE_BITS);
 };
 
-/// The longest output that `input` bytes can stand for: each code adds one string, a byte longer than the
+/// The longest output that `input` bytes can stand for. Each code adds one string, a byte longer than the
 /// longest before it, and a table has 3,837 of them.
 pub(super) const MAX_RATIO: u64 = 2600;
 
@@ -238,7 +238,7 @@ impl Decoder {
     }
 
     /// Decodes codes of `W` bits, `N` from one load, while all are defined and stand for short strings, as most do. The
-    /// width must not change, and no end may be near: neither of the input, nor of the `left` bytes of the output,
+    /// width must not change, and no end may be near. This is neither of the input, nor of the `left` bytes of the output,
     /// which are some.
     #[inline(never)]
     fn burst<const W: usize, const N: usize>(&mut self, input: &[u8], left: usize, at: &mut Progress) {
@@ -256,7 +256,7 @@ impl Decoder {
         let mut made = (length as u32) << PLACE_BITS | place as u32;
         'groups: for _ in 0..groups {
             // SAFETY: before this there were fewer than `groups` loads, each `W * N` bits on. By the last of the bounds
-            // of `groups`, 64 bits and more are left at `bit`, and so 8 bytes from the one that it is in.
+            // of `groups`, 64 bits and more are left at `bit`. So 8 bytes are left from the one that it is in.
             let bytes = unsafe { input.as_ptr().add(bit >> 3).cast::<[u8; 8]>().read() };
             let bits = u64::from_be_bytes(bytes) << (bit & 7);
             for i in 0..N {
@@ -269,7 +269,7 @@ impl Decoder {
                     break 'groups;
                 }
                 // SAFETY: by the second of the bounds of `groups`, `STEP` bytes are left at `pos` for this code and each that
-                // follows, and each moves `pos` by at most that. A string that is defined lies before `pos`.
+                // follows. Each moves `pos` by at most that. A string that is defined lies before `pos`.
                 unsafe {
                     let string = window.as_ptr().add((entry & PLACE) as usize).cast::<[u8; STEP]>().read();
                     window.as_mut_ptr().add(pos).cast::<[u8; STEP]>().write(string);

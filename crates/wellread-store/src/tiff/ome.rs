@@ -19,6 +19,7 @@ use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use wellread_image::ome_xml::{self, OmeImage, OmeXmlError, PlaneMap};
+use wellread_image::pixel::UnknownPixelType;
 use wellread_image::{ImageMetadata, PixelType, Shape};
 
 /// The longest companion file that is read.
@@ -212,7 +213,7 @@ fn one(
     }
     match planes(&map, image.shape, &sources, pages) {
         Ok(planes) => {
-            let dtype = page.map_or(Ok(image.dtype), |page| check(&image, page));
+            let dtype = page.map_or_else(|| declared(&image), |page| check(&image, page));
             let info = dtype.map(|dtype| RowInfo { shape: image.shape, dtype });
             Ok(Series {
                 info,
@@ -258,6 +259,12 @@ fn planes(
         table.push(PlaneRef { source: last.1, page, sample: plane.sample as u32 });
     }
     Ok(table.into())
+}
+
+/// The pixel type that the XML tells.
+fn declared(image: &OmeImage) -> Result<PixelType, Refusal> {
+    let unknown = image.other_type.clone().map(UnknownPixelType);
+    unknown.map_or(Ok(image.dtype), |e| Err(Refusal::unsupported(format_args!("Pixels/@Type: {e}"))))
 }
 
 /// Whether XML and page agree on the size; gives the page's pixel type.

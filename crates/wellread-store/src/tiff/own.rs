@@ -1,4 +1,4 @@
-//! Whether a TIFF file was written here: asked of each file before a folder of them is replaced, because microscopes write folders of
+//! Whether a TIFF file was written here. It is asked of each file before a folder of them is replaced, because microscopes write folders of
 //! TIFF files too, which are nowhere else.
 //!
 //! The writer of this crate has named itself in the tag `Software` of every page from its first version on. So the header and the

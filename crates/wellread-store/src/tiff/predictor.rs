@@ -1,9 +1,9 @@
 //! Predictors (TIFF tag 317): changes of samples before compression that are undone after.
 //!
-//! * 2, horizontal differencing (TIFF 6.0, section 14): each sample is stored as the difference from the
-//!   sample of the same channel one pixel to the left, in the sample's own width, wrapping.
+//! * 2, horizontal differencing (TIFF 6.0, section 14). Each sample is stored as the difference from the
+//!   sample of the same channel one pixel to the left. It has the sample's own width, and wraps.
 //! * 3, floating point (Adobe Photoshop TIFF Technical Note 3): the bytes of a row are sorted by
-//!   significance, most significant plane first, then differenced byte by byte.
+//!   significance, most significant plane first. Then they are differenced byte by byte.
 //!
 //! Everything works in place on little-endian samples of whole rows.
 

@@ -1,7 +1,7 @@
 //! Where LZW strips can be entered, so that a few rows of a long strip cost a few rows.
 //!
-//! Microscopes write a plane as one LZW strip. After a clear code, mostly 3,838 codes apart, a decoder starts anew: of
-//! each strip that was read in part, some of those places are kept.
+//! Microscopes write a plane as one LZW strip. After a clear code, mostly 3,838 codes apart, a decoder starts anew.
+//! Some of those places are kept of each strip that was read in part.
 //!
 //! ```text
 //!  strip   |■■■■■■|■■■■■■■|■■■■■■|■■■■■■■|■■■■■■|…      | a clear code

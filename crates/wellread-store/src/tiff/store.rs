@@ -203,8 +203,8 @@ impl TiffStore {
             self.scan_all(fetching.as_mut());
         }
         let rest = if n <= SCAN { self.ask(fetching.as_mut(), 0..n) } else { vec![] };
-        // Files whose planes belong to an image of another file are no rows, and need not be looked into:
-        // each may hold the description of all.
+        // Files whose planes belong to an image of another file are no rows, and need not be looked into.
+        // Each may hold the description of all.
         let mut claimed: HashSet<PathBuf> = HashSet::new();
         let mut rows = vec![vec![]; n];
         for (i, file) in self.files.iter().enumerate() {
@@ -352,7 +352,7 @@ impl TiffStore {
             .ok_or_else(|| Error::new(path, "has changed since it was opened"))
     }
 
-    /// Checks that a file is what opening has taken all files for, of which it has looked into some: one image, whose planes are no
+    /// Checks that a file is what opening has taken all files for, of which it has looked into some. That is one image, whose planes are no
     /// other row's.
     ///
     /// # Errors
@@ -597,7 +597,8 @@ impl Store for TiffStore {
         Ok(RowHints::new(self, row))
     }
 
-    /// Asks for header and directories of a file that was not looked into, or for all of it where its one image is going to be read whole.
+    /// Asks for header and directories of a file that was not looked into. It asks for all of it where its one image is going to be read
+    /// whole.
     fn heads(&self, rows: &[usize], whole: bool, wanted: &mut Wanted) {
         for &row in rows {
             let Ok((place, path)) = self.row(row) else { continue };

@@ -8,7 +8,7 @@
 //!  tag 65301, LONG: [ MAGIC | CRC-32 of the directory | bytes of the directory | CRC-32 of strip 0 | of strip 1 | … ]
 //! ```
 //!
-//! A directory is its entries, the offset of the next one and the values behind them, in one piece; its own CRC counts as
+//! A directory is its entries, the offset of the next one and the values behind them, in one piece. Its own CRC counts as
 //! zero in it. A strip's CRC is of its bytes as they lie in the file. CRC-32 is that of gzip, zlib and PNG.
 
 use super::endian::Endian;
@@ -39,7 +39,7 @@ pub(super) fn seal(directory: &mut [u8], at: usize, endian: Endian) {
 }
 
 /// The checksums of the `segments` strips or tiles of the page that `ifd` describes, once the directory is known to be
-/// whole; `None` where the page has none.
+/// whole. `None` where the page has none.
 ///
 /// # Errors
 /// A directory that does not match its checksum, or checksums of another number of strips.

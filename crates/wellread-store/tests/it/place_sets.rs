@@ -1,4 +1,4 @@
-//! Sets of images in every built-in format, and the conditions for two of them to be the same: for tests of places,
+//! Sets of images in every built-in format, and the conditions for two of them to be the same. It is for tests of places,
 //! also those of `wellread-remote`.
 
 use std::ops::Range;

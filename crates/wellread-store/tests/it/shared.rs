@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// The folder of reference data, or `None` with a printed line where a clone has none.
 ///
-/// A folder that is asked for by the environment variable `WELLREAD_SHARED` must be there: a test that passes
+/// A folder that is asked for by the environment variable `WELLREAD_SHARED` must be there. A test that passes
 /// because it has not run would go unnoticed.
 pub(crate) fn shared() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("WELLREAD_SHARED").map(PathBuf::from) {

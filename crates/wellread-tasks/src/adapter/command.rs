@@ -2,7 +2,7 @@
 //!
 //! Where the branch has `configs/experiment/EXPERIMENT.sh`, that is run (itself when it is executable, else by `sh`);
 //! otherwise the experiment is a command line for `sh`. The program finds its task in `WELLREAD_TASK` and appends its
-//! phases to `WELLREAD_PHASES`; of one that reports nothing, wall time and memory are known, and that is said.
+//! phases to `WELLREAD_PHASES`. Wall time and memory are known of one that reports nothing, and that is said.
 
 use super::experiments::{EXPERIMENTS, experiments};
 use super::interface::{Adapter, Site};

@@ -20,7 +20,7 @@ pub trait Adapter: Sync {
     /// A repository that cannot be read.
     fn suits(&self, branch: &Branch, row: &Row) -> Result<bool>;
 
-    /// Checks the row as far as possible before anything runs: an experiment that the branch does not have (the
+    /// Checks the row as far as possible before anything runs. It finds an experiment that the branch does not have (the
     /// message lists those it has), a missing checkpoint in the table.
     ///
     /// # Errors
@@ -62,8 +62,8 @@ pub struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// The Python of the branch's environment, which imports the modules of the branch before any that is installed
-    /// (`PYTHONPATH` is the worktree, and `src` of it where there is one).
+    /// The Python of the branch's environment, which imports the modules of the branch before any that is
+    /// installed. `PYTHONPATH` is the worktree, and `src` of it where there is one.
     pub fn python_command(&self) -> Command {
         let tree = &self.task.worktree;
         let mut folders: Vec<PathBuf> = Vec::new();

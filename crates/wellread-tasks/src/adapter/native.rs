@@ -1,7 +1,7 @@
 //! Experiments of our own in Rust, without Python: U-Nets that segment or predict a channel.
 //!
 //! The process is this program as `wellread task-native`. A branch holds its experiment as
-//! `configs/experiment/EXPERIMENT.toml`, so that branches can differ in it; a repository without that folder gets the
+//! `configs/experiment/EXPERIMENT.toml`, so that branches can differ in it. A repository without that folder gets the
 //! defaults that the program has for the name.
 
 use super::experiments::{EXPERIMENTS, experiment_file, experiments};

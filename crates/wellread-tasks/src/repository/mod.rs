@@ -6,7 +6,7 @@
 //!                                                     └─▶ CACHE/worktrees/HASH/COMMIT-PID   one worktree per commit
 //! ```
 //!
-//! The worktrees belong to a bare repository of ours, which borrows the user's objects: so not even the administrative
+//! The worktrees belong to a bare repository of ours, which borrows the user's objects. So not even the administrative
 //! files of the user's repository change (decision 0019). A lock per repository keeps two runs from measuring each
 //! other. The kernel releases it when a run ends in any way, and the next run removes the leftovers of a killed one.
 //!

@@ -1,4 +1,4 @@
-//! Masks as sets of images of 0 and 1, for any labels: a pixel that is not 0 (or not above 0, in floats) is
+//! Masks as sets of images of 0 and 1, for any labels. A pixel that is not 0 (or not above 0, in floats) is
 //! 1.
 //!
 //! Done while pieces pass by, so that rotations and elastic deformations interpolate between background and

@@ -1,6 +1,6 @@
 //! Elastic deformation (Simard et al. 2003) of an image and its target alike.
 //!
-//! Displacements are drawn from a normal distribution at points on a grid and interpolated between them; beyond the edge
+//! Displacements are drawn from a normal distribution at points on a grid and interpolated between them. Beyond the edge
 //! the image continues as its edge pixel. Drawn from (seed, epoch, row, occurrence) alone.
 
 use rayon::prelude::*;

@@ -90,8 +90,8 @@ impl Pairs {
     /// Opens and matches the sets of the configuration. With `lenient`, images may have no target; then all are without.
     ///
     /// # Errors
-    /// Sets that cannot be opened or are empty, images without a target, targets of another size, channels that do not
-    /// exist, nothing left to train on.
+    /// Sets that cannot be opened or are empty, images without a target, targets of another size. So are channels that
+    /// do not exist, and nothing left to train on.
     pub fn open(config: &Config, experiment: &Experiment, seed: u64, lenient: bool) -> Result<Self> {
         let data = &config.data;
         let store = open(&data.images, "data.images")?;

@@ -1,6 +1,6 @@
 //! Random patches of images and targets, batch by batch.
 //!
-//! Two loaders with the same seed and rows: crops, flips and turns are functions of (seed, epoch, row, occurrence), so
+//! Two loaders with the same seed and rows. Crops, flips and turns are functions of (seed, epoch, row, occurrence), so
 //! image and target get the same. Changes of intensities are given to the images' loader alone.
 
 use super::elastic::Field;

@@ -4,7 +4,7 @@
 //! Tensor ──Unet::forward──▶ logits ──loss──▶ gradient of the logits ──Unet::backward──▶ gradients in Params ──Adam──▶
 //! ```
 //!
-//! Every operator is a function that reads tensors and writes new ones, beside one that leads gradients back; the
+//! Every operator is a function that reads tensors and writes new ones, beside one that leads gradients back. The
 //! network calls them in order and keeps what the way back needs. All sums have a fixed order: the same seed gives the
 //! same losses to the bit, whatever the number of threads.
 //!

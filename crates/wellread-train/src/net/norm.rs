@@ -1,7 +1,7 @@
 //! Normalisation of activations by mean and variance, with scale, shift and ReLU in the same pass.
 //!
 //! Batch normalisation takes the statistics of a channel over the whole batch and keeps running ones for inference (as
-//! PyTorch: momentum 0.1, unbiased running variance); instance normalisation takes those of each image. One is the other
+//! PyTorch: momentum 0.1, unbiased running variance). Instance normalisation takes those of each image. One is the other
 //! with another number of groups, so both are one piece of code: a group is a run of whole images.
 
 use super::tensor::{SPAN, Tensor};

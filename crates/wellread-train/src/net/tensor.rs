@@ -61,7 +61,7 @@ impl Tensor {
         out
     }
 
-    /// Adds zeros at the far ends of D, H and W until these are `size`: it leads the gradient of a
+    /// Adds zeros at the far ends of D, H and W until these are `size`. It leads the gradient of a
     /// [`Self::window`] back that cut them off.
     pub fn padded(&self, size: [usize; 3]) -> Self {
         let [n, d, h, w, c] = self.shape;

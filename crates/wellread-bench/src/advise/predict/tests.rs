@@ -9,7 +9,7 @@ use wellread_measure::rng::Rng;
 use wellread_store::Store;
 
 /// A pipeline in simulated time. Workers and the waiting thread claim batches in order, `ahead` of the one delivered
-/// last at most, and read each in `read` seconds of one thread, more or less.
+/// last at most. They read each in `read` seconds of one thread, more or less.
 struct Pipeline<'r> {
     read: f64,
     ahead: usize,

@@ -6,7 +6,7 @@
 //!                                     └ nuclei      ─▶ cells.parquet, cells.csv
 //! ```
 //!
-//! The facts of every cell are true: positions are those of the nuclei that were drawn, and cells look different where
+//! The facts of every cell are true. Positions are those of the nuclei that were drawn, and cells look different where
 //! their well was given a compound. A plate depends on its [`PlateSpec`] alone.
 //!
 //! | module | what it holds |

@@ -20,6 +20,7 @@ fn a_crop_leaves_of_each_image_what_it_has() {
         expected: vec![image(0, 10, 20), image(1, 4, 30)],
         about: String::new(),
         planes: false,
+        of_images: None,
     };
     assert_eq!(prepared.delivered_bytes(None), 4.0 * (400.0 + 240.0) / 2.0);
     assert_eq!(prepared.delivered_bytes(Some((2, 5))), 4.0 * 20.0);

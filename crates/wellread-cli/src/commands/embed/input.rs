@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use wellread_infer::source::{DEVIATION, MEAN};
 use wellread_loader::{Normalize, Scale, Transform};
+use wellread_store::words::counted;
 use wellread_store::{Store, masks};
 
 /// Steps that prepare images for the model, in this order.
@@ -138,6 +139,16 @@ impl InputArgs {
     fn chosen(transform: Transform, wanted: &[String], store: &dyn Store) -> Outcome<Transform> {
         let numbers: Option<Vec<usize>> = wanted.iter().map(|text| text.trim().parse().ok()).collect();
         if let Some(numbers) = numbers {
+            // An image that cannot be looked into is for the loader to tell of.
+            let count = store.row_info(0).map_or(usize::MAX, |info| info.shape.c());
+            if numbers.iter().any(|&number| number >= count) {
+                return Err(Failure::Usage(format!(
+                    "--channels {}: the first image of {} has {}; numbers count from 0",
+                    wanted.join(","),
+                    store.path().display(),
+                    counted(count, "channel")
+                )));
+            }
             return Ok(transform.channels(numbers));
         }
         let there = store.metadata(0)?.channels;

@@ -1,6 +1,6 @@
 //! Everything that is not a product: GELU, softmax, layer norm, pooling, tokens.
 //!
-//! Loops over whole blocks of 64 numbers, without branches, that the compiler turns into vectors; [`Arch`]
+//! Loops over whole blocks of 64 numbers, without branches, that the compiler turns into vectors. [`Arch`]
 //! compiles them for every instruction set and chooses at run time.
 
 #![allow(clippy::inline_always, reason = "only what is inlined into pulp's entry point is compiled for it")]

@@ -1,7 +1,7 @@
 //! Convolutions and linear layers as one matrix product over blocked activations ([`super::layout`]).
 //!
 //! For one row of a kernel, the values of a block under it are contiguous: a "run" of `kernel x block` floats. A
-//! result is the sum over all runs of run times weights, whatever the kernel, its step, or the border; a linear
+//! result is the sum over all runs of run times weights, whatever the kernel, its step, or the border. A linear
 //! layer is a kernel of 1 x 1. Nothing is unfolded in memory.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //! tile: 6 pixels x 64 outputs in registers
 //! ```
 //!
-//! Every result is summed in the same order however the work is divided, so results depend neither on the number
+//! Every result is summed in the same order however the work is divided. So results depend neither on the number
 //! of threads nor on the batch.
 
 #![allow(clippy::inline_always, reason = "see crate::tile")]

@@ -32,7 +32,7 @@ const OPSET: i64 = 17;
 /// Version of the file format that belongs to [`OPSET`].
 const IR_VERSION: i64 = 8;
 
-/// Path of `arch` with the weights of a safetensors file as a `float32` ONNX file: `FOLDER/WEIGHTS.onnx`, or
+/// Path of `arch` with the weights of a safetensors file as a `float32` ONNX file. It is `FOLDER/WEIGHTS.onnx`, or
 /// `FOLDER/WEIGHTS-CxHxW.onnx` for images of another size than the architecture's own.
 ///
 /// The file is made when it is not there, cut short or older than the weights; it is written beside and renamed.

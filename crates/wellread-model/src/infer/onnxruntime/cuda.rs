@@ -32,7 +32,7 @@ pub(super) fn preload(library: &Path) {
     for path in beside(library) {
         use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
         // SAFETY: loading runs the library's initialisers. It is a file of the Python environment whose ONNX Runtime
-        // runs, which loads the same one itself; it stays loaded, so nothing of it dangles.
+        // runs, which loads the same one itself. It stays loaded, so nothing of it dangles.
         if let Ok(loaded) = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_GLOBAL) } {
             std::mem::forget(loaded);
         }

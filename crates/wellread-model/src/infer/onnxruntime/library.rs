@@ -102,13 +102,13 @@ pub(super) fn load_library(library: Option<&Path>) -> Result<()> {
 fn version_of(path: &Path) -> Result<String, String> {
     type GetApiBase = unsafe extern "C" fn() -> *const ort::sys::OrtApiBase;
     // SAFETY: loading runs the library's initialisers. It is the file that the user or their Python environment
-    // names as ONNX Runtime, which is about to be run anyway; it stays loaded, so nothing of it dangles.
+    // names as ONNX Runtime, which is about to be run anyway. It stays loaded, so nothing of it dangles.
     let library = unsafe { libloading::Library::new(path) }.map_err(|e| e.to_string())?;
     let library = std::mem::ManuallyDrop::new(library);
     // SAFETY: the signature is that of `onnxruntime_c_api.h`, unchanged since the first release.
     let entry = unsafe { library.get::<GetApiBase>(b"OrtGetApiBase") };
     let entry = entry.map_err(|_| "it has no function OrtGetApiBase".to_owned())?;
-    // SAFETY: the function takes nothing and returns null or a table that lives as long as the library, whose
+    // SAFETY: the function takes nothing and returns null or a table that lives as long as the library. Its
     // `GetVersionString` takes nothing and returns a static string.
     let version = unsafe {
         let base = entry().as_ref().ok_or("OrtGetApiBase returns nothing")?;

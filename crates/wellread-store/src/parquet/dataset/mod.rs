@@ -17,8 +17,8 @@
 //!
 //! Feature columns stand in `images.parquet` beside the table's own. A region touches the chunks that it overlaps and nothing else. Pixels are stored as bytes, so a decompressed
 //! page is handed on as it is. Only the bytes of the type that `images.parquet` names are accepted, and chunks must
-//! tile their image: a hole, which the reference reads as zeros, is an error.
-//! (The library turns 8-bit images into `uint16` before it writes them; they are read as the `uint16` that the table
+//! tile their image. A hole, which the reference reads as zeros, is an error.
+//! (The library turns 8-bit images into `uint16` before it writes them. They are read as the `uint16` that the table
 //! names, as the reference reader does. Where statistics tell the truth, in OME-Arrow Parquet, they are used; bytes
 //! have none.)
 

@@ -4,7 +4,7 @@ use super::store::DatasetStore;
 use crate::place::Wanted;
 use crate::{Request, Result};
 
-/// Row groups of several chunks are asked for whole up to so many bytes; of larger ones it is not known before which of them are
+/// Row groups of several chunks are asked for whole up to so many bytes. It is not known of larger ones before which of them are
 /// wanted.
 const SMALL_GROUP: u64 = 1 << 20;
 

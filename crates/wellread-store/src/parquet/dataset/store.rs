@@ -66,7 +66,7 @@ struct Kept {
 }
 
 impl DatasetStore {
-    /// Opens a dataset folder: reads its small tables and the footer of the chunks; of another writer's `uint16`
+    /// Opens a dataset folder. Reads its small tables and the footer of the chunks; of another writer's `uint16`
     /// also the pixels, up to the first above 255.
     pub fn open(path: &Path, _: &OpenOptions) -> Result<Self> {
         let tables = Tables::read(path)?;

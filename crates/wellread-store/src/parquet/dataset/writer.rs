@@ -12,6 +12,7 @@ use crate::features::unique_schema;
 use crate::finished::Finished;
 use crate::place::{self, Writer};
 use crate::staged::Staged;
+use crate::surface::{option, option_as};
 use crate::{Error, ImageView, Result, StoreWriter, Tune, WriteOptions};
 use arrow_array::{
     ArrayRef, Float64Array, Int32Array, Int64Array, LargeBinaryArray, RecordBatch, StringArray,
@@ -87,6 +88,11 @@ impl DatasetWriter {
             return Err(Error::new(path, "Parquet files have no shards")
                 .choice()
                 .hint("leave the shard size out"));
+        }
+        if let Some(chunk) = options.chunk.filter(|chunk| chunk.contains(&0)) {
+            return Err(Error::new(path, format_args!("a chunk of {} is empty", Shape(chunk)))
+                .choice()
+                .hint("give five positive numbers T,C,Z,Y,X"));
         }
         let codec = codec(path, options)?;
         let staged = Staged::new(path, options.overwrite)?;
@@ -394,8 +400,13 @@ impl StoreWriter for DatasetWriter {
         let chunk = self.chunk(image.shape, image.dtype);
         let size = image.dtype.size();
         if i32::try_from(chunk.iter().product::<usize>() * size).is_err() {
-            return Err(refuse(&format_args!("a chunk of {} exceeds 2 GiB", Shape(chunk)))
-                .hint("give a smaller --chunk, or another layout (--variant block)"));
+            return Err(refuse(&format_args!("a chunk of {} exceeds 2 GiB", Shape(chunk))).hint(
+                format_args!(
+                    "give a smaller chunk ({}), or another layout ({})",
+                    option("chunk"),
+                    option_as("variant", "block")
+                ),
+            ));
         }
         // Chunks find their image by its id, so no two may share one.
         let base = [&image.metadata.id, &image.metadata.name].into_iter().find(|t| !t.is_empty());

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The bytes that a pixel of 8 or 16 bits does not have are zeros: half or three quarters of a page. A block with
-//! others copies them from the zeros before them, eight bytes at a time; that took a third of the time of a small
+//! others copies them from the zeros before them, eight bytes at a time. That took a third of the time of a small
 //! image's first read. A block of zeros alone is one byte that is repeated (RFC 8878, 3.1.1.2.2). Any reader of
 //! Zstandard reads either. The other streams have tables of frequencies of their own.
 
@@ -14,7 +14,7 @@ use super::super::levels::split_stream;
 use parquet::errors::{ParquetError, Result};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
-/// Bytes that the end of a block before its time takes at most: its header, and that of one that would have been a part of it.
+/// Bytes that the end of a block before its time takes at most. They are its header, and that of one that would have been a part of it.
 const BLOCK_END: usize = 16;
 
 /// Compresses the pages of one column after the other.

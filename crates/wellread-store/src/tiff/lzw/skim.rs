@@ -1,8 +1,8 @@
 //! Where a strip can be entered that was not decoded so far, found without decoding it.
 //!
 //! The length of a string follows from the length of the one before. So lengths alone, without bytes, follow the codes
-//! from clear code to clear code in less time than decoding takes (`docs/decisions/0006-own-tiff-decoder.md`), and the
-//! part before the wanted rows needs no room. So the first read of a few rows decodes little more than these.
+//! from clear code to clear code in less time than decoding takes (`docs/decisions/0006-own-tiff-decoder.md`). The part
+//! before the wanted rows needs no room. So the first read of a few rows decodes little more than these.
 //!
 //! ```text
 //!  strip  | clear code ■ lengths ■ lengths ■ lengths ■ decoded, with the wanted rows |

@@ -133,7 +133,7 @@ fn cells_of(
     CellsStore::open(open(&set, &OpenOptions::default())?, &masks, options)
 }
 
-/// One value for all cells of an image would make them one: a binary mask is refused, a set of one cell an image is not.
+/// One value for all cells of an image would make them one. A binary mask is refused, a set of one cell an image is not.
 #[test]
 fn binary_masks_are_no_label_images() {
     let dir = tempfile::tempdir().unwrap();
@@ -183,7 +183,7 @@ fn a_mask_with_a_stray_value_is_a_mask() {
     assert_eq!(cells_of(dir.path(), "cut", &options, cut_up).unwrap().len(), 4);
 }
 
-/// The pieces of a binary mask are cells in the order of their first pixels, cut out and masked as those of a label image are.
+/// The pieces of a binary mask are cells in the order of their first pixels. They are cut out and masked as those of a label image are.
 #[test]
 fn pieces_of_binary_masks_are_cells_where_that_is_asked_for() {
     let dir = tempfile::tempdir().unwrap();

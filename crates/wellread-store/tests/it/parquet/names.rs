@@ -36,7 +36,7 @@ fn assert_read(path: &Path, names: &[String]) {
     }
 }
 
-/// 576 files of an Opera Phenix were converted with code 0 and could not be read: names of 25 characters exceeded a bound
+/// 576 files of an Opera Phenix were converted with code 0 and could not be read. Names of 25 characters exceeded a bound
 /// that is meant for numbers, from 456 rows on.
 #[test]
 fn names_as_an_opera_phenix_gives_them() {

@@ -94,6 +94,7 @@ fn single_files_are_read_where_that_is_asked_for() {
     assert_eq!(store.hints().sites.unwrap().summary().layout, "harmony");
     let error = failure(dir.path(), &layout("harmony"));
     assert!(error.contains("1 file of 7 does not fit harmony: overview.tif"), "{error}");
+    assert!(error.contains("(hint: unmatched skip leaves them out)"), "{error}");
     let skip = OpenOptions { unmatched: Unmatched::Skip, ..layout("harmony") };
     let store = open(dir.path(), &skip).unwrap();
     assert_eq!((store.len(), store.hints().sites.unwrap().summary().unmatched), (3, 1));

@@ -61,4 +61,5 @@ fn no_whole_site_is_an_error_where_they_are_skipped() {
         error.contains("no site has all of its files: r01c01f01 has no ch4; r01c02f01 has no ch2"),
         "{error}"
     );
+    assert!(error.contains("(hint: missing zero reads the missing part as 0)"), "{error}");
 }

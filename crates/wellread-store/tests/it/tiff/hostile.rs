@@ -1,4 +1,4 @@
-//! Damaged and malicious files: an error that names the file, or plausible pixels; never a panic, a hang, or
+//! Damaged and malicious files. They give an error that names the file, or plausible pixels; never a panic, a hang, or
 //! memory that the file's size does not justify.
 
 use super::builder::{Page, tiff};

@@ -75,6 +75,48 @@ fn packed_bits() {
     assert_eq!(only_image(dir.path(), &tiff(true, &[twelve])), (Shape::plane(1, 3), PixelType::U16, pixels));
 }
 
+/// OME-XML of one image of 10 x 2 pixels, of this type.
+fn ome_of_type(word: &str, tiff_data: &str) -> String {
+    format!(
+        r#"<OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"><Image ID="Image:0"><Pixels ID="Pixels:0"
+        DimensionOrder="XYZCT" Type="{word}" SizeX="10" SizeY="2" SizeZ="1" SizeC="1" SizeT="1">{tiff_data}</Pixels></Image></OME>"#
+    )
+}
+
+#[test]
+fn pages_tell_the_pixel_type_of_ome_tiff() {
+    let dir = folder();
+    let mask =
+        Page::grey(10, 2, 1, &[&[0b1010_0000, 0b0100_0000], &[0b0000_0001, 0b1000_0000]]).with(278, &[1]);
+    let plain = only_image(dir.path(), &tiff(true, from_ref(&mask)));
+    assert_eq!(plain.1, PixelType::U8);
+    for word in ["bit", "complex", "bool", "uint16"] {
+        let page = mask.clone().describe(&ome_of_type(word, "<TiffData/>"));
+        assert_eq!(only_image(dir.path(), &tiff(true, &[page])), plain, "{word}");
+    }
+    // Pixels that are complex indeed: the cause is that of the page.
+    let complex =
+        Page::grey(10, 2, 64, &[&[0; 160]]).with(339, &[6]).describe(&ome_of_type("complex", "<TiffData/>"));
+    let error = failure(dir.path(), &tiff(true, &[complex]));
+    assert!(error.contains("complex numbers of 64 bits"), "{error}");
+}
+
+#[test]
+fn the_xml_tells_the_pixel_type_of_pages_in_another_file() {
+    let dir = folder();
+    let mask = Page::grey(10, 2, 1, &[&[0b1010_0000, 0b0100_0000, 0b0000_0001, 0b1000_0000]]);
+    std::fs::write(dir.path().join("other.tif"), tiff(true, from_ref(&mask))).unwrap();
+    let data = r#"<TiffData IFD="0"><UUID FileName="other.tif">urn:uuid:1</UUID></TiffData>"#;
+    let file = |word: &str| tiff(true, &[mask.clone().describe(&ome_of_type(word, data))]);
+    let (_, dtype, pixels) = only_image(dir.path(), &file("bit"));
+    assert_eq!(
+        (dtype, pixels),
+        (PixelType::U8, vec![1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0])
+    );
+    let error = failure(dir.path(), &file("double-complex"));
+    assert!(error.contains(r#"Pixels/@Type: unknown pixel type "double-complex""#), "{error}");
+}
+
 #[test]
 fn lengths_may_be_missing() {
     let dir = folder();

@@ -1,0 +1,137 @@
+"""The table of a run of `benches/front.py`, and the lines of README.md around the picture: a function of its JSON
+file alone.
+
+    results/front.json ─ bars() ─▶ rates, ratios ─▶ section(): docs/peers-plates.md
+                                         │        ─▶ front_picture.py: docs/images/loaders.svg
+                                         └────────▶ readme(): alternative text and caption
+"""
+
+import statistics
+
+import judge
+import page
+import plate_page
+
+GROUPS = {
+    "tiff": "TIFF, a file for each channel",
+    "zarr": "OME-Zarr 0.4, a chunk for each channel",
+    "lance": "Lance",
+    "litdata": "LitData's shards",
+}
+# A set that only one loader reads stands with those of its format.
+OF_GROUP = {"pylance": "lance"}
+PICTURE = "docs/images/loaders.svg"
+MEANING = "the speed of wellread divided by that of the loader, on files of the same kind"
+
+
+def rate(front, name, phase):
+    """Images a second of a loader and the 95 % interval: medians over rounds."""
+    seconds = plate_page.PHASES[phase][1]
+    rates = [run["rows"] / seconds(run) for run in front["runs"][name]]
+    return (statistics.median(rates), *(judge.interval(rates) or (None, None)))
+
+
+def bars(result):
+    """The loaders of each kind of files. A loader has its name, and for each phase a rate and a judgement, or
+    an error.
+
+    The judgement is beside wellread on files of that kind; it is None where wellread has no such row.
+    """
+    front, groups = result["front"], {}
+    for row in front["rows"]:
+        name, one = row["name"], {"about": row["about"], "ours": row["name"].startswith("wellread ")}
+        wrong = page.failure(front["runs"][name])
+        if wrong:
+            one["error"] = wrong
+        for phase in () if wrong else plate_page.PHASES:
+            beside = None
+            if row["beside"] in front["runs"]:
+                sides = {"what": "", "top": name, "bottom": row["beside"], "goal": None, "at_most": False}
+                beside = plate_page.judged(front, sides, phase).get("judgement")
+            one[phase] = (rate(front, name, phase), beside)
+        groups.setdefault(OF_GROUP.get(row["files"], row["files"]), []).append(one)
+    return {GROUPS[files]: loaders for files, loaders in groups.items()}
+
+
+def section(result):
+    """The generated part of docs/peers-plates.md."""
+    f, front = result["facts"], result["front"]
+    versions = ", ".join(f"{name} {version}" for name, version in f["versions"].items())
+    run = f"{page.of_run(f)}, {f['threads']} threads or workers each, {f['rounds']} rounds; {versions}."
+    found = [f"{run} {conditions(f)}.", ""]
+    table = [["files", "loader", "first epoch, images/s", "later epochs, images/s", "ratio, first", "ratio, later"]]
+    for files, loaders in bars(result).items():
+        for one in loaders:
+            if "error" in one:
+                table.append([files, one["about"], f"not measured: {one['error']}", "", "", ""])
+                continue
+            rates = [plate_page.spread(*one[phase][0]) for phase in plate_page.PHASES]
+            table.append([files, one["about"], *rates, *(ratio(one[phase][1]) for phase in plate_page.PHASES)])
+    found += [*plate_page.lines(table), "", f"The ratio is {MEANING}.", ""]
+    noise = [plate_page.floor(front, seconds) for _, seconds in plate_page.PHASES.values()]
+    if None not in noise:
+        first, later = (f"{share:.1%}" for share in noise)
+        text = f"differed by {first} at most in first epochs, {later} in later ones"
+        found += [f"The same loader run twice in a round {text}.", ""]
+    copies = [one["gb_per_s"] for one in front["copy"] if "error" not in one]
+    if copies:
+        found += [
+            f"In the same rounds one thread copied memory at {page.number(statistics.median(copies))} GB/s.",
+            "",
+        ]
+    sizes = "; ".join(f"{name} {size / 1e9:.2f} GB" for name, size in front["bytes"].items())
+    return "\n".join([*found, f"On disk: {sizes}."])
+
+
+def ratio(judgement):
+    return "" if judgement is None else page.times(judgement)
+
+
+def conditions(f):
+    """Size, pixel type, codec, batch: what a reader has to know beside the figures."""
+    return (
+        f"{f['sites']} images of 5 channels, {f['size']} x {f['size']} uint16, Zstandard level {f['level']}, "
+        f"batches of {f['batch']}, files in the page cache"
+    )
+
+
+def alternative(result):
+    """The picture in words."""
+    said = [f"Bar chart of images/s into PyTorch by loader, first epoch and later epochs, with 95 % intervals. "
+            f"{conditions(result['facts'])}."]  # fmt: skip
+    for files, loaders in bars(result).items():
+        texts = []
+        for one in loaders:
+            if "error" in one:
+                texts.append(f"{one['about']} not measured")
+                continue
+            first, later = (plate_page.spread(*one[phase][0]) for phase in plate_page.PHASES)
+            texts.append(f"{one['about']} {first} in the first epoch, {later} in later ones")
+        said.append(f"{files}: {'; '.join(texts)}.")
+    return " ".join(said)
+
+
+def readme(result):
+    """The lines of README.md: the picture, and what it is of."""
+    f = result["facts"]
+    return (
+        f"![{alternative(result)}]({PICTURE})\n\n"
+        f"Images/s into PyTorch by loader: {conditions(f).replace('uint16', '`uint16`')}. One run of {f['rounds']} "
+        f"rounds on {f['machine']}, {f['date']}, {f['threads']} threads or workers each. Bars are medians, whiskers "
+        "95 % intervals. LitData shuffles shards and the rows within a shard, which is less work than the random "
+        "order of the others. [The table has each ratio](docs/peers-plates.md#images-into-pytorch-by-loader)."
+    )
+
+
+def refused(result):
+    """Why a result may not be shown; None where it may."""
+    front = result["front"]
+    short = [name for name, runs in front["runs"].items() if len(runs) < judge.MIN_ROUNDS or page.failure(runs)]
+    if short:
+        return f"{', '.join(short)}: not measured in the {judge.MIN_ROUNDS} rounds that a page needs"
+    return None
+
+
+def put(text, result, tables=section):
+    """A page with what stands between its markers replaced."""
+    return plate_page.put(text, result, "front", tables)
