@@ -1,5 +1,6 @@
 //! Columns of several sets as one: by name, nulls where a part has none, numbers as what holds them all. A value that
-//! would be rounded, or that contradicts the names of folders, is an error, and so is a column that is nested in a part.
+//! would be rounded is an error, and so is one that contradicts the names of folders. A column that is nested in one part and plain
+//! in another is an error, too.
 
 use super::store::{Concat, Part};
 use crate::words::counted;

@@ -72,7 +72,8 @@ mod tests {
         assert_eq!(differing(&wanted, &other), ["a", "b", "c"]);
         // Times in milliseconds where a format has none in seconds.
         let seconds = batch(vec![("time", column(TimestampSecondArray::from(vec![Some(7), None])))]);
-        let times = |ms| batch(vec![("time", column(TimestampMillisecondArray::from(vec![Some(ms), None])))]);
+        let times =
+            |ms: i64| batch(vec![("time", column(TimestampMillisecondArray::from(vec![Some(ms), None])))]);
         assert!(differing(&seconds, &times(7000)).is_empty());
         assert_eq!(differing(&seconds, &times(7001)), ["time"]);
     }
