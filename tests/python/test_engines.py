@@ -213,6 +213,61 @@ def test_intervals_are_left_out_for_every_format(wellread, tmp_path):
         assert read(tmp_path / name)["n"].to_pylist() == [0, 1, 2], name
 
 
+def test_types_of_duckdb_that_others_lack_are_left_out(wellread, tmp_path):
+    """VARIANT made the table unreadable, the offsets of times were lost, and the largest UHUGEINT was -1."""
+    images = pa.array([image(i)[1] for i in range(3)], struct_type(pa.uint16()))
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("source", pa.table({"n": [0, 1, 2], "image": images}))
+        connection.execute(
+            "CREATE TABLE images AS SELECT *, 'a'::VARIANT AS any_value, '12:00:00+05'::TIMETZ AS begun, "
+            "1::UHUGEINT AS most, '12:00:00.000001999'::TIME_NS AS fine FROM source"
+        )
+    for name, read in [("b.parquet", read_parquet), ("b.lance", read_lance), ("b.duckdb", read_duckdb)]:
+        about = wellread("convert", path, tmp_path / name)
+        assert about["feature_columns"] == 2, name
+        assert sorted(about["columns_left_out"]) == ["any_value", "begun", "most"], name
+        table = read(tmp_path / name)
+        assert table["n"].to_pylist() == [0, 1, 2], name
+        assert table["fine"].cast(pa.int64()).to_pylist() == [43_200_000_001_999] * 3, name
+
+
+def test_times_in_seconds_are_times_in_parquet(wellread, tmp_path):
+    """Parquet has times of milliseconds and finer alone: pyarrow read whole numbers."""
+    images = pa.array([image(i)[1] for i in range(2)], struct_type(pa.uint16()))
+    seen = pa.array([1_700_000_000, None], pa.timestamp("s"))
+    begun = pa.array([3_600, None], pa.time32("s"))
+    day = pa.array([86_400_000, None], pa.date64())
+    path = tmp_path / "a.lance"
+    lance.write_dataset(pa.table({"seen": seen, "begun": begun, "day": day, "image": images}), str(path))
+    wanted = {
+        "seen": seen.cast(pa.timestamp("ms")),
+        "begun": begun.cast(pa.time32("ms")),
+        "day": day.cast(pa.date32()),
+    }
+    wellread("convert", path, tmp_path / "b.parquet")
+    wellread("convert", path, tmp_path / "b.zarr")
+    [beside] = (tmp_path / "b.zarr").rglob("*.parquet")
+    for file in [tmp_path / "b.parquet", beside]:
+        table = pq.ParquetFile(file).read()
+        for name, column in wanted.items():
+            assert table[name].type == column.type, (file, name)
+            assert table[name].to_pylist() == column.to_pylist(), (file, name)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "+05:30", "UTC"])
+def test_zones_of_times_are_kept(wellread, tmp_path, zone):
+    """Parquet itself has moments alone: the zone is in Arrow's schema beside them."""
+    images = pa.array([image(i)[1] for i in range(2)], struct_type(pa.uint16()))
+    seen = pa.array([1_700_000_000_000_001, None], pa.timestamp("us", zone))
+    pq.write_table(pa.table({"seen": seen, "image": images}), tmp_path / "a.parquet")
+    for name, read in [("b.parquet", read_parquet), ("b.lance", read_lance), ("b.vortex", read_vortex)]:
+        wellread("convert", tmp_path / "a.parquet", tmp_path / name)
+        found = read(tmp_path / name)["seen"].combine_chunks()
+        assert found.type == seen.type, name
+        assert found.cast(pa.int64()).to_pylist() == [1_700_000_000_000_001, None], name
+
+
 @pytest.mark.parametrize("format", ["lance", "duckdb", "parquet"])
 def test_a_table_without_rows_has_no_image_to_convert(wellread, tmp_path, format):
     name, write = WRITERS[format]

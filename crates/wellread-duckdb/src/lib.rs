@@ -55,6 +55,8 @@ pub static FORMAT: Format = Format {
     joins_parts: false,
     own_columns: is_own_of_tables,
     keeps_durations: false,
+    keeps_seconds: true,
+    keeps_zoned_nanoseconds: false,
     holds_bare_pixels: false,
     has_checksums: true,
     has_tables: true,

@@ -1,5 +1,6 @@
 //! Reading: rows from the file's blocks where [`direct`] can, as pieces or record batches; the rest by queries.
 
+mod columns;
 mod query;
 mod source;
 
@@ -19,7 +20,7 @@ use wellread_store::place::File;
 use wellread_store::spool::LocalFile;
 use wellread_store::stamp::{Stamp, unless_written};
 use wellread_store::table::{Columns, EachRow, ImageTable, Rows};
-use wellread_store::{Error, FormatContext, OpenOptions, Result, StoreLayout};
+use wellread_store::{Error, FormatContext, LeftOut, OpenOptions, Result, StoreLayout};
 
 /// Name of the format of native tables.
 pub(crate) const NAME: &str = "duckdb";
@@ -35,6 +36,8 @@ pub struct DuckTable {
     database: Database,
     source: Source,
     schema: SchemaRef,
+    /// The columns without plain values, of which the schema says otherwise.
+    left_out: Vec<LeftOut>,
     rows: usize,
     is_trusted: bool,
     /// Blocks of a native table whose rows are numbered as they lie in the file.
@@ -113,6 +116,7 @@ impl DuckTable {
             database,
             source,
             schema: Arc::new(Schema::empty()),
+            left_out: vec![],
             rows,
             is_trusted,
             blocks: None,
@@ -124,16 +128,13 @@ impl DuckTable {
         };
         let is_parquet = matches!(table.source, Source::Parquet);
         let connection = table.database.connection(path)?;
-        let ask = || -> duckdb::Result<SchemaRef> {
-            let mut statement = connection
-                .prepare(&format!("SELECT * FROM {} LIMIT 0", table.source.from(table.local.path())))?;
-            Ok(statement.query_arrow([])?.get_schema())
-        };
-        let schema = ask().map_err(|e| failed(path, "cannot read the columns", &e))?;
+        let from = table.source.from(table.local.path());
+        let (schema, left_out) = columns::of(path, &connection, &from, !is_parquet)?;
         drop(connection);
         // DuckDB's own number is no column of the file.
         let columns = schema.fields().iter().filter(|f| !is_parquet || f.name() != PARQUET_KEY);
         table.schema = Arc::new(Schema::new(columns.cloned().collect::<Vec<_>>()));
+        table.left_out = left_out;
         Ok(table)
     }
 
@@ -214,6 +215,10 @@ impl ImageTable for DuckTable {
 
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+
+    fn columns_left_out(&self) -> Vec<LeftOut> {
+        self.left_out.clone()
     }
 
     fn types_are_trusted(&self) -> bool {

@@ -2,8 +2,8 @@
 
 use crate::sql::quoted;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float16Type, Float32Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, StructArray, new_null_array};
+use arrow_array::types::{Float16Type, Float32Type, Time64NanosecondType};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, StructArray, new_null_array};
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ pub(crate) fn sql_type(of: &DataType) -> std::result::Result<String, String> {
         DataType::Timestamp(TimeUnit::Microsecond, None) => "TIMESTAMP".into(),
         DataType::Timestamp(TimeUnit::Nanosecond, None) => "TIMESTAMP_NS".into(),
         DataType::Date32 | DataType::Date64 => "DATE".into(),
+        DataType::Time64(TimeUnit::Nanosecond) => "TIME_NS".into(),
         DataType::Time32(_) | DataType::Time64(_) => "TIME".into(),
         DataType::Duration(_) | DataType::Interval(_) => "INTERVAL".into(),
         DataType::Decimal128(width, scale) => format!("DECIMAL({width}, {scale})"),
@@ -44,8 +45,8 @@ pub(crate) fn sql_type(of: &DataType) -> std::result::Result<String, String> {
     })
 }
 
-/// The batch as DuckDB's appender takes it: with texts in place of columns without a type. It has wider numbers in place of those of
-/// 16 bits with a point.
+/// The batch as DuckDB's appender takes it. Texts stand for columns without a type and for times of day in nanoseconds. Numbers of
+/// 16 bits with a point are wider.
 pub(crate) fn as_taken(batch: &RecordBatch) -> RecordBatch {
     let columns: Vec<ArrayRef> = batch.columns().iter().map(typed).collect();
     let fields: Fields = batch.schema().fields().iter().zip(&columns).map(|(f, c)| field_of(f, c)).collect();
@@ -62,6 +63,11 @@ fn typed(column: &ArrayRef) -> ArrayRef {
         DataType::Float16 => {
             Arc::new(column.as_primitive::<Float16Type>().unary::<_, Float32Type>(f32::from))
         }
+        // The appender of Arrow would cut these to microseconds, and DuckDB makes times of texts.
+        DataType::Time64(TimeUnit::Nanosecond) => {
+            let times = column.as_primitive::<Time64NanosecondType>().iter();
+            Arc::new(times.map(|time| time.map(time_of_day)).collect::<StringArray>())
+        }
         DataType::Struct(fields) if fields.iter().any(|f| has_null_type(f.data_type())) => {
             let structure = column.as_struct();
             let columns: Vec<ArrayRef> = structure.columns().iter().map(typed).collect();
@@ -70,6 +76,12 @@ fn typed(column: &ArrayRef) -> ArrayRef {
         }
         _ => Arc::clone(column),
     }
+}
+
+/// A time in nanoseconds since midnight as `HH:MM:SS.NNNNNNNNN`.
+fn time_of_day(ns: i64) -> String {
+    let (seconds, ns) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
+    format!("{:02}:{:02}:{:02}.{ns:09}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 fn has_null_type(of: &DataType) -> bool {

@@ -54,6 +54,8 @@ pub static FORMAT: Format = Format {
     joins_parts: true,
     own_columns: is_own_of_tables,
     keeps_durations: true,
+    keeps_seconds: true,
+    keeps_zoned_nanoseconds: true,
     holds_bare_pixels: false,
     has_checksums: false,
     has_tables: true,

@@ -14,21 +14,23 @@ mod durations;
 mod index;
 mod plain;
 mod row_id;
+mod seconds;
 mod unique;
 mod values;
 
 pub use differing::differing;
 pub(crate) use durations::with_durations;
-pub use durations::{durations, has_durations, without_durations};
+pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds};
 pub(crate) use index::Index;
 #[cfg(feature = "sqlite")]
 pub(crate) use plain::BYTES;
 pub use plain::left_out_in_words;
 pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns, text};
 pub(crate) use row_id::RowId;
+pub use seconds::without_seconds;
 pub use unique::{is_own_of_tables, renamed};
 pub(crate) use unique::{unique_names, unique_schema};
-use values::plain_values;
+use values::{plain_values, too_long};
 
 use crate::hints::{LeftOut, Renamed};
 use crate::words::counted;
@@ -128,7 +130,16 @@ pub(crate) fn gathered(path: &Path, batches: &[RecordBatch], names: &[String]) -
         }
         RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
     };
-    whole().map_err(|e| Error::new(path, format_args!("cannot read the feature columns: {e}")))
+    let whole =
+        whole().map_err(|e| Error::new(path, format_args!("cannot read the feature columns: {e}")))?;
+    for (name, column) in names.iter().zip(whole.columns()) {
+        let Some((row, number)) = too_long(column) else { continue };
+        let cause =
+            format!("the column {name:?} has {number}: it has more digits than {}", column.data_type());
+        let hint = "give the column another type in the table, such as text or floats of 64 bits, or drop it";
+        return Err(Error::new(path, cause).row(row).hint(hint));
+    }
+    Ok(whole)
 }
 
 /// A name without folders and without the ending of a file.

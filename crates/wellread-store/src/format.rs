@@ -133,6 +133,11 @@ pub struct Format {
     pub own_columns: fn(&str) -> bool,
     /// Whether such columns can be durations; [`create`](crate::create) makes whole numbers of them where they cannot.
     pub keeps_durations: bool,
+    /// Whether times in seconds and dates in milliseconds are kept as such. [`create`](crate::create) makes times in milliseconds and
+    /// dates in days of them where they are not: Parquet has these alone.
+    pub keeps_seconds: bool,
+    /// Whether times with a zone are kept to the nanosecond; else they are cut to microseconds.
+    pub keeps_zoned_nanoseconds: bool,
     /// Whether pixels lie in the files as they are where no codec was chosen. They do not in a table, which holds more than them, nor
     /// in PNG, which is never without a codec.
     pub holds_bare_pixels: bool,

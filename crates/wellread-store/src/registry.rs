@@ -266,5 +266,8 @@ pub fn create(path: impl AsRef<Path>, format: &str, options: &WriteOptions) -> R
     if !format.keeps_durations && features::has_durations(&columns) {
         columns = features::without_durations(&columns).map_err(wrong)?;
     }
+    if !format.keeps_seconds {
+        columns = features::without_seconds(&columns).map_err(wrong)?;
+    }
     (format.create)(path.as_ref(), &WriteOptions { features: Some(columns), ..options.clone() })
 }

@@ -73,6 +73,8 @@ pub static FORMAT: Format = Format {
     joins_parts: false,
     own_columns: is_own_of_tables,
     keeps_durations: false,
+    keeps_seconds: true,
+    keeps_zoned_nanoseconds: true,
     holds_bare_pixels: false,
     has_checksums: false,
     has_tables: false,

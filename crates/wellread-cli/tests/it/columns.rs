@@ -3,11 +3,11 @@
 
 use crate::support::{arg, generate, has_format, json, wellread};
 use arrow_array::{
-    ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch, StringArray,
-    TimestampSecondArray,
+    ArrayRef, Date32Array, Date64Array, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch,
+    StringArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
 };
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -145,9 +145,41 @@ fn durations_are_kept_or_said_to_become_numbers() {
     }
 }
 
-/// Times in seconds and dates in milliseconds, which Parquet has no type for, are what Arrow's schema in the file says.
+/// DuckDB's appender takes times with a zone in microseconds, which is said where that loses something.
 #[test]
-fn times_in_seconds_and_dates_in_milliseconds_are_kept() {
+fn nanoseconds_of_times_with_a_zone_are_kept_or_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dir.path().join("set");
+    generate(&set, 2, &["--formats", "tiff"]);
+    let names = json(&["checksum", arg(&set.join("tiff"))]);
+    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let zoned = |values: [i64; 2]| -> ArrayRef {
+        Arc::new(TimestampNanosecondArray::from(values.to_vec()).with_timezone("UTC"))
+    };
+    let profiles = dir.path().join("profiles.parquet");
+    write_parquet(
+        &profiles,
+        [("image", image), ("Fine", zoned([1, 1_999])), ("Coarse", zoned([1_000, -2_000]))],
+    );
+    for format in ["parquet", "lance", "vortex", "duckdb", "parquet-duckdb"] {
+        if !has_format(format) {
+            continue;
+        }
+        let target = dir.path().join(format);
+        let source = set.join("tiff");
+        let convert = ["convert", arg(&source), arg(&target), "--format", format];
+        let done = wellread(&[&convert[..], &["--join", arg(&profiles), "--on", "image"]].concat());
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        let said = done.stderr.contains("their nanoseconds are cut off: Fine\n");
+        assert_eq!(said, format.contains("duckdb"), "{format}: {}", done.stderr);
+    }
+}
+
+/// Parquet has no type for times in seconds and dates in milliseconds: other programs would read whole numbers. They are written as
+/// times in milliseconds and dates in days, and read from files of others as what Arrow's schema in them says.
+#[test]
+fn times_in_seconds_and_dates_in_milliseconds_are_times_and_dates() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
     generate(&set, 2, &["--formats", "tiff"]);
@@ -162,10 +194,14 @@ fn times_in_seconds_and_dates_in_milliseconds_are_kept() {
     let join = ["--join", arg(&profiles), "--on", "image"];
     json(&[&["convert", arg(&set.join("tiff")), arg(&joined)], &join[..]].concat());
     json(&["convert", arg(&joined), arg(&again)]);
+    let seen: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![Some(1_700_000_000_000), None]));
+    let day: ArrayRef = Arc::new(Date32Array::from(vec![1, 0]));
     for path in [joined, again] {
         let file = std::fs::File::open(&path).unwrap();
-        let batch =
-            ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().next().unwrap().unwrap();
+        // As programs see it that know of no Arrow.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).unwrap();
+        let batch = builder.build().unwrap().next().unwrap().unwrap();
         assert_eq!(batch.column_by_name("Seen"), Some(&seen), "{}", path.display());
         assert_eq!(batch.column_by_name("Day"), Some(&day), "{}", path.display());
     }

@@ -1,5 +1,6 @@
 //! DuckDB tables and Parquet through DuckDB: golden files, round trips, bad input.
 
+mod columns;
 mod files;
 mod round_trips;
 mod tables;

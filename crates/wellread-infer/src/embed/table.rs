@@ -99,8 +99,9 @@ pub(super) fn metadata(
     let mut columns: Vec<ArrayRef> = vec![Arc::new(images)];
     let mut renamed = Vec::new();
     if let Some(beside) = hints.features(&names)? {
-        // Parquet has no durations.
+        // Parquet has no durations, and no times in seconds.
         let beside = features::without_durations(&beside).map_err(|e| failed(&e))?;
+        let beside = features::without_seconds(&beside).map_err(|e| failed(&e))?;
         let mut taken: HashSet<String> = [NAME.to_owned()].into();
         let own: HashSet<&String> = names.iter().filter(|name| name.starts_with(METADATA)).collect();
         for (field, column) in beside.schema().fields().iter().zip(beside.columns()) {

@@ -1,5 +1,6 @@
 //! Columns of several sets as one: by name, nulls where a part has none, numbers as what holds them all. A value that
-//! would be rounded, or that contradicts the names of folders, is an error.
+//! would be rounded is an error, and so is one that contradicts the names of folders. A column that is nested in one part and plain
+//! in another is an error, too.
 
 use super::store::{Concat, Part};
 use crate::features::ONLY_NULLS;
@@ -10,7 +11,7 @@ use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, make_array, new_null_array};
 use arrow_schema::{DataType, Field, Schema};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -47,7 +48,9 @@ impl FeatureTable for Concat {
         // For each column what each part has of it.
         let mut found: Vec<Vec<Option<ArrayRef>>> = vec![vec![]; names.len()];
         let mut left_out: Vec<(&Part, LeftOut)> = vec![];
-        let is_lost = |column: &LeftOut| column.why != ONLY_NULLS && names.contains(&column.name);
+        let is_lost = |column: &LeftOut| {
+            column.why != ONLY_NULLS && !self.is_key(&column.name) && names.contains(&column.name)
+        };
         for part in self.parts().iter().filter(|part| !part.store.is_empty()) {
             let there: HashSet<String> = part.store.hints().feature_names().into_iter().collect();
             let own: Vec<String> = names.iter().filter(|name| there.contains(*name)).cloned().collect();
@@ -206,14 +209,18 @@ fn rounded(array: &ArrayRef) -> Option<String> {
     }
 }
 
-/// The type that holds values of both: themselves, the whole numbers, or floats.
+/// The type that holds values of both: themselves, times of UTC, the whole numbers, or floats.
 fn holding_both(a: &DataType, b: &DataType) -> Option<DataType> {
-    use DataType::{Float64, Int64, UInt64, Utf8};
+    use DataType::{Float64, Int64, Timestamp, UInt64, Utf8};
     if a == b {
         return Some(a.clone());
     }
     if is_text(a) && is_text(b) {
         return Some(Utf8);
+    }
+    if let (Timestamp(unit, Some(_)), Timestamp(other, Some(_))) = (a, b) {
+        // A moment is one in any zone.
+        return (unit == other).then(|| Timestamp(*unit, Some("UTC".into())));
     }
     if a.is_unsigned_integer() && b.is_unsigned_integer() {
         return Some(UInt64);
@@ -242,6 +249,10 @@ fn as_type(array: &ArrayRef, wanted: &DataType) -> ArrayRef {
         DataType::Int64 => numbers::<Int64Type>(array),
         DataType::UInt64 => numbers::<UInt64Type>(array),
         DataType::Float64 => numbers::<Float64Type>(array),
+        DataType::Timestamp(_, _) => {
+            let of_zone = array.to_data().into_builder().data_type(wanted.clone()).build();
+            make_array(of_zone.expect("the same numbers"))
+        }
         _ => {
             let texts = (0..array.len()).map(|i| features::text(array, i));
             Arc::new(texts.collect::<StringArray>())
@@ -315,60 +326,4 @@ fn numbers<T: Wide>(array: &ArrayRef) -> ArrayRef {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use arrow_array::{Float32Array, Int8Array, Int64Array, LargeStringArray, UInt64Array};
-
-    #[test]
-    fn numbers_that_a_float_does_not_hold_are_found() {
-        let signed: ArrayRef = Arc::new(Int64Array::from(vec![Some(1 << 62), None, Some((1 << 62) + 1)]));
-        assert_eq!(rounded(&signed).as_deref(), Some("4611686018427387905"));
-        let unsigned: ArrayRef = Arc::new(UInt64Array::from(vec![1 << 63, u64::MAX]));
-        assert_eq!(rounded(&unsigned).as_deref(), Some("18446744073709551615"));
-        let exact: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN, -1, 1 << 53]));
-        assert_eq!(rounded(&exact), None);
-    }
-
-    #[test]
-    fn values_agree_with_names_of_folders() {
-        let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("AA"), None]));
-        assert_eq!(differing(&texts, "AA"), None);
-        assert_eq!(differing(&texts, "BB").as_deref(), Some("AA"));
-        let numbers: ArrayRef = Arc::new(Int8Array::from(vec![Some(1), None, Some(2)]));
-        assert_eq!(differing(&numbers, "01").as_deref(), Some("2"));
-        assert_eq!(differing(&numbers.slice(0, 2), "01"), None);
-        assert_eq!(differing(&numbers, "one").as_deref(), Some("1"));
-    }
-
-    #[test]
-    fn numbers_become_what_holds_them_all() {
-        use DataType::{Boolean, Float32, Float64, Int8, Int64, LargeUtf8, UInt16, UInt64, Utf8};
-        let cases = [
-            (Int8, Int8, Some(Int8)),
-            (Int8, Int64, Some(Int64)),
-            (Int8, UInt16, Some(Int64)),
-            (UInt16, UInt64, Some(UInt64)),
-            (Int8, UInt64, Some(Float64)),
-            (Float32, Float64, Some(Float64)),
-            (Int64, Float32, Some(Float64)),
-            (LargeUtf8, Utf8, Some(Utf8)),
-            (Int8, Utf8, None),
-            (Boolean, Int8, None),
-        ];
-        for (a, b, expected) in cases {
-            assert_eq!(holding_both(&a, &b), expected, "{a} {b}");
-            assert_eq!(holding_both(&b, &a), expected, "{b} {a}");
-        }
-        let narrow: ArrayRef = Arc::new(Int8Array::from(vec![Some(-3), None]));
-        let wide = as_type(&narrow, &Int64);
-        assert_eq!(wide.as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(-3), None]));
-        let wide = as_type(&narrow, &Float64);
-        assert_eq!(wide.as_primitive::<Float64Type>().value(0), -3.0);
-        let large: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX]));
-        assert_eq!(as_type(&large, &UInt64).as_primitive::<UInt64Type>().value(0), u64::MAX);
-        let half: ArrayRef = Arc::new(Float32Array::from(vec![0.5]));
-        assert_eq!(as_type(&half, &Float64).as_primitive::<Float64Type>().value(0), 0.5);
-        let text: ArrayRef = Arc::new(LargeStringArray::from(vec![Some("a"), None]));
-        assert_eq!(as_type(&text, &Utf8).as_string::<i32>(), &StringArray::from(vec![Some("a"), None]));
-    }
-}
+mod tests;

@@ -1,12 +1,14 @@
 //! Which columns of two sets of the same images have other values.
 
-use super::{as_written, key_at};
+use super::{as_written, key_at, without_seconds};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 
 /// Names of the columns of `wanted` whose values `found` has otherwise, row by row. Columns that `found` has not are left out, and so
-/// are those of types that cannot be compared, as times of another unit.
+/// are those of types that cannot be compared, as times of another unit. Those that Parquet has in place of others can.
 pub fn differing(wanted: &RecordBatch, found: &RecordBatch) -> Vec<String> {
+    let [wanted, found] =
+        [wanted, found].map(|batch| without_seconds(batch).unwrap_or_else(|_| batch.clone()));
     let schema = wanted.schema_ref();
     let columns = schema.fields().iter().zip(wanted.columns());
     let others = columns.filter(|(field, column)| {
@@ -36,6 +38,7 @@ mod tests {
     use super::*;
     use arrow_array::{
         DurationSecondArray, Float64Array, Int32Array, Int64Array, LargeStringArray, StringArray,
+        TimestampMillisecondArray, TimestampSecondArray,
     };
     use std::sync::Arc;
 
@@ -67,5 +70,11 @@ mod tests {
             ("e", column(Int64Array::from(vec![1, 2]))),
         ]);
         assert_eq!(differing(&wanted, &other), ["a", "b", "c"]);
+        // Times in milliseconds where a format has none in seconds.
+        let seconds = batch(vec![("time", column(TimestampSecondArray::from(vec![Some(7), None])))]);
+        let times =
+            |ms: i64| batch(vec![("time", column(TimestampMillisecondArray::from(vec![Some(ms), None])))]);
+        assert!(differing(&seconds, &times(7000)).is_empty());
+        assert_eq!(differing(&seconds, &times(7001)), ["time"]);
     }
 }

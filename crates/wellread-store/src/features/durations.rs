@@ -1,6 +1,8 @@
 //! Columns of durations: kept as they are where a format has the type, as whole numbers elsewhere. Times in seconds and dates in
 //! milliseconds, which Parquet has no type for either.
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{RecordBatch, make_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 use std::sync::Arc;
@@ -18,6 +20,16 @@ pub fn durations(batch: &RecordBatch) -> impl Iterator<Item = (&str, TimeUnit)> 
     })
 }
 
+/// The columns of times with a zone that have values between two microseconds.
+pub fn zoned_nanoseconds(batch: &RecordBatch) -> Vec<String> {
+    let fields = batch.schema_ref().fields().iter().zip(batch.columns());
+    let finer = fields.filter(|(field, column)| {
+        matches!(field.data_type(), DataType::Timestamp(TimeUnit::Nanosecond, Some(_)))
+            && column.as_primitive::<TimestampNanosecondType>().iter().flatten().any(|ns| ns % 1000 != 0)
+    });
+    finer.map(|(field, _)| field.name().clone()).collect()
+}
+
 /// The batch with durations as whole numbers.
 ///
 /// # Errors
@@ -30,13 +42,19 @@ pub fn without_durations(batch: &RecordBatch) -> Result<RecordBatch, ArrowError>
 }
 
 /// The batch with whole numbers of 64 bits as what `declared`, a schema, says that they are: durations, times in seconds, dates in
-/// milliseconds. Parquet has none of these, so its columns are those of numbers.
+/// milliseconds. Parquet has none of these, so its columns are those of numbers. It has no zones either: its times are of UTC, and
+/// get the zone that is declared.
 pub(crate) fn with_durations(batch: &RecordBatch, declared: &Schema) -> Result<RecordBatch, ArrowError> {
     retyped(batch, |field| {
         let declared = declared.field_with_name(field.name()).ok()?.data_type();
         let is_of_64_bits =
             matches!(declared, DataType::Duration(_) | DataType::Timestamp(_, _) | DataType::Date64);
-        (*field.data_type() == DataType::Int64 && is_of_64_bits).then(|| declared.clone())
+        let is_zoned = match (field.data_type(), declared) {
+            (DataType::Timestamp(unit, Some(_)), DataType::Timestamp(declared, Some(_))) => unit == declared,
+            _ => false,
+        };
+        let is_number = *field.data_type() == DataType::Int64;
+        (is_number && is_of_64_bits || is_zoned).then(|| declared.clone())
     })
 }
 
@@ -62,7 +80,8 @@ fn retyped(
 mod tests {
     use super::*;
     use arrow_array::{
-        Array, ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, TimestampSecondArray,
+        Array, ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, TimestampNanosecondArray,
+        TimestampSecondArray,
     };
 
     #[test]
@@ -91,5 +110,33 @@ mod tests {
         assert_eq!(with_durations(&read, declared.schema_ref()).unwrap(), declared);
         // Declarations of another column, or of one that is no number, change nothing.
         assert_eq!(with_durations(&declared, read.schema_ref()).unwrap(), declared);
+    }
+
+    #[test]
+    fn times_have_the_zone_that_is_declared() {
+        let times = TimestampNanosecondArray::from(vec![Some(1), None]);
+        let batch = |column: ArrayRef| RecordBatch::try_from_iter([("time", column)]).unwrap();
+        let zoned = |zone: &str| batch(Arc::new(times.clone().with_timezone(zone)));
+        let [utc, berlin, local] = [zoned("UTC"), zoned("Europe/Berlin"), batch(Arc::new(times.clone()))];
+        assert_eq!(with_durations(&utc, berlin.schema_ref()).unwrap(), berlin);
+        // Times without a zone are no moments, and another unit is of another column.
+        assert_eq!(with_durations(&local, berlin.schema_ref()).unwrap(), local);
+        assert_eq!(with_durations(&utc, local.schema_ref()).unwrap(), utc);
+        let seconds = batch(Arc::new(TimestampSecondArray::from(vec![1]).with_timezone("Europe/Berlin")));
+        assert_eq!(with_durations(&utc, seconds.schema_ref()).unwrap(), utc);
+    }
+
+    #[test]
+    fn times_with_a_zone_between_microseconds_are_named() {
+        let fine = TimestampNanosecondArray::from(vec![None, Some(1_999)]);
+        let coarse = TimestampNanosecondArray::from(vec![Some(-2_000), None]);
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("fine", Arc::new(fine.clone().with_timezone("Europe/Berlin"))),
+            ("coarse", Arc::new(coarse.with_timezone("UTC"))),
+            ("local", Arc::new(fine)),
+            ("count", Arc::new(Int64Array::from(vec![1, 2]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        assert_eq!(zoned_nanoseconds(&batch), ["fine"]);
     }
 }

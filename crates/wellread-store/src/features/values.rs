@@ -54,6 +54,18 @@ fn of_128_bits<T: ArrowPrimitiveType>(
     Ok(Arc::new(numbers.with_precision_and_scale(precision, scale)?))
 }
 
+/// The row and the value of the first number that has more digits than its type says. `HUGEINT` of DuckDB has up to 39, and comes
+/// as a decimal of 38: no other reader takes such a number.
+pub(super) fn too_long(column: &ArrayRef) -> Option<(usize, String)> {
+    let numbers = column.as_primitive_opt::<Decimal128Type>()?;
+    let end = 10u128.checked_pow(u32::from(numbers.precision()))?;
+    let is_too_long = |number: Option<i128>| number.is_some_and(|number| number.unsigned_abs() >= end);
+    let row = numbers.iter().position(is_too_long)?;
+    let (number, scale) = (numbers.value(row), numbers.scale());
+    let number = if scale == 0 { number.to_string() } else { format!("{number}e-{scale}") };
+    Some((row, number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +101,19 @@ mod tests {
         let found = plain_values(&wide(i256::from_i128(-150))).unwrap();
         assert_eq!(found.as_primitive::<Decimal128Type>(), &expected(vec![Some(-150)]));
         assert!(plain_values(&wide(i256::MAX)).unwrap_err().to_string().contains("more than 38 digits"));
+    }
+
+    #[test]
+    fn numbers_of_more_digits_than_their_type_are_found() {
+        let column = |numbers: Vec<Option<i128>>, precision, scale| -> ArrayRef {
+            let numbers = Decimal128Array::from(numbers);
+            Arc::new(numbers.with_precision_and_scale(precision, scale).unwrap())
+        };
+        let nines = 10i128.pow(38) - 1;
+        assert_eq!(too_long(&column(vec![Some(nines), None, Some(-nines)], 38, 0)), None);
+        let found = too_long(&column(vec![None, Some(-nines - 1)], 38, 0));
+        assert_eq!(found, Some((1, format!("-1{}", "0".repeat(38)))));
+        assert_eq!(too_long(&column(vec![Some(999), Some(1000)], 3, 2)), Some((1, "1000e-2".to_owned())));
+        assert_eq!(too_long(&(Arc::new(Int8Array::from(vec![100])) as ArrayRef)), None);
     }
 }

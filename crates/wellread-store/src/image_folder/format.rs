@@ -20,6 +20,8 @@ pub static FORMAT: Format = Format {
     joins_parts: false,
     own_columns: |_| false,
     keeps_durations: false,
+    keeps_seconds: true,
+    keeps_zoned_nanoseconds: true,
     holds_bare_pixels: false,
     has_checksums: true,
     has_tables: true,

@@ -134,6 +134,14 @@ impl ImageColumn {
         Ok(this)
     }
 
+    /// Takes columns from those beside it that are none of plain values, whatever their Arrow types are.
+    pub fn leave_out(&mut self, columns: Vec<LeftOut>) {
+        let is_one = |name: &str| columns.iter().any(|column| column.name == name);
+        self.features.retain(|name| !is_one(name));
+        self.left_out.retain(|column| !is_one(&column.name));
+        self.left_out.extend(columns);
+    }
+
     /// The variant of OME-Arrow that this is; `filled` says of each list whether it has anything in it.
     pub fn variant(&self, filled: [bool; 2]) -> Variant {
         let pieces = match filled {

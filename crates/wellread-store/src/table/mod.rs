@@ -31,7 +31,7 @@ pub use writer::{MakeSink, TableWriter, ThreadSink};
 
 use crate::finished::Finished;
 use crate::place::Wanted;
-use crate::{FormatContext, PageCache, Result, StoreLayout};
+use crate::{FormatContext, LeftOut, PageCache, Result, StoreLayout};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use std::ops::Range;
@@ -85,6 +85,12 @@ pub trait ImageTable: Send + Sync {
 
     /// All columns, in this crate's Arrow types.
     fn schema(&self) -> SchemaRef;
+
+    /// Columns beside images that hold no plain values although their Arrow types would, such as times that have an offset in the
+    /// engine alone.
+    fn columns_left_out(&self) -> Vec<LeftOut> {
+        vec![]
+    }
 
     /// Whether the table says that its images' declared type is their own ([`wellread_image::ome_arrow::FILE_WRITER_KEY`]).
     fn types_are_trusted(&self) -> bool;

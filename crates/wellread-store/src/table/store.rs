@@ -93,7 +93,8 @@ impl TableStore {
     /// # Errors
     /// No image column (the message lists the columns there are).
     pub fn open(table: Box<dyn ImageTable>, options: &OpenOptions) -> Result<Self> {
-        let column = ImageColumn::find(table.path(), &table.schema(), options.column.as_deref())?;
+        let mut column = ImageColumn::find(table.path(), &table.schema(), options.column.as_deref())?;
+        column.leave_out(table.columns_left_out());
         let blocks = (0..table.len().div_ceil(BLOCK)).map(|_| Lazy::new()).collect();
         let mut store = Self {
             table,

@@ -183,6 +183,18 @@ pub(super) fn features_of(
             numbers.join(", ")
         )));
     }
+    let cut: Vec<String> = own
+        .iter()
+        .filter(|_| !format.keeps_zoned_nanoseconds)
+        .flat_map(features::zoned_nanoseconds)
+        .collect();
+    if !cut.is_empty() {
+        notes.push(Note::Warn(format!(
+            "note: {} has times with a zone in microseconds; their nanoseconds are cut off: {}",
+            format.name,
+            cut.join(", ")
+        )));
+    }
     if !left_out.is_empty() {
         let words = features::left_out_in_words(&left_out);
         notes.push(Note::Warn(format!("note: columns are left out: {words}")));

@@ -28,6 +28,8 @@ pub static FORMAT: Format = Format {
     joins_parts: false,
     own_columns: tables::is_own,
     keeps_durations: true,
+    keeps_seconds: false,
+    keeps_zoned_nanoseconds: true,
     holds_bare_pixels: false,
     has_checksums: true,
     has_tables: false,

@@ -1,0 +1,106 @@
+//! Times in seconds and dates in milliseconds, which Parquet has no type for: other programs would read whole numbers.
+//!
+//! ```text
+//!  timestamp(s), time32(s)      ──▶ timestamp(ms), time32(ms)
+//!  date64, of whole days        ──▶ date32
+//!  date64, of parts of days too ──▶ timestamp(ms)
+//! ```
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Date64Type, Time32MillisecondType, Time32SecondType, TimestampMillisecondType,
+    TimestampSecondType,
+};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
+use std::sync::Arc;
+
+const DAY: i64 = 86_400_000;
+
+/// The batch with times in milliseconds in place of those in seconds, and dates in days in place of those in milliseconds. A column
+/// with a time that milliseconds do not hold stays as it is.
+///
+/// # Errors
+/// Arrow's error.
+pub fn without_seconds(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let (mut fields, mut columns) = (vec![], vec![]);
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        if let Some(column) = finer(column) {
+            fields.push(Arc::new(field.as_ref().clone().with_data_type(column.data_type().clone())));
+            columns.push(column);
+        } else {
+            fields.push(Arc::clone(field));
+            columns.push(Arc::clone(column));
+        }
+    }
+    let schema = Schema::new_with_metadata(fields, batch.schema_ref().metadata().clone());
+    RecordBatch::try_new(Arc::new(schema), columns)
+}
+
+/// The column in a type that Parquet has; `None` where it has one, or there is none for its values.
+fn finer(column: &ArrayRef) -> Option<ArrayRef> {
+    match column.data_type() {
+        DataType::Timestamp(TimeUnit::Second, zone) => {
+            let times = column.as_primitive::<TimestampSecondType>();
+            let times =
+                times.try_unary::<_, TimestampMillisecondType, ()>(|s: i64| s.checked_mul(1000).ok_or(()));
+            Some(Arc::new(times.ok()?.with_timezone_opt(zone.clone())))
+        }
+        DataType::Time32(TimeUnit::Second) => {
+            let times = column.as_primitive::<Time32SecondType>();
+            let times =
+                times.try_unary::<_, Time32MillisecondType, ()>(|s: i32| s.checked_mul(1000).ok_or(()));
+            Some(Arc::new(times.ok()?))
+        }
+        DataType::Date64 => {
+            let dates = column.as_primitive::<Date64Type>();
+            let day = |ms: i64| if ms % DAY == 0 { i32::try_from(ms / DAY).map_err(drop) } else { Err(()) };
+            if let Ok(days) = dates.try_unary::<_, Date32Type, ()>(day) {
+                return Some(Arc::new(days));
+            }
+            Some(Arc::new(dates.unary::<_, TimestampMillisecondType>(|ms: i64| ms)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{
+        Date32Array, Date64Array, Int64Array, Time32MillisecondArray, Time32SecondArray,
+        TimestampMillisecondArray, TimestampSecondArray,
+    };
+
+    fn column(array: impl Array + 'static) -> ArrayRef {
+        Arc::new(array)
+    }
+
+    #[test]
+    fn times_and_dates_are_what_parquet_has() {
+        let seconds = TimestampSecondArray::from(vec![Some(1_700_000_000), None]);
+        let infinite = column(TimestampSecondArray::from(vec![Some(i64::MAX), None]));
+        let count = column(Int64Array::from(vec![1, 2]));
+        let batch = RecordBatch::try_from_iter_with_nullable([
+            ("seen", column(seconds.clone()), true),
+            ("zoned", column(seconds.with_timezone("Europe/Berlin")), true),
+            ("begun", column(Time32SecondArray::from(vec![Some(86_399), None])), true),
+            ("day", column(Date64Array::from(vec![Some(-DAY), None])), true),
+            ("part", column(Date64Array::from(vec![Some(-1), Some(DAY)])), true),
+            ("infinite", Arc::clone(&infinite), true),
+            ("count", Arc::clone(&count), true),
+        ]);
+        let found = without_seconds(&batch.unwrap()).unwrap();
+        let times = TimestampMillisecondArray::from(vec![Some(1_700_000_000_000), None]);
+        let wanted = RecordBatch::try_from_iter_with_nullable([
+            ("seen", column(times.clone()), true),
+            ("zoned", column(times.with_timezone("Europe/Berlin")), true),
+            ("begun", column(Time32MillisecondArray::from(vec![Some(86_399_000), None])), true),
+            ("day", column(Date32Array::from(vec![Some(-1), None])), true),
+            ("part", column(TimestampMillisecondArray::from(vec![-1, DAY])), true),
+            ("infinite", infinite, true),
+            ("count", count, true),
+        ]);
+        assert_eq!(found, wanted.unwrap());
+    }
+}
