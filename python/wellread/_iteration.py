@@ -67,9 +67,11 @@ class Core:
         except IndexError:
             return
         try:
-            epoch, _ = self.native.progress()
-            self._left_out = self.native.skipped()[1]
-            self._last = (epoch + 1, 0) if ended else self.place()
+            now = self.native.progress()
+            # None where an interrupted call has closed it: that call kept the place.
+            if now is not None:
+                self._left_out = self.native.skipped()[1]
+                self._last = (now[0] + 1, 0) if ended else self.place()
             self.native.close()
             if self.lending is not None:
                 self.lending.end()
