@@ -67,9 +67,11 @@ class Core:
         except IndexError:
             return
         try:
-            epoch, _ = self.native.progress()
-            self._left_out = self.native.skipped()[1]
-            self._last = (epoch + 1, 0) if ended else self.place()
+            now = self.native.progress()
+            # None where an interrupted call has closed it: that call kept the place.
+            if now is not None:
+                self._left_out = self.native.skipped()[1]
+                self._last = (now[0] + 1, 0) if ended else self.place()
             self.native.close()
             if self.lending is not None:
                 self.lending.end()
@@ -86,7 +88,7 @@ class Iterator(Generic[B_co]):
         self.core: Core = Core(loader, state, turn)
         self._next = self.core.native.__next__
         self._beside, self._compose = loader._beside, loader._compose
-        self._finish = loader._finish
+        self._finish, self._on_batch = loader._finish, loader._on_batch
         # What is scaled on the device is float32 there, whatever was stored.
         dtype = "float32" if loader._scales_later else loader._dtype
         self._convert: Callable[[Any], Any] = _arrays.converter(loader._as, dtype)
@@ -105,7 +107,8 @@ class Iterator(Generic[B_co]):
         # Where a batch is an array and nothing else, the native iteration makes it.
         self._take: Callable[[], Any] | None = None
         taker = _arrays.of_capsule(loader._as)
-        others = (self._beside, self._compose, self._finish, self._mover, self.core.lending)
+        steps = (self._beside, self._compose, self._finish, self._on_batch)
+        others = (*steps, self._mover, self.core.lending)
         if taker and all(other is None for other in others):
             self._take = functools.partial(self.core.native.next_from, taker)
         loader._running.add(self)
@@ -121,14 +124,15 @@ class Iterator(Generic[B_co]):
                 raise StopIteration
             return batch
         batch = self.fetch() if self._mover is None else self._mover(self)
-        if self._compose is None and self._finish is None:
-            return batch
-        pixels, *beside = batch if isinstance(batch, tuple) else (batch,)
-        if self._finish is not None:
-            pixels = self._finish(pixels, beside.pop())
-        if self._compose is not None:
-            return self._compose(pixels, beside)
-        return (pixels, *beside) if beside else pixels  # type: ignore[return-value]
+        if self._compose is not None or self._finish is not None:
+            pixels, *beside = batch if isinstance(batch, tuple) else (batch,)
+            if self._finish is not None:
+                pixels = self._finish(pixels, beside.pop())
+            if self._compose is not None:
+                batch = self._compose(pixels, beside)
+            else:
+                batch = (pixels, *beside) if beside else pixels
+        return batch if self._on_batch is None else self._on_batch(batch)
 
     def fetch(self) -> Any:
         """The next batch as an array in memory of the host. A tuple holds the parts that come beside it, if there are

@@ -59,6 +59,7 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
     _compose: Callable[..., Any] | None
     _arrangement: Arrangement | None
     _finish: Callable[[Any, list[int]], Any] | None
+    _on_batch: Callable[[Any], Any] | None
     # The iterations that there are, which closing the loader ends.
     _running: weakref.WeakSet[Iterator[B_co]]
     # Where it was when it was closed, and what had been skipped.
@@ -116,10 +117,8 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
         kept |= beside
         self._arguments |= {name: value for name, value in kept.items() if value is not None}
 
-    def _finisher(
-        self, transform: Transform | None, batch_transform: Transform | None
-    ) -> Callable[[Any, list[int]], Any] | None:
-        """The steps on a batch of these rows after it is an array in its place; None for no step."""
+    def _finisher(self, transform: Transform | None) -> Callable[[Any, list[int]], Any] | None:
+        """The steps on pixels and targets of these rows after they are arrays in their place; None for no step."""
         steps: list[Callable[[Any, list[int]], Any]] = []
         if self._scales_later:
             from . import _device
@@ -129,16 +128,11 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
             steps.append((lambda batch, _: scaled(batch)) if several is None else several.of_images(scaled))
         if self._arrangement is not None:
             steps.append(self._arrangement.arrange)
-        if transform is not None or batch_transform is not None:
+        if transform is not None:
             from . import _user
 
             on_images = _user.on_images if self._arrangement is None else _user.on_samples
-            if transform is not None:
-                steps.append(on_images(transform, self._as))
-            if batch_transform is not None:
-                steps.append(_user.on_batch(batch_transform))
-            if self._arrangement is not None:
-                steps.append(self._arrangement.checked)
+            steps.append(on_images(transform, self._as))
         if not steps:
             return None
 

@@ -7,7 +7,7 @@ native arrays of a batch:  views of the images │ the same views of their targe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _arrays, _check, _options
@@ -112,20 +112,6 @@ class Arrangement:
 
     def _grouped(self, arrays: list[Any]) -> Any:
         return arrays[0] if self._views is None else self._views.group(arrays)
-
-    def checked(self, made: Any, rows: list[int]) -> Any:
-        """Results of the user's callables for images and targets, which must still be both."""
-        if not self._has_targets:
-            return made
-        if self._names is not None:
-            if not isinstance(made, Mapping) or any(name not in made for name in self._names):
-                raise TypeError(
-                    f"transform and batch_transform must return a dictionary with {' and '.join(self._names)}, as "
-                    "they are given"
-                )
-        elif not isinstance(made, (tuple, list)) or len(made) != 2:
-            raise TypeError("transform and batch_transform must return (pixels, targets), as they are given")
-        return made
 
     def composer(self, names: Sequence[str] | None) -> Callable[[Any, Sequence[Any]], Any] | None:
         """The function from what was arranged and the parts beside it to the batch; None without targets, where it

@@ -218,7 +218,6 @@ class DictChoices(PlainChoices, total=False):
     features: str | Sequence[str] | None
     indices: bool
     keys: Mapping[str, str] | Sequence[str] | None
-    batch_transform: Transform | None
 
 
 class LoaderChoices(ImageChoices, OrderChoices, total=False):

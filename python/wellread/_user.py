@@ -93,10 +93,10 @@ def _check_shape(image: Any, row: int, first_image: Any, first_row: int) -> None
         )
 
 
-def on_batch(transform: Callable[[Any], Any]) -> Callable[[Any, list[int]], Any]:
-    """The function that takes a batch and its rows to what the user makes of the batch."""
+def on_batch(transform: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function that takes a batch as it would be delivered to what the user makes of it."""
 
-    def apply(batch: Any, rows: list[int]) -> Any:
+    def apply(batch: Any) -> Any:
         made = call("batch_transform", transform, batch)
         if made is None:
             raise TypeError("batch_transform returned None, and must return the batch: is its return missing?")

@@ -159,7 +159,9 @@ class DataLoader(LoaderBase[B_co]):
             MONAI, your own. The loader stacks its results, so it must return arrays of one shape. It runs in the
             thread that iterates. With targets it is given (image, target) and returns both, or a dictionary by the
             first two of ``keys``. With views it is given one image of each.
-        batch_transform: a callable for each batch, whose result is the batch.
+        batch_transform: a callable for each batch, which it is given as it would be delivered: pixels alone, the
+            tuple of the parts, or the dictionary. The loader delivers its result as it is. So MixUp and CutMix mix
+            pixels and labels. It runs last, in the thread that iterates, where ``device`` has moved the batch.
         pin_memory: decodes into page-locked memory (torch with CUDA), for copies that do not wait.
         device: the target of batches: a torch device, to which the next batch moves while this one is used, or a JAX
             one.
@@ -419,7 +421,12 @@ class DataLoader(LoaderBase[B_co]):
         if views is not None:
             # Lists and dictionaries of the caller.
             self._arguments["views"] = copy.deepcopy(views)
-        self._finish = self._finisher(transform, batch_transform)
+        self._finish = self._finisher(transform)
+        self._on_batch = None
+        if batch_transform is not None:
+            from . import _user
+
+            self._on_batch = _user.on_batch(batch_transform)
         self._running = weakref.WeakSet()
         self._ended = self._latest = self._resumed = self._resumed_from = None
 

@@ -12,6 +12,7 @@ import textwrap
 import time
 
 import pytest
+import wellread as wr
 
 # Noise of 4.5 MB, which takes zlib some hundredths of a second.
 NOISE = """
@@ -211,3 +212,41 @@ def test_while_a_server_does_not_answer(tmp_path, before, work):
         finally:
             process.kill()
     assert said == "heard\n"
+
+
+class ClosedWithCtrlC:
+    """A native iteration in whose closing Ctrl-C arrives: Python raises it once the call has returned."""
+
+    def __init__(self, native):
+        self.native = native
+        self.was_closed = False
+
+    def __getattr__(self, name):
+        return getattr(self.native, name)
+
+    def __length_hint__(self):
+        return self.native.__length_hint__()
+
+    def close(self):
+        self.native.close()
+        if not self.was_closed:
+            self.was_closed = True
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("taken", [1, 20])
+def test_while_an_iteration_closes(parquet, monkeypatch, taken):
+    """The iteration is closed again when its last name goes. That printed a traceback."""
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    loader = wr.DataLoader(parquet, 2, num_workers=2)
+    iterator = iter(loader)
+    native = iterator.core.native = ClosedWithCtrlC(iterator.core.native)
+    for _ in range(taken):
+        next(iterator)
+    with pytest.raises(KeyboardInterrupt):
+        iterator.core.close(ended=taken == 20)
+    del iterator
+    assert native.was_closed and not ignored
+    assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == ((0, 2) if taken == 1 else (1, 0))
+    assert len(list(loader)) == 20

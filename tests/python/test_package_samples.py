@@ -87,10 +87,62 @@ def test_transforms_change_pixels_alone(labelled):
     plain = next(iter(wr.DataLoader(labelled, 4)))
     pixels, labels, indices = next(iter(wr.DataLoader(labelled, 4, **choices)))
     assert np.array_equal(pixels, plain + 1) and len(labels) == len(indices) == 4
-    made = next(iter(wr.DataLoader(labelled, 4, batch_transform=lambda batch: (batch, batch.mean()), as_dict=True)))
-    assert made["pixels"][0].shape == (4, 2, 48, 56)
-    pixels, labels = next(iter(wr.DataLoader(labelled, 4, labels="class", batch_transform=lambda batch: (batch, 1))))
-    assert pixels[1] == 1 and labels.tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("as_", ["numpy", "torch", "jax"])
+def test_batch_transforms_are_given_what_would_be_delivered(labelled, as_):
+    """The whole batch, and their result is delivered as it is."""
+    given = []
+
+    def keep(batch):
+        given.append(batch)
+        return "made", len(given)
+
+    for choices in (
+        {},
+        {"as_dict": True},
+        {"labels": "class"},
+        {"labels": "class", "columns": ["well"], "indices": True},
+        {"labels": "class", "indices": True, "keys": ("image", "label", "row")},
+        {"views": 2, "labels": "class"},
+    ):
+        plain = next(iter(wr.DataLoader(labelled, 4, as_=as_, **choices)))
+        assert next(iter(wr.DataLoader(labelled, 4, as_=as_, batch_transform=keep, **choices))) == (
+            "made",
+            len(given),
+        )
+        assert same(given[-1], plain)
+
+
+def same(a, b):
+    """Whether two batches are the same in their parts, with the same names."""
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[name], b[name]) for name in a)
+    if isinstance(a, tuple):
+        return type(b) is tuple and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and np.array_equal(np.asarray(a), np.asarray(b))
+
+
+@pytest.mark.parametrize("kind", ["MixUp", "CutMix"])
+def test_mixup_and_cutmix_of_torchvision_mix_pixels_and_labels(labelled, kind):
+    import torch
+    from torchvision.transforms import v2
+
+    torch.manual_seed(3)
+    mix = getattr(v2, kind)(num_classes=3)
+    plain = wr.DataLoader(labelled, 8, as_="torch", labels="class")
+    mixed = wr.DataLoader(labelled, 8, as_="torch", labels="class", batch_transform=lambda batch: mix(*batch))
+    for (pixels, labels), (others, shares) in zip(plain, mixed, strict=True):
+        assert shares.shape == (8, 3) and torch.allclose(shares.sum(1), torch.ones(8))
+        rolled = torch.nn.functional.one_hot(labels.roll(1), 3)
+        own = torch.nn.functional.one_hot(labels, 3)
+        different = labels != labels.roll(1)
+        share = shares[different][own[different].bool()][0]
+        assert torch.allclose(shares, share * own + (1 - share) * rolled)
+        if kind == "MixUp":
+            assert torch.allclose(others, share * pixels + (1 - share) * pixels.roll(1, 0), atol=1e-6)
+        else:
+            assert bool(((others == pixels) | (others == pixels.roll(1, 0))).all())
 
 
 def test_crops_of_an_image_share_what_comes_beside(labelled):

@@ -100,9 +100,14 @@ def test_transforms_are_given_both(pairs):
     assert set(batch) == {"image", "mask"} and batch["mask"].min() == 1
     both = next(iter(loader(pairs, batch_transform=lambda batch: (batch[0] * 2, batch[1]))))
     assert len(both) == 2
-    for wrong in (dict(transform=lambda s: s[0]), dict(batch_transform=lambda s: s[0])):
-        with pytest.raises(TypeError, match="must return"):
-            next(iter(loader(pairs, **wrong)))
+    labelled = dict(labels=range(12), shuffle=False)
+    pixels, masks, labels = next(iter(loader(pairs, batch_transform=lambda batch: batch[::-1], **labelled)))[::-1]
+    assert pixels.shape == (4, 2, 48, 56) and masks.shape == (4, 1, 48, 56) and labels.tolist() == [0, 1, 2, 3]
+    named = next(iter(loader(pairs, as_dict=True, batch_transform=lambda batch: list(batch), **labelled)))
+    assert named == ["pixels", "targets", "labels"]
+    assert next(iter(loader(pairs, batch_transform=lambda batch: batch[0]))).shape == (4, 2, 48, 56)
+    with pytest.raises(TypeError, match="must return"):
+        next(iter(loader(pairs, transform=lambda sample: sample[0])))
 
 
 def test_views_are_tuples_and_dictionaries_of_arrays(pairs):

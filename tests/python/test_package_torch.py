@@ -416,7 +416,11 @@ def test_tensors_are_labels_without_a_warning(parquet):
 
 
 def test_labels_and_rows_go_with_batches_to_a_device(labelled):
-    choices = {"columns": ["class", "well"], "transform": lambda image: image[:1], "batch_transform": lambda b: b + 1}
+    choices = {
+        "columns": ["class", "well"],
+        "transform": lambda image: image[:1],
+        "batch_transform": lambda b: (b[0] + 1, b[1]),
+    }
     here = next(iter(wr.DataLoader(labelled, 8, as_="torch", **choices)))
     there = next(iter(wr.DataLoader(labelled, 8, as_="torch", device="cpu", **choices)))
     assert len(there) == 2 and torch.equal(here[0], there[0]) and there[0].shape == (8, 1, 48, 56)
