@@ -126,7 +126,7 @@ def _jax_column(what: str) -> Callable[[Any], Any]:
     def convert(values):
         nonlocal told
         if values.dtype.kind not in "biuf":
-            return values.tolist()
+            return listed(values)
         made = jax.numpy.asarray(values)
         if not told and values.dtype.kind in "iu" and made.dtype.itemsize < values.dtype.itemsize and values.size:
             kept = numpy.iinfo(made.dtype)
@@ -138,6 +138,29 @@ def _jax_column(what: str) -> Callable[[Any], Any]:
     return convert
 
 
+def listed(values: Any) -> list[Any]:
+    """The values of a NumPy array as Python's, with None for NaT.
+
+    A date, time or duration that Python's types cannot hold stays NumPy's: one of a part of a microsecond, or out of
+    their range. ``tolist`` makes a bare number of it, and of all values in nanoseconds.
+    """
+    import numpy
+
+    kind = values.dtype.kind
+    if kind not in "mM":
+        return values.tolist()
+    flat = values.ravel()
+    given = flat
+    if numpy.datetime_data(values.dtype)[0] in ("ns", "ps", "fs", "as"):
+        given = flat.astype(f"{kind}8[us]")
+    made = given.astype(object)
+    bare = numpy.fromiter((isinstance(one, int) for one in made), bool, len(made))
+    for place in numpy.flatnonzero((given.astype(flat.dtype) != flat) | bare):
+        if made[place] is not None:
+            made[place] = flat[place]
+    return made.reshape(values.shape).tolist()
+
+
 def of_column(as_: str, what: str = "labels") -> Callable[[Any], Any]:
     """The function from a column's values (NumPy) to labels, or ``what`` else warnings call them: an array of the
     library, or a list of texts."""
@@ -146,7 +169,7 @@ def of_column(as_: str, what: str = "labels") -> Callable[[Any], Any]:
 
         def convert(values):
             # Dates and texts have no type in torch.
-            return torch.from_numpy(values) if values.dtype.kind in "biuf" else values.tolist()
+            return torch.from_numpy(values) if values.dtype.kind in "biuf" else listed(values)
 
         return convert
     if as_ == "jax":

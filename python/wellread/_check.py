@@ -46,6 +46,14 @@ def truth(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def is_truth(value: Any) -> bool:
+    """Whether it is True or False of Python, NumPy, torch or JAX. Torch's are also indices to Python."""
+    if isinstance(value, bool):
+        return True
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and getattr(value, "shape", None) == () and str(dtype) in ("bool", "torch.bool")
+
+
 def text(name: str, value: Any) -> str:
     """A text."""
     if not isinstance(value, str):

@@ -8,6 +8,7 @@ indices ────────────┘                                 
 
 from __future__ import annotations
 
+import datetime
 import fnmatch
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -63,20 +64,25 @@ class Classes:
 
         if values.ndim != 1:
             raise ValueError(f"classes needs one label per row, and labels are of shape {values.shape}")
-        labels = values.tolist()
+        labels = _arrays.listed(values)
         try:
-            if isinstance(classes, (bool, numpy.bool_)):
-                names = sorted({label for label in labels if not _is_missing(label)})
-            else:
+            if not isinstance(classes, (bool, numpy.bool_)):
                 names = _check.several("classes", classes, "True, or the list of classes")
-                names = [name.item() if isinstance(name, numpy.generic) else name for name in names]
+                names = [_plain(name) for name in names]
+            elif values.dtype.kind in "mM":
+                # Python's dates and NumPy's, of which labels may be both, have no order among them.
+                names = _arrays.listed(numpy.unique(values[~numpy.isnat(values)]))
+            else:
+                names = sorted({label for label in labels if not _is_missing(label)})
             self.index = {name: number for number, name in enumerate(names)}
-            numbers = [-1 if _is_missing(label) else self.index.get(label, -1) for label in labels]
+            stored: dict[Any, int] = {}
+            for number, name in enumerate(names):
+                if stored.setdefault(_as_stored(name), number) != number:
+                    raise ValueError(f"classes has {name!r} twice")
+            numbers_of = stored | self.index
+            numbers = [-1 if _is_missing(label) else numbers_of.get(label, -1) for label in labels]
         except TypeError as error:
             raise TypeError(f"classes: labels of these kinds cannot be told apart or sorted ({error})") from None
-        if len(self.index) != len(names):
-            twice = next(name for number, name in enumerate(names) if self.index[name] != number)
-            raise ValueError(f"classes has {twice!r} twice")
         self.names = names
         self.numbers = numpy.array(numbers, "int64")
         used = numpy.asarray(rows, "int64")
@@ -107,6 +113,26 @@ class WithClasses:
     def class_to_idx(self) -> dict[Any, int] | None:
         """The number of each of :attr:`classes`."""
         return None if self._classes is None else dict(self._classes.index)
+
+
+def _plain(name: Any) -> Any:
+    """A value of NumPy as Python's, where Python has one."""
+    import numpy
+
+    return _arrays.listed(numpy.asarray(name)) if isinstance(name, numpy.generic) else name
+
+
+def _as_stored(name: Any) -> Any:
+    """A class as labels of a column have it: dates of pandas as Python's or NumPy's, of a time zone as UTC's."""
+    for own in ("to_datetime64", "to_timedelta64"):
+        if hasattr(name, own):
+            return _plain(getattr(name, own)())
+    if isinstance(name, datetime.datetime) and name.utcoffset() is not None:
+        try:
+            return name.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        except OverflowError:
+            return name
+    return name
 
 
 def _is_missing(label: Any) -> bool:

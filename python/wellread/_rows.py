@@ -22,7 +22,7 @@ def one(index: Any, length: int) -> int:
     Raises TypeError for what is no whole number and IndexError for what is out of range.
     """
     try:
-        if isinstance(index, bool):
+        if _check.is_truth(index):
             raise TypeError
         row = operator.index(index)
     except TypeError:
@@ -42,7 +42,7 @@ def many(index: Any, length: int) -> list[int]:
     if hasattr(index, "tolist"):
         index = index.tolist()
     rows = _check.several("rows", index, "a slice or a list of rows")
-    if rows and all(isinstance(wanted, bool) for wanted in rows):
+    if rows and all(map(_check.is_truth, rows)):
         if len(rows) != length:
             raise IndexError(f"{len(rows)} truth values were given for {length} rows")
         return [row for row, wanted in enumerate(rows) if wanted]
@@ -62,7 +62,7 @@ def chosen(name: str, given: Any, length: int) -> list[int]:
     per row."""
     values = given.tolist() if getattr(given, "ndim", 0) == 1 and hasattr(given, "tolist") else given
     values = _check.several(name, values, "a list of rows, or one truth value per row")
-    if values and all(isinstance(value, bool) for value in values):
+    if values and all(map(_check.is_truth, values)):
         return many(values, length)
     if all(type(value) is int and value >= 0 for value in values):
         return _check.wholes(name, values) if values and max(values) > _check.MOST else values

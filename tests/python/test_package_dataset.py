@@ -263,14 +263,17 @@ def test_truth_values_choose_rows(cells):
     ds = wr.Dataset(cells["tiff"])
     wanted = [i % 3 == 0 for i in range(len(ds))]
     expected = [ds[i] for i in range(0, len(ds), 3)]
-    for mask in (wanted, np.array(wanted), torch_of(wanted)):
+    lists = [[np.bool_(one) for one in wanted], list(torch_of(wanted))]
+    for mask in (wanted, np.array(wanted), torch_of(wanted), *lists):
+        assert np.array_equal(ds.select(mask)[:], expected)
         found = ds[mask]
         assert len(found) == len(expected) and all(map(np.array_equal, found, expected))
-    for wrong in (wanted[:-1], np.array(wanted[:-1]), torch_of(wanted[:-1])):
+    for wrong in (wanted[:-1], np.array(wanted[:-1]), torch_of(wanted[:-1]), lists[0][:-1]):
         with pytest.raises(IndexError, match="truth values"):
             ds[wrong]
-    with pytest.raises(TypeError, match="rows are whole numbers, not bool"):
-        ds[[0, True]]
+    for mixed in ([0, True], [0, np.True_], [torch_of(True), 0]):
+        with pytest.raises(TypeError, match="rows are whole numbers, not (bool|Tensor)"):
+            ds[mixed]
 
 
 def torch_of(values):

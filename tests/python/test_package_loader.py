@@ -437,7 +437,8 @@ def test_rows_are_numbers_or_truth_values(parquet):
     ds = wr.Dataset(parquet)
     wanted = np.arange(40) % 9 == 4
     rows = np.flatnonzero(wanted).tolist()
-    for given in (wanted, wanted.tolist(), rows, np.array(rows), [row - 40 for row in rows], iter(rows)):
+    lists = [wanted.tolist(), list(wanted), rows, [row - 40 for row in rows]]
+    for given in (wanted, np.array(rows), *lists, iter(wanted), iter(rows)):
         loader = wr.DataLoader(ds, 16, rows=given, indices=True)
         assert next(iter(loader))[1].tolist() == rows
 

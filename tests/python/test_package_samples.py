@@ -1,5 +1,6 @@
 """Samples as people use them: parts of a batch, classes, features, tables beside images, and what closes."""
 
+import datetime
 import gc
 import os
 import pickle
@@ -189,6 +190,78 @@ def test_classes_are_the_sorted_values_of_the_whole_column(labelled):
     assert wr.DataLoader(ds, labels="well").classes is None and wr.DataLoader(ds).class_to_idx is None
     with pytest.raises(ValueError, match="classes are those of labels"):
         wr.DataLoader(ds, classes=True)
+
+
+def with_times(parquet):
+    """A set with columns of nanoseconds, as pandas makes them, and the days that most of them hold."""
+    pd = pytest.importorskip("pandas")
+    days = pd.date_range("2020-01-01", periods=40)
+    gaps = pd.Series(days).astype("datetime64[ns]")
+    gaps[1] = pd.NaT
+    table = {
+        "gaps": gaps,
+        "when": pd.Series(days).astype("datetime64[ns]"),
+        "halves": pd.to_datetime([500 * i for i in range(40)], unit="ns"),
+        "took": pd.to_timedelta(range(40), unit="s").astype("timedelta64[ns]"),
+        "zoned": pd.Series(days.tz_localize("CET")).astype("datetime64[ns, CET]"),
+    }
+    dataset = wr.Dataset(parquet).with_columns(pd.DataFrame(table))
+    assert all(dataset.column(name).dtype.str.endswith("[ns]") for name in table)
+    return dataset, days
+
+
+@pytest.mark.parametrize("as_", ["torch", "jax"])
+def test_times_of_nanoseconds_are_times_in_batches(parquet, as_):
+    pytest.importorskip(as_)
+    ds, _ = with_times(parquet)
+    first, second = datetime.datetime(2020, 1, 1), datetime.datetime(2020, 1, 2)
+    _, columns = next(iter(wr.DataLoader(ds, 2, columns=["gaps", "when", "halves", "took"], as_=as_)))
+    assert columns["gaps"] == [first, None] and columns["when"] == [first, second]
+    assert columns["took"] == [datetime.timedelta(0), datetime.timedelta(seconds=1)]
+    # Python has no type for a part of a microsecond.
+    assert columns["halves"] == [datetime.datetime(1970, 1, 1), np.datetime64(500, "ns")]
+    assert [type(one) for one in columns["halves"]] == [datetime.datetime, np.datetime64]
+    _, labels = next(iter(wr.DataLoader(ds, 2, labels="when", as_=as_)))
+    assert labels == [first, second] and type(labels[0]) is datetime.datetime
+    # Labels that are given, of any shape; years that Python does not have.
+    given = np.array([["2020-01-01", "NaT"]] * 40, "M8[ns]")
+    assert next(iter(wr.DataLoader(ds, 1, labels=given, as_=as_)))[1] == [[first, None]]
+    far = np.array([2**40] * 40, "M8[s]")
+    assert next(iter(wr.DataLoader(ds, 1, labels=far, as_=as_)))[1] == [far[0]]
+
+
+def test_times_of_nanoseconds_are_classes(parquet):
+    ds, days = with_times(parquet)
+    found = wr.DataLoader(ds, labels="when", classes=True).classes
+    assert found == [day.to_pydatetime() for day in days] and type(found[0]) is datetime.datetime
+    halves = [np.datetime64(500 * i, "ns") for i in range(40)]
+    assert [np.datetime64(one) for one in wr.DataLoader(ds, labels="halves", classes=True).classes] == halves
+    assert wr.DataLoader(ds, labels="gaps", classes=True, rows=[0, 2]).classes == [days[0], *days[2:]]
+    took = [datetime.timedelta(seconds=i) for i in range(40)]
+    zoned = list(days.tz_localize("CET"))
+    for column, classes in (
+        ("when", list(days)),
+        ("when", days.to_numpy()),
+        ("when", days.astype("datetime64[us]").to_numpy()),
+        ("halves", halves),
+        ("took", took),
+        ("took", np.array(took)),
+        ("zoned", zoned),
+        ("zoned", [day.to_pydatetime() for day in zoned]),
+    ):
+        loader = wr.DataLoader(ds, 40, labels=column, classes=list(classes)[::-1])
+        assert next(iter(loader))[1].tolist() == list(range(40))[::-1]
+    loader = wr.DataLoader(ds, 40, labels=[day + pd_nanosecond(day) for day in days], classes=True)
+    assert next(iter(loader))[1].tolist() == list(range(40))
+    with pytest.raises(ValueError, match=r"classes has datetime.datetime\(2020, 1, 1, 0, 0\) twice"):
+        wr.DataLoader(ds, labels="when", classes=[days[0], days[0].to_pydatetime()])
+
+
+def pd_nanosecond(day):
+    """A nanosecond, as pandas has it, after every second day."""
+    import pandas as pd
+
+    return pd.Timedelta(day.day % 2, unit="ns")
 
 
 def test_given_classes_keep_their_order(labelled):
