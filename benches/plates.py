@@ -9,8 +9,8 @@
  d  two views beside one
  e  opening a plate of 34,560 files
 
-A round is each variant once, in an order that is turned by one from round to round, each in a process of its own; the
-first one of wellread runs a second time, which gives the noise floor. Before the rounds each runs once unmeasured,
+A round is each variant once, in random order, each in a process of its own; one of wellread's and one of the peers',
+others in each round, run a second time, which gives the noise floor. Before the rounds each runs once unmeasured,
 with every pixel of two epochs compared. `WELLREAD` names the program, `PYTHONPATH` has the package.
 """
 
@@ -170,13 +170,21 @@ def compare(in_process, variants, rounds):
         if "error" in done:
             broken[name] = done
     alive = [name for name in names if name not in broken]
+    rng = random.Random(42)
+    sides = {"wellread": [], "peer": []}
+    for name in alive:
+        sides["wellread" if variants[name].job.loader == "wellread" else "peer"].append(name)
     for round_ in range(1, rounds + 1):
-        turn = round_ % max(1, len(alive))
         copies.append(in_process(copy, 1))
-        for name in alive[turn:] + alive[:turn]:
-            runs[name].append(run(name, round_))
-        if alive:
-            twins.append({"of": alive[0], **run(alive[0], round_)})
+        again = [(rng.choice(names), side) for side, names in sides.items() if names]
+        jobs = [(name, None) for name in alive] + again
+        rng.shuffle(jobs)
+        for name, side in jobs:
+            done = run(name, round_)
+            if side:
+                twins.append({"of": name, "side": side, **done})
+            else:
+                runs[name].append(done)
     for name, done in broken.items():
         runs[name] = [done]
     return {"runs": runs, "twins": twins, "copy": copies}

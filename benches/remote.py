@@ -10,12 +10,13 @@
 The server is ours (crates/wellread-remote/examples/loopback): a folder as S3 shows it, each request late by the
 latency, all bytes through one bandwidth.
 
-A round is each variant once, in an order that is turned by one from round to round, each in a process of its own.
-Before the rounds each runs once unmeasured, with every pixel compared; of a timed epoch one batch is. The first epoch
-counts from opening on. wellread has a second one, whose share of the link's limit stands beside it. That is bare
-requests of the same ranges by the same client, which `wellread bench dataloader` measures in each round. The first of
-wellread's formats runs twice in a round: how far it lies from itself is the noise. `remote/remote_page.py` makes the
-table. `WELLREAD` names the program, `PYTHONPATH` has the package.
+A round is each variant once, in random order, each in a process of its own. Batches are `float32` in [0, 1], tensors
+of torch. Before the rounds each runs once unmeasured, with every pixel compared; of a timed epoch one batch is. The
+first epoch counts from opening on; libraries are imported before. wellread has a second one, whose share of the
+link's limit stands beside it: bare requests of the same ranges by the same client, which `wellread bench dataloader`
+measures in each round. One of wellread's variants and one of the peers, others in each round, run twice: how far they
+lie from themselves is the noise. `remote/remote_page.py` makes the table. `WELLREAD` names the program, `PYTHONPATH`
+has the package.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import contextlib
 import datetime
 import json
 import os
+import random
 import resource
 import subprocess
 import sys
@@ -32,9 +34,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / name) for name in ("peers", "plates", "remote", "../tests/python")]
-# Last, as modules there are named like torch and jax.
-sys.path.append(str(HERE.parent / "python" / "wellread"))
-from _tasks.memory import resident_mb  # noqa: E402
 
 BATCH = 16
 # What a process may take at most: a peer that takes longer is said to hang.
@@ -52,41 +51,52 @@ def cpu_seconds():
 
 def run_job(job):
     """One process: epochs of a loader, their seconds from opening on; raises where pixels are wrong."""
+    import checks
     import numpy as np
-    from remote_loaders import LOADERS
-    from remote_sets import checksum
+    from remote_loaders import LOADERS, SEQUENTIAL, prepare
+    from runs import find_memory, memory
 
     sums = np.load(job["sums"])
+    own_order = job["loader"] in SEQUENTIAL
 
-    def compare(rows, pixels):
-        for row, image in zip(rows, pixels, strict=True):
-            if checksum(image) != sums[row]:
+    def compare(rows, batch):
+        found = checks.of_batch(batch.numpy(), job["dtype"])
+        for row, one in zip(rows, found, strict=True):
+            if one != sums[row]:
                 raise ValueError(f"row {row} has other pixels than were written")
 
+    prepare(job)
+    asked = np.load(job["orders"])
+    find_memory()
+    before = memory()
     begin, cpu = time.perf_counter(), cpu_seconds()
     source = LOADERS[job["loader"]][0](job)
     epochs, first_batch_s, seen = [], None, 0
     for e in range(job["epochs"]):
-        count, kept, end = 0, None, begin
-        for rows, pixels in source.epoch(e):
+        count, kept, end, order = 0, None, begin, []
+        for rows, batch in source.epoch(e):
             if first_batch_s is None:
                 first_batch_s = time.perf_counter() - begin
             count += len(rows)
+            order.append(rows)
             if job["checked"]:
-                compare(rows, pixels)
+                compare(rows, batch)
                 seen += len(rows)
-            kept, end = kept or (rows, pixels), time.perf_counter()
+            kept, end = kept or (rows, batch), time.perf_counter()
             # Readers of shards would go on to the end of the set.
             if count >= job["rows"]:
                 break
         epochs.append({"s": end - begin, "images": count, "cpu_s": cpu_seconds() - cpu})
         compare(*kept)
+        if not own_order and np.concatenate(order).tolist() != asked[e].tolist():
+            raise ValueError(f"epoch {e + 1} has another order of rows than was asked for")
         begin, cpu = time.perf_counter(), cpu_seconds()
     if job["checked"] and seen < job["epochs"] * min(job["rows"], job["images"]):
         raise ValueError(f"{seen} images were delivered")
+    more = max(after - at_first for after, at_first in zip(memory(peak=True), before, strict=True))
     stats = source.stats() if hasattr(source, "stats") else {}
     return {
-        "first_batch_s": first_batch_s, "epochs": epochs, "memory_mb": resident_mb(peak=True),
+        "first_batch_s": first_batch_s, "epochs": epochs, "memory_mb": more,
         **{f"loader_{name}": stats[name] for name in ("requests", "bytes_fetched", "bytes_read_per_used")
            if stats.get(name) is not None},
     }  # fmt: skip
@@ -100,7 +110,7 @@ def limit_of_link(a, job, environment):
     with tempfile.TemporaryDirectory() as out:
         path = f"s3://{BUCKET}/{job['set']}/{FORMATS[job['format']]}"
         command = [a.wellread, "bench", "dataloader", "--input", path, "--in-place", "--repeats", "1", "--workers",
-                   str(a.threads), "--batch-sizes", str(BATCH), "--framework", "rust", "--no-cold",
+                   str(a.threads - 1), "--batch-sizes", str(BATCH), "--framework", "rust", "--no-cold",
                    "--out", out]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, env=environment)
         if done.returncode:
@@ -115,7 +125,7 @@ def variants_of(a, part, kind, folder, server):
         "set": part, "images": kind.images, "rows": min(kind.rows, kind.images), "channels": kind.channels,
         "height": kind.height, "width": kind.width, "dtype": kind.dtype, "batch": BATCH, "threads": a.threads,
         "url": server.url, "folder": str(folder), "sums": str(folder / part / "checksums.npy"), "cache": None,
-        "local": False, "format": None, "epochs": 1, "seed": 1, "checked": False,
+        "orders": None, "local": False, "format": None, "epochs": 1, "seed": 1, "checked": False,
     }  # fmt: skip
     ours = {**job, "loader": "wellread", "epochs": 2}
     found = {f"wellread {form}": {**ours, "format": form} for form in a.formats}
@@ -126,14 +136,25 @@ def variants_of(a, part, kind, folder, server):
     return found
 
 
-def measured(a, variants, environment):
-    """All rounds at one latency: runs by variant, what ran twice, and the link's limits by variant."""
+def plan(names, rounds, rng):
+    """The runs of each round in random order: a name, and whether it runs for the second time. One of wellread's
+    variants and one of the peers, drawn anew in each round, run twice."""
+    sides = [[name for name in names if name.startswith("wellread") == own] for own in (True, False)]
+    for _ in range(rounds):
+        jobs = [(name, False) for name in names] + [(rng.choice(side), True) for side in sides if side]
+        rng.shuffle(jobs)
+        yield jobs
+
+
+def measured(a, variants, environment, orders):
+    """All rounds at one latency: runs by variant, what ran twice, and the link's limits by variant. `orders` makes
+    the file of the rows of each epoch from a seed."""
     import job_process
 
     runs, limits, alive, twins = {name: [] for name in variants}, {}, list(variants), []
 
-    def once(name, **more):
-        job = {**variants[name], **more}
+    def once(name, seed, **more):
+        job = {**variants[name], **more, "seed": seed, "orders": str(orders(seed))}
         with tempfile.TemporaryDirectory() as cache:
             job["cache"] = cache if job["cache"] else None
             done = job_process.run(__file__, job, LONGEST_S, environment)
@@ -143,16 +164,17 @@ def measured(a, variants, environment):
 
     if not a.unchecked:
         for name in variants:
-            done = once(name, checked=True, seed=0)
+            done = once(name, 0, checked=True)
             if "error" in done:
                 runs[name] = [done]
                 alive.remove(name)
-    for round_ in range(1, a.rounds + 1):
-        turn = round_ % max(1, len(alive))
-        for name in alive[turn:] + alive[:turn]:
-            runs[name].append({"round": round_, **once(name, seed=round_)})
-            if name == alive[0]:
-                twins.append({"round": round_, "of": name, **once(name, seed=round_)})
+    for round_, jobs in enumerate(plan(alive, a.rounds, random.Random(42)), 1):
+        for name, again in jobs:
+            done = {"round": round_, **once(name, round_)}
+            if again:
+                twins.append({"of": name, "side": "wellread" if name.startswith("wellread") else "peer", **done})
+                continue
+            runs[name].append(done)
             job = variants[name]
             if job["loader"] == "wellread" and "," not in name and not a.no_limit:
                 limits.setdefault(name, []).append({"round": round_, **limit_of_link(a, job, environment)})
@@ -199,9 +221,12 @@ def main():
             done = run_job(json.loads(a.job))
         return print(json.dumps(done), flush=True)
     import dataclasses
+    import functools
 
     import compare as peers_compare
+    import numpy as np
     import remote_page
+    import remote_sets
     from loopback import Loopback, program
     from remote_loaders import LOADERS
     from remote_sets import BUCKET, KINDS, write
@@ -220,11 +245,18 @@ def main():
     if a.prepare:
         return None
     facts = {"date": datetime.date.today().isoformat(), "machine": peers_compare.machine(), "rounds": a.rounds,
-             "commit": peers_compare.commit(), "mbit": a.mbit, "threads": a.threads,
+             "commit": peers_compare.commit(), "mbit": a.mbit, "threads": a.threads, "rules": remote_page.RULES,
              "versions": peers_compare.versions(COMPARED),
              "command": peers_compare.command(sys.argv[1:], "remote.py")}  # fmt: skip
     result = {"facts": facts, "links": {}}
-    with Loopback(program(data), "serve", data, mbit=a.mbit) as server:
+    with tempfile.TemporaryDirectory() as drawn, Loopback(program(data), "serve", data, mbit=a.mbit) as server:
+
+        @functools.cache
+        def orders(part, seed):
+            path = Path(drawn) / f"{part}-{seed}.npy"
+            np.save(path, remote_sets.orders(data / BUCKET / part, kinds[part], BATCH, 2, seed))
+            return path
+
         environment = {**os.environ, **server.environment()}
         for part, kind in kinds.items():
             result["links"][part] = {"about": kind.about, "latencies": {}}
@@ -233,7 +265,9 @@ def main():
             for part, kind in kinds.items():
                 print(f"{part}: {kind.about}, {latency:g} ms", file=sys.stderr, flush=True)
                 variants = variants_of(a, part, kind, data / BUCKET, server)
-                result["links"][part]["latencies"][f"{latency:g}"] = measured(a, variants, environment)
+                result["links"][part]["latencies"][f"{latency:g}"] = measured(
+                    a, variants, environment, functools.partial(orders, part)
+                )
                 # What is finished is there, whatever comes.
                 a.out.write_text(json.dumps(result, indent=1))
     return print(remote_page.section(result))

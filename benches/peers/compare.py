@@ -35,8 +35,9 @@ MOST = 900
 
 PARQUET, ZARR = "upstream's Parquet, untouched", "OME-Zarr folder"
 CACHES = ("ram-cache-0", "ram-cache-2", "float-cache-0")
-TIFF = ("tifffile", "tifffile-mapped", "tifffile-mapped-0")
-OF_ZARR = ("zarr-python", "zarr-array", "tensorstore", "tensorstore-array")
+TIFF = ("tifffile", "tifffile-0", "tifffile-mapped", "tifffile-mapped-0")
+OF_ZARR = ("zarr-python", "zarr-python-0", "zarr-array", "zarr-array-0", "zarr-batches", "tensorstore",
+           "tensorstore-array")  # fmt: skip
 TUNED = ("pyarrow-row-groups", "pyarrow-binary", "annbatch-1", "annbatch-16")
 
 # What wellread reads, as tables say it, and the peers beside it.
@@ -45,10 +46,11 @@ ROWS = {
     "wellread:images.parquet,kept": (f"{PARQUET}, kept", CACHES),
     "wellread:tiff": ("TIFF folder", (*TIFF, "spdl")),
     "wellread:ome-zarr": (ZARR, OF_ZARR),
-    "wellread:ome-zarr,kept": (f"{ZARR}, kept", OF_ZARR),
+    # Kept images stand beside peers that keep them too.
+    "wellread:ome-zarr,kept": (f"{ZARR}, kept", ("tensorstore-kept", "tensorstore-array-kept")),
     "wellread:images.ome-arrow-dataset": ("ome-arrow dataset folder", ("ome-arrow",)),
-    "wellread:images.lance": ("Lance", ("pylance",)),
-    "wellread:images.vortex": ("Vortex", ("vortex-data",)),
+    "wellread:images.lance": ("Lance", ("pylance", "pylance-bare")),
+    "wellread:images.vortex": ("Vortex", ("vortex-data", "vortex-bare")),
     "wellread:keyed.duckdb": ("DuckDB, primary key", ("duckdb", "duckdb-bare")),
     "wellread:tuned.parquet": ("typed Parquet, an image per row group", TUNED),
     "wellread:typed.parquet": ("Parquet that wellread wrote, not compressed", ("pyarrow-binary",)),
@@ -76,15 +78,17 @@ KINDS = {
     # tables and caches, whose images are Python objects when they are made, and 20,000 arrays of zarr-python, which
     # it opens one by one: it reads them as one array.
     "20k": Kind("100 x 100 uint8 noise", 20_000, 16, 1, True,
-                (*CACHES, "spdl", "ome-arrow", "vortex-data", "duckdb", "zarr-python", "gather",
+                (*CACHES, "spdl", "ome-arrow", "vortex-data", "vortex-bare", "duckdb", "zarr-python",
+                 "zarr-python-0", "gather", "tensorstore-kept", "tensorstore-array-kept",
                  "wellread:ome-zarr,kept", "wellread:images.parquet", "wellread:images.parquet,kept",
                  "wellread:tuned.parquet,kept", "wellread:images.vortex", "wellread:images.ome-arrow-dataset")),
     "1k": Kind("100 x 100 uint8 noise", 1000, 16, 4, False,
                ("spdl", "ome-arrow", "wellread:images.ome-arrow-dataset")),
 }  # fmt: skip
 # What is not written of a large set.
-NOT_LARGE = {*CACHES, "ome-arrow", "vortex-data", "wellread:images.parquet", "wellread:images.parquet,kept",
-             "wellread:images.vortex", "wellread:images.ome-arrow-dataset"}  # fmt: skip
+NOT_LARGE = {*CACHES, "ome-arrow", "vortex-data", "vortex-bare", "wellread:images.parquet",
+             "wellread:images.parquet,kept", "wellread:images.vortex",
+             "wellread:images.ome-arrow-dataset"}  # fmt: skip
 
 
 def rows_of(kind, only=None):
@@ -293,15 +297,16 @@ def main():
         os.environ[name] = str(a.threads)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: a.threads])
     in_process = Processes()
+    import page
     import sets
 
     a.out = a.out.resolve()
     a.out.mkdir(parents=True, exist_ok=True)
     rng = random.Random(42)
-    real = " (JUMP)" if a.real else ""
+    real = sets.about_fields(a.real)
     result = {
         "facts": {
-            "command": command(sys.argv[1:]),
+            "command": command(sys.argv[1:]), "rules": page.RULES,
             "commit": commit(), "date": datetime.date.today().isoformat(), "machine": machine(),
             "threads": a.threads, "versions": versions(),
         }
@@ -321,7 +326,7 @@ def main():
         import writes
 
         chosen = [
-            (title.rpartition(",")[0], folder, 8 if name == "1080" else 1000)
+            (title.rpartition(",")[0], folder)
             for name, (title, folder, _) in folders.items()
             if not KINDS[name].large
         ]
@@ -339,8 +344,6 @@ def main():
             # What is finished is there, whatever comes.
             (a.out / "peers.json").write_text(json.dumps(result, indent=1))
     (a.out / "peers.json").write_text(json.dumps(result, indent=1))
-    import page
-
     print("\n\n".join(page.sections(result).values()))
 
 

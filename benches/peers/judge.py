@@ -58,6 +58,9 @@ class Judgement:
     high: float | None
     refused: str | None
     """Why there is no verdict."""
+    rounds: int = 0
+    lost: int = 0
+    """Rounds in which the peer was faster."""
 
     @property
     def clear(self):
@@ -82,4 +85,4 @@ def judge(peer, ours, floor):
         refused = f"the same run twice differs by {floor:.0%}"
     else:
         refused = None
-    return Judgement(estimate, low, high, refused)
+    return Judgement(estimate, low, high, refused, len(ratios), sum(ratio < 1 for ratio in ratios))

@@ -30,7 +30,8 @@ from _wellread_bench.images import Finish  # noqa: E402
 from _wellread_bench.peers import tables  # noqa: E402
 
 # Decoded images kept from epoch to epoch, where a row says so: more than any set here has.
-KEPT = "memory:512MiB"
+KEPT_BYTES = 512 << 20
+KEPT = f"memory:{KEPT_BYTES >> 20}MiB"
 
 # Batches asked for ahead where we have to do it: as many as torch's DataLoader with two workers has (2 for each).
 AHEAD = 4
@@ -205,13 +206,35 @@ def zarr_array(task, workers):
     return in_torch(array.__getitem__, task, workers)
 
 
-def tensorstores(task, names):
-    """Arrays of these names, opened all at a time; their pools have as many threads as all others."""
+def zarr_batches(task, _):
+    """zarr-python on one array of all images: one selection for each batch, from threads that are batches ahead, with
+    a pool for its codecs as large as all others."""
+    import zarr
+
+    zarr.config.set({"threading.max_workers": task.threads})
+    array, scale = zarr.open_array(task.path("array.zarr"), mode="r"), task.scale()
+
+    def take(rows):
+        # Selections by rising rows are the fast ones.
+        order = np.argsort(rows)
+        pixels = array.get_orthogonal_selection((np.asarray(rows)[order],))
+        batch = np.empty(pixels.shape, np.float32)
+        for place, image in zip(order, pixels, strict=True):
+            np.multiply(image, scale, out=batch[place])
+        return torch.from_numpy(batch)
+
+    return AheadOfUse(task, take)
+
+
+def tensorstores(task, names, kept=0):
+    """Arrays of these names, opened all at a time; their pools have as many threads as all others. So many bytes of
+    decoded chunks are kept, none by default, as tensorstore's own default is."""
     import tensorstore
 
     pools = ("data_copy_concurrency", "file_io_concurrency")
+    spec = {name: {"limit": task.threads} for name in pools}
     how = {
-        "context": tensorstore.Context({name: {"limit": task.threads} for name in pools}),
+        "context": tensorstore.Context({**spec, "cache_pool": {"total_bytes_limit": kept}}),
         "read": True,
         "recheck_cached_data": False,
         "recheck_cached_metadata": False,
@@ -239,16 +262,16 @@ class Tensorstore:
             yield self.batches.__getitems__(range(len(reads)))
 
 
-def tensorstore_folder(task, _):
+def tensorstore_folder(task, kept=0):
     """tensorstore on a folder of OME-Zarr: every array opened once, all at a time."""
     level = task.about()["level"]
-    arrays = tensorstores(task, [f"{p}/{level}" for p in files(task, "ome-zarr", "*.zarr")])
+    arrays = tensorstores(task, [f"{p}/{level}" for p in files(task, "ome-zarr", "*.zarr")], kept)
     return Tensorstore(task, lambda row: arrays[row][0, 0, 0].read())
 
 
-def tensorstore_array(task, _):
+def tensorstore_array(task, kept=0):
     """tensorstore on one array of all images, a chunk for each."""
-    (array,) = tensorstores(task, [task.path("array.zarr")])
+    (array,) = tensorstores(task, [task.path("array.zarr")], kept)
     return Tensorstore(task, lambda row: array[row].read())
 
 
@@ -331,6 +354,31 @@ def vortex_data(task, _):
         return batch_of(found if pa.types.is_list(found.type) else found.cast(pa.list_(found.type.value_type)))
 
     return AheadOfUse(task, take)
+
+
+def pylance_bare(task, _):
+    """pylance: `take` of one column of bytes."""
+    import lance
+
+    dataset = lance.dataset(task.path("bare.lance"))
+    return of_bare(task, lambda rows: dataset.take(rows, columns=["pixels"])["pixels"].combine_chunks())
+
+
+def vortex_bare(task, _):
+    """vortex-data: a scan by indices of one column of bytes."""
+    import pyarrow as pa
+    import vortex
+    import vortex.expr as expr
+
+    file, wanted = vortex.open(task.path("bare.vortex")), expr.column("pixels")
+
+    def column(rows):
+        indices = vortex.array(pa.array(sorted(rows), pa.uint64()))
+        found = file.scan(wanted, indices=indices).read_all().to_arrow_array()
+        # Views become bytes one behind the other.
+        return (found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found).cast(pa.large_binary())
+
+    return of_bare(task, column)
 
 
 def of_each_thread(make):
@@ -480,6 +528,7 @@ LOADERS = {
     "float-cache-0": Loader("the same cache, its images made `float32` when opened, 0 workers",
                             of_reader(tables.FloatCache, "images.parquet"), False, CACHE),
     "tifffile": Loader("tifffile, torch DataLoader, 2 workers", tifffile_imread, True, ("tifffile",)),
+    "tifffile-0": Loader("tifffile, torch DataLoader, 0 workers", tifffile_imread, False, ("tifffile",)),
     "tifffile-mapped": Loader("tifffile.memmap, kept mapped, torch DataLoader, 2 workers", tifffile_mapped, True,
                               ("tifffile",)),
     "tifffile-mapped-0": Loader("tifffile.memmap, kept mapped, torch DataLoader, 0 workers", tifffile_mapped, False,
@@ -488,13 +537,28 @@ LOADERS = {
                           ("zarr",)),
     "zarr-array": Loader("zarr-python, all images in one array, torch DataLoader, 2 workers", zarr_array, True,
                          ("zarr",)),
-    "tensorstore": Loader("tensorstore, arrays opened once", tensorstore_folder, False, ("tensorstore",)),
-    "tensorstore-array": Loader("tensorstore, all images in one array", tensorstore_array, False, ("tensorstore",)),
+    "zarr-python-0": Loader("zarr-python, arrays opened once, torch DataLoader, 0 workers", zarr_python, False,
+                            ("zarr",)),
+    "zarr-array-0": Loader("zarr-python, all images in one array, torch DataLoader, 0 workers", zarr_array, False,
+                           ("zarr",)),
+    "zarr-batches": Loader("zarr-python, all images in one array, a selection for each batch, threads", zarr_batches,
+                           False, ("zarr",)),
+    "tensorstore": Loader("tensorstore, arrays opened once", lambda task, _: tensorstore_folder(task), False,
+                          ("tensorstore",)),
+    "tensorstore-array": Loader("tensorstore, all images in one array", lambda task, _: tensorstore_array(task),
+                                False, ("tensorstore",)),
+    "tensorstore-kept": Loader("tensorstore, arrays opened once, `cache_pool` of 512 MiB",
+                               lambda task, _: tensorstore_folder(task, KEPT_BYTES), False, ("tensorstore",)),
+    "tensorstore-array-kept": Loader("tensorstore, all images in one array, `cache_pool` of 512 MiB",
+                                     lambda task, _: tensorstore_array(task, KEPT_BYTES), False, ("tensorstore",)),
     "ome-arrow": Loader("OMEArrowDataset.read_image, torch DataLoader, 2 workers",
                         of_reader(tables.OmeArrowFolder, "images.ome-arrow-dataset"), True, ("ome_arrow.dataset",)),
     "spdl": Loader("SPDL, threads, tifffile", lambda task, _: Spdl(task), False, ("tifffile", "spdl.pipeline")),
     "pylance": Loader("pylance `take`, chunks only", pylance, False, ("lance",)),
     "vortex-data": Loader("vortex-data, scan by indices, chunks only", vortex_data, False,
+                          ("vortex", "vortex.expr")),
+    "pylance-bare": Loader("pylance `take`, bare pixels as one binary", pylance_bare, False, ("lance",)),
+    "vortex-bare": Loader("vortex-data, scan by indices, bare pixels as one binary", vortex_bare, False,
                           ("vortex", "vortex.expr")),
     "duckdb": Loader("duckdb, `WHERE row_id IN (…)` by primary key, chunks only", duckdb_keyed, False,
                      ("duckdb", "pyarrow")),

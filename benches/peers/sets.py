@@ -17,7 +17,7 @@ import vortex
 import zarr
 from ome_arrow import OMEArrow
 from ome_arrow.dataset import write_ome_arrow_dataset
-from ome_zarr.format import FormatV04
+from ome_zarr.format import FormatV04, FormatV05
 from ome_zarr.writer import write_image
 
 
@@ -57,6 +57,11 @@ def fields(count, wellread, folder, real):
         yield np.ascontiguousarray(np.roll(planes[i % len(planes)], i * 37, axis=-1))
 
 
+def about_fields(real):
+    """What a title says of the images in the folder `real`; nothing of generated ones."""
+    return f" (JUMP, {len(list(Path(real).glob('*.tif*')))} files, shifted)" if real else ""
+
+
 def struct(array, name):
     """An image as upstream's OME-Arrow value: Python objects."""
     value = OMEArrow(data=array).data.as_py()
@@ -76,9 +81,19 @@ def write_tiff(folder, images):
 
 
 def write_zarr(folder, images):
+    """OME-Zarr 0.4 with the library's own codec, for the sets that are read."""
     for name, array in images:
         group = zarr.open_group(str(folder / f"{name}.zarr"), mode="w", zarr_format=2)
-        write_image(array, group, axes="tczyx", scaler=None, fmt=FormatV04())
+        # No smaller levels: without this it makes four.
+        write_image(array, group, axes="tczyx", scale_factors=(), fmt=FormatV04())
+
+
+def write_zarr_alike(folder, images):
+    """OME-Zarr as wellread writes it: 0.5, one level, one chunk, Zstandard level 1 with a checksum."""
+    codec = {"compressors": [zarr.codecs.ZstdCodec(level=1, checksum=True)]}
+    for name, array in images:
+        group = zarr.open_group(str(folder / f"{name}.zarr"), mode="w", zarr_format=3)
+        write_image(array, group, axes="tczyx", scale_factors=(), fmt=FormatV05(), storage_options=codec)
 
 
 def write_duckdb(path, rows):
@@ -89,7 +104,10 @@ def write_duckdb(path, rows):
 
 # How the Python libraries write each format: from named arrays, as upstream does.
 WRITERS = {
-    "parquet": ("images.parquet", lambda path, rows: pq.write_table(rows, path, compression="zstd")),
+    "parquet": (
+        "images.parquet",
+        lambda path, rows: pq.write_table(rows, path, compression="zstd", compression_level=1),
+    ),
     "lance": ("images.lance", lambda path, rows: lance.write_dataset(rows, str(path))),
     "vortex": ("images.vortex", lambda path, rows: vortex.io.write(rows, str(path))),
     "duckdb": ("images.duckdb", write_duckdb),
@@ -100,7 +118,7 @@ def write_with_library(fmt, folder, images):
     """Write named arrays as `fmt` into `folder`, as upstream does: all of it is what a user waits for."""
     if fmt in ("tiff", "ome-zarr"):
         (folder / fmt).mkdir(parents=True)
-        return (write_tiff if fmt == "tiff" else write_zarr)(folder / fmt, images)
+        return (write_tiff if fmt == "tiff" else write_zarr_alike)(folder / fmt, images)
     structs = [struct(array, name) for name, array in images]
     if fmt == "ome-arrow-dataset":
         return write_ome_arrow_dataset(structs, folder / "images.ome-arrow-dataset")
@@ -109,7 +127,7 @@ def write_with_library(fmt, folder, images):
 
 
 # Written anew where this differs from what a folder was written by.
-VERSION = 4
+VERSION = 5
 
 
 def begin(folder, images):
@@ -225,13 +243,16 @@ def write_keyed(folder, rows):
 
 def write_tuned(folder, wellread):
     """The set as a reader of its own would have it: typed Parquet with an image per row group, bare pixels in
-    Parquet, one zarr array of all images with a chunk for each, and a sharded one for annbatch."""
+    Parquet, Lance and Vortex, one zarr array of all images with a chunk for each, and a sharded one for annbatch."""
     pq.write_table(typed_table(folder, wellread), folder / "tuned.parquet", row_group_size=1, compression="none",
                    use_dictionary=False, write_page_index=True)  # fmt: skip
     images = stored_pixels(folder)
     count, size = len(images), images[0].size
     rows = pa.table({"pixels": pa.array([image.tobytes() for image in images], pa.binary(images[0].nbytes))})
     pq.write_table(rows, folder / "binary.parquet", row_group_size=1, compression="none", use_dictionary=False)
+    rows = pa.table({"pixels": pa.array([image.tobytes() for image in images], pa.large_binary())})
+    lance.write_dataset(rows, str(folder / "bare.lance"), mode="overwrite")
+    vortex.io.write(rows.cast(pa.schema([("pixels", pa.binary())])), str(folder / "bare.vortex"))
     # The codec that zarr-python and ome-zarr-py take by themselves.
     zarr.create_array(str(folder / "array.zarr"), data=images[:, None], chunks=(1, 1, *images.shape[1:]),
                       zarr_format=2, chunk_key_encoding={"name": "v2", "separator": "/"}, overwrite=True)  # fmt: skip

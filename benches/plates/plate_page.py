@@ -1,7 +1,8 @@
 """What a run of `benches/plates.py` comes to, as Markdown: a function of its JSON file alone.
 
 Ratios and their intervals are those of `benches/peers/judge.py`. Beside each stands the goal, and whether the whole
-interval is on its side of it ("reached"), on the other one ("missed"), or holds it ("open").
+interval is on its side of it by more than the noise floor ("reached"), on the other one ("missed"), or neither
+("open").
 """
 
 import statistics
@@ -23,15 +24,18 @@ TITLES = {
 OPENING = {"forgotten": ("nothing of it in memory", None), "first": ("first time", 3.0), "after": ("after that", 0.5)}
 
 
-def verdict(estimate, low, high, goal, at_most):
-    """Whether a goal is reached, as far as the interval tells."""
+def verdict(estimate, low, high, goal, at_most, noise):
+    """Whether a goal is reached, as far as the interval tells: it must lie beyond the goal by the noise floor, a
+    share. Without a floor, None, nothing is known."""
     if goal is None:
         return ""
     if low is None:
         return f"{'met' if (estimate <= goal) == at_most else 'not met'}, without interval"
-    if at_most:
-        return "reached" if high <= goal else "missed" if low > goal else "open"
-    return "reached" if low >= goal else "missed" if high < goal else "open"
+    if noise is None:
+        return "open"
+    above, below = low > goal * (1 + noise), high < goal / (1 + noise)
+    good, bad = (below, above) if at_most else (above, below)
+    return "reached" if good else "missed" if bad else "open"
 
 
 def spread(estimate, low, high, unit=""):
@@ -40,13 +44,14 @@ def spread(estimate, low, high, unit=""):
 
 
 def floor(part, seconds):
-    """How far the variant that ran twice in a round lay from itself; `seconds` is a function of a run."""
-    found = []
+    """The noise floor: how far variants that ran twice in a round lay from themselves, those of wellread and the
+    peers apart. `seconds` is a function of a run; None of one that lacks the epoch."""
+    lists = {}
     for twin in part["twins"]:
-        first = next((run for run in part["runs"][twin["of"]] if run["round"] == twin["round"]), None)
-        if first and "error" not in twin and "error" not in first:
-            found.append(seconds(twin) / seconds(first))
-    return judge.noise_floor(found)
+        first = next((run for run in part["runs"][twin["of"]] if run.get("round") == twin["round"]), None)
+        if first and "error" not in twin and "error" not in first and seconds(twin) is not None:
+            lists.setdefault(twin.get("side"), []).append(seconds(twin) / seconds(first))
+    return judge.noise_floor(*lists.values())
 
 
 def judged(part, row, phase):
@@ -58,11 +63,12 @@ def judged(part, row, phase):
     top, bottom = page.paired(top, bottom)
     seconds = PHASES[phase][1]
     sides = [[seconds(run) for run in side] for side in (top, bottom)]
-    one = judge.judge(*sides, floor(part, seconds))
+    noise = floor(part, seconds)
+    one = judge.judge(*sides, noise)
     rates = [statistics.median(run["rows"] / seconds(run) for run in side) for side in (top, bottom)]
     return {**row, "rates": rates, "judgement": one, "ratio": (one.estimate, one.low, one.high),
             "memory": [statistics.median(run["memory_mb"] for run in side) for side in (top, bottom)],
-            "verdict": verdict(one.estimate, one.low, one.high, row["goal"], row["at_most"])}  # fmt: skip
+            "verdict": verdict(one.estimate, one.low, one.high, row["goal"], row["at_most"], noise)}  # fmt: skip
 
 
 def lines(cells):
@@ -90,7 +96,7 @@ def of_part(name, part):
         found += [f"**{TITLES[name]}**, {text}", "", *lines(table), ""]
         noise = floor(part, seconds)
         if noise is not None:
-            found += [f"The same loader run twice in a round differed by {noise:.1%} at most.", ""]
+            found += [page.said_of(noise), ""]
     copies = [one["gb_per_s"] for one in part["copy"] if "error" not in one]
     more = [
         f"{about} {statistics.median(run['bytes_read_per_used'] for run in runs):.1f}"
@@ -118,7 +124,7 @@ def of_opening(part):
             continue
         values = [run["open_s"] for run in runs]
         one = statistics.median(values), *(judge.interval(values) or (None, None))
-        table.append([about, spread(*one), f"under {goal:g}" if goal else "", verdict(*one, goal, True)])
+        table.append([about, spread(*one), f"under {goal:g}" if goal else "", verdict(*one, goal, True, 0.0)])
     good = [run for run in part["runs"]["after"] if "error" not in run]
     found = [f"**Opening a plate of {part['files']:,} files**, a process each", "", *lines(table), ""]
     if good:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 BUCKET = "remote"
-# Bytes of a shard of those who stream.
-SHARD = 32 << 20
+# Bytes of a shard of those who stream, at most; small sets have smaller ones, so that every worker has two.
+SHARD, FEWEST = 32 << 20, 16
+# Folders of those shards.
+SHARDS = {"litdata": "litdata-16", "mds": "mds-16", "wds": "wds-16"}
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,16 @@ class Kind:
     rows: int
     """Images of an epoch, at most."""
 
+    @property
+    def bytes(self):
+        """Of an image."""
+        return self.channels * self.height * self.width * np.dtype(self.dtype).itemsize
+
+    @property
+    def per_shard(self):
+        """Images of a shard."""
+        return max(1, min(SHARD // self.bytes, -(-self.images // FEWEST)))
+
 
 KINDS = {
     "a": Kind("1,000 images of 100 x 100, uint8", 1000, 100, 100, 1, "uint8", 1000),
@@ -38,6 +50,22 @@ FORMATS = {"parquet": "images.parquet", "lance": "images.lance", "vortex": "imag
 def checksum(pixels):
     """The checksum of the pixels of an image, whatever axes of length 1 it has."""
     return zlib.crc32(np.ascontiguousarray(pixels).tobytes())
+
+
+def chosen(images, rows, seed):
+    """The rows of an epoch that has not all images, as far apart as they lie in the set; None where it has all."""
+    return np.sort(np.random.default_rng(seed).choice(images, rows, replace=False)) if rows < images else None
+
+
+def orders(folder, kind, batch, epochs, seed):
+    """The rows of each epoch in wellread's order, which all who read at random are given."""
+    import wellread as wr
+
+    images, kept = wr.Dataset(folder / FORMATS["parquet"]), chosen(kind.images, kind.rows, seed)
+    images = images if kept is None else images.select(kept)
+    loader = wr.DataLoader(images, batch, shuffle=True, seed=seed, shard=False)
+    found = np.array([loader.rows(e) for e in range(epochs)])
+    return found if kept is None else kept[found]
 
 
 def write(program, root, name, kind, formats, peers):
@@ -67,7 +95,8 @@ def write(program, root, name, kind, formats, peers):
     sums = folder / "checksums.npy"
     if not sums.exists():
         np.save(sums, np.array([checksum(images[row]) for row in range(len(images))], "uint32"))
-    writers = {"zarr": zarr_array, "lance-binary": lance_table, "litdata": litdata, "mds": mds, "wds": wds}
+    writers = {"zarr": zarr_array, "lance-binary": lance_table, SHARDS["litdata"]: litdata, SHARDS["mds"]: mds,
+               SHARDS["wds"]: wds}  # fmt: skip
     for peer in sorted(filter(None, peers)):
         target = folder / peer
         if not target.exists():
@@ -127,7 +156,7 @@ def sample(images, row):
 def litdata(images, target, kind):
     from litdata.streaming.writer import BinaryWriter
 
-    writer = BinaryWriter(str(target), chunk_bytes=SHARD)
+    writer = BinaryWriter(str(target), chunk_size=kind.per_shard)
     for row in range(len(images)):
         writer[row] = sample(images, row)
     writer.done()
@@ -137,7 +166,9 @@ def litdata(images, target, kind):
 def mds(images, target, kind):
     from streaming import MDSWriter
 
-    with MDSWriter(out=str(target), columns={"row": "int", "pixels": "bytes"}, size_limit=SHARD) as writer:
+    # Of its header and of each sample it has some bytes more: less than an image in all.
+    size = kind.per_shard * (kind.bytes + 64) + 4096
+    with MDSWriter(out=str(target), columns={"row": "int", "pixels": "bytes"}, size_limit=size) as writer:
         for row in range(len(images)):
             writer.write(sample(images, row))
 
@@ -146,7 +177,7 @@ def wds(images, target, kind):
     import webdataset
 
     target.mkdir(parents=True)
-    with webdataset.ShardWriter(str(target / "%06d.tar"), maxsize=SHARD, verbose=0) as writer:
+    with webdataset.ShardWriter(str(target / "%06d.tar"), maxcount=kind.per_shard, verbose=0) as writer:
         for row in range(len(images)):
             one = sample(images, row)
             writer.write({"__key__": f"{row:08d}", "pixels.bin": one["pixels"]})

@@ -50,9 +50,12 @@ def result(rounds=6, peer_s=2.0, ours_s=0.5):
     ("ratio", "goal", "at_most", "said"),
     [
         ((8.5, 8.1, 9.0), 8, False, "reached"),
+        ((8.5, 8.01, 9.0), 8, False, "open"),
+        ((7.0, 6.9, 7.95), 8, False, "open"),
         ((8.5, 7.9, 9.0), 8, False, "open"),
         ((7.0, 6.9, 7.9), 8, False, "missed"),
-        ((1.5, 1.4, 1.6), 1.6, True, "reached"),
+        ((1.5, 1.4, 1.58), 1.6, True, "reached"),
+        ((1.5, 1.4, 1.6), 1.6, True, "open"),
         ((1.5, 1.4, 1.7), 1.6, True, "open"),
         ((1.8, 1.7, 1.9), 1.6, True, "missed"),
         ((9.0, None, None), 8, False, "met, without interval"),
@@ -61,7 +64,22 @@ def result(rounds=6, peer_s=2.0, ours_s=0.5):
     ],
 )
 def test_a_goal_is_reached_by_the_whole_interval(page, ratio, goal, at_most, said):
-    assert page.verdict(*ratio, goal, at_most) == said
+    """By more than the noise floor, here 1 %."""
+    assert page.verdict(*ratio, goal, at_most, 0.01) == said
+
+
+def test_nothing_is_reached_where_the_noise_is_unknown(page):
+    assert page.verdict(9.0, 8.5, 9.5, 8, False, None) == "open"
+
+
+def test_the_noise_floor_is_of_each_side(page):
+    part = result()["parts"]["a"]
+    # The peer's second runs take a quarter longer, wellread's as long.
+    for one in part["runs"]["peer"]:
+        part["twins"].append({"of": "peer", "side": "peer", **one, "epochs_s": [2.0, 2.5]})
+    assert page.floor(part, page.PHASES["first"][1]) == 0
+    assert page.floor(part, page.PHASES["later"][1]) == pytest.approx(0.25)
+    assert page.floor(part, lambda run: None) is None
 
 
 def test_the_tables_have_rates_ratios_and_verdicts(page):

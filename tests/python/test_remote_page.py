@@ -1,6 +1,7 @@
 """The comparison of sets in buckets (`make bench-remote`): what its tables may say."""
 
 import importlib
+import random
 import sys
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def result(rounds=6):
         },
     }
     facts = {"command": "remote.py", "commit": "abc", "date": "2026-01-01", "machine": "one", "threads": 2}
-    facts |= {"versions": {"Python": "3"}, "rounds": rounds, "mbit": 1000}
+    facts |= {"versions": {"Python": "3"}, "rounds": rounds, "mbit": 1000, "rules": 2}
     return {"facts": facts, "links": {"a": {"about": "images", "latencies": {"20": at}}}}
 
 
@@ -68,7 +69,43 @@ def test_a_format_has_its_rates_and_its_share_of_the_link(page):
         "ome-zarr", "0.10", "100", "200", "0.95 (0.95–0.95)", "at least 0.9", "reached", "40", "200"
     ]  # fmt: skip
     assert cells(text, "parquet")[1] == "not measured: the server is gone"
-    assert "differed by 0.0% at most" in text
+    assert "95 % noise floor, of loaders that ran twice in a round: first epochs 0.0%, later epochs 0.0%." in text
+
+
+def test_first_epochs_of_rules_of_before_are_left_out(page):
+    before = result()
+    del before["facts"]["rules"]
+    text = page.section(before)
+    assert cells(text, "ome-zarr")[1:4] == ["200", "0.95 (0.95–0.95)", "at least 0.9"]
+    assert "Withdrawn until they are measured again" in text and "Withdrawn" not in page.section(result())
+    assert "zarr-python + obstore" not in text and "CPU of an image" not in text
+    assert "rate of the second epoch, disk cache / folder" in text
+
+
+def test_a_verdict_needs_more_than_the_noise(page):
+    one = result()
+    at = one["links"]["a"]["latencies"]["20"]
+    at["twins"] = [{**twin, "epochs": [{**epoch, "s": epoch["s"] * 1.1} for epoch in twin["epochs"]]}
+                   for twin in at["twins"]]  # fmt: skip
+    text = page.section(one)
+    assert cells(text, "ome-zarr")[6] == "open"
+    assert cells(text, "zarr-python + obstore")[-1] == "reached"
+    assert "first epochs 10.0%, later epochs 10.0%" in text
+
+
+def test_order_and_twins_are_drawn_anew_in_each_round(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHES)
+    plan = importlib.import_module("remote").plan
+    sys.modules.pop("remote")
+    names = ["wellread parquet", "wellread lance", "pylance", "litdata"]
+    rounds = list(plan(names, 20, random.Random(42)))
+    assert all(sorted(name for name, again in jobs if not again) == sorted(names) for jobs in rounds)
+    again = [[name for name, again in jobs if again] for jobs in rounds]
+    assert all(sorted(name.startswith("wellread") for name in twins) == [False, True] for twins in again)
+    assert {name for twins in again for name in twins} == set(names)
+    assert len({tuple(jobs) for jobs in rounds}) > 10
+    assert rounds == list(plan(names, 20, random.Random(42)))
+    assert [len(jobs) for jobs in plan(names[:2], 2, random.Random(1))] == [3, 3]
 
 
 def test_a_peer_stands_beside_the_format_nearest_to_its_own(page):
