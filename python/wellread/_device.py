@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _check, _native, _targets
+from .errors import ChoiceError
 
 
 def pinned(nbytes: int) -> Any:
@@ -61,6 +62,55 @@ def usable(as_: str, device: Any) -> Any:
         # Each kind of device has its own way of not being there.
         raise ValueError(f'device="{found}" cannot be used here ({_line(error)}): {advice}') from error
     return found
+
+
+def check_divides(device: Any, loader: _native.Loader, batch_size: int, drop_last: bool) -> None:
+    """Checks that a sharding of JAX can divide the batches of a native loader.
+
+    Raises ChoiceError for a batch, or for the last one of an epoch, that it cannot divide into equal parts.
+    """
+    for (t, c, z, y, x), _ in loader.arrays:
+        shape = (batch_size, c, y, x) if t == z == 1 else (batch_size, t, c, z, y, x)
+        parts = _parts(device, len(shape))
+        of_each, *of_image = parts
+        if batch_size % of_each:
+            raise ChoiceError(
+                f"device divides each batch into {of_each} equal parts, and batch_size={batch_size} is no "
+                f"multiple of {of_each}: choose a batch_size that is one"
+            )
+        last = loader.images % batch_size
+        if last % of_each and not drop_last:
+            raise ChoiceError(
+                f"device divides each batch into {of_each} equal parts, and the last batch of an epoch has {last} of "
+                f"{loader.images} images with batch_size={batch_size}: set drop_last=True to leave it out, or choose "
+                f"another batch_size or other rows"
+            )
+        for name, size, cut in zip("CYX" if len(shape) == 4 else "TCZYX", shape[1:], of_image, strict=True):
+            if size % cut:
+                raise ChoiceError(
+                    f"device divides the axis {name} of batches into {cut} equal parts, and it has {size}: choose "
+                    "another sharding, or change the size of images with crop or resize"
+                )
+
+
+def _parts(device: Any, axes: int) -> list[int]:
+    """The number of parts into which a sharding of JAX divides each axis of this process's batches."""
+    if not hasattr(device, "shard_shape"):
+        return [1] * axes
+    # A length that each number of parts divides.
+    length = len(device.device_set)
+    try:
+        shard = device.shard_shape((length,) * axes)
+        parts = [length // size for size in shard]
+        if not device.is_fully_addressable:
+            # The batch is one of several processes' parts.
+            slices = device.addressable_devices_indices_map((length,) * axes).values()
+            parts = [len({(part.start, part.stop) for part in places}) for places in zip(*slices, strict=True)]
+    except (ValueError, LookupError, AssertionError) as error:
+        raise ChoiceError(
+            f"device cannot divide batches of {axes} axes ({_line(error)}): choose a sharding of as many"
+        ) from error
+    return parts
 
 
 def _line(error: BaseException) -> str:
@@ -161,7 +211,7 @@ def mover(as_: str, device: Any, is_part: bool) -> Callable[[Any], Any]:
     that one which is left ends with its last name, not when Python looks for circles.
     """
     if as_ == "jax":
-        put = _targets.each(_put(device, is_part))
+        put = _targets.each(_divided(_put(device, is_part), device))
 
         def move(iterator):
             batch = iterator.fetch()
@@ -195,6 +245,22 @@ def _put(device: Any, is_part: bool) -> Callable[[Any], Any]:
 
         return lambda batch: jax.make_array_from_process_local_data(device, numpy.asarray(batch))
     return lambda batch: jax.device_put(batch, device)
+
+
+def _divided(put: Callable[[Any], Any], device: Any) -> Callable[[Any], Any]:
+    """A function that moves a batch (:func:`_put`), and raises ChoiceError for one that lost images and does not
+    divide any more."""
+
+    def checked(batch):
+        parts = _parts(device, batch.ndim)[0]
+        if batch.shape[0] % parts:
+            raise ChoiceError(
+                f"device divides each batch into {parts} equal parts, and this one has {batch.shape[0]} images after "
+                'on_error="skip": leave out images that cannot be read with rows='
+            )
+        return put(batch)
+
+    return checked if hasattr(device, "shard_shape") else put
 
 
 def _to(labels: Any, device: Any) -> Any:

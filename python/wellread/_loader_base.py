@@ -106,10 +106,19 @@ class LoaderBase(_parts.WithClasses, Generic[B_co]):
             epoch = self._built.epoch
             fresh = self._new(self._choices | {"rank": ranks[0], "world_size": ranks[1], "nodes": nodes})
             fresh.set_epoch(epoch)
+            self._check_device(fresh)
             # Of several threads that come here at once, all take the first one's.
             loader = made.setdefault(ranks, fresh)
             self._made = {ranks: loader}
         return loader
+
+    def _check_device(self, loader: _OfRanks) -> None:
+        """Checks that a sharding can divide each batch of the ranks of this native loader."""
+        if self._as == "jax" and self._device is not None:
+            from . import _device
+
+            images = self.rows_per_batch * self._arguments["crops_per_image"]
+            _device.check_divides(self._device, loader, images, self._arguments["drop_last"])
 
     def _keep(self, rows: str, choices: dict[str, Any], beside: dict[str, Any]) -> None:
         """Takes what was checked, and the caller cannot change, in place of lists and arrays that were given."""

@@ -22,7 +22,8 @@ __all__ = ["DataLoader"]
 
 
 class DataLoader(_loader.DataLoader[B_co]):
-    """:class:`wellread.DataLoader` with ``as_="jax"``. ``device`` may also be a ``jax.sharding.Sharding``."""
+    """:class:`wellread.DataLoader` with ``as_="jax"``. ``device`` may also be a ``jax.sharding.Sharding``, which must
+    divide every batch into equal parts: ``drop_last=True`` leaves out a last batch that is not full."""
 
     @overload
     def __init__(

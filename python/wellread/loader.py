@@ -165,7 +165,8 @@ class DataLoader(LoaderBase[B_co]):
             pixels and labels. It runs last, in the thread that iterates, where ``device`` has moved the batch.
         pin_memory: decodes into page-locked memory (torch with CUDA), for copies that do not wait.
         device: the target of batches: a torch device, to which the next batch moves while this one is used, or a JAX
-            one.
+            one, or a ``jax.sharding.Sharding``. A sharding divides every batch into equal parts, also the last one of
+            an epoch, unless ``drop_last=True`` leaves it out. Making a loader of other batches is a ChoiceError.
         epoch: the epoch that the first iteration runs.
 
     Raises:
@@ -397,6 +398,9 @@ class DataLoader(LoaderBase[B_co]):
         if self._scales_later and self._built.has_mask:
             raise ValueError('scale="device" would scale the mask of cells too: scale on the host, or leave it out')
         self._device = asked.device
+        if self._as == "jax" and self._device is not None:
+            # Processes of JAX are known here: there are no devices before them.
+            self._check_device(self._native)
         self._dtype = self._built.dtype
         beside = _parts.Beside(
             dataset,

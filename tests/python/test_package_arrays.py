@@ -1,6 +1,7 @@
 """Memory that libraries share: DLPack, NumPy's interface, the buffer protocol, JAX."""
 
 import gc
+import os
 import subprocess
 import sys
 import warnings
@@ -166,6 +167,65 @@ def test_jax_devices_are_asked_for_at_once(parquet):
     for device in ("cuda", "cpu", 0, True, ["cpu"]):
         with pytest.raises(ValueError, match=r"device must be a device or sharding of JAX, such as jax\.devices"):
             wr.DataLoader(parquet, 8, as_="jax", device=device)
+
+
+SHARDED = """
+import os, sys
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+import jax
+import numpy as np
+import pytest
+import tifffile
+import wellread as wr
+import wellread.jax
+from jax.sharding import NamedSharding, PartitionSpec
+
+path, folder = sys.argv[1:]
+by_batch = NamedSharding(jax.make_mesh((4,), ("x",)), PartitionSpec("x"))
+made = lambda size, device=by_batch, **choices: wellread.jax.DataLoader(path, size, device=device, **choices)
+
+# 40 images: the last batch of 8 is full, and that of 12 has 4.
+for size, choices in ((8, {}), (12, {}), (16, {"drop_last": True}), (8, {"crops_per_image": 2, "random_crop": 8})):
+    plain = list(wellread.jax.DataLoader(path, size, **choices))
+    sharded = list(made(size, **choices))
+    assert [len(batch) for batch in sharded] == [len(batch) for batch in plain]
+    for a, b in zip(sharded, plain):
+        assert len(a.addressable_shards) == 4 and a.addressable_shards[0].data.shape[0] == len(b) // 4
+        assert np.array_equal(a, b)
+# Every device has all of a batch: nothing is divided.
+whole = NamedSharding(by_batch.mesh, PartitionSpec())
+assert [len(batch) for batch in made(6, whole)] == [6] * 6 + [4]
+assert [len(batch) for batch in made(6, jax.devices()[1])] == [6] * 6 + [4]
+
+for size, choices, message in (
+    (6, {}, "4 equal parts, and batch_size=6 is no multiple of 4"),
+    (6, {"drop_last": True}, "batch_size=6 is no multiple of 4"),
+    (16, {"rows": range(39)}, "has 7 of 39 images with batch_size=16: set drop_last=True"),
+    (8, {"rank": 1, "world_size": 4}, "has 2 of 10 images with batch_size=8: set drop_last=True"),
+    (8, {"views": 2, "targets": path, "rows": range(9)}, "has 1 of 9 images with batch_size=8"),
+    (8, {"device": NamedSharding(by_batch.mesh, PartitionSpec(None, "x"))}, "the axis C of batches into 4 .* has 2:"),
+    (8, {"device": NamedSharding(by_batch.mesh, PartitionSpec(*[None] * 6, "x"))}, "batches of 4 axes"),
+):
+    with pytest.raises(wr.ChoiceError, match=message):
+        made(size, **choices)
+
+# Images that cannot be read are known when they are read.
+for row in range(8):
+    tifffile.imwrite(os.path.join(folder, f"{row}.tif"), np.full((8, 8), row, "uint16"))
+with open(os.path.join(folder, "5.tif"), "r+b") as file:
+    file.truncate(os.path.getsize(file.name) - 8)
+iterator = iter(wellread.jax.DataLoader(folder, 4, device=by_batch, on_error="skip"))
+assert len(next(iterator)) == 4
+with pytest.raises(wr.ChoiceError, match='this one has 3 images after on_error="skip"'):
+    next(iterator)
+"""
+
+
+def test_a_sharding_divides_every_batch(parquet, tmp_path):
+    """In a process of its own: JAX counts its devices once."""
+    command = [sys.executable, "-c", SHARDED, parquet, tmp_path]
+    done = subprocess.run(command, env={**os.environ, "JAX_PLATFORMS": "cpu"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_jax_tells_once_of_labels_that_do_not_fit(parquet):
