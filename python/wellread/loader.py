@@ -142,8 +142,8 @@ class DataLoader(LoaderBase[B_co]):
             a batch that loses all its images. With several ranks, which must have equally many batches, that is an
             error.
         labels: a column of the dataset, or an array of one value per row, which is copied: batches are
-            (pixels, labels). Labels of texts are a list, unless ``classes`` makes numbers of them. So are dates,
-            times and durations for torch and JAX.
+            (pixels, labels). Labels of texts are a list, unless ``classes`` makes numbers of them. For torch and JAX,
+            so are dates, times and durations.
         classes: True makes labels the numbers (int64) of their classes. The classes are the sorted different values
             of all rows of the dataset, whichever rows ``rows`` takes. A list names the classes in their order.
             :attr:`classes` has them, :attr:`class_to_idx` their numbers.

@@ -7,15 +7,17 @@ around torch's loader.
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
+import numpy
 import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
 
-from . import _check, _parts, _rows, _user
+from . import _arrays, _check, _parts, _rows, _user
 from . import loader as _loader
 from ._epochs import Epochs
 from ._iteration import B_co
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["DataLoader", "Dataset", "IterableDataset", "collate"]
 
 _DTYPES = get_args(TensorDtype)
+#: What torch has no type for; NumPy's are what Python has none for.
+_TIMES = (datetime.date, datetime.time, datetime.timedelta, numpy.datetime64, numpy.timedelta64)
 
 
 class DataLoader(_loader.DataLoader[B_co]):
@@ -99,21 +103,36 @@ class DataLoader(_loader.DataLoader[B_co]):
 
 
 class Rows(list[Any]):
-    """Images of one request, one by one, and all of them as one tensor: ``whole``. :func:`collate` takes that."""
+    """Items of a batch, one by one, for :func:`collate`. Where one request has read them, ``whole`` is the batch.
+    ``listed`` says that labels are a list in it."""
 
-    def __init__(self, items: list[Any], whole: Any) -> None:
+    def __init__(self, items: list[Any], whole: Any, listed: bool = False) -> None:
         super().__init__(items)
         self.whole: Any = whole
+        self.listed = listed
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
 
 
 def collate(items: list[Any]) -> Any:
-    """``collate_fn`` that does not copy images of one request; for others torch's default."""
-    if isinstance(items, Rows):
+    """``collate_fn`` that does not copy images of one request; for others torch's default. Labels that torch makes no
+    tensor of are a list: dates, times, durations, and those some of which are None."""
+    if isinstance(items, Rows) and items.whole is not None:
         return items.whole
-    return torch.utils.data.default_collate(items)
+    pairs = all(isinstance(item, tuple) and len(item) == 2 for item in items)
+    listed = items.listed if isinstance(items, Rows) else pairs and any(_makes_no_tensor(item[1]) for item in items)
+    if not listed:
+        return torch.utils.data.default_collate(items)
+    images, labels = zip(*items, strict=True)
+    return [torch.utils.data.default_collate(list(images)), list(labels)]
+
+
+def _makes_no_tensor(label: Any) -> bool:
+    """Whether torch's default neither makes a tensor of it nor leaves it as it is."""
+    if isinstance(label, (list, tuple)):
+        return any(map(_makes_no_tensor, label))
+    return label is None or isinstance(label, _TIMES)
 
 
 class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
@@ -123,7 +142,9 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         dataset: a :class:`wellread.Dataset`, or the path of one.
         transform: a callable for each image, a tensor (C, Y, X). It is (T, C, Z, Y, X) where there is more than one
             time point or depth.
-        labels: a column of the dataset, or an array of one value per row: items are (image, label).
+        labels: a column of the dataset, or an array of one value per row: items are (image, label). A batch of dates,
+            times, durations, or of truth values some of which are missing, needs :func:`collate`: torch's default
+            takes none of them.
         classes: True, or a list: labels are the numbers of classes, as those of :class:`wellread.DataLoader`.
         dtype: the type that images are converted to before the transform: "float32", with which torch computes,
             "float16", "bfloat16", "int32", "int64", "uint8" or "uint16". "stored" converts nothing: uint16 stays
@@ -160,13 +181,15 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             self._labels = _items(labels)
             if len(self._labels) != len(self._images):
                 raise ValueError(f"labels must be one per row: {len(self._labels)} for {len(self._images)} images")
+        # Decided once: of truth values, one batch may have a missing one and the next none.
+        self._listed = self._labels is not None and any(map(_makes_no_tensor, self._labels))
         if classes is not None and classes is not False:
             if labels is None:
                 raise ValueError("classes are those of labels, which are not given")
             one = isinstance(labels, str)
             values = self._images.column(labels) if one else _parts.given_labels(self._images, labels)
             self._classes = _parts.Classes(values, classes, range(len(self._images)))
-            self._labels = self._classes.numbers.tolist()
+            self._labels, self._listed = self._classes.numbers.tolist(), False
 
     @property
     def images(self) -> _Images:
@@ -195,7 +218,9 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
             return Rows(images, whole) if whole is not None else list(images)
         labels = [self._labels[row] for row in rows]
         items = list(zip(images, labels, strict=True))
-        return Rows(items, [whole, torch.utils.data.default_collate(labels)]) if whole is not None else items
+        if whole is None:
+            return Rows(items, None, self._listed)
+        return Rows(items, [whole, labels if self._listed else torch.utils.data.default_collate(labels)])
 
     def _converted(self, batch: Any) -> torch.Tensor:
         tensor = from_dlpack(batch.__dlpack__())
@@ -343,6 +368,8 @@ def _opened(dataset: Any, options: OpenOptions) -> _Images:
 
 
 def _items(values: Any) -> list[Any]:
+    if getattr(getattr(values, "dtype", None), "kind", None) in ("m", "M"):
+        return _arrays.listed(numpy.asarray(values))
     return values.tolist() if hasattr(values, "tolist") else _check.several("labels", values)
 
 

@@ -1,5 +1,6 @@
 """The package under torch: its own DataLoader in every start method, tensors, workers, pinned memory's mechanism."""
 
+import datetime
 import gc
 import pickle
 import time
@@ -7,6 +8,7 @@ import warnings
 import weakref
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 import wellread as wr
@@ -158,6 +160,39 @@ def test_items_of_one_request_are_one_tensor(parquet):
     assert pixels.shape == (48, 56) and pixels.dtype == torch.float32 and label == 78
     with pytest.raises(IndexError):
         dataset[40]
+
+
+def test_labels_that_torch_has_no_type_for_are_lists(parquet):
+    start, day = datetime.datetime(2020, 1, 1, 12), datetime.timedelta(days=1)
+    times = [None if i == 1 else start + i * day for i in range(40)]
+    columns = {
+        "when": pa.array(times, pa.timestamp("us")),
+        "exact": pa.array(times, pa.timestamp("ns")),
+        "day": pa.array([time and time.date() for time in times], pa.date32()),
+        "took": pa.array([i * day for i in range(40)], pa.duration("us")),
+        "live": pa.array([None if i == 1 else i % 2 == 0 for i in range(40)]),
+        "well": pa.array([None if i == 0 else f"A{i}" for i in range(40)]),
+    }
+    ds = wr.Dataset(parquet).with_columns(pa.table(columns))
+    for name, column in columns.items():
+        wanted = times if name == "exact" else column.to_pylist()
+        alike = wellread.torch.Dataset(ds, labels=name)
+        image, label = alike[3]
+        assert image.shape == (2, 48, 56) and label == wanted[3] and type(label) is type(wanted[3])
+        # Also images that were not read as one tensor.
+        each = wellread.torch.Dataset(ds, labels=name, transform=lambda image: image)
+        for dataset in (alike, each, torch.utils.data.ConcatDataset([alike])):
+            loader = torch.utils.data.DataLoader(dataset, batch_size=20, collate_fn=wellread.torch.collate)
+            (pixels, first), (_, second) = loader
+            assert pixels.shape == (20, 2, 48, 56) and first == wanted[:20] and list(second) == wanted[20:]
+            # A batch without a missing value is of the same kind, where the dataset makes it.
+            assert dataset not in (alike, each) or type(second) is list
+    given = np.array([f"2020-01-{1 + i % 28:02}" for i in range(40)], "M8[ns]")
+    assert wellread.torch.Dataset(ds, labels=given)[2][1] == datetime.datetime(2020, 1, 3)
+    # Of classes, labels are numbers; numbers are tensors as before.
+    classes = wellread.torch.Dataset(ds.filter(when=times[4:8]), labels="when", classes=True)
+    assert wellread.torch.collate(classes.__getitems__([3, 0]))[1].tolist() == [3, 0]
+    assert wellread.torch.collate([(torch.zeros(2), 4), (torch.ones(2), 5)])[1].tolist() == [4, 5]
 
 
 @pytest.mark.parametrize("batch_size", [None, 6])
