@@ -25,7 +25,7 @@ if sys.platform != "win32":
     import fcntl
     import multiprocessing.reduction
 
-__all__ = ["Epochs"]
+__all__ = ["Epochs", "makes_batches"]
 
 # Iterations that are remembered, of as many processes: more than run at once.
 _MOST = 16
@@ -94,6 +94,15 @@ class Epochs:
         epoch, resumed = self._change(change)
         return epoch, resumed
 
+    def tells(self) -> bool:
+        """Whether this is the first call, of this process and its workers together."""
+
+        def change(entry: dict[str, Any]) -> bool:
+            was_told, entry["told"] = entry["told"], True
+            return not was_told
+
+        return self._change(change)
+
     def end(self) -> None:
         """This worker process has no more of its iteration."""
         info, iteration = torch.utils.data.get_worker_info(), self._running
@@ -144,8 +153,15 @@ class Epochs:
         self._table = _Table.made() if state["shared"] is None else _Table(state["shared"].detach())
 
 
+def makes_batches(caller: Any) -> bool:
+    """Whether the caller of a dataset's ``iter``, a frame, makes batches of the items. torch's loader tells a dataset
+    nothing of its batch_size; its fetcher has this name for it. Another caller may hand items on to such a loader.
+    """
+    return bool(caller.f_locals.get("auto_collation", True))
+
+
 def _entry(epoch: int, resumed: dict[str, Any] | None) -> dict[str, Any]:
-    return {"next": epoch, "resumed": resumed, "begun": {}, "latest": None}
+    return {"next": epoch, "resumed": resumed, "begun": {}, "latest": None, "told": False}
 
 
 class _Table:

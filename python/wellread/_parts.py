@@ -53,6 +53,16 @@ def composer(names: list[str] | None) -> Callable[[Any, Sequence[Any]], Any]:
     return lambda pixels, beside: (pixels, *beside) if beside else pixels
 
 
+def first(batch: Any) -> Any:
+    """The sample of a batch of one. It leaves alone what a batch_transform has added that holds no images."""
+    if isinstance(batch, dict):
+        return {name: first(part) for name, part in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(first(part) for part in batch)
+    is_one = isinstance(batch, str) or not hasattr(batch, "__getitem__") or getattr(batch, "ndim", 1) == 0
+    return batch if is_one else batch[0]
+
+
 class Classes:
     """Labels as numbers of classes.
 

@@ -164,9 +164,9 @@ class DataLoader(LoaderBase[B_co]):
             tuple of the parts, or the dictionary. The loader delivers its result as it is. So MixUp and CutMix mix
             pixels and labels. It runs last, in the thread that iterates, where ``device`` has moved the batch.
         pin_memory: decodes into page-locked memory (torch with CUDA), for copies that do not wait.
-        device: the target of batches: a torch device, to which the next batch moves while this one is used, or a JAX
-            one, or a ``jax.sharding.Sharding``. A sharding divides every batch into equal parts, also the last one of
-            an epoch, unless ``drop_last=True`` leaves it out. Making a loader of other batches is a ChoiceError.
+        device: the target of batches: a torch device, to which the next batch moves while this one is used. With JAX
+            it is a device or a ``jax.sharding.Sharding``. A sharding divides every batch into equal parts, also the
+            last one of an epoch. ``drop_last=True`` leaves that out. Other batches are a ChoiceError.
         epoch: the epoch that the first iteration runs.
 
     Raises:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
@@ -17,9 +19,8 @@ import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
 
-from . import _arrays, _check, _parts, _rows, _user
+from . import _arrays, _check, _epochs, _parts, _rows, _user
 from . import loader as _loader
-from ._epochs import Epochs
 from ._iteration import B_co
 from ._iteration import Iterator as _Iterator
 from ._signature import showing
@@ -35,6 +36,7 @@ from ._types import (
     Transform,
 )
 from .dataset import Dataset as _Images
+from .errors import ChoiceError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -232,12 +234,15 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
 
 class IterableDataset(torch.utils.data.IterableDataset[Any]):
     """A set of images as an iterable dataset. Each rank delivers its share (``shard`` among its choices), and its
-    worker processes take turns. So torch's loader returns the batches of one process, in the same order.
+    worker processes take turns. With ``batch_size=N`` here and ``batch_size=None`` in torch's loader, that returns
+    the batches of one process, in the same order.
 
     Args:
         dataset: a :class:`wellread.Dataset`, or the path of one.
         batch_size: images per item, tensors (N, C, Y, X): use ``DataLoader(..., batch_size=None)``. None delivers
-            single images, for a loader that batches.
+            single images, for a loader that batches. With several workers, torch's loader makes each batch of the
+            images of one of them. So its batches are others than those of one process, and several may be short.
+            A warning says so once; with order="balanced" or "weighted" it is a ChoiceError.
         choices: those of :class:`wellread.DataLoader`. ``num_workers`` are the threads in each process; the default
             is 1.
 
@@ -265,7 +270,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         images = 1 if batch_size is None else batch_size
         self._whole: _loader.DataLoader[Any] = _loader.DataLoader(self._images, images, shuffle, as_=as_, **choices)
         # What the next iteration begins with, and where the latest one is.
-        self._epochs = Epochs(self._whole.epoch)
+        self._epochs = _epochs.Epochs(self._whole.epoch)
         self._place: tuple[int, int] | None = None
         self._since: str | None = None
 
@@ -332,7 +337,25 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             # Begun with its first item: after the end of an epoch, torchdata's loader makes an iterator, and then the
             # one that it uses.
             return self._items(None, None)
+        if self._single and info.num_workers > 1 and _epochs.makes_batches(sys._getframe(1)):
+            self._tell_of_single_images(info.num_workers)
         return self._items(self._begin(), (info.id, info.num_workers))
+
+    def _tell_of_single_images(self, workers: int) -> None:
+        """Says, in one of several worker processes, what torch's loader makes of single images."""
+        advice = "give batch_size=N to wellread.torch.IterableDataset, and batch_size=None to torch's DataLoader"
+        kind = self._whole._choices["order"]["kind"]
+        if kind in ("balanced", "weighted"):
+            raise ChoiceError(
+                f'order="{kind}" holds for batches of one process, and torch\'s DataLoader makes each batch of the '
+                f"images of one of {workers} workers: {advice}"
+            )
+        if self._epochs.tells():
+            warnings.warn(
+                f"torch's DataLoader makes each batch of the single images of one of {workers} workers, so batches "
+                f"are others than those of one process, and several may be short: for the same batches, {advice}",
+                stacklevel=3,
+            )
 
     def _items(self, state: dict[str, Any] | None, turn: tuple[int, int] | None) -> Iterator[Any]:
         state = self._begin() if state is None else state
@@ -344,19 +367,12 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             if not self._single:
                 yield batch
             else:
-                yield _first(batch)
+                yield _parts.first(batch)
         if turn is None:
             # A worker that is done waits for the others, and has nothing more to deliver when it is asked again.
             self._place = (self._epochs.next()[0], 0)
         else:
             self._epochs.end()
-
-
-def _first(batch: Any) -> Any:
-    """The sample of a batch of one."""
-    if isinstance(batch, dict):
-        return {name: _first(part) for name, part in batch.items()}
-    return tuple(_first(part) for part in batch) if isinstance(batch, tuple) else batch[0]
 
 
 def _opened(dataset: Any, options: OpenOptions) -> _Images:

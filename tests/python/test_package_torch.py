@@ -3,6 +3,7 @@
 import datetime
 import gc
 import pickle
+import sys
 import time
 import warnings
 import weakref
@@ -232,6 +233,64 @@ def test_workers_take_turns_with_the_batches_of_one(parquet, choices):
             )
             for (pixels, labels), (others, theirs) in zip(alone, loader, strict=True):
                 assert torch.equal(pixels, others) and torch.equal(labels, theirs)
+
+
+def tell_in_stderr(worker):
+    """In a worker process: a forked one would keep its warnings for pytest."""
+    warnings.simplefilter("always")
+    warnings.showwarning = lambda message, *_: print(message, file=sys.stderr, flush=True)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_single_images_of_several_workers_are_warned_of_once(parquet, method, capfd):
+    """torch's loader makes each batch of the images of one worker, which is not told how many."""
+    warning = "makes each batch of the single images of one of 2 workers"
+    loaded = torch.utils.data.DataLoader
+    for workers, batch_size, single, told in (
+        (2, 4, True, 1),  # In two epochs.
+        (2, None, True, 0),
+        (2, None, False, 0),
+        (1, 4, True, 0),
+        (0, 4, True, 0),
+    ):
+        dataset = wellread.torch.IterableDataset(parquet, batch_size=None if single else 4, indices=True)
+        context = method if workers else None
+        choices = {"multiprocessing_context": context, "worker_init_fn": tell_in_stderr if workers else None}
+        loader = loaded(dataset, batch_size=batch_size, num_workers=workers, **choices)
+        rows = [[int(row) for row in torch.as_tensor(batch[1]).flatten()] for _ in range(2) for batch in loader]
+        said = capfd.readouterr().err
+        assert said.count(warning) == told and ("batch_size=None to torch's DataLoader" in said) == bool(told)
+        if told:
+            assert rows[:2] == [[0, 2, 4, 6], [1, 3, 5, 7]]
+        else:
+            assert sum(rows, []) == [*range(40)] * 2
+
+
+@pytest.mark.parametrize(
+    "choices", [{"order": "balanced", "by": [i % 2 for i in range(40)]}, {"weights": [1.0] * 40}]
+)
+def test_single_images_of_several_workers_keep_no_shares(parquet, choices):
+    dataset = wellread.torch.IterableDataset(parquet, labels=[i % 2 for i in range(40)], **choices)
+    kind = choices.get("order", "weighted")
+    message = f'order="{kind}" holds for batches of one process.* one of 2 workers: give batch_size=N to '
+    with pytest.raises(wr.ChoiceError, match=message):
+        list(torch.utils.data.DataLoader(dataset, batch_size=4, num_workers=2, multiprocessing_context="fork"))
+    # One by one, and of one worker, they come as they are.
+    for workers, batch_size in ((2, None), (1, 4), (0, 4)):
+        dataset.set_epoch(0)
+        loader = torch.utils.data.DataLoader(dataset, batch_size=batch_size, num_workers=workers)
+        labels = torch.cat([torch.as_tensor(labels).flatten() for _, labels in loader]).tolist()
+        dataset.set_epoch(0)
+        assert labels == [int(label) for _, label in dataset]
+
+
+def test_single_images_keep_what_a_batch_transform_adds(parquet):
+    def add(batch):
+        return {"image": batch, "share": 0.25, "text": "beta", "seed": torch.tensor(7)}
+
+    item = next(iter(wellread.torch.IterableDataset(parquet, batch_transform=add)))
+    assert item["image"].shape == (2, 48, 56)
+    assert (item["share"], item["text"], int(item["seed"])) == (0.25, "beta", 7)
 
 
 def rows_of(dataset, **choices):
