@@ -12,14 +12,14 @@ import json
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy
 import torch
 import torch.utils.data
 from torch.utils.dlpack import from_dlpack
 
-from . import _arrays, _check, _epochs, _parts, _rows, _user
+from . import _arrays, _check, _epochs, _parts, _rows, _tensors, _user
 from . import loader as _loader
 from ._iteration import B_co
 from ._iteration import Iterator as _Iterator
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DataLoader", "Dataset", "IterableDataset", "collate"]
 
-_DTYPES = get_args(TensorDtype)
 #: What torch has no type for; NumPy's are what Python has none for.
 _TIMES = (datetime.date, datetime.time, datetime.timedelta, numpy.datetime64, numpy.timedelta64)
 
@@ -174,7 +173,7 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         if transform is not None and not callable(transform):
             raise TypeError(f"transform must be callable, not {type(transform).__name__}")
         self._transform = transform
-        self._dtype = _conversion(dtype, self._images)
+        self._dtype = _tensors.conversion(dtype, self._images)
         self._labels: list[Any] | None = None
         self._classes = None
         if isinstance(labels, str):
@@ -387,24 +386,3 @@ def _items(values: Any) -> list[Any]:
     if getattr(getattr(values, "dtype", None), "kind", None) in ("m", "M"):
         return _arrays.listed(numpy.asarray(values))
     return values.tolist() if hasattr(values, "tolist") else _check.several("labels", values)
-
-
-def _conversion(dtype: Any, images: _Images) -> torch.dtype | None:
-    """The type to convert to, if not the stored one."""
-    name = str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else dtype
-    name = _check.word("dtype", name, _DTYPES)
-    if name == "stored":
-        return None
-    stored = images._native.info(0)[1] if len(images) else name
-    wanted, from_ = getattr(torch, name), getattr(torch, stored)
-    if wanted.is_floating_point and not from_.is_floating_point:
-        if torch.iinfo(from_).max > torch.finfo(wanted).max:
-            raise ValueError(f'dtype="{name}" cannot hold every value of {stored}: choose "float32" or "bfloat16"')
-    elif not wanted.is_floating_point:
-        to = torch.iinfo(wanted)
-        if from_.is_floating_point:
-            raise ValueError(f'dtype="{name}" cannot hold {stored}: choose a floating-point type')
-        held = torch.iinfo(from_)
-        if held.min < to.min or held.max > to.max:
-            raise ValueError(f'dtype="{name}" cannot hold every value of {stored}: choose "float32" or "int64"')
-    return wanted
