@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from . import _check, _native, _types
+from . import _check, _native, _types, errors
 
 if TYPE_CHECKING:
     from .dataset import Dataset
@@ -30,6 +31,9 @@ PAIRINGS = get_args(_types.Pairing)
 
 # Images whose channels are looked at before a loader reads, beside the first of each set.
 _IMAGES_LOOKED_AT = 64
+
+# Rows that are looked at, at most, for the first one that can be read.
+_ROWS_LOOKED_AT = 1000
 
 # What computes with values, which therefore cannot stay as they are stored, where it is asked for.
 COMPUTING = (
@@ -184,7 +188,7 @@ def channels(given: Any, dataset, what: str) -> list[int] | None:
     wanted = _check.several(what, given, "a list of indices or names")
     if not any(isinstance(channel, str) for channel in wanted):
         return [_check.whole(f"{what}[{i}]", channel, most=2**31) for i, channel in enumerate(wanted)]
-    names = [channel["name"] for channel in dataset.metadata(0)["channels"]]
+    names = [channel["name"] for channel in of_first_readable(dataset.metadata, len(dataset))["channels"]]
     found = []
     for channel in wanted:
         if not isinstance(channel, str):
@@ -194,6 +198,20 @@ def channels(given: Any, dataset, what: str) -> list[int] | None:
             raise ValueError(f"{what} has {channel!r}, and channels of the first image of {dataset._path} {there}")
         found.append(names.index(channel))
     return found
+
+
+def of_first_readable(look: Callable[[int], Any], length: int) -> Any:
+    """Calls `look` for the first of `length` rows that it can read. The loader reports the other rows.
+
+    Raises the error of row 0 if none of the first 1,000 can be read.
+    """
+    try:
+        return look(0)
+    except errors.Error:
+        for row in range(1, min(length, _ROWS_LOOKED_AT)):
+            with contextlib.suppress(errors.Error):
+                return look(row)
+        raise
 
 
 def named_channels(given: Any, dataset, what: str = "channels") -> dict[str, Any]:

@@ -32,7 +32,8 @@ def chosen(
         return None
     if kind is None:
         # Whole numbers are classes or objects, unless told otherwise.
-        stored = targets._native.info(0)[1] if len(targets) else "uint8"
+        info = _options.of_first_readable(targets._native.info, len(targets)) if len(targets) else None
+        stored = "uint8" if info is None else info[1]
         kind = "image" if stored.startswith("float") else "labels"
     kind = _check.word("target_kind", kind, _options.TARGET_KINDS)
     if dtype is not None:

@@ -619,3 +619,27 @@ def test_lines_of_minus_one_between_labels_are_no_cell(tmp_path):
     cells = wr.Dataset(tmp_path / "images").cells(tmp_path / "labels", size=(16, 16), edge="pad", mask="zero")
     assert cells.column("ObjectNumber").tolist() == [1, 2, 1, 2]
     assert [int((cell > 0).sum()) for cell in cells] == [100] * 4
+
+
+def test_an_image_that_cannot_be_read_keeps_only_its_own_cells_from_being_cut(tmp_path):
+    (tmp_path / "images").mkdir()
+    for number in range(4):
+        tifffile.imwrite(tmp_path / "images" / f"s{number}.tif", np.full((30, 30), number, np.uint16))
+    (tmp_path / "images" / "s2.tif").write_bytes(b"")
+    images = wr.Dataset(tmp_path / "images")
+    head = "ImageName,Location_Center_X,Location_Center_Y\n"
+    table = tmp_path / "cells.csv"
+    table.write_text(head + "s3,15,15\ns0,12,12\n")
+    for unmatched in ("error", "skip"):
+        cells = images.cells(table, size=(8, 8), unmatched=unmatched)
+        assert [int(cell.max()) for cell in cells] == [3, 0]
+        assert cells.cells_report["images_without_cells"]["count"] == 2
+    # A cell of it is an error that says how to go on, and so it is possible.
+    table.write_text(head + "s3,15,15\ns2,12,12\n")
+    with pytest.raises(wr.CorruptImageError, match="s2.tif: row 2: the file is empty") as refused:
+        images.cells(table, size=(8, 8))
+    assert (refused.value.row, refused.value.path) == (2, str(tmp_path / "images" / "s2.tif"))
+    hint = 'leave the image out of the set (select), and its cells by unmatched="skip"'
+    assert refused.value.hint.endswith(hint)
+    cells = images.select([0, 1, 3]).cells(table, size=(8, 8), unmatched="skip")
+    assert [int(cell.max()) for cell in cells] == [3]

@@ -198,6 +198,53 @@ def test_wrong_choices_are_named(pairs, tmp_path):
     assert [len(masks) for _, masks in left] == [2] and len(left.skipped) == 10
 
 
+@pytest.mark.parametrize("part", ["images", "masks"])
+@pytest.mark.parametrize("row", [0, 3])
+def test_files_that_cannot_be_opened_are_skipped_on_either_side(tmp_path, part, row):
+    """Empty files, files of another kind, and files that end in their directory or in their pixels."""
+    for folder in ("images", "masks"):
+        (tmp_path / folder).mkdir()
+    for number in range(6):
+        tifffile.imwrite(tmp_path / "images" / f"s{number}.tif", np.full((20, 20), 10 + number, np.uint16))
+        tifffile.imwrite(tmp_path / "masks" / f"s{number}_mask.tif", np.full((20, 20), number, np.uint8))
+    name = f"s{row}.tif" if part == "images" else f"s{row}_mask.tif"
+    damaged = tmp_path / part / name
+    whole = damaged.read_bytes()
+    kept = [number for number in range(6) if number != row]
+    for data in (b"", b"junk" * 50, whole[:100], whole[:-100]):
+        damaged.write_bytes(data)
+        choices = dict(batch_size=2, scale=None, targets=tmp_path / "masks", num_workers=0)
+        load = wr.DataLoader(tmp_path / "images", on_error="skip", **choices)
+        assert load.pairing == "names"
+        pixels, masks = (np.concatenate(arrays) for arrays in zip(*load, strict=True))
+        assert pixels[:, 0, 0, 0].tolist() == [10 + number for number in kept]
+        assert masks[:, 0, 0, 0].tolist() == kept and masks.dtype == np.uint8
+        [(skipped, why)] = load.skipped
+        assert skipped == row and name in str(why)
+        with pytest.raises(wr.CorruptImageError, match=f"{name}: row {row}: "):
+            list(wr.DataLoader(tmp_path / "images", **choices))
+
+
+def test_channels_of_targets_are_those_of_the_first_that_can_be_read(tmp_path):
+    about = {"axes": "CYX", "Channel": {"Name": ["DNA", "ER"]}}
+    for folder in ("images", "stains"):
+        (tmp_path / folder).mkdir()
+    for number in range(3):
+        stack = np.stack([np.full((20, 20), value, np.float32) for value in (number, 7)])
+        image = np.full((20, 20), number, np.uint16)
+        tifffile.imwrite(tmp_path / "images" / f"s{number}.tif", image)
+        stain = tmp_path / "stains" / f"s{number}.ome.tif"
+        tifffile.imwrite(stain, stack, photometric="minisblack", metadata=about)
+    (tmp_path / "stains" / "s0.ome.tif").write_bytes(b"")
+    choices = dict(batch_size=3, scale=None, targets=tmp_path / "stains", target_channels=["ER"], target_scale=None)
+    load = wr.DataLoader(tmp_path / "images", on_error="skip", **choices)
+    [(pixels, stains)] = load
+    assert pixels[:, 0, 0, 0].tolist() == [1, 2]
+    assert stains.shape == (2, 1, 20, 20) and stains.dtype == np.float32 and (stains == 7).all()
+    with pytest.raises(wr.CorruptImageError, match="s0.ome.tif: row 0: the file is empty"):
+        wr.DataLoader(tmp_path / "images", **choices)
+
+
 def test_wrong_channels_of_targets_are_those_of_the_targets(tmp_path):
     about = {"axes": "CYX", "Channel": {"Name": ["DNA", "ER"]}}
     tifffile.imwrite(tmp_path / "0.ome.tif", np.zeros(SHAPE, np.uint16), photometric="minisblack", metadata=about)

@@ -34,7 +34,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error, doing: Activity) -> PyErr
     let name = match doing {
         _ if error.is_missing() => "MissingError",
         _ if error.is_unsupported() => "UnsupportedImageError",
-        Activity::Choosing if error.is_unreadable() => "CorruptImageError",
+        Activity::Opening | Activity::Choosing if error.is_unreadable() => "CorruptImageError",
         Activity::Choosing => "ChoiceError",
         Activity::Opening | Activity::Reading if error.is_choice() => "ChoiceError",
         Activity::Reading if error.row_index().is_some() => "CorruptImageError",

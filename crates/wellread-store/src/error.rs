@@ -24,6 +24,7 @@ struct Inner {
     cause: String,
     hint: Option<String>,
     missing: bool,
+    passing: bool,
     unreadable: bool,
     choice: bool,
     unsupported: bool,
@@ -38,6 +39,7 @@ impl Error {
             cause: cause.to_string(),
             hint: None,
             missing: false,
+            passing: false,
             unreadable: false,
             choice: false,
             unsupported: false,
@@ -64,6 +66,15 @@ impl Error {
         };
         let mut e = Self::new(path, format_args!("{what}: {error}"));
         e.0.missing = error.kind() == K::NotFound;
+        e.0.passing = !matches!(
+            error.kind(),
+            K::NotFound
+                | K::PermissionDenied
+                | K::UnexpectedEof
+                | K::InvalidData
+                | K::IsADirectory
+                | K::NotADirectory
+        );
         match hint {
             Some(hint) => e.hint(hint),
             None => e,
@@ -176,6 +187,12 @@ impl Error {
     pub fn is_missing(&self) -> bool {
         self.0.missing
     }
+
+    /// Whether another attempt may succeed. The system or a server failed, and did not say that the file is missing, refused or
+    /// too short.
+    pub fn may_pass(&self) -> bool {
+        self.0.passing
+    }
 }
 
 /// Whether a file could not be opened since as many are open as may be.
@@ -217,5 +234,16 @@ mod tests {
         assert_eq!(Error::io("s3://b/a", "cannot open", &refused).hint_text(), None);
         let error = std::io::Error::from_raw_os_error(libc::EIO);
         assert_eq!(Error::io("a.parquet", "cannot open", &error).hint_text(), None);
+    }
+
+    #[test]
+    fn failures_of_the_system_may_pass_and_those_of_a_file_stay() {
+        let may_pass = |code| {
+            let error = std::io::Error::from_raw_os_error(code);
+            Error::io("a.tif", "cannot open", &error).may_pass()
+        };
+        assert_eq!([libc::EMFILE, libc::EIO, libc::ETIMEDOUT].map(may_pass), [true; 3]);
+        assert_eq!([libc::ENOENT, libc::EACCES, libc::EISDIR].map(may_pass), [false; 3]);
+        assert!(!Error::new("a.tif", "the file is empty").may_pass());
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::support::{Fault, TestStore, bits, images, pixels};
 use proptest::prelude::*;
-use wellread_image::{PixelType, Shape};
+use wellread_image::{ImageMetadata, PixelType, Shape};
 use wellread_loader::{
     Batch, Crop, DType, Dataset, Filter, Jitter, Loader, LoaderBuilder, MemoryStore, Noise, OnError, Output,
     Pairing, Placement, Resize, RightAngles, Scale, Targets, Transform,
 };
+use wellread_store::{ImageView, WriteOptions, create};
 
 const SHAPE: Shape = Shape([1, 2, 1, 40, 52]);
 const MASK: Shape = Shape([1, 1, 1, 40, 52]);
@@ -230,6 +231,47 @@ fn rows_whose_target_cannot_be_read_are_as_rows_that_cannot() {
         let errors: Vec<_> = raises.iter().map(|batch| batch.map(drop).map_err(|e| e.to_string())).collect();
         assert!(errors[0].is_ok() && errors[2].is_ok());
         assert!(errors[1].as_ref().unwrap_err().contains("row 6"), "{errors:?}");
+    }
+}
+
+/// The same of files that cannot even be opened, images or targets, the first one or another.
+#[test]
+fn files_that_cannot_be_opened_are_rows_that_cannot_be_read() {
+    for (damaged, row) in [("images", 0), ("images", 3), ("masks", 0), ("masks", 3)] {
+        let dir = tempfile::tempdir().unwrap();
+        for (folder, word) in [("images", ""), ("masks", "_mask")] {
+            let path = dir.path().join(folder);
+            let mut writer = create(&path, "tiff", &WriteOptions::default()).unwrap();
+            for number in 0..6 {
+                let metadata = ImageMetadata::named(format!("s{number}{word}"));
+                let (shape, dtype, pixels) = (Shape::plane(8, 8), PixelType::U8, vec![number; 64]);
+                writer.write(&ImageView { metadata: &metadata, shape, dtype, pixels: &pixels }).unwrap();
+            }
+            writer.finish().unwrap();
+            if folder == damaged {
+                std::fs::write(path.join(format!("s{row}{word}.ome.tiff")), "junk of some length").unwrap();
+            }
+        }
+        let set = |folder: &str| Dataset::open(dir.path().join(folder)).unwrap();
+        let targets = Targets::labels(&set("masks"));
+        let builder = Loader::builder(&set("images")).batch_size(2).targets(targets);
+        let loader = builder.clone().on_error(OnError::Skip).build().unwrap();
+        assert_eq!(loader.pairing(), Some(Pairing::Names));
+        let mut batches = loader.iter();
+        let mut seen = vec![];
+        for batch in &mut batches {
+            let batch = batch.unwrap();
+            for (i, &image) in batch.rows().iter().enumerate() {
+                assert_eq!(batch.targets().unwrap().image_as::<u8>(i), [image as u8; 64]);
+            }
+            seen.extend_from_slice(batch.rows());
+        }
+        assert_eq!(seen, (0..6).filter(|&image| image != row).collect::<Vec<_>>());
+        let skipped: Vec<usize> = batches.skipped().rows().iter().map(|(row, _)| *row).collect();
+        assert_eq!(skipped, [row], "{damaged}");
+        let error = builder.build().and_then(|loader| loader.collect_epoch()).err().unwrap();
+        assert_eq!((error.row_index(), error.is_choice()), (Some(row), false), "{error}");
+        assert!(error.path().starts_with(dir.path().join(damaged)), "{error}");
     }
 }
 

@@ -6,7 +6,7 @@ use super::found::CellsReport;
 use super::keys::{By, image_of};
 use super::mask_rows::{LabelSets, MaskRows};
 use super::options::{CellOptions, Mask, Unmatched};
-use super::placement::Placement;
+use super::placement::{Placement, readable};
 use super::table::{self, CellTable, TableFile};
 use crate::ahead::Fetching;
 use crate::place::Wanted;
@@ -67,8 +67,8 @@ impl Cells {
     ///
     /// # Errors
     /// A table that cannot be read or lacks a column. Cells that cannot be cut out, unless they may be left out. Two
-    /// cells of one number in an image. Images that are smaller than a crop that must lie inside. Masks that are not of
-    /// their images.
+    /// cells of one number in an image. Images that are smaller than a crop that must lie inside. Images with cells that
+    /// cannot be read. Masks that are not of their images.
     pub fn find(images: &dyn Store, path: &Path, options: &CellOptions) -> Result<Self> {
         Self::of(images, CellSource::Path(path), options, None)
     }
@@ -232,7 +232,7 @@ impl Cells {
                 report.without_position.push(|| image.describe(row));
                 continue;
             }
-            let info = if let Some(info) = infos[of] { info } else { images.row_info(of)? };
+            let info = if let Some(info) = infos[of] { info } else { readable(images.row_info(of), of)? };
             if !is_checked[of] {
                 checked(images, of, info, options.size)?;
                 (is_checked[of], infos[of]) = (true, Some(info));

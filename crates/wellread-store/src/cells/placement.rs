@@ -4,6 +4,7 @@ use super::keys::ImageOf;
 use super::options::{CellOptions, Unit};
 use super::positions::{CLASS, label_column, labels, numbers, position_columns};
 use super::table::CellTable;
+use crate::surface::option_as;
 use crate::{Error, Result, Store};
 use std::collections::{HashMap, HashSet};
 use wellread_image::{PhysicalSize, ome_xml};
@@ -75,7 +76,7 @@ fn in_pixels(images: &dyn Store, of: &[Option<usize>], [y, x]: [&mut [f64]; 2]) 
         let size = if let Some(size) = sizes.get(&image) {
             *size
         } else {
-            let metadata = images.metadata(image)?;
+            let metadata = readable(images.metadata(image), image)?;
             let both = [&metadata.physical_size_y, &metadata.physical_size_x];
             let [Some(height), Some(width)] = both.map(|size| size.as_ref().and_then(micrometres)) else {
                 return Err(Error::new(images.path(), "does not say how large a pixel is, in micrometres")
@@ -90,6 +91,16 @@ fn in_pixels(images: &dyn Store, of: &[Option<usize>], [y, x]: [&mut [f64]; 2]) 
         x[row] /= size[1];
     }
     Ok(())
+}
+
+/// The result of a look into an image that has cells. An error says that the image cannot be read, and how to leave it out.
+pub(super) fn readable<T>(found: Result<T>, image: usize) -> Result<T> {
+    found.map_err(|error| {
+        error.row(image).unreadable().or_hint(format_args!(
+            "leave the image out of the set (select), and its cells by {}",
+            option_as("cells.unmatched", "skip")
+        ))
+    })
 }
 
 /// The size of a pixel in micrometres; `None` for units that are no length and sizes that are none.

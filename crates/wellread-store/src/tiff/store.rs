@@ -376,7 +376,7 @@ impl Store for TiffStore {
 
     /// In a folder, this is the name by its index of names. Without one, it is the file's name without extension, or
     /// the OME name where the writer had to change it to make a file name. In a single file the OME name, if there is
-    /// one.
+    /// one. A file of a folder that cannot be read is called by its file's name, too.
     fn name(&self, row: usize) -> Result<String> {
         let (place, path) = self.row(row)?;
         let slot = &self.files[place.file as usize];
@@ -393,7 +393,11 @@ impl Store for TiffStore {
         if known.is_none() {
             self.look_into_rest();
         }
-        self.with(row, |index, series, path, place| Ok(self.name_of(index, series, path, place)))
+        match self.with(row, |index, series, path, place| Ok(self.name_of(index, series, path, place))) {
+            // Sets that are joined by names then lose no other image than this one.
+            Err(error) if self.is_folder && place.series == 0 && !error.may_pass() => Ok(self.stem(path)),
+            found => found,
+        }
     }
 
     fn metadata(&self, row: usize) -> Result<ImageMetadata> {

@@ -266,6 +266,27 @@ fn folders_may_change_after_writing() {
     }
 }
 
+/// A file that cannot be read is a row called by its file's name. Its pixels, shape and metadata are the error.
+#[test]
+fn files_that_cannot_be_read_have_names() {
+    for (format, ending) in [("tiff", ".ome.tiff"), ("image-folder", ".png")] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(format);
+        write(&path, format, None, &strings(&["a", "b", "c"]));
+        let damaged = path.join(format!("b{ending}"));
+        let whole = std::fs::read(&damaged).unwrap();
+        let junk = b"junk".repeat(50);
+        for bytes in [&b""[..], junk.as_slice(), &whole[..16]] {
+            std::fs::write(&damaged, bytes).unwrap();
+            let store = open_as(&path, format);
+            assert_eq!(names_of(&*store), ["a", "b", "c"], "{format}, {} bytes", bytes.len());
+            assert!(store.row_info(1).is_err() && store.metadata(1).is_err() && store.name(3).is_err());
+            assert_eq!(read_image(&*store, 1).unwrap_err().row_index(), Some(1));
+            assert_eq!(read_image(&*store, 2).unwrap().1, pixels(2));
+        }
+    }
+}
+
 /// Opening a large folder, and its names, take the listing and the index: not a look into each file.
 #[test]
 fn no_file_is_looked_into_for_its_name() {

@@ -200,6 +200,38 @@ fn cells_are_joined_by_columns_and_have_them() {
     assert!(error.contains("row 1: could be of either of two images, p and q"), "{error}");
 }
 
+/// An image that cannot be read is not looked at unless a cell lies on it.
+#[test]
+fn images_without_cells_need_not_be_readable() {
+    let mut random = ChaCha8Rng::seed_from_u64(10);
+    let dir = tempfile::tempdir().unwrap();
+    let images: Vec<Image> = ["a", "b", "c"]
+        .map(|name| Image::noise(name, Shape::plane(40, 40), PixelType::U8, &mut random))
+        .into();
+    let path = dir.path().join("set");
+    drop(write(&path, "tiff", &WriteOptions::default(), &images));
+    std::fs::write(path.join("b.ome.tiff"), "").unwrap();
+    let set = || open(&path, &OpenOptions::default()).unwrap();
+    let cell = |name: &str| (name.to_owned(), 20.0, 20.0);
+    for unmatched in [Unmatched::Error, Unmatched::Skip] {
+        let options = CellOptions { size: [8, 8], unmatched, ..CellOptions::default() };
+        let store = CellsStore::open(set(), &table(dir.path(), &[cell("c"), cell("a")]), &options).unwrap();
+        let names: Vec<String> = (0..store.len()).map(|row| store.name(row).unwrap()).collect();
+        assert_eq!(names, ["c/cell-0", "a/cell-1"]);
+        assert_eq!(store.cells().report().images_without_cells.count, 1);
+        let (info, pixels) = read_image(&store, 0).unwrap();
+        assert_eq!(pixels, sliced(&images[2], [16, 16], [8, 8], &info.shape.full()));
+        for unit in [Unit::Pixel, Unit::Um] {
+            let options = CellOptions { unit, ..options.clone() };
+            let error = CellsStore::open(set(), &table(dir.path(), &[cell("b")]), &options).err().unwrap();
+            assert!(error.is_unreadable() && error.row_index() == Some(1), "{error}");
+            assert_eq!(error.cause(), "the file is empty");
+            let hint = "leave the image out of the set (select), and its cells by unmatched skip";
+            assert!(error.hint_text().unwrap().ends_with(hint), "{error}");
+        }
+    }
+}
+
 /// Positions in micrometres are those in pixels of each image's own size.
 #[test]
 fn micrometres_are_pixels_of_the_images_size() {
