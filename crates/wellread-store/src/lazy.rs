@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn a_value_is_made_once_and_a_failure_is_not_kept() {
-        let lazy = Lazy::new();
-        let failed = lazy.get(|| Err(crate::Error::new("a", "broken"))).map(|value: &u32| *value);
+        let lazy = Lazy::<u32>::new();
+        let failed = lazy.get(|| Err(crate::Error::new("a", "broken"))).copied();
         assert!(failed.is_err() && lazy.known().is_none());
         assert_eq!(lazy.get(|| Ok(5)).unwrap(), &5);
         assert_eq!(lazy.get(|| panic!("it is there")).unwrap(), &5);
