@@ -72,9 +72,10 @@ impl Error {
                 | K::PermissionDenied
                 | K::UnexpectedEof
                 | K::InvalidData
+                | K::InvalidInput
                 | K::IsADirectory
                 | K::NotADirectory
-        );
+        ) && !is_of_links_in_a_circle(error);
         match hint {
             Some(hint) => e.hint(hint),
             None => e,
@@ -195,6 +196,11 @@ impl Error {
     }
 }
 
+/// Whether links lead to each other.
+fn is_of_links_in_a_circle(error: &std::io::Error) -> bool {
+    cfg!(unix) && error.raw_os_error() == Some(libc::ELOOP)
+}
+
 /// Whether a file could not be opened since as many are open as may be.
 fn is_of_too_many_files(error: &std::io::Error) -> bool {
     // Windows has error numbers of its own.
@@ -243,7 +249,7 @@ mod tests {
             Error::io("a.tif", "cannot open", &error).may_pass()
         };
         assert_eq!([libc::EMFILE, libc::EIO, libc::ETIMEDOUT].map(may_pass), [true; 3]);
-        assert_eq!([libc::ENOENT, libc::EACCES, libc::EISDIR].map(may_pass), [false; 3]);
+        assert_eq!([libc::ENOENT, libc::EACCES, libc::EISDIR, libc::ELOOP].map(may_pass), [false; 4]);
         assert!(!Error::new("a.tif", "the file is empty").may_pass());
     }
 }

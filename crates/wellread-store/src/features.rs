@@ -27,6 +27,7 @@ pub(crate) use plain::BYTES;
 pub use plain::left_out_in_words;
 pub(crate) use plain::{ONLY_NULLS, left_out, names, other_columns, plain_columns, text};
 pub(crate) use row_id::RowId;
+pub(crate) use seconds::finer;
 pub use seconds::without_seconds;
 pub use unique::{is_own_of_tables, renamed};
 pub(crate) use unique::{unique_names, unique_schema};

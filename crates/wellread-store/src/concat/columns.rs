@@ -108,8 +108,20 @@ impl Concat {
         Error::new(self.path(), cause).hint(ONE_TYPE).choice()
     }
 
-    /// One column of what the parts have of it.
+    /// One column of what the parts have of it. Times in seconds beside times in milliseconds become those: Parquet has no others.
     fn column(&self, name: &str, parts: &[Option<ArrayRef>]) -> Result<ArrayRef> {
+        let mut types = parts.iter().flatten().map(|array| array.data_type());
+        let first = types.next();
+        if types.all(|of| Some(of) == first) {
+            return self.column_of(name, parts);
+        }
+        let finer = |array: &ArrayRef| features::finer(array).unwrap_or_else(|| Arc::clone(array));
+        let parts: Vec<_> = parts.iter().map(|array| array.as_ref().map(finer)).collect();
+        self.column_of(name, &parts)
+    }
+
+    /// One column of what the parts have of it, in types as they are.
+    fn column_of(&self, name: &str, parts: &[Option<ArrayRef>]) -> Result<ArrayRef> {
         let filled: Vec<&Part> = self.parts().iter().filter(|part| !part.store.is_empty()).collect();
         let mut common: Option<(DataType, usize)> = None;
         for (i, array) in parts.iter().enumerate() {

@@ -39,7 +39,7 @@ impl Place for Local {
             return Ok((File::Local(file), meta.len()));
         }
         let what = if meta.is_dir() { "it is a folder" } else { "it is a pipe or a device" };
-        Err(io::Error::other(format!("{what}, not a file")))
+        Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{what}, not a file")))
     }
 
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {

@@ -149,7 +149,7 @@ pub(crate) fn rows_of_names(
                 Err(two) => match whole.of(&base, &full_parts(&full_name(source, image, name)?)) {
                     Ok(Some(at)) if at.unconfirmed.is_none() => match whole.of(&base, &full_parts(name)) {
                         // The name without the ending is the image's as well.
-                        Ok(Some(other)) if other.row != at.row => {
+                        Ok(Some(other)) if other.unconfirmed.is_none() && other.row != at.row => {
                             Err([at.row.min(other.row), at.row.max(other.row)])
                         }
                         Err(two) => Err(two),

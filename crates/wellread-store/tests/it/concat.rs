@@ -1,9 +1,10 @@
 //! Several sets as one: lists, patterns, folders of tables, keys in names of folders, columns of all, errors.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::types::{Float64Type, Int64Type, TimestampMillisecondType};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
+    TimestampSecondArray,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -188,6 +189,19 @@ fn columns_are_those_of_all_parts() {
     assert!(error.is_choice() && said.contains("\"n\" is") && said.contains("plate=BR3/0"), "{said}");
 }
 
+/// Puts other values into a column of a Parquet file, with Arrow's schema beside them, as other programs do.
+fn put(path: &Path, name: &str, values: ArrayRef) {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
+    let batch = reader.build().unwrap().next().unwrap().unwrap();
+    let others = batch.schema_ref().fields().iter().map(|field| field.name().as_str());
+    let others = others.zip(batch.columns().iter().cloned()).filter(|(other, _)| *other != name);
+    let columns = others.chain([(name, values)]).map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
 /// Values that are left out of one part alone would be nulls beside the values of another. Nulls are nulls.
 #[test]
 fn a_column_that_is_left_out_of_one_part_alone_is_refused() {
@@ -199,15 +213,7 @@ fn a_column_that_is_left_out_of_one_part_alone_is_refused() {
     let with_first = |values: ArrayRef| {
         let _ = std::fs::remove_file(&first);
         write(&first, "parquet", &["a"], 0, columns());
-        let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&first).unwrap()).unwrap();
-        let batch = reader.build().unwrap().next().unwrap().unwrap();
-        let others = batch.schema_ref().fields().iter().map(|field| field.name().as_str());
-        let others = others.zip(batch.columns().iter().cloned()).filter(|(name, _)| *name != "c");
-        let columns = others.chain([("c", values)]).map(|(name, column)| (name, column, true));
-        let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
-        let mut writer = ArrowWriter::try_new(File::create(&first).unwrap(), batch.schema(), None).unwrap();
-        writer.write(&batch).unwrap();
-        writer.close().unwrap();
+        put(&first, "c", values);
         opened(dir.path())
     };
     let lists = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1), Some(2)])]);
@@ -349,4 +355,18 @@ fn parts_are_asked_ahead_for_all_of_their_rows_at_once() {
     let error = set.ranges(&requests(&[0, 5]), &mut wanted).unwrap_err();
     assert_eq!(error.row_index(), Some(5), "{error}");
     assert!(set.ranges(&requests(&[9]), &mut wanted).is_err());
+}
+
+/// Sets of an earlier wellread, Lance and DuckDB have times in seconds; new Parquet has them in milliseconds.
+#[test]
+fn times_in_seconds_and_in_milliseconds_are_one_column() {
+    let dir = tempfile::tempdir().unwrap();
+    let seconds = |at: i64| -> ArrayRef { Arc::new(TimestampSecondArray::from(vec![at])) };
+    for (name, at) in [("a", 7), ("b", 8)] {
+        let path = dir.path().join(format!("{name}.parquet"));
+        write(&path, "parquet", &[name], 0, Some(vec![("seen", seconds(at))]));
+    }
+    put(&dir.path().join("a.parquet"), "seen", seconds(7));
+    let found = column(&*opened(dir.path()), "seen");
+    assert_eq!(found.as_primitive::<TimestampMillisecondType>().values(), &[7_000, 8_000]);
 }
