@@ -110,7 +110,7 @@ impl Concat {
 
     /// One column of what the parts have of it. Times in seconds beside times in milliseconds become those: Parquet has no others.
     fn column(&self, name: &str, parts: &[Option<ArrayRef>]) -> Result<ArrayRef> {
-        let mut types = parts.iter().flatten().map(|array| array.data_type());
+        let mut types = parts.iter().flatten().map(Array::data_type);
         let first = types.next();
         if types.all(|of| Some(of) == first) {
             return self.column_of(name, parts);
