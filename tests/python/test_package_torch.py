@@ -196,6 +196,26 @@ def test_labels_that_torch_has_no_type_for_are_lists(parquet):
     assert wellread.torch.collate([(torch.zeros(2), 4), (torch.ones(2), 5)])[1].tolist() == [4, 5]
 
 
+def test_labels_of_many_numbers_are_not_looked_at_one_by_one(parquet, monkeypatch):
+    looked_at = []
+    monkeypatch.setattr(wellread.torch, "_makes_no_tensor", looked_at.append)
+    for dtype in ("float32", "int64", "uint8", "bool"):
+        values = (np.arange(80).reshape(40, 2) % 3).astype(dtype)
+        for labels in (values, torch.from_numpy(values)):
+            dataset = wellread.torch.Dataset(parquet, labels=labels)
+            assert dataset[5][1] == values[5].tolist()
+            pixels, of_batch = dataset.__getitems__([5, 3]).whole
+            # As torch makes it of items: one tensor per place.
+            assert pixels.shape == (2, 2, 48, 56) and np.array_equal(torch.stack(of_batch, 1), values[[5, 3]])
+    # Of classes, the numbers count, whatever labels are.
+    days = [datetime.date(2020, 1, 1 + i % 2) for i in range(40)]
+    classes = wellread.torch.Dataset(parquet, labels=days, classes=True)
+    assert wellread.torch.collate(classes.__getitems__([3, 0]))[1].tolist() == [1, 0]
+    assert looked_at == []
+    wellread.torch.Dataset(parquet, labels=days)
+    assert looked_at == days
+
+
 @pytest.mark.parametrize("batch_size", [None, 6])
 def test_iterable_shares_deliver_everything_once(parquet, batch_size):
     dataset = wellread.torch.IterableDataset(parquet, batch_size=batch_size, shuffle=True, seed=4, flip=True)
