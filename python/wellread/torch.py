@@ -341,17 +341,18 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             # Begun with its first item: after the end of an epoch, torchdata's loader makes an iterator, and then the
             # one that it uses.
             return self._items(None, None)
-        if self._single and info.num_workers > 1 and _epochs.makes_batches(sys._getframe(1)):
-            self._tell_of_single_images(info.num_workers)
+        if self._single and info.num_workers > 1:
+            self._tell_of_single_images(info.num_workers, _epochs.makes_batches(sys._getframe(1)))
         return self._items(self._begin(), (info.id, info.num_workers))
 
-    def _tell_of_single_images(self, workers: int) -> None:
+    def _tell_of_single_images(self, workers: int, makes_batches: bool | None) -> None:
         """Says, in one of several worker processes, what torch's loader makes of single images."""
+        if makes_batches is False:
+            return
         advice = "give batch_size=N to wellread.torch.IterableDataset, and batch_size=None to torch's DataLoader"
-        kind = self._whole._choices["order"]["kind"]
-        if kind in ("balanced", "weighted"):
+        if makes_batches and self._whole._choices["order"]["kind"] == "balanced":
             raise ChoiceError(
-                f'order="{kind}" holds for batches of one process, and torch\'s DataLoader makes each batch of the '
+                'order="balanced" holds for batches of one process, and torch\'s DataLoader makes each batch of the '
                 f"images of one of {workers} workers: {advice}"
             )
         if self._epochs.tells():

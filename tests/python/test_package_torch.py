@@ -286,13 +286,10 @@ def test_single_images_of_several_workers_are_warned_of_once(parquet, method, ca
             assert sum(rows, []) == [*range(40)] * 2
 
 
-@pytest.mark.parametrize(
-    "choices", [{"order": "balanced", "by": [i % 2 for i in range(40)]}, {"weights": [1.0] * 40}]
-)
-def test_single_images_of_several_workers_keep_no_shares(parquet, choices):
-    dataset = wellread.torch.IterableDataset(parquet, labels=[i % 2 for i in range(40)], **choices)
-    kind = choices.get("order", "weighted")
-    message = f'order="{kind}" holds for batches of one process.* one of 2 workers: give batch_size=N to '
+def test_single_images_of_several_workers_keep_no_shares(parquet):
+    classes = [i % 2 for i in range(40)]
+    dataset = wellread.torch.IterableDataset(parquet, labels=classes, order="balanced", by=classes)
+    message = 'order="balanced" holds for batches of one process.* one of 2 workers: give batch_size=N to '
     with pytest.raises(wr.ChoiceError, match=message):
         list(torch.utils.data.DataLoader(dataset, batch_size=4, num_workers=2, multiprocessing_context="fork"))
     # One by one, and of one worker, they come as they are.
@@ -302,6 +299,60 @@ def test_single_images_of_several_workers_keep_no_shares(parquet, choices):
         labels = torch.cat([torch.as_tensor(labels).flatten() for _, labels in loader]).tolist()
         dataset.set_epoch(0)
         assert labels == [int(label) for _, label in dataset]
+
+
+class HandedOn(torch.utils.data.IterableDataset):
+    """A dataset of somebody else around one, whose callers know nothing of it."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __iter__(self):
+        yield from self.dataset
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("order", ["weighted", "balanced"])
+def test_single_images_whose_batches_may_keep_shares_are_warned_of(parquet, order, wrapped, capfd):
+    """Each position of a weighted order is drawn by itself; and another caller may make no batches."""
+    by = {"by": [i % 2 for i in range(40)]} if order == "balanced" else {"weights": [0.0, 1.0, 3.0, 0.0] * 10}
+    dataset = wellread.torch.IterableDataset(parquet, indices=True, seed=4, order=order, **by)
+    rows = [int(row) for _, row in dataset]
+    dataset.set_epoch(0)
+    loader = torch.utils.data.DataLoader(
+        HandedOn(dataset) if wrapped else dataset,
+        batch_size=4,
+        num_workers=2,
+        multiprocessing_context="fork",
+        worker_init_fn=tell_in_stderr,
+    )
+    if order == "balanced" and not wrapped:
+        with pytest.raises(wr.ChoiceError, match='order="balanced" holds for batches of one process'):
+            list(loader)
+        return
+    batches = [batch.tolist() for _, batch in loader]
+    # Those of one worker and of the other in turn: the first has every second image of the order.
+    assert batches == [rows[8 * (i // 2) + i % 2 :][:8:2] for i in range(10)]
+    assert capfd.readouterr().err.count("makes each batch of the single images of one of 2 workers") == 1
+
+
+def test_single_images_keep_the_parts_of_a_list(parquet):
+    """A list of parts is as good as a tuple of them. In a part, a list has one value per image."""
+    choices = {"labels": [f"A{i}" for i in range(40)], "indices": True}
+    wanted = [batch[0] for batch, *_ in wr.DataLoader(parquet, as_="torch", **choices)]
+
+    def add(batch):
+        return [batch[0] * 2, *batch[1:], b"raw", [], np.zeros((0, 3)), {"of": (batch[2], [7])}]
+
+    items = list(wellread.torch.IterableDataset(parquet, batch_transform=add, **choices))
+    assert len(items) == 40
+    for row, (image, label, index, raw, empty, nothing, inner) in enumerate(items):
+        assert torch.equal(image, wanted[row] * 2) and (label, int(index)) == (f"A{row}", row)
+        assert (raw, empty, nothing.shape) == (b"raw", [], (0, 3))
+        assert int(inner["of"][0]) == row and inner["of"][1] == 7
+    assert type(items[0]) is list
+    for alone in ("text", b"raw"):
+        assert next(iter(wellread.torch.IterableDataset(parquet, batch_transform=lambda _, a=alone: a))) == alone
 
 
 def test_single_images_keep_what_a_batch_transform_adds(parquet):
