@@ -153,11 +153,13 @@ class Epochs:
         self._table = _Table.made() if state["shared"] is None else _Table(state["shared"].detach())
 
 
-def makes_batches(caller: Any) -> bool:
+def makes_batches(caller: Any) -> bool | None:
     """Whether the caller of a dataset's ``iter``, a frame, makes batches of the items. torch's loader tells a dataset
-    nothing of its batch_size; its fetcher has this name for it. Another caller may hand items on to such a loader.
+    nothing of its batch_size; its fetcher has this name for it. None for another caller, which may hand items on to
+    such a loader or not.
     """
-    return bool(caller.f_locals.get("auto_collation", True))
+    found = caller.f_locals.get("auto_collation")
+    return found if isinstance(found, bool) else None
 
 
 def _entry(epoch: int, resumed: dict[str, Any] | None) -> dict[str, Any]:

@@ -33,7 +33,10 @@ PAIRINGS = get_args(_types.Pairing)
 _IMAGES_LOOKED_AT = 64
 
 # Rows that are looked at, at most, for the first one that can be read.
-_ROWS_LOOKED_AT = 1000
+_ROWS_LOOKED_AT = 16
+
+# What is wrong with one image alone. Each row would wait for a server that does not answer.
+_OF_ONE_IMAGE = (errors.CorruptImageError, errors.UnsupportedImageError, errors.MissingError)
 
 # What computes with values, which therefore cannot stay as they are stored, where it is asked for.
 COMPUTING = (
@@ -203,13 +206,14 @@ def channels(given: Any, dataset, what: str) -> list[int] | None:
 def of_first_readable(look: Callable[[int], Any], length: int) -> Any:
     """Calls `look` for the first of `length` rows that it can read. The loader reports the other rows.
 
-    Raises the error of row 0 if none of the first 1,000 can be read.
+    Raises the error of row 0 if none of the first 16 can be read. It goes on after an image that is damaged,
+    unsupported or missing, and raises every other error at once.
     """
     try:
         return look(0)
-    except errors.Error:
+    except _OF_ONE_IMAGE:
         for row in range(1, min(length, _ROWS_LOOKED_AT)):
-            with contextlib.suppress(errors.Error):
+            with contextlib.suppress(*_OF_ONE_IMAGE):
                 return look(row)
         raise
 

@@ -54,13 +54,20 @@ def composer(names: list[str] | None) -> Callable[[Any, Sequence[Any]], Any]:
 
 
 def first(batch: Any) -> Any:
-    """The sample of a batch of one. It leaves alone what a batch_transform has added that holds no images."""
-    if isinstance(batch, dict):
-        return {name: first(part) for name, part in batch.items()}
-    if isinstance(batch, tuple):
-        return tuple(first(part) for part in batch)
-    is_one = isinstance(batch, str) or not hasattr(batch, "__getitem__") or getattr(batch, "ndim", 1) == 0
-    return batch if is_one else batch[0]
+    """The sample of a batch of one: a list of parts as a tuple of them. It leaves alone what a batch_transform has
+    added that holds no images."""
+    return [_first_of(part) for part in batch] if isinstance(batch, list) else _first_of(batch)
+
+
+def _first_of(part: Any) -> Any:
+    """The first item of a part of a batch, in which a list has one value per image."""
+    if isinstance(part, dict):
+        return {name: _first_of(inner) for name, inner in part.items()}
+    if isinstance(part, tuple):
+        return tuple(map(_first_of, part))
+    if isinstance(part, (str, bytes)) or not hasattr(part, "__getitem__") or getattr(part, "ndim", 1) == 0:
+        return part
+    return part if hasattr(part, "__len__") and len(part) == 0 else part[0]
 
 
 class Classes:

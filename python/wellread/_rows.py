@@ -22,7 +22,8 @@ def one(index: Any, length: int) -> int:
     Raises TypeError for what is no whole number and IndexError for what is out of range.
     """
     try:
-        if _check.is_truth(index):
+        # Most rows are Python's own numbers, which need no more looking at.
+        if type(index) is not int and _check.is_truth(index):
             raise TypeError
         row = operator.index(index)
     except TypeError:

@@ -136,6 +136,12 @@ def _makes_no_tensor(label: Any) -> bool:
     return label is None or isinstance(label, _TIMES)
 
 
+def _is_of_numbers(labels: Any) -> bool:
+    """Whether it is an array of numbers or truth values, which torch has types for: nested labels may be many."""
+    dtype = getattr(labels, "dtype", None)
+    return isinstance(dtype, torch.dtype) or (isinstance(dtype, numpy.dtype) and dtype.kind in "biuf")
+
+
 class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
     """A set of images as a map-style dataset.
 
@@ -176,21 +182,20 @@ class Dataset(_parts.WithClasses, torch.utils.data.Dataset[Any]):
         self._dtype = _tensors.conversion(dtype, self._images)
         self._labels: list[Any] | None = None
         self._classes = None
-        if isinstance(labels, str):
-            self._labels = _items(self._images.column(labels))
-        elif labels is not None:
-            self._labels = _items(labels)
+        one = isinstance(labels, str)
+        values = self._images.column(labels) if one else labels
+        if values is not None:
+            self._labels = _items(values)
             if len(self._labels) != len(self._images):
                 raise ValueError(f"labels must be one per row: {len(self._labels)} for {len(self._images)} images")
-        # Decided once: of truth values, one batch may have a missing one and the next none.
-        self._listed = self._labels is not None and any(map(_makes_no_tensor, self._labels))
         if classes is not None and classes is not False:
             if labels is None:
                 raise ValueError("classes are those of labels, which are not given")
-            one = isinstance(labels, str)
-            values = self._images.column(labels) if one else _parts.given_labels(self._images, labels)
+            values = values if one else _parts.given_labels(self._images, labels)
             self._classes = _parts.Classes(values, classes, range(len(self._images)))
-            self._labels, self._listed = self._classes.numbers.tolist(), False
+            self._labels, values = self._classes.numbers.tolist(), self._classes.numbers
+        # Decided once: of truth values, one batch may have a missing one and the next none.
+        self._listed = not _is_of_numbers(values) and any(map(_makes_no_tensor, self._labels or ()))
 
     @property
     def images(self) -> _Images:
@@ -241,7 +246,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         batch_size: images per item, tensors (N, C, Y, X): use ``DataLoader(..., batch_size=None)``. None delivers
             single images, for a loader that batches. With several workers, torch's loader makes each batch of the
             images of one of them. So its batches are others than those of one process, and several may be short.
-            A warning says so once; with order="balanced" or "weighted" it is a ChoiceError.
+            A warning says so once; with order="balanced" it is a ChoiceError.
         choices: those of :class:`wellread.DataLoader`. ``num_workers`` are the threads in each process; the default
             is 1.
 
@@ -336,17 +341,18 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
             # Begun with its first item: after the end of an epoch, torchdata's loader makes an iterator, and then the
             # one that it uses.
             return self._items(None, None)
-        if self._single and info.num_workers > 1 and _epochs.makes_batches(sys._getframe(1)):
-            self._tell_of_single_images(info.num_workers)
+        if self._single and info.num_workers > 1:
+            self._tell_of_single_images(info.num_workers, _epochs.makes_batches(sys._getframe(1)))
         return self._items(self._begin(), (info.id, info.num_workers))
 
-    def _tell_of_single_images(self, workers: int) -> None:
+    def _tell_of_single_images(self, workers: int, makes_batches: bool | None) -> None:
         """Says, in one of several worker processes, what torch's loader makes of single images."""
+        if makes_batches is False:
+            return
         advice = "give batch_size=N to wellread.torch.IterableDataset, and batch_size=None to torch's DataLoader"
-        kind = self._whole._choices["order"]["kind"]
-        if kind in ("balanced", "weighted"):
+        if makes_batches and self._whole._choices["order"]["kind"] == "balanced":
             raise ChoiceError(
-                f'order="{kind}" holds for batches of one process, and torch\'s DataLoader makes each batch of the '
+                'order="balanced" holds for batches of one process, and torch\'s DataLoader makes each batch of the '
                 f"images of one of {workers} workers: {advice}"
             )
         if self._epochs.tells():

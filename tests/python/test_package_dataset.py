@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import wellread as wr
+from wellread import _check, _rows
 
 
 def digest(array: np.ndarray) -> str:
@@ -435,3 +436,18 @@ def test_a_forked_child_of_a_child_reads_it(parquet):
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     assert fork(2) == 0
+
+
+def test_rows_of_pythons_own_numbers_are_not_looked_at(monkeypatch):
+    asked = []
+    is_truth = _check.is_truth
+    monkeypatch.setattr(_check, "is_truth", lambda value: asked.append(value) or is_truth(value))
+    assert [_rows.one(row, 10) for row in (0, 9, -1, -10)] == [0, 9, 9, 0] and asked == []
+    assert [_rows.one(row, 10) for row in (np.int64(3), np.uint8(4), np.array(-2))] == [3, 4, 8]
+    for wrong in (True, np.bool_(True), np.array(False), 1.0, "1"):
+        with pytest.raises(TypeError, match=f"^rows are whole numbers, not {type(wrong).__name__}$"):
+            _rows.one(wrong, 10)
+    assert len(asked) == 8
+    for row in (10, -11):
+        with pytest.raises(IndexError, match=f"^row {row} is out of range: rows go from 0 to 9$"):
+            _rows.one(row, 10)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tifffile
 import wellread as wr
+from wellread import _options
 
 SHAPE = (2, 48, 56)
 
@@ -243,6 +244,53 @@ def test_channels_of_targets_are_those_of_the_first_that_can_be_read(tmp_path):
     assert stains.shape == (2, 1, 20, 20) and stains.dtype == np.float32 and (stains == 7).all()
     with pytest.raises(wr.CorruptImageError, match="s0.ome.tif: row 0: the file is empty"):
         wr.DataLoader(tmp_path / "images", **choices)
+
+
+class Rows:
+    """A set whose rows fail: which were asked for, it remembers."""
+
+    _path = "set"
+
+    def __init__(self, length, failing, kind):
+        self.length, self.failing, self.kind, self.asked = length, failing, kind, []
+
+    def __len__(self):
+        return self.length
+
+    def metadata(self, row):
+        self.asked.append(row)
+        if row in self.failing:
+            raise self.kind(f"row {row}")
+        return {"channels": [{"name": "DNA"}, {"name": "ER"}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [
+        (wr.CorruptImageError, 16),
+        (wr.UnsupportedImageError, 16),
+        (wr.MissingError, 16),
+        (wr.ChoiceError, 1),
+        (wr.Error, 1),
+    ],
+)
+def test_rows_are_tried_after_errors_of_one_image_only(kind, most):
+    """Without an answer of a server, each row would wait for its time."""
+    for length, failing, asked, is_found in [
+        (100, range(100), most, False),
+        (5, range(5), min(5, most), False),
+        (100, range(3), min(4, most), most > 1),
+        (100, range(15), most, most > 1),
+        (100, range(16), most, False),
+        (100, (), 1, True),
+    ]:
+        rows = Rows(length, failing, kind)
+        if is_found:
+            assert _options.channels(["ER", "DNA"], rows, "channels") == [1, 0]
+        else:
+            with pytest.raises(kind, match="^row 0$"):
+                _options.channels(["ER", "DNA"], rows, "channels")
+        assert rows.asked == list(range(asked))
 
 
 def test_wrong_channels_of_targets_are_those_of_the_targets(tmp_path):

@@ -196,6 +196,26 @@ def test_labels_that_torch_has_no_type_for_are_lists(parquet):
     assert wellread.torch.collate([(torch.zeros(2), 4), (torch.ones(2), 5)])[1].tolist() == [4, 5]
 
 
+def test_labels_of_many_numbers_are_not_looked_at_one_by_one(parquet, monkeypatch):
+    looked_at = []
+    monkeypatch.setattr(wellread.torch, "_makes_no_tensor", looked_at.append)
+    for dtype in ("float32", "int64", "uint8", "bool"):
+        values = (np.arange(80).reshape(40, 2) % 3).astype(dtype)
+        for labels in (values, torch.from_numpy(values)):
+            dataset = wellread.torch.Dataset(parquet, labels=labels)
+            assert dataset[5][1] == values[5].tolist()
+            pixels, of_batch = dataset.__getitems__([5, 3]).whole
+            # As torch makes it of items: one tensor per place.
+            assert pixels.shape == (2, 2, 48, 56) and np.array_equal(torch.stack(of_batch, 1), values[[5, 3]])
+    # Of classes, the numbers count, whatever labels are.
+    days = [datetime.date(2020, 1, 1 + i % 2) for i in range(40)]
+    classes = wellread.torch.Dataset(parquet, labels=days, classes=True)
+    assert wellread.torch.collate(classes.__getitems__([3, 0]))[1].tolist() == [1, 0]
+    assert looked_at == []
+    wellread.torch.Dataset(parquet, labels=days)
+    assert looked_at == days
+
+
 @pytest.mark.parametrize("batch_size", [None, 6])
 def test_iterable_shares_deliver_everything_once(parquet, batch_size):
     dataset = wellread.torch.IterableDataset(parquet, batch_size=batch_size, shuffle=True, seed=4, flip=True)
@@ -266,13 +286,10 @@ def test_single_images_of_several_workers_are_warned_of_once(parquet, method, ca
             assert sum(rows, []) == [*range(40)] * 2
 
 
-@pytest.mark.parametrize(
-    "choices", [{"order": "balanced", "by": [i % 2 for i in range(40)]}, {"weights": [1.0] * 40}]
-)
-def test_single_images_of_several_workers_keep_no_shares(parquet, choices):
-    dataset = wellread.torch.IterableDataset(parquet, labels=[i % 2 for i in range(40)], **choices)
-    kind = choices.get("order", "weighted")
-    message = f'order="{kind}" holds for batches of one process.* one of 2 workers: give batch_size=N to '
+def test_single_images_of_several_workers_keep_no_shares(parquet):
+    classes = [i % 2 for i in range(40)]
+    dataset = wellread.torch.IterableDataset(parquet, labels=classes, order="balanced", by=classes)
+    message = 'order="balanced" holds for batches of one process.* one of 2 workers: give batch_size=N to '
     with pytest.raises(wr.ChoiceError, match=message):
         list(torch.utils.data.DataLoader(dataset, batch_size=4, num_workers=2, multiprocessing_context="fork"))
     # One by one, and of one worker, they come as they are.
@@ -282,6 +299,60 @@ def test_single_images_of_several_workers_keep_no_shares(parquet, choices):
         labels = torch.cat([torch.as_tensor(labels).flatten() for _, labels in loader]).tolist()
         dataset.set_epoch(0)
         assert labels == [int(label) for _, label in dataset]
+
+
+class HandedOn(torch.utils.data.IterableDataset):
+    """A dataset of somebody else around one, whose callers know nothing of it."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __iter__(self):
+        yield from self.dataset
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("order", ["weighted", "balanced"])
+def test_single_images_whose_batches_may_keep_shares_are_warned_of(parquet, order, wrapped, capfd):
+    """Each position of a weighted order is drawn by itself; and another caller may make no batches."""
+    by = {"by": [i % 2 for i in range(40)]} if order == "balanced" else {"weights": [0.0, 1.0, 3.0, 0.0] * 10}
+    dataset = wellread.torch.IterableDataset(parquet, indices=True, seed=4, order=order, **by)
+    rows = [int(row) for _, row in dataset]
+    dataset.set_epoch(0)
+    loader = torch.utils.data.DataLoader(
+        HandedOn(dataset) if wrapped else dataset,
+        batch_size=4,
+        num_workers=2,
+        multiprocessing_context="fork",
+        worker_init_fn=tell_in_stderr,
+    )
+    if order == "balanced" and not wrapped:
+        with pytest.raises(wr.ChoiceError, match='order="balanced" holds for batches of one process'):
+            list(loader)
+        return
+    batches = [batch.tolist() for _, batch in loader]
+    # Those of one worker and of the other in turn: the first has every second image of the order.
+    assert batches == [rows[8 * (i // 2) + i % 2 :][:8:2] for i in range(10)]
+    assert capfd.readouterr().err.count("makes each batch of the single images of one of 2 workers") == 1
+
+
+def test_single_images_keep_the_parts_of_a_list(parquet):
+    """A list of parts is as good as a tuple of them. In a part, a list has one value per image."""
+    choices = {"labels": [f"A{i}" for i in range(40)], "indices": True}
+    wanted = [batch[0] for batch, *_ in wr.DataLoader(parquet, as_="torch", **choices)]
+
+    def add(batch):
+        return [batch[0] * 2, *batch[1:], b"raw", [], np.zeros((0, 3)), {"of": (batch[2], [7])}]
+
+    items = list(wellread.torch.IterableDataset(parquet, batch_transform=add, **choices))
+    assert len(items) == 40
+    for row, (image, label, index, raw, empty, nothing, inner) in enumerate(items):
+        assert torch.equal(image, wanted[row] * 2) and (label, int(index)) == (f"A{row}", row)
+        assert (raw, empty, nothing.shape) == (b"raw", [], (0, 3))
+        assert int(inner["of"][0]) == row and inner["of"][1] == 7
+    assert type(items[0]) is list
+    for alone in ("text", b"raw"):
+        assert next(iter(wellread.torch.IterableDataset(parquet, batch_transform=lambda _, a=alone: a))) == alone
 
 
 def test_single_images_keep_what_a_batch_transform_adds(parquet):
