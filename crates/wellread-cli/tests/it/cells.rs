@@ -87,6 +87,35 @@ fn benchmarks_measure_cells_where_they_lie_and_stored() {
     }
 }
 
+/// The hint about an image that cannot be read is for this program, and both of its ways work.
+#[test]
+fn cells_of_an_image_that_cannot_be_read_can_be_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tiff, table) = cells_of(dir.path());
+    let names = json(&["checksum", arg(&tiff)]);
+    let broken = tiff.join(format!("{}.ome.tiff", names[1]["name"].as_str().unwrap()));
+    assert!(broken.is_file(), "{}", broken.display());
+    std::fs::write(&broken, "").unwrap();
+    let place = |name: &str| dir.path().join(name);
+    let (crops, readable, moved) =
+        (place("crops.parquet"), place("readable.parquet"), place("moved.parquet"));
+    let cells = ["--cells", arg(&table), "--cells-size", "8x8"];
+    let refused = wellread(&[&["convert", arg(&tiff), arg(&crops)], &cells[..]].concat());
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    let said = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let hint = "leave the image out of the set (move its file away, or first convert the set without --cells, with \
+                --on-error skip), and its cells by --cells-unmatched skip";
+    assert!(said.contains("the file is empty") && said.contains(hint), "{said}");
+    assert!(!said.contains("select"), "{said}");
+    let skip = [&cells[..], &["--cells-unmatched", "skip"]].concat();
+    json(&["convert", arg(&tiff), arg(&readable), "--on-error", "skip"]);
+    let converted = json(&[&["convert", arg(&readable), arg(&crops)], &skip[..]].concat());
+    assert_eq!(converted["images"], 8);
+    std::fs::remove_file(&broken).unwrap();
+    let converted = json(&[&["convert", arg(&tiff), arg(&moved)], &skip[..]].concat());
+    assert_eq!(converted["images"], 8);
+}
+
 #[test]
 fn cells_that_cannot_be_cut_out_are_counted() {
     let dir = tempfile::tempdir().unwrap();

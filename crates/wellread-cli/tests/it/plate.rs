@@ -51,6 +51,26 @@ fn a_plate_is_read_as_a_microscope_s() {
     assert!(text.code == 0 && text.stdout.contains("(6 wells, 6 sites)"), "{} {}", text.stdout, text.stderr);
 }
 
+/// TIFF has no place for columns, whatever the images come from: from TIFF to TIFF nothing was said.
+#[test]
+fn columns_that_tiff_has_no_place_for_are_named_from_tiff_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, target) = (dir.path().join("screen"), dir.path().join("converted"));
+    json(&["generate", arg(&out), "--plate", "1x2", "--fields", "1", "--channels", "1", "--size", "16x16"]);
+    let images = out.join("images");
+    let columns = json(&["info", arg(&images)])["feature_columns"].as_array().unwrap().clone();
+    assert!(columns.contains(&"Metadata_Well".into()), "{columns:?}");
+    let done = wellread(&["--json", "convert", arg(&images), arg(&target), "--format", "tiff"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let note =
+        format!("tiff has no place for columns beside the images and leaves out {} columns (", columns.len());
+    assert_eq!(said.matches(&note).count(), 1, "{said}");
+    let document: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(document["columns_left_out"].as_array(), Some(&columns));
+    assert_eq!(document["feature_columns"], 0);
+}
+
 #[test]
 fn folders_of_all_layouts_open_as_plates() {
     let dir = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@ use super::keys::ImageOf;
 use super::options::{CellOptions, Unit};
 use super::positions::{CLASS, label_column, labels, numbers, position_columns};
 use super::table::CellTable;
-use crate::surface::option_as;
+use crate::surface::{self, Surface, option_as};
 use crate::{Error, Result, Store};
 use std::collections::{HashMap, HashSet};
 use wellread_image::{PhysicalSize, ome_xml};
@@ -96,8 +96,14 @@ fn in_pixels(images: &dyn Store, of: &[Option<usize>], [y, x]: [&mut [f64]; 2]) 
 /// The result of a look into an image that has cells. An error says that the image cannot be read, and how to leave it out.
 pub(super) fn readable<T>(found: Result<T>, image: usize) -> Result<T> {
     found.map_err(|error| {
+        // No flag chooses images. --on-error skip of `convert` looks at images after their cells are found.
+        let how = if surface::current() == Surface::CommandLine {
+            "move its file away, or first convert the set without --cells, with --on-error skip"
+        } else {
+            "select"
+        };
         error.row(image).unreadable().or_hint(format_args!(
-            "leave the image out of the set (select), and its cells by {}",
+            "leave the image out of the set ({how}), and its cells by {}",
             option_as("cells.unmatched", "skip")
         ))
     })

@@ -6,13 +6,16 @@ use wellread_store::features::{self, FeatureColumns};
 use wellread_store::words::{counted, counted_with};
 use wellread_store::{Error, Format, LeftOut, Renamed, Store, profiles, registry};
 
+/// The format whose names of images tell columns, as the classes.
+const IMAGE_FOLDER: &str = "image-folder";
+
 /// The columns that are written beside the images.
 pub(super) struct Features {
     /// Feature columns, a row per image.
     pub columns: Option<FeatureColumns>,
     /// The result of --join.
     pub joined: Option<profiles::Joined>,
-    /// Columns that are of no kind that is taken along.
+    /// Columns that are of no kind that is taken along, or that the target has no place for.
     pub left_out: Vec<LeftOut>,
     /// Columns that go along under another name than they have.
     pub renamed: Vec<Renamed>,
@@ -89,6 +92,7 @@ pub(super) fn features_of(
     let mut own = features::all(source)?;
     let mut joined = None;
     let mut notes = vec![];
+    let mut without_place = vec![];
     let mut left_out = source.hints().columns_left_out();
     let mut renamed = source.hints().columns_renamed();
     if let Some(&Joining { profiles, on, columns, unmatched }) = joining {
@@ -141,12 +145,12 @@ pub(super) fn features_of(
         left_out.extend(found.left_out.iter().cloned());
         joined = Some(found);
     } else if let Some(columns) = own.as_ref().filter(|_| !is_kept) {
-        let lost = lost(source, columns, format);
-        if let Some(first) = lost.first() {
+        without_place = lost(source, columns, format);
+        if let Some(first) = without_place.first() {
             notes.push(Note::Warn(format!(
                 "note: {} has no place for columns beside the images and leaves out {} ({first} …)",
                 format.name,
-                counted(lost.len(), "column"),
+                counted(without_place.len(), "column"),
             )));
         }
         own = None;
@@ -199,6 +203,8 @@ pub(super) fn features_of(
         let words = features::left_out_in_words(&left_out);
         notes.push(Note::Warn(format!("note: columns are left out: {words}")));
     }
+    // The note above has told of them.
+    left_out.extend(without_place.into_iter().map(|name| LeftOut { name, why: "no place in the target" }));
     Ok(Features { columns: own, joined, left_out, renamed, notes })
 }
 
@@ -211,16 +217,17 @@ fn cannot_join(format: &Format, target: &Path, images: usize) -> String {
     format!("--join needs a format with columns beside the images: {can} ({}{of_one} has none)", format.name)
 }
 
-/// Names of columns that a target without columns has not. In the source's own format it has all that the images' names tell, as the
-/// classes of image folders. It has not what a file of labels says.
+/// Names of columns that a target without columns has not. From image folder to image folder, the images' names tell the class and
+/// the split again. They do not tell what a file of labels says.
 fn lost(source: &dyn Store, columns: &FeatureColumns, format: &Format) -> Vec<String> {
     let schema = columns.schema();
-    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-    if source.format() != format.name {
-        return names;
+    let mut names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    if source.format() == IMAGE_FOLDER && format.name == IMAGE_FOLDER {
+        let has_file = names.iter().any(|name| name == "class_name");
+        let is_told = |name: &str| ["class", "split"].contains(&name) || (name == "label" && !has_file);
+        names.retain(|name| !is_told(name));
     }
-    let has_file = names.iter().any(|name| name == "class_name");
-    names.into_iter().filter(|name| has_file && ["class_name", "label"].contains(&name.as_str())).collect()
+    names
 }
 
 #[cfg(test)]
