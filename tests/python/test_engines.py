@@ -268,6 +268,18 @@ def test_zones_of_times_are_kept(wellread, tmp_path, zone):
         assert found.cast(pa.int64()).to_pylist() == [1_700_000_000_000_001, None], name
 
 
+def test_zones_of_times_in_seconds_are_kept(wellread, tmp_path):
+    """pyarrow writes seconds as milliseconds to Parquet, and Arrow's schema beside them says seconds."""
+    images = pa.array([image(i)[1] for i in range(2)], struct_type(pa.uint16()))
+    seen = pa.array([1_700_000_000, None], pa.timestamp("s", "Europe/Vienna"))
+    pq.write_table(pa.table({"seen": seen, "image": images}), tmp_path / "a.parquet")
+    for name, read in [("b.parquet", read_parquet), ("b.lance", read_lance), ("b.vortex", read_vortex)]:
+        wellread("convert", tmp_path / "a.parquet", tmp_path / name)
+        found = read(tmp_path / name)["seen"].combine_chunks()
+        assert found.type == pa.timestamp("ms", "Europe/Vienna"), name
+        assert found.cast(pa.int64()).to_pylist() == [1_700_000_000_000, None], name
+
+
 @pytest.mark.parametrize("format", ["lance", "duckdb", "parquet"])
 def test_a_table_without_rows_has_no_image_to_convert(wellread, tmp_path, format):
     name, write = WRITERS[format]

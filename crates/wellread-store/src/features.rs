@@ -37,6 +37,7 @@ use crate::hints::{LeftOut, Renamed};
 use crate::words::counted;
 use crate::{Error, Result, Store};
 use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, downcast_primitive_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use std::path::Path;
@@ -258,10 +259,13 @@ pub(crate) fn joined(values: &[String]) -> String {
     values.iter().map(|value| escaped(value)).collect::<Vec<_>>().join(SEPARATOR)
 }
 
-/// A plain value as text; `None` where there is none.
+/// A plain value as text, decimals with all their digits; `None` where there is none.
 pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
     if column.is_null(row) {
         return None;
+    }
+    if let Some(decimal) = decimal_at(column, row) {
+        return Some(decimal);
     }
     let array: &dyn Array = column;
     downcast_primitive_array!(
@@ -269,6 +273,17 @@ pub(crate) fn key_at(column: &ArrayRef, row: usize) -> Option<String> {
         DataType::Boolean => Some(array.as_boolean().value(row).to_string()),
         _ => text(array, row).map(str::to_owned)
     )
+}
+
+/// A decimal with its point, as 0.50; `None` in columns of other types.
+fn decimal_at(column: &ArrayRef, row: usize) -> Option<String> {
+    match column.data_type() {
+        DataType::Decimal32(_, _) => Some(column.as_primitive::<Decimal32Type>().value_as_string(row)),
+        DataType::Decimal64(_, _) => Some(column.as_primitive::<Decimal64Type>().value_as_string(row)),
+        DataType::Decimal128(_, _) => Some(column.as_primitive::<Decimal128Type>().value_as_string(row)),
+        DataType::Decimal256(_, _) => Some(column.as_primitive::<Decimal256Type>().value_as_string(row)),
+        _ => None,
+    }
 }
 
 /// A value as both sides write it: whole numbers without a fraction or zeros in front, so that 1, 1.0 and 01 are the same.
@@ -281,9 +296,16 @@ pub(crate) fn as_written(value: &str) -> String {
     value.trim().to_owned()
 }
 
-/// The values of some columns in a row as one text; `None` where one of them is null.
+/// The values of some columns in a row as one text; `None` where one of them is null. Decimals have no zeros at their end, so that
+/// 0.50 is the 0.5 of a float.
 pub(crate) fn joint_key(columns: &[ArrayRef], row: usize) -> Option<String> {
-    let values = columns.iter().map(|column| key_at(column, row).map(|value| as_written(&value)));
+    let values = columns.iter().map(|column| {
+        let value = key_at(column, row)?;
+        if column.data_type().is_decimal() && value.contains('.') {
+            return Some(as_written(value.trim_end_matches('0').trim_end_matches('.')));
+        }
+        Some(as_written(&value))
+    });
     values.collect::<Option<Vec<_>>>().map(|values| joined(&values))
 }
 
@@ -305,7 +327,8 @@ pub(crate) fn chosen(path: &Path, batches: &[RecordBatch], names: &[String]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow_array::{Int64Array, StringArray};
+    use arrow_array::{Decimal128Array, Decimal256Array, Float64Array, Int64Array, StringArray};
+    use arrow_buffer::i256;
 
     #[test]
     fn names_are_compared_without_folder_and_ending() {
@@ -323,6 +346,27 @@ mod tests {
         let odd = [Some("a\u{1f}b\u{1b}s".to_owned()), Some("\0".to_owned()), None];
         assert_eq!(key_values(&key_of(&odd)), odd);
         assert_eq!(key_in_words(&key_of(&values[..2])), "a, null");
+    }
+
+    #[test]
+    fn decimals_have_their_point() {
+        let numbers = Decimal128Array::from(vec![Some(50), Some(1000), Some(-990), Some(-5), None]);
+        let doses: ArrayRef = Arc::new(numbers.with_precision_and_scale(4, 2).unwrap());
+        let found: Vec<String> = (0..5).filter_map(|row| key_at(&doses, row)).collect();
+        assert_eq!(found, ["0.50", "10.00", "-9.90", "-0.05"]);
+        let wide = Decimal256Array::from(vec![i256::from_i128(1230)]);
+        let wide: ArrayRef = Arc::new(wide.with_precision_and_scale(5, 3).unwrap());
+        assert_eq!(key_at(&wide, 0).as_deref(), Some("1.230"));
+        let whole: ArrayRef =
+            Arc::new(Decimal128Array::from(vec![100]).with_precision_and_scale(3, 0).unwrap());
+        assert_eq!(key_at(&whole, 0).as_deref(), Some("100"));
+        // Another table may have them as floats or whole numbers.
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 10.0, -9.9, -0.05]));
+        for row in 0..4 {
+            let [decimal, float] = [&doses, &floats].map(|column| joint_key(&[Arc::clone(column)], row));
+            assert_eq!(decimal, float, "row {row}");
+        }
+        assert_eq!(joint_key(&[whole], 0).as_deref(), Some("100"));
     }
 
     #[test]

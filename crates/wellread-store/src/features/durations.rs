@@ -43,18 +43,21 @@ pub fn without_durations(batch: &RecordBatch) -> Result<RecordBatch, ArrowError>
 
 /// The batch with whole numbers of 64 bits as what `declared`, a schema, says that they are: durations, times in seconds, dates in
 /// milliseconds. Parquet has none of these, so its columns are those of numbers. It has no zones either: its times are of UTC, and
-/// get the zone that is declared.
+/// get the zone that is declared. Times that are declared in seconds are in milliseconds there.
 pub(crate) fn with_durations(batch: &RecordBatch, declared: &Schema) -> Result<RecordBatch, ArrowError> {
     retyped(batch, |field| {
         let declared = declared.field_with_name(field.name()).ok()?.data_type();
-        let is_of_64_bits =
-            matches!(declared, DataType::Duration(_) | DataType::Timestamp(_, _) | DataType::Date64);
-        let is_zoned = match (field.data_type(), declared) {
-            (DataType::Timestamp(unit, Some(_)), DataType::Timestamp(declared, Some(_))) => unit == declared,
-            _ => false,
-        };
-        let is_number = *field.data_type() == DataType::Int64;
-        (is_number && is_of_64_bits || is_zoned).then(|| declared.clone())
+        match (field.data_type(), declared) {
+            (DataType::Int64, DataType::Duration(_) | DataType::Timestamp(_, _) | DataType::Date64) => {
+                Some(declared.clone())
+            }
+            (DataType::Timestamp(unit, Some(_)), DataType::Timestamp(of, Some(zone)))
+                if unit == of || (*unit, *of) == (TimeUnit::Millisecond, TimeUnit::Second) =>
+            {
+                Some(DataType::Timestamp(*unit, Some(Arc::clone(zone))))
+            }
+            _ => None,
+        }
     })
 }
 
@@ -80,8 +83,8 @@ fn retyped(
 mod tests {
     use super::*;
     use arrow_array::{
-        Array, ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, TimestampNanosecondArray,
-        TimestampSecondArray,
+        Array, ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, TimestampMillisecondArray,
+        TimestampNanosecondArray, TimestampSecondArray,
     };
 
     #[test]
@@ -124,6 +127,11 @@ mod tests {
         assert_eq!(with_durations(&utc, local.schema_ref()).unwrap(), utc);
         let seconds = batch(Arc::new(TimestampSecondArray::from(vec![1]).with_timezone("Europe/Berlin")));
         assert_eq!(with_durations(&utc, seconds.schema_ref()).unwrap(), utc);
+        // But pyarrow writes seconds as milliseconds.
+        let times = TimestampMillisecondArray::from(vec![Some(1_700_000_000_000), None]);
+        let [utc, berlin] =
+            ["UTC", "Europe/Berlin"].map(|zone| batch(Arc::new(times.clone().with_timezone(zone))));
+        assert_eq!(with_durations(&utc, seconds.schema_ref()).unwrap(), berlin);
     }
 
     #[test]

@@ -10,7 +10,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Field, Schema};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
-use parquet::schema::types::SchemaDescriptor;
+use parquet::basic::{Repetition, Type as Physical};
+use parquet::file::metadata::KeyValue;
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -170,7 +172,7 @@ pub(super) fn read_columns(
     let batch = features::gathered(file.path(), &batches, names)?;
     // Arrow's own schema is left aside but for what Parquet has no type for.
     let pairs = metadata.metadata().file_metadata().key_value_metadata();
-    let declared = guarded(file, "cannot read the Arrow schema", || parquet_to_arrow_schema(schema, pairs));
+    let declared = guarded(file, "cannot read the Arrow schema", || declared_schema(schema, pairs));
     match declared {
         Ok(declared) => {
             let (declared, _) = unique_schema(&declared, &|_| false);
@@ -181,10 +183,51 @@ pub(super) fn read_columns(
     }
 }
 
+/// The columns as Arrow's schema in the file declares them. Columns of 64-bit integers are taken for numbers, because Arrow's reader
+/// ignores declared times of another unit. pyarrow writes seconds as milliseconds.
+fn declared_schema(
+    schema: &SchemaDescriptor,
+    pairs: Option<&Vec<KeyValue>>,
+) -> parquet::errors::Result<Schema> {
+    let as_number = |column: &TypePtr| -> parquet::errors::Result<TypePtr> {
+        let info = column.get_basic_info();
+        let is_list = !info.has_repetition() || info.repetition() == Repetition::REPEATED;
+        if is_list || !column.is_primitive() || column.get_physical_type() != Physical::INT64 {
+            return Ok(Arc::clone(column));
+        }
+        let number = Type::primitive_type_builder(column.name(), Physical::INT64);
+        Ok(Arc::new(number.with_repetition(info.repetition()).build()?))
+    };
+    let root = schema.root_schema();
+    let columns = root.get_fields().iter().map(as_number).collect::<parquet::errors::Result<Vec<_>>>()?;
+    let root = Type::group_type_builder(root.name()).with_fields(columns).build()?;
+    parquet_to_arrow_schema(&SchemaDescriptor::new(Arc::new(root)), pairs)
+}
+
 /// A batch of the columns `leaves`, in their order, under their names here.
 fn with_names(batch: &RecordBatch, leaves: &[Leaf]) -> std::result::Result<RecordBatch, ArrowError> {
     let fields = batch.schema_ref().fields().iter().zip(leaves);
     let fields: Vec<Field> =
         fields.map(|(field, leaf)| Field::clone(field).with_name(leaf.name.as_str())).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), batch.columns().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_schema::{DataType, TimeUnit};
+    use parquet::arrow::{ARROW_SCHEMA_META_KEY, encode_arrow_schema};
+    use parquet::schema::parser::parse_message_type;
+
+    #[test]
+    fn times_are_declared_in_another_unit_too() {
+        let message = "message table { optional int64 seen (TIMESTAMP(MILLIS,true)); required int64 count; }";
+        let schema = SchemaDescriptor::new(Arc::new(parse_message_type(message).unwrap()));
+        let seen = DataType::Timestamp(TimeUnit::Second, Some("Europe/Vienna".into()));
+        let fields = vec![Field::new("seen", seen, true), Field::new("count", DataType::Int64, false)];
+        let arrow = Schema::new(fields);
+        let pair = KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(&arrow));
+        let found = declared_schema(&schema, Some(&vec![pair])).unwrap();
+        assert_eq!(found.fields(), arrow.fields());
+    }
 }
