@@ -84,4 +84,6 @@ for epoch in range(first, options.epochs):
 
 if options.written_rows:
     (options.written_rows / f"{rank}.json").write_text(json.dumps(seen))
+# No rank ends while another is still at its last step.
+torch.distributed.barrier()
 torch.distributed.destroy_process_group()
