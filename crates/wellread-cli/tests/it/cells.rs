@@ -103,8 +103,8 @@ fn cells_of_an_image_that_cannot_be_read_can_be_left_out() {
     let refused = wellread(&[&["convert", arg(&tiff), arg(&crops)], &cells[..]].concat());
     assert_eq!(refused.code, 1, "{}", refused.stderr);
     let said = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    let hint = "leave the image out of the set (move its file away, or first convert the set without --cells, with \
-                --on-error skip), and its cells by --cells-unmatched skip";
+    let hint = "leave the image out of the set (move its file away, or first convert the set by `convert --on-error \
+                skip`), and its cells by --cells-unmatched skip";
     assert!(said.contains("the file is empty") && said.contains(hint), "{said}");
     assert!(!said.contains("select"), "{said}");
     let skip = [&cells[..], &["--cells-unmatched", "skip"]].concat();

@@ -98,7 +98,7 @@ pub(super) fn readable<T>(found: Result<T>, image: usize) -> Result<T> {
     found.map_err(|error| {
         // No flag chooses images. --on-error skip of `convert` looks at images after their cells are found.
         let how = if surface::current() == Surface::CommandLine {
-            "move its file away, or first convert the set without --cells, with --on-error skip"
+            "move its file away, or first convert the set by `convert --on-error skip`"
         } else {
             "select"
         };
