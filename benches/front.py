@@ -18,7 +18,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / name) for name in ("peers", "plates", "front")]
 
 BATCH = 16
-# Each loader: its set, what it is called, and wellread's loader that it stands beside. The first one runs twice.
+# Each loader: its set, what it is called, and wellread's loader that it stands beside. The others are given the order
+# of the first one.
 LOADERS = {
     "wellread tiff": ("tiff", "wellread", None),
     "tifffile": ("tiff", "tifffile, torch DataLoader", "wellread tiff"),

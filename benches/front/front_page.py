@@ -68,11 +68,10 @@ def section(result):
             rates = [plate_page.spread(*one[phase][0]) for phase in plate_page.PHASES]
             table.append([files, one["about"], *rates, *(ratio(one[phase][1]) for phase in plate_page.PHASES)])
     found += [*plate_page.lines(table), "", f"The ratio is {MEANING}.", ""]
-    noise = [plate_page.floor(front, seconds) for _, seconds in plate_page.PHASES.values()]
-    if None not in noise:
-        first, later = (f"{share:.1%}" for share in noise)
-        text = f"differed by {first} at most in first epochs, {later} in later ones"
-        found += [f"The same loader run twice in a round {text}.", ""]
+    for epochs, (_, seconds) in zip(("First epochs", "Later epochs"), plate_page.PHASES.values(), strict=True):
+        noise = plate_page.floor(front, seconds)
+        if noise is not None:
+            found += [f"{epochs}: {page.said_of(noise)}", ""]
     copies = [one["gb_per_s"] for one in front["copy"] if "error" not in one]
     if copies:
         found += [

@@ -11,12 +11,12 @@ import resource
 import sys
 import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from ahead import AHEAD, AheadOfUse
 from torch.utils.data import DataLoader, Sampler
 
 # Without the package around it, which needs its native module.
@@ -32,9 +32,6 @@ from _wellread_bench.peers import tables  # noqa: E402
 # Decoded images kept from epoch to epoch, where a row says so: more than any set here has.
 KEPT_BYTES = 512 << 20
 KEPT = f"memory:{KEPT_BYTES >> 20}MiB"
-
-# Batches asked for ahead where we have to do it: as many as torch's DataLoader with two workers has (2 for each).
-AHEAD = 4
 
 
 class Order(Sampler):
@@ -92,22 +89,9 @@ def in_torch(read, task, workers):
     return InTorch(task, Batches(read, task), workers, as_it_is)
 
 
-class AheadOfUse:
+def ahead_of_use(task, take):
     """For libraries that read a batch by one call: threads call it for the next batches."""
-
-    def __init__(self, task, take):
-        self.task, self.take = task, take
-        self.pool = ThreadPoolExecutor(task.threads)
-
-    def epoch(self, e):
-        parts = self.task.batches(e)
-        waiting = deque(self.pool.submit(self.take, part) for part in parts[:AHEAD])
-        for part in parts[AHEAD:]:
-            batch = waiting.popleft().result()
-            waiting.append(self.pool.submit(self.take, part))
-            yield batch
-        while waiting:
-            yield waiting.popleft().result()
+    return AheadOfUse(task.batches, take, task.threads)
 
 
 def wellread(task):
@@ -223,7 +207,7 @@ def zarr_batches(task, _):
             np.multiply(image, scale, out=batch[place])
         return torch.from_numpy(batch)
 
-    return AheadOfUse(task, take)
+    return ahead_of_use(task, take)
 
 
 def tensorstores(task, names, kept=0):
@@ -336,7 +320,7 @@ def pylance(task, _):
     import lance
 
     dataset, batch_of = lance.dataset(task.path("images.lance")), scaled_chunks(task)
-    return AheadOfUse(task, lambda rows: batch_of(dataset.take(rows, columns={"p": "ome_image.chunks"})["p"]))
+    return ahead_of_use(task, lambda rows: batch_of(dataset.take(rows, columns={"p": "ome_image.chunks"})["p"]))
 
 
 def vortex_data(task, _):
@@ -353,7 +337,7 @@ def vortex_data(task, _):
         found = file.scan(wanted, indices=indices).read_all().to_arrow_array()
         return batch_of(found if pa.types.is_list(found.type) else found.cast(pa.list_(found.type.value_type)))
 
-    return AheadOfUse(task, take)
+    return ahead_of_use(task, take)
 
 
 def pylance_bare(task, _):
@@ -409,7 +393,7 @@ def asked(cursor, wanted, table, rows):
 def duckdb_keyed(task, _):
     """duckdb: a table with a primary key, the rows of a batch by one question, chunks of pixels only."""
     cursor, batch_of = connections(task), scaled_chunks(task)
-    return AheadOfUse(task, lambda rows: batch_of(asked(cursor(), "ome_image.chunks", "images", rows)[0]))
+    return ahead_of_use(task, lambda rows: batch_of(asked(cursor(), "ome_image.chunks", "images", rows)[0]))
 
 
 def duckdb_bare(task, _):
@@ -429,7 +413,7 @@ def of_bare(task, column):
         pixels = np.frombuffer(found.buffers()[-1], dtype)[: len(found) * size].reshape(len(found), 1, *shape)
         return torch.from_numpy(np.multiply(pixels, scale, dtype=np.float32))
 
-    return AheadOfUse(task, take)
+    return ahead_of_use(task, take)
 
 
 def row_groups(task, name):
@@ -451,7 +435,7 @@ def parquet_row_groups(task, _):
         found = opened().read_row_groups(rows, columns=leaves, use_threads=False)["ome_image"]
         return batch_of(found.combine_chunks().field("chunks"))
 
-    return AheadOfUse(task, take)
+    return ahead_of_use(task, take)
 
 
 def parquet_binary(task, _):

@@ -6,7 +6,7 @@ LitData  a sample for each site: its number and its pixels; LitData compresses e
 
 import numpy as np
 import torch
-from peers import AheadOfUse
+from peers import ahead_of_use
 from plate_sets import CHANNELS, SCALE
 
 
@@ -26,7 +26,7 @@ def pylance(job, _):
             np.multiply(stored, SCALE, out=image)
         return torch.from_numpy(batch)
 
-    return AheadOfUse(job, take)
+    return ahead_of_use(job, take)
 
 
 class Litdata:

@@ -8,13 +8,12 @@ starts.
 import io
 import os
 import tempfile
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import torch
 import torch.utils.data
+from ahead import AheadOfUse
 from remote_sets import BUCKET, FORMATS, SHARDS, chosen
 
 WORKERS = 8
@@ -69,24 +68,18 @@ class Wellread:
         return self.loader.stats() if hasattr(self.loader, "stats") else {}
 
 
-class AheadOfUse:
-    """For libraries that read a batch by one call: threads call it for the next batches."""
+class BatchByCall(AheadOfUse):
+    """For libraries that read a batch by one call, `take`: threads call it for the next batches."""
 
     def __init__(self, job):
-        self.job, self.pool = job, ThreadPoolExecutor(AHEAD)
+        self.job = job
+        super().__init__(lambda e: batches(job, e), self.with_rows, AHEAD, AHEAD)
 
-    def epoch(self, e):
-        parts = batches(self.job, e)
-        waiting = deque((part, self.pool.submit(self.take, part)) for part in parts[:AHEAD])
-        for part in [*parts[AHEAD:], *[None] * len(waiting)]:
-            rows, batch = waiting.popleft()
-            pixels = batch.result()
-            if part is not None:
-                waiting.append((part, self.pool.submit(self.take, part)))
-            yield rows, torch.from_numpy(pixels)
+    def with_rows(self, rows):
+        return rows, torch.from_numpy(self.take(rows))
 
 
-class Zarr(AheadOfUse):
+class Zarr(BatchByCall):
     """One call for each batch, whose chunks zarr-python fetches together."""
 
     def __init__(self, job):
@@ -123,7 +116,7 @@ def s3fs_of(job, **more):
                              config_kwargs={"max_pool_connections": REQUESTS}, **more)  # fmt: skip
 
 
-class Lance(AheadOfUse):
+class Lance(BatchByCall):
     """`take` of a column of bytes, whose buffers are scaled without Python objects."""
 
     def __init__(self, job):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -251,8 +252,11 @@ def _divided(put: Callable[[Any], Any], device: Any) -> Callable[[Any], Any]:
     """A function that moves a batch (:func:`_put`), and raises ChoiceError for one that lost images and does not
     divide any more."""
 
+    # Of batches with so many axes: it is the same for each.
+    of_each = functools.cache(lambda axes: _parts(device, axes)[0])
+
     def checked(batch):
-        parts = _parts(device, batch.ndim)[0]
+        parts = of_each(batch.ndim)
         if batch.shape[0] % parts:
             raise ChoiceError(
                 f"device divides each batch into {parts} equal parts, and this one has {batch.shape[0]} images after "

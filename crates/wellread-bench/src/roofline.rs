@@ -264,14 +264,14 @@ impl Limits {
 }
 
 fn measure(session: &Session<'_>, set: &FormatSet, notes: &mut Vec<String>) -> Result<Limits> {
-    let link = crate::link::of(&*session.open(set)?).map(|(link, _)| link);
+    let store = session.open(set)?;
+    let link = crate::link::of(&*store).map(|(link, _)| link);
     let is_far = link.is_some();
     let reading = if is_far { None } else { Some(reading(session, set)?) };
     let link = match link {
         Some(link) => link::limit(session, set, link)?,
         None => None,
     };
-    let store = session.open(set)?;
     let codec = match BareCodec::named(set.codec.as_deref().unwrap_or_default())? {
         Some(codec) => bare(codec, &*store).unwrap_or_else(|error| {
             notes.push(format!("{}: the bare codec could not be measured: {error:#}", set.format));

@@ -19,8 +19,8 @@ mod unique;
 mod values;
 
 pub use differing::differing;
-pub(crate) use durations::with_durations;
 pub use durations::{durations, has_durations, without_durations, zoned_nanoseconds};
+pub(crate) use durations::{relabelled, with_durations};
 pub(crate) use index::Index;
 #[cfg(feature = "sqlite")]
 pub(crate) use plain::BYTES;

@@ -29,6 +29,14 @@ pub struct StoreLayout {
     pub palette_images: usize,
 }
 
+/// Adds files to the count of their codec; codecs stay in the order in which they came.
+pub(crate) fn count_codec(codecs: &mut Vec<(String, usize)>, codec: String, files: usize) {
+    match codecs.iter_mut().find(|(known, _)| *known == codec) {
+        Some((_, count)) => *count += files,
+        None => codecs.push((codec, files)),
+    }
+}
+
 impl StoreLayout {
     /// The display settings in the files that pixels, which are stored numbers, do not have: a sentence each.
     pub fn lost_looks(&self) -> Vec<String> {

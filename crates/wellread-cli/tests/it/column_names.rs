@@ -1,6 +1,6 @@
 //! Names of columns beside images: all differ, whatever is joined, and none is lost to a column that a format has itself.
 
-use crate::support::{arg, generate, has_format, json, wellread};
+use crate::support::{arg, generate, has_format, image_names, json, wellread};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -16,9 +16,7 @@ const FORMATS: [&str; 5] = ["parquet", "ome-arrow-dataset", "lance", "vortex", "
 fn images(dir: &Path) -> [ArrayRef; 2] {
     generate(&dir.join("set"), 2, &["--formats", "parquet"]);
     let path = dir.join("set/images.parquet");
-    let names = json(&["checksum", arg(&path)]);
-    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
-    let names = Arc::new(StringArray::from_iter_values(names));
+    let names = Arc::new(StringArray::from_iter_values(image_names(&path)));
     [Arc::clone(read(&path).column_by_name("ome_image").unwrap()), names]
 }
 

@@ -1,7 +1,7 @@
 //! Columns beside images in conversions: columns that go along, that are left out and named, that become another
 //! type.
 
-use crate::support::{arg, generate, has_format, json, wellread};
+use crate::support::{arg, generate, has_format, image_names, json, wellread};
 use arrow_array::{
     ArrayRef, Date32Array, Date64Array, DurationMicrosecondArray, Int64Array, NullArray, RecordBatch,
     StringArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
@@ -19,9 +19,7 @@ fn columns_that_are_left_out_are_named() {
     let set = dir.path().join("set");
     generate(&set, 3, &["--formats", "tiff"]);
     let tiff = set.join("tiff");
-    let names = json(&["checksum", arg(&tiff)]);
-    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
-    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(image_names(&tiff)));
     let empty: ArrayRef = Arc::new(NullArray::new(3));
     let dose: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
     let profiles = dir.path().join("profiles.parquet");
@@ -110,9 +108,7 @@ fn durations_are_kept_or_said_to_become_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
     generate(&set, 3, &["--formats", "tiff"]);
-    let names = json(&["checksum", arg(&set.join("tiff"))]);
-    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
-    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(image_names(&set.join("tiff"))));
     let waits: ArrayRef = Arc::new(DurationMicrosecondArray::from(vec![Some(7), None, Some(-1)]));
     let profiles = dir.path().join("profiles.parquet");
     write_parquet(&profiles, [("image", image), ("Wait", waits.clone())]);
@@ -151,9 +147,7 @@ fn nanoseconds_of_times_with_a_zone_are_kept_or_named() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
     generate(&set, 2, &["--formats", "tiff"]);
-    let names = json(&["checksum", arg(&set.join("tiff"))]);
-    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
-    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(image_names(&set.join("tiff"))));
     let zoned = |values: [i64; 2]| -> ArrayRef {
         Arc::new(TimestampNanosecondArray::from(values.to_vec()).with_timezone("UTC"))
     };
@@ -183,9 +177,7 @@ fn times_in_seconds_and_dates_in_milliseconds_are_times_and_dates() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
     generate(&set, 2, &["--formats", "tiff"]);
-    let names = json(&["checksum", arg(&set.join("tiff"))]);
-    let names = names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned());
-    let image: ArrayRef = Arc::new(StringArray::from_iter_values(names));
+    let image: ArrayRef = Arc::new(StringArray::from_iter_values(image_names(&set.join("tiff"))));
     let seen: ArrayRef = Arc::new(TimestampSecondArray::from(vec![Some(1_700_000_000), None]));
     let day: ArrayRef = Arc::new(Date64Array::from(vec![Some(86_400_000), Some(0)]));
     let profiles = dir.path().join("profiles.parquet");
@@ -213,9 +205,7 @@ fn a_plan_is_joined_by_columns_that_both_have() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
     generate(&set, 3, &["--formats", "tiff"]);
-    let names = json(&["checksum", arg(&set.join("tiff"))]);
-    let names: Vec<String> =
-        names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned()).collect();
+    let names = image_names(&set.join("tiff"));
     let path = |name: &str| dir.path().join(name);
     let (wells, plate) = (path("wells.csv"), path("plate.parquet"));
     let lines = names.iter().zip(["A01", "B02", "A01"]).map(|(name, well)| format!("{name}.tiff,{well}\n"));
@@ -269,9 +259,7 @@ fn a_join_names_the_images_and_rows_that_found_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let set = dir.path().join("set");
     generate(&set, 3, &["--formats", "tiff"]);
-    let names = json(&["checksum", arg(&set.join("tiff"))]);
-    let names: Vec<&str> =
-        names.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap()).collect();
+    let names = image_names(&set.join("tiff"));
     let (profiles, target) = (dir.path().join("profiles.csv"), dir.path().join("plate.parquet"));
     let images = set.join("tiff");
     let join = ["convert", arg(&images), arg(&target), "--join", arg(&profiles), "--on", "file"];

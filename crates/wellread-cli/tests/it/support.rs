@@ -61,6 +61,12 @@ pub fn json(args: &[&str]) -> serde_json::Value {
     serde_json::from_str(&done.stdout).unwrap_or_else(|e| panic!("{e}: {}", done.stdout))
 }
 
+/// Names of the images of a set, by its checksums.
+pub fn image_names(set: &Path) -> Vec<String> {
+    let sums = json(&["checksum", arg(set)]);
+    sums.as_array().unwrap().iter().map(|image| image["name"].as_str().unwrap().to_owned()).collect()
+}
+
 /// A path as an argument.
 pub fn arg(path: &Path) -> &str {
     path.to_str().expect("UTF-8 path")

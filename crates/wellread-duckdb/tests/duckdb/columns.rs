@@ -1,13 +1,12 @@
 //! Columns of types that Arrow has not, or has otherwise.
 
-use crate::{FORMATS, IMAGE, database, made, write};
+use crate::{IMAGE, columns_back, database};
 use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Decimal128Type, Int64Type, Time64MicrosecondType, Time64NanosecondType};
-use arrow_array::{ArrayRef, RecordBatch, Time64NanosecondArray};
+use arrow_array::{ArrayRef, Time64NanosecondArray};
 use std::sync::Arc;
-use wellread_image::{PixelType, Shape};
-use wellread_store::{OpenOptions, WriteOptions, open, open_all, read_image};
+use wellread_store::{OpenOptions, open, open_all, read_image};
 
 #[test]
 fn columns_that_arrow_cannot_tell_are_left_out() {
@@ -67,18 +66,10 @@ fn numbers_that_decimals_do_not_hold_are_refused_by_name() {
 
 #[test]
 fn times_of_day_keep_their_nanoseconds() {
-    let dir = tempfile::tempdir().unwrap();
     let times = Time64NanosecondArray::from(vec![Some(1), None, Some(1_999), Some(86_399_999_999_999)]);
     let column: ArrayRef = Arc::new(times.clone());
-    for (format, name) in FORMATS {
-        let path = dir.path().join(name);
-        let features = Some(RecordBatch::try_from_iter([("begun", Arc::clone(&column))]).unwrap());
-        let options = WriteOptions { features, ..WriteOptions::default() };
-        let images = [0, 1, 2, 3].map(|row| made(row, Shape::plane(8, 8), PixelType::U8));
-        write(&path, format, &options, &images).unwrap();
-        let store = open(&path, &crate::options(format)).unwrap();
-        let columns = wellread_store::features::all(&*store).unwrap().unwrap();
-        assert_eq!(columns.column(0).as_primitive::<Time64NanosecondType>(), &times, "{format}");
+    for (format, back) in columns_back(&column) {
+        assert_eq!(back.as_primitive::<Time64NanosecondType>(), &times, "{format}");
     }
 }
 

@@ -5,10 +5,12 @@ mod files;
 mod round_trips;
 mod tables;
 
+use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use std::path::Path;
+use std::sync::Arc;
 use wellread_image::synthetic::{self, Kind, Spec};
 use wellread_image::{ImageMetadata, PixelType, Shape};
-use wellread_store::{ImageView, OpenOptions, WriteOptions, create};
+use wellread_store::{ImageView, OpenOptions, WriteOptions, create, features, open};
 
 // Links the crate, which registers its formats.
 use wellread_duckdb as _;
@@ -41,6 +43,22 @@ fn write(path: &Path, format: &str, options: &WriteOptions, images: &[Made]) -> 
 
 /// Formats of this crate, each with what a set of it may be called.
 const FORMATS: [(&str, &str); 2] = [("duckdb", "a.duckdb"), ("parquet-duckdb", "a.parquet")];
+
+/// A column beside images, as each of the formats gives it back, with the format's name.
+fn columns_back(column: &ArrayRef) -> Vec<(&'static str, ArrayRef)> {
+    let dir = tempfile::tempdir().unwrap();
+    let back = |(format, name): (&'static str, &str)| {
+        let path = dir.path().join(name);
+        let beside = Some(RecordBatch::try_from_iter([("column", Arc::clone(column))]).unwrap());
+        let written = WriteOptions { features: beside, ..WriteOptions::default() };
+        let image = |row| made(row, Shape::plane(8, 8), PixelType::U8);
+        let images: Vec<Made> = (0..column.len() as u64).map(image).collect();
+        write(&path, format, &written, &images).unwrap();
+        let columns = features::all(&*open(&path, &options(format)).unwrap()).unwrap().unwrap();
+        (format, Arc::clone(columns.column(0)))
+    };
+    FORMATS.into_iter().map(back).collect()
+}
 
 /// A database made by SQL.
 fn database(path: &Path, sql: &str) {

@@ -1,6 +1,6 @@
 //! Tables of any kind, their rows after edits, and columns beside images.
 
-use crate::{FORMATS, IMAGE, Made, database, made, write};
+use crate::{FORMATS, IMAGE, Made, columns_back, database, made, write};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{ArrowPrimitiveType, Float16Type, Float32Type};
 use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
@@ -270,21 +270,11 @@ fn a_table_without_rows_has_no_columns_to_read() {
 
 #[test]
 fn numbers_of_16_bits_with_a_point_are_widened() {
-    let dir = tempfile::tempdir().unwrap();
     let wide = Float32Array::from(vec![Some(0.5), None]);
     let halves: ArrayRef =
         Arc::new(wide.unary::<_, Float16Type>(<Float16Type as ArrowPrimitiveType>::Native::from_f32));
-    for (format, name) in FORMATS {
-        let path = dir.path().join(name);
-        let options = WriteOptions {
-            features: Some(RecordBatch::try_from_iter([("dose", halves.clone())]).unwrap()),
-            ..WriteOptions::default()
-        };
-        let images = [0, 1].map(|row| made(row, Shape::plane(8, 8), PixelType::U8));
-        write(&path, format, &options, &images).unwrap();
-        let store = open(&path, &crate::options(format)).unwrap();
-        let columns = wellread_store::features::all(&*store).unwrap().unwrap();
-        assert_eq!(columns.column(0).as_primitive::<Float32Type>(), &wide, "{format}");
+    for (format, back) in columns_back(&halves) {
+        assert_eq!(back.as_primitive::<Float32Type>(), &wide, "{format}");
     }
 }
 

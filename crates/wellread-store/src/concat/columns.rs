@@ -11,7 +11,7 @@ use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
     UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, make_array, new_null_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{DataType, Field, Schema};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -262,8 +262,7 @@ fn as_type(array: &ArrayRef, wanted: &DataType) -> ArrayRef {
         DataType::UInt64 => numbers::<UInt64Type>(array),
         DataType::Float64 => numbers::<Float64Type>(array),
         DataType::Timestamp(_, _) => {
-            let of_zone = array.to_data().into_builder().data_type(wanted.clone()).build();
-            make_array(of_zone.expect("the same numbers"))
+            features::relabelled(array, wanted.clone()).expect("the same numbers in any zone")
         }
         _ => {
             let texts = (0..array.len()).map(|i| features::text(array, i));

@@ -7,6 +7,7 @@ use super::parts::{self, Found};
 use crate::hints::{PageCache, PartTable, SetPart, SiteTable};
 use crate::outer_rows::{self, TakerError};
 use crate::place::Wanted;
+use crate::store_layout::count_codec;
 use crate::{
     EachImage, Error, FormatContext, Hints, NumberedSink, PixelSink, Request, Result, RowCut, RowFacts,
     RowHints, RowInfo, Scratch, Store, StoreLayout,
@@ -292,10 +293,7 @@ impl Store for Concat {
         // Where a part does not tell, the others do not tell of all.
         let all_tell = layouts.iter().all(|layout| !layout.codecs.is_empty());
         for (codec, files) in layouts.iter().filter(|_| all_tell).flat_map(|layout| &layout.codecs) {
-            match codecs.iter_mut().find(|(known, _)| known == codec) {
-                Some((_, sum)) => *sum += files,
-                None => codecs.push((codec.clone(), *files)),
-            }
+            count_codec(&mut codecs, codec.clone(), *files);
         }
         Ok(StoreLayout {
             codec: of(|layout| &layout.codec),

@@ -3,7 +3,7 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::TimestampNanosecondType;
-use arrow_array::{RecordBatch, make_array};
+use arrow_array::{ArrayRef, RecordBatch, make_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 use std::sync::Arc;
 
@@ -66,24 +66,40 @@ fn retyped(
     batch: &RecordBatch,
     wanted: impl Fn(&Field) -> Option<DataType>,
 ) -> Result<RecordBatch, ArrowError> {
+    changed(batch, |field, column| wanted(field).map(|wanted| relabelled(column, wanted)).transpose())
+}
+
+/// A column of another type of the same bytes.
+///
+/// # Errors
+/// Arrow's error, of a type that needs other bytes.
+pub(crate) fn relabelled(column: &ArrayRef, wanted: DataType) -> Result<ArrayRef, ArrowError> {
+    Ok(make_array(column.to_data().into_builder().data_type(wanted).build()?))
+}
+
+/// The batch with what `change` makes of its columns; those of which it makes `None` stay.
+///
+/// # Errors
+/// Those of `change`; Arrow's error.
+pub(super) fn changed(
+    batch: &RecordBatch,
+    change: impl Fn(&Field, &ArrayRef) -> Result<Option<ArrayRef>, ArrowError>,
+) -> Result<RecordBatch, ArrowError> {
     let (mut fields, mut columns) = (vec![], vec![]);
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        if let Some(wanted) = wanted(field) {
-            fields.push(field.as_ref().clone().with_data_type(wanted.clone()));
-            columns.push(make_array(column.to_data().into_builder().data_type(wanted).build()?));
-        } else {
-            fields.push(field.as_ref().clone());
-            columns.push(Arc::clone(column));
-        }
+        let column = change(field, column)?.unwrap_or_else(|| Arc::clone(column));
+        fields.push(field.as_ref().clone().with_data_type(column.data_type().clone()));
+        columns.push(column);
     }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+    let schema = Schema::new_with_metadata(fields, batch.schema_ref().metadata().clone());
+    RecordBatch::try_new(Arc::new(schema), columns)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use arrow_array::{
-        Array, ArrayRef, Date64Array, DurationMicrosecondArray, Int64Array, TimestampMillisecondArray,
+        Array, Date64Array, DurationMicrosecondArray, Int64Array, TimestampMillisecondArray,
         TimestampNanosecondArray, TimestampSecondArray,
     };
 

@@ -6,13 +6,14 @@
 //!  date64, of parts of days too ──▶ timestamp(ms)
 //! ```
 
+use super::durations::changed;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Date64Type, Time32MillisecondType, Time32SecondType, TimestampMillisecondType,
     TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Schema, TimeUnit};
+use arrow_schema::{ArrowError, DataType, TimeUnit};
 use std::sync::Arc;
 
 const DAY: i64 = 86_400_000;
@@ -24,18 +25,7 @@ const DAY: i64 = 86_400_000;
 /// # Errors
 /// Arrow's error.
 pub fn without_seconds(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let (mut fields, mut columns) = (vec![], vec![]);
-    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        if let Some(column) = finer(column) {
-            fields.push(Arc::new(field.as_ref().clone().with_data_type(column.data_type().clone())));
-            columns.push(column);
-        } else {
-            fields.push(Arc::clone(field));
-            columns.push(Arc::clone(column));
-        }
-    }
-    let schema = Schema::new_with_metadata(fields, batch.schema_ref().metadata().clone());
-    RecordBatch::try_new(Arc::new(schema), columns)
+    changed(batch, |_, column| Ok(finer(column)))
 }
 
 /// The column in a type that Parquet has; `None` where its own is one.

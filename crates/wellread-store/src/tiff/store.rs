@@ -22,6 +22,7 @@ use crate::name_index;
 use crate::open_files::OpenFiles;
 use crate::place::{self, HEAD, Wanted};
 use crate::stamp::unless_written;
+use crate::store_layout::count_codec;
 use crate::words::counted;
 use crate::{
     Error, FormatContext, Hints, OpenOptions, PixelSink, Request, Result, RowFacts, RowHints, RowInfo,
@@ -296,11 +297,7 @@ impl TiffStore {
         let (mut of_pixels, mut all) = (0_u64, 0_u64);
         for index in self.files.iter().filter_map(|file| file.index.get()) {
             let Some(page) = index.own_pages().next() else { continue };
-            let codec = codec_name(&page.format);
-            match codecs.iter_mut().find(|(known, _)| *known == codec) {
-                Some((_, files)) => *files += 1,
-                None => codecs.push((codec, 1)),
-            }
+            count_codec(&mut codecs, codec_name(&page.format), 1);
             of_pixels = of_pixels.saturating_add(index.bytes_of_pixels());
             all = all.saturating_add(index.len);
         }

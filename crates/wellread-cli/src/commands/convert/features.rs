@@ -180,24 +180,18 @@ pub(super) fn features_of(
             format!("{name} ({unit})")
         })
         .collect();
-    if !numbers.is_empty() {
-        notes.push(Note::Warn(format!(
-            "note: {} has no durations; they are kept as whole numbers: {}",
-            format.name,
-            numbers.join(", ")
-        )));
-    }
     let cut: Vec<String> = own
         .iter()
         .filter(|_| !format.keeps_zoned_nanoseconds)
         .flat_map(features::zoned_nanoseconds)
         .collect();
-    if !cut.is_empty() {
-        notes.push(Note::Warn(format!(
-            "note: {} has times with a zone in microseconds; their nanoseconds are cut off: {}",
-            format.name,
-            cut.join(", ")
-        )));
+    for (columns, what) in [
+        (numbers, "has no durations; they are kept as whole numbers"),
+        (cut, "has times with a zone in microseconds; their nanoseconds are cut off"),
+    ] {
+        if !columns.is_empty() {
+            notes.push(Note::Warn(format!("note: {} {what}: {}", format.name, columns.join(", "))));
+        }
     }
     if !left_out.is_empty() {
         let words = features::left_out_in_words(&left_out);
